@@ -1,0 +1,14 @@
+# One image for web, worker and beat: they differ by their command.
+FROM python:3.11-slim-bookworm
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DJANGO_SETTINGS_MODULE=notifyproject.settings.production
+WORKDIR /app
+COPY requirements.txt .
+RUN pip install --no-cache-dir --require-hashes -r requirements.txt
+COPY . .
+RUN useradd --system --create-home notify \
+ && SECRET_KEY=build ALLOWED_HOSTS=build MONGODB_URI=mongodb://build/build REDIS_URL=redis://build \
+    PUBLIC_URL=https://build python manage.py collectstatic --no-input \
+ && chown -R notify /app/.data
+USER notify
+EXPOSE 8000
+CMD ["gunicorn", "notifyproject.wsgi", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "8"]

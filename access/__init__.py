@@ -1,0 +1,1 @@
+"""API clients, their keys and scopes; staff."""

@@ -1,0 +1,70 @@
+"""``manage.py create_api_client``: an app may call the API."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from pymongo.errors import DuplicateKeyError
+
+from access import keys
+from access.models import Scope
+
+DEFAULT_SCOPES = [Scope.NOTIFICATIONS_WRITE.value, Scope.NOTIFICATIONS_READ.value]
+
+
+class Command(BaseCommand):
+    """Create an API client, or issue one more key to it, and print the key."""
+
+    help = "Create an API client and print its key. The key is shown this once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("name", help="what the app is called")
+        parser.add_argument(
+            "--scopes",
+            nargs="+",
+            choices=[scope.value for scope in Scope],
+            default=DEFAULT_SCOPES,
+            metavar="SCOPE",
+            help=f"any of {', '.join(Scope)}; default: {' '.join(DEFAULT_SCOPES)}",
+        )
+        parser.add_argument("--expires-in-days", type=int, metavar="N", help="default: never")
+        parser.add_argument(
+            "--new-key", action="store_true", help="the client exists: issue one more key"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Create it."""
+        now = timezone.now()
+        days = options["expires_in_days"]
+        if days is not None and days < 1:
+            raise CommandError("--expires-in-days is at least 1.")
+        client_id = self._client(options, now)
+        try:
+            key = keys.issue_key(
+                client_id=client_id,
+                now=now,
+                expires_at=now + timedelta(days=days) if days else None,
+            )
+        except keys.TooManyKeys as error:
+            raise CommandError(str(error)) from None
+        self.stderr.write("Keep this key now: it is not shown again.")
+        self.stdout.write(key.text)
+
+    def _client(self, options: Any, now: Any) -> Any:
+        """Return the id of the client that gets the key."""
+        name = options["name"]
+        if options["new_key"]:
+            client_id = keys.find_client(name)
+            if client_id is None:
+                raise CommandError(f"There is no client named {name}.")
+            return client_id
+        try:
+            return keys.create_client(
+                name=name, scopes=[Scope(scope) for scope in options["scopes"]], now=now
+            )
+        except DuplicateKeyError:
+            raise CommandError(
+                f"There is a client named {name}: --new-key gives it one more key."
+            ) from None

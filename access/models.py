@@ -1,0 +1,73 @@
+"""Who may use the service: the apps that call its API and the staff who use its admin."""
+
+from enum import StrEnum
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django_mongodb_backend.fields import EmbeddedModelArrayField
+from django_mongodb_backend.managers import MongoManager
+from django_mongodb_backend.models import EmbeddedModel
+
+from notifyproject.db.fields import optional_moment, words
+from notifyproject.db.indexes import MongoIndex
+
+
+class StaffUser(AbstractUser):
+    """Somebody who works in the admin."""
+
+    class Meta(AbstractUser.Meta):
+        db_table = "staff_users"
+
+
+class Scope(StrEnum):
+    """What an API client may do."""
+
+    NOTIFICATIONS_READ = "notifications:read"
+    NOTIFICATIONS_WRITE = "notifications:write"
+    NOTIFICATIONS_RESEND = "notifications:resend"
+    RECIPIENTS_WRITE = "recipients:write"
+    DEVICES_WRITE = "devices:write"
+    INBOX_ISSUE = "inbox:issue"
+    SUPPRESSIONS_WRITE = "suppressions:write"
+    CALLBACKS_WRITE = "callbacks:write"
+    TEMPLATES_WRITE = "templates:write"
+    ADMIN = "admin"
+
+
+class APIKey(EmbeddedModel):
+    """A key of a client. The secret is not kept, only its hash."""
+
+    prefix = models.CharField(max_length=16)
+    secret_hash = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    expires_at = optional_moment()
+    revoked_at = optional_moment()
+    last_used_at = optional_moment()
+
+
+class APIClient(models.Model):
+    """An app that calls the API. It sees and changes its own notifications only."""
+
+    name = models.CharField(max_length=120, unique=True)
+    scopes = words(Scope)
+    is_active = models.BooleanField(default=True)
+    keys = EmbeddedModelArrayField(APIKey, default=list, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "api_clients"
+        ordering = ("name",)
+        verbose_name = "API client"
+        indexes = (
+            MongoIndex(
+                "keys.prefix",
+                name="cli_key_prefix",
+                unique=True,
+                partial={"keys.prefix": {"$exists": True}},
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name

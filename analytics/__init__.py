@@ -1,0 +1,1 @@
+"""Events and the figures rolled up from them."""

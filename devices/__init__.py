@@ -1,0 +1,1 @@
+"""The registry of devices that push messages reach."""

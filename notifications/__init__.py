@@ -1,0 +1,1 @@
+"""A request, its deliveries, attempts and receipts: the heart of the service."""

@@ -1,0 +1,149 @@
+"""The page about one notification."""
+
+from typing import Any
+
+from bson import ObjectId
+from django.contrib import messages
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from access.models import APIClient, StaffUser
+from recipients.masking import may_see_addresses
+from recipients.models import Recipient
+
+from .. import queries
+from ..models import Notification
+from ..states import Status
+from ..store import Document
+from ..timing import utc_now
+from . import detail, names
+from .explanations import STATUS_TONES, STATUS_WORDS
+from .operation_views import DETAIL, LIST, OPERATIONS, RESEND, Operation, parse_id
+from .sentences import headline
+
+TEMPLATE = "admin/notifications/notification/detail.html"
+AUDIT_LINES = 50
+
+
+def detail_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+    """Show one notification; to the list with a word, if there is none of this id."""
+    if not admin.has_view_permission(request):
+        raise PermissionDenied
+    notification_id = parse_id(object_id)
+    document = queries.one(notification_id=notification_id) if notification_id else None
+    if document is None:
+        messages.warning(request, "There is no such notification. It may have been purged.")
+        return HttpResponseRedirect(reverse(LIST))
+    request.current_app = admin.admin_site.name
+    context = {**admin.admin_site.each_context(request), **_context(admin, request, document)}
+    return TemplateResponse(request, TEMPLATE, context)
+
+
+def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, Any]:
+    whole, now = may_see_addresses(request.user), utc_now()
+    status = Status(document["status"])
+    type_name = names.of_types([document["type"]])[document["type"]]
+    # It stands in the page's path by its text: the type's name and the id.
+    original = Notification(pk=document["_id"], type=type_name)
+    return {
+        "title": str(original),
+        "opts": admin.opts,
+        "original": original,
+        "document": document,
+        "type_name": type_name,
+        "status": STATUS_WORDS[status],
+        "tone": STATUS_TONES[status],
+        "headline": headline(document, now=now),
+        "operations": _possible(request, document),
+        "cards": detail.cards(document, whole=whole, now=now),
+        "timeline": detail.timeline(queries.attempts_of(document["_id"]), whole=whole),
+        "errors": detail.errors(document, whole=whole),
+        "shown": detail.shown(document),
+        "has_email": "email" in document["channels"],
+        "contact": detail.contact(document, whole=whole),
+        "variables": detail.variables(document, whole=whole),
+        "facts": _facts(document),
+        "times": _times(document),
+        "resent_from": _link(document.get("resent_from")),
+        "resent_as": [_link(one) for one in document["resent_as"]],
+        "recipient_url": _recipient_url(request, document.get("user_id")),
+        "audit": _audit(document["_id"]),
+    }
+
+
+def _possible(request: HttpRequest, document: Document) -> list[Operation]:
+    """Return the operations this user may carry out and this notification has something for."""
+    statuses = {d["status"] for d in document["delivery"]}
+    return [
+        operation
+        for operation in OPERATIONS
+        if request.user.has_perm(operation.permission)
+        and (operation is RESEND or any(s in operation.concerns for s in statuses))
+    ]
+
+
+def _facts(document: Document) -> list[tuple[str, str]]:
+    client = APIClient.objects.only("name").filter(pk=document["client_id"]).first()
+    facts = (
+        ("Id", str(document["_id"])),
+        ("Client", client.name if client else str(document["client_id"])),
+        ("Category", document["category"]),
+        ("Priority", document["priority"]),
+        ("Entity", document.get("entity_id")),
+        ("External id", document.get("external_id")),
+        ("Idempotency key", document.get("idempotency_key")),
+        ("Request", document.get("request_id")),
+        ("Template", document["content"].get("template_id")),
+    )
+    return [(label, value) for label, value in facts if value]
+
+
+def _times(document: Document) -> list[tuple[str, Any]]:
+    times = (
+        ("Accepted", "created_at"),
+        ("Scheduled", "scheduled_at"),
+        ("Expires", "expires_at"),
+        ("Sent", "sent_at"),
+        ("Read", "read_at"),
+        ("Failed", "failed_at"),
+        ("Kept until", "purge_at"),
+    )
+    return [(label, document[name]) for label, name in times if document.get(name)]
+
+
+def _link(notification_id: ObjectId | None) -> dict[str, str] | None:
+    if notification_id is None:
+        return None
+    return {"id": str(notification_id), "url": reverse(DETAIL, args=[notification_id])}
+
+
+def _recipient_url(request: HttpRequest, user_id: str | None) -> str | None:
+    """Return where the person is shown, if they are registered and the user may look."""
+    if not user_id or not request.user.has_perm("recipients.view_recipient"):
+        return None
+    if not Recipient.objects.filter(pk=user_id).exists():
+        return None
+    return reverse("admin:recipients_recipient_change", args=[user_id])
+
+
+def _audit(notification_id: ObjectId) -> list[dict[str, Any]]:
+    """Return what staff did to it, the newest first."""
+    entries = list(
+        LogEntry.objects.filter(
+            content_type_id=ContentType.objects.get_for_model(Notification).pk,
+            object_id=str(notification_id),
+        ).order_by("-id")[:AUDIT_LINES]
+    )
+    users = StaffUser.objects.only("username").in_bulk({entry.user_id for entry in entries})
+    return [
+        {
+            "at": entry.action_time,
+            "who": users[entry.user_id].username if entry.user_id in users else "somebody",
+            "what": entry.get_change_message(),
+        }
+        for entry in entries
+    ]

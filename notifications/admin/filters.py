@@ -1,0 +1,208 @@
+"""How the lists of notifications can be narrowed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bson import ObjectId
+from django.http import HttpRequest
+
+from access.models import APIClient
+from notifyproject.db.admin_filters import TimeFilter, WordFilter
+from notifyproject.db.fields import choices
+
+from ..errors import FailureCode
+from ..models import NotificationType
+from ..states import AttemptStatus, Category, DeliveryStatus, Priority, Status
+from .explanations import CHANNELS, DELIVERY_WORDS, STATUS_WORDS, code_words
+
+S = DeliveryStatus
+_UNFINISHED = frozenset({Status.CREATED, Status.QUEUED, Status.PROCESSING, Status.RETRYING})
+
+STATUSES_WITH: Mapping[DeliveryStatus, frozenset[Status]] = {
+    S.PENDING: _UNFINISHED,
+    S.SENDING: frozenset({Status.PROCESSING, Status.RETRYING}),
+    S.UNKNOWN: frozenset({Status.PROCESSING, Status.RETRYING}),
+    S.SENT: _UNFINISHED | {Status.SENT, Status.PARTIALLY_DELIVERED},
+    S.DELIVERED: _UNFINISHED | {Status.SENT, Status.DELIVERED, Status.PARTIALLY_DELIVERED},
+    S.READ: _UNFINISHED | {Status.SENT, Status.DELIVERED, Status.PARTIALLY_DELIVERED},
+    S.FAILED: _UNFINISHED | {Status.FAILED, Status.PARTIALLY_DELIVERED},
+    S.EXPIRED: _UNFINISHED | {Status.FAILED, Status.EXPIRED, Status.PARTIALLY_DELIVERED},
+}
+"""The overall statuses a notification can have when one of its deliveries has this one.
+
+They let the index on the overall status serve a filter on the deliveries'.
+"""
+
+
+class StatusFilter(WordFilter):
+    """By overall status."""
+
+    title = "status"
+    parameter_name = "status"
+    words = tuple((status.value, words) for status, words in STATUS_WORDS.items())
+
+
+class ChannelFilter(WordFilter):
+    """By channel."""
+
+    title = "channel"
+    parameter_name = "channel"
+    words = tuple((channel.value, words) for channel, words in CHANNELS.items())
+    scans = True
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that one of the deliveries is on the channel."""
+        return {"delivery": {"$elemMatch": {"channel": word}}}
+
+
+class DeliveryStatusFilter(WordFilter):
+    """By the status of a delivery: of the chosen channel, or of any."""
+
+    title = "channel's status"
+    parameter_name = "delivery_status"
+    words = tuple((status.value, words) for status, words in DELIVERY_WORDS.items())
+
+    def __init__(self, request: HttpRequest, *args: Any) -> None:
+        self.channel = request.GET.get(str(ChannelFilter.parameter_name), "")
+        super().__init__(request, *args)
+        # Any overall status goes with these: no index helps.
+        self.scans = self.value() in (S.CANCELLED, S.SUPPRESSED)
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that one delivery has the status, and on the chosen channel."""
+        wanted = {"status": word} | ({"channel": self.channel} if self.channel else {})
+        condition: dict[str, Any] = {"delivery": {"$elemMatch": wanted}}
+        if overall := STATUSES_WITH.get(DeliveryStatus(word)):
+            condition["status"] = {"$in": sorted(status.value for status in overall)}
+        return condition
+
+
+class TypeFilter(WordFilter):
+    """By registered type."""
+
+    title = "type"
+    parameter_name = "type"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
+        """Return the registered types, the inactive ones too."""
+        return [(kind.slug, kind.name) for kind in NotificationType.objects.only("slug", "name")]
+
+
+class CategoryFilter(WordFilter):
+    """By category."""
+
+    title = "category"
+    parameter_name = "category"
+    words = tuple(choices(Category))
+    scans = True
+
+
+class PriorityFilter(WordFilter):
+    """By priority."""
+
+    title = "priority"
+    parameter_name = "priority"
+    words = tuple(choices(Priority))
+    scans = True
+
+
+class ClientFilter(WordFilter):
+    """By the API client that asked."""
+
+    title = "client"
+    parameter_name = "client"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
+        """Return the clients."""
+        return [(str(client.pk), client.name) for client in APIClient.objects.only("name")]
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that this client asked."""
+        return {"client_id": ObjectId(word)}
+
+
+class CreatedFilter(TimeFilter):
+    """By when it was accepted."""
+
+    title = "created"
+    parameter_name = "created"
+    path = "created_at"
+
+
+class FailedFilter(TimeFilter):
+    """By when it failed, on the channel that failed last."""
+
+    title = "failed"
+    parameter_name = "failed"
+    path = "failed_at"
+
+
+class FailedChannelFilter(ChannelFilter):
+    """By the channel that failed."""
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that the delivery on the channel failed."""
+        return {"delivery": {"$elemMatch": {"channel": word, "status": S.FAILED.value}}}
+
+
+class CodeFilter(WordFilter):
+    """By the cause of the failure: of the chosen channel, or of any."""
+
+    title = "cause"
+    parameter_name = "code"
+    words = tuple((code.value, code_words(code)) for code in FailureCode)
+    scans = True
+
+    def __init__(self, request: HttpRequest, *args: Any) -> None:
+        self.channel = request.GET.get(str(FailedChannelFilter.parameter_name), "")
+        super().__init__(request, *args)
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that a delivery failed for this cause, and on the chosen channel."""
+        wanted = {"status": S.FAILED.value, "failure_code": word}
+        return {
+            "delivery": {"$elemMatch": wanted | ({"channel": self.channel} if self.channel else {})}
+        }
+
+
+class AttemptStatusFilter(WordFilter):
+    """By what became of the attempt."""
+
+    title = "result"
+    parameter_name = "status"
+    words = tuple(choices(AttemptStatus))
+    scans = True
+
+
+class AttemptChannelFilter(WordFilter):
+    """By the attempt's channel."""
+
+    title = "channel"
+    parameter_name = "channel"
+    words = ChannelFilter.words
+    scans = True
+
+
+class AttemptCodeFilter(WordFilter):
+    """By the attempt's error."""
+
+    title = "error"
+    parameter_name = "error_code"
+    words = CodeFilter.words
+    scans = True
+
+
+class AttemptedFilter(TimeFilter):
+    """By when the attempt began."""
+
+    title = "attempted"
+    parameter_name = "attempted"
+    path = "attempted_at"
+
+
+class ReceivedFilter(TimeFilter):
+    """By when the call came in."""
+
+    title = "received"
+    parameter_name = "received"
+    path = "received_at"

@@ -1,0 +1,206 @@
+"""The home page, and what the command palette finds."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from unfold.dataclasses import SearchResult
+
+from recipients.masking import mask_address, may_see_addresses
+
+from .. import figures, queries
+from ..states import Channel
+from ..timing import utc_now
+from . import names, searching
+from .attention import concerns
+from .explanations import CHANNEL_ICONS, CHANNELS, code_words, explain
+from .failed_list import FAILED
+from .operation_views import DETAIL, LIST
+from .sentences import span
+
+FOUND_LIMIT = 20
+_COLOURS = ("--chart-delivered", "--chart-sent", "--chart-failed")
+_GREY = "#8891a0"
+
+
+def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Return the home page's context: figures for those who may see notifications."""
+    context["title"] = "Home"
+    if not request.user.has_perm("notifications.view_notification"):
+        return context
+    now = utc_now()
+    traffic = figures.traffic(now=now)
+    failures = figures.failures(since=now - timedelta(hours=24))
+    backlog = figures.backlog(now=now)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return context | {
+        "figures_at": now,
+        "channels": _channels(traffic, midnight),
+        "sums": _sums(traffic),
+        "chart": _chart(traffic),
+        "counted_since": traffic.counted_since,
+        "traffic_cap": figures.TRAFFIC_CAP,
+        "waiting": _waiting(backlog, now),
+        "errors": _errors(failures),
+        "errors_since": failures.counted_since,
+        "concerns": concerns(backlog=backlog, failures=failures, now=now),
+    }
+
+
+def find(request: HttpRequest, _term: str) -> list[SearchResult]:
+    """Return the notifications a text in the command palette means, the newest first."""
+    if not request.user.has_perm("notifications.view_notification"):
+        return []
+    # As it was typed: keys differ by case.
+    text = request.GET.get("s", "").strip()
+    ids = sorted(searching.find_ids(text, cap=FOUND_LIMIT), reverse=True)[:FOUND_LIMIT]
+    whole = may_see_addresses(request.user)
+    found = {document["_id"]: document for document in queries.many(ids)}
+    types = names.of_types({document["type"] for document in found.values()})
+    return [
+        _result(found[one], type_name=types[found[one]["type"]], whole=whole)
+        for one in ids
+        if one in found
+    ]
+
+
+def _result(document: Mapping[str, Any], *, type_name: str, whole: bool) -> SearchResult:
+    recipient = document["recipient"]
+    address = recipient.get("email") or recipient.get("phone") or ""
+    shown = address if whole or not address else mask_address(address)
+    return SearchResult(
+        title=f"{type_name} {document.get('entity_id') or document['_id']}",
+        description=" · ".join(
+            part
+            for part in (document.get("user_id"), shown, f"{document['created_at']:%d %b %H:%M}")
+            if part
+        ),
+        link=reverse(DETAIL, args=[document["_id"]]),
+        icon="notifications",
+    )
+
+
+def _channels(traffic: figures.Traffic, midnight: datetime) -> list[dict[str, Any]]:
+    """Return the channels that had anything to do, with today's and 24 hours' figures."""
+    today, day = traffic.per_channel(since=midnight), traffic.per_channel(since=min(traffic.hours))
+    return [
+        {
+            "name": CHANNELS[channel],
+            "icon": CHANNEL_ICONS[channel],
+            "today": today[channel],
+            "day": day[channel],
+            "rate": _percent(day[channel].success_rate),
+            "is_idle": not day[channel].total,
+        }
+        for channel in Channel
+    ]
+
+
+def _sums(traffic: figures.Traffic) -> dict[str, Any]:
+    total = figures.Tally()
+    for tally in traffic.per_channel(since=min(traffic.hours)).values():
+        total.add(tally)
+    return {"tally": total, "rate": _percent(total.success_rate)}
+
+
+def _chart(traffic: figures.Traffic) -> dict[str, str]:
+    """Return the bars of the last 24 hours as the chart component wants them."""
+    sums = []
+    for channels in traffic.hours.values():
+        total = figures.Tally()
+        for tally in channels.values():
+            total.add(tally)
+        sums.append(total)
+    bars = {
+        "Delivered": [tally.delivered for tally in sums],
+        "Sent, no word yet": [tally.sent - tally.delivered for tally in sums],
+        "Failed": [tally.failed for tally in sums],
+    }
+    datasets = [
+        {"label": label, "data": values, "backgroundColor": f"var({colour})", "stack": "one"}
+        for (label, values), colour in zip(bars.items(), _COLOURS, strict=True)
+    ]
+    labels = [f"{hour:%H}" for hour in traffic.hours]
+    return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": _OPTIONS}
+
+
+_OPTIONS = json.dumps(
+    {
+        "animation": False,
+        "responsive": True,
+        "maintainAspectRatio": False,
+        "interaction": {"mode": "index", "intersect": False},
+        "plugins": {"legend": {"position": "bottom", "labels": {"color": _GREY, "boxWidth": 12}}},
+        "scales": {
+            "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": _GREY}},
+            "y": {"stacked": True, "beginAtZero": True, "ticks": {"precision": 0, "color": _GREY}},
+        },
+    }
+)
+
+
+def _waiting(backlog: figures.Backlog, now: datetime) -> list[dict[str, str]]:
+    notifications = reverse(LIST)
+    oldest = backlog.oldest_due_at
+    sweep = backlog.last_sweep
+    return [
+        {
+            "label": "Due now",
+            "value": _count(backlog.due),
+            "note": f"oldest for {span((now - oldest).total_seconds())}" if oldest else "",
+            "url": f"{notifications}?status=queued",
+        },
+        {
+            "label": "Retry queue",
+            "value": _count(backlog.retrying),
+            "note": "wait for another try" if backlog.retrying else "",
+            "url": f"{notifications}?status=retrying",
+        },
+        {
+            "label": "Outcome unknown",
+            "value": _count(backlog.unknown),
+            "note": "they may have gone" if backlog.unknown else "",
+            "url": f"{notifications}?delivery_status=unknown",
+        },
+        {
+            "label": "Scheduled",
+            "value": _count(backlog.scheduled),
+            "note": "",
+            "url": f"{notifications}?status=created",
+        },
+        {
+            "label": "Last sweep",
+            "value": f"{span((now - sweep).total_seconds())} ago" if sweep else "never",
+            "note": "it comes every minute",
+            "url": "",
+        },
+    ]
+
+
+def _errors(failures: figures.Failures) -> list[dict[str, Any]]:
+    failed = reverse(FAILED)
+    return [
+        {
+            "group": group,
+            "channel": CHANNELS[group.channel],
+            "icon": CHANNEL_ICONS[group.channel],
+            "code": code_words(group.code),
+            "meaning": explain(group.code).meaning,
+            "url": f"{failed}?channel={group.channel.value}&code={group.code}",
+        }
+        for group in failures.groups
+    ]
+
+
+def _percent(rate: float | None) -> str:
+    """Return a share as a percentage that is 100 only if it is."""
+    if rate is None:
+        return "-"
+    return "100 %" if rate == 1 else f"{min(rate * 100, 99.9):.1f} %"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < figures.COUNT_CAP else f"{number:,} or more"

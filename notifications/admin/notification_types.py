@@ -1,0 +1,168 @@
+"""Kinds of notification: what operators may change about them."""
+
+import re
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminRadioSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from notifyproject.db.admin import MongoModelAdmin
+
+from .. import types
+from ..models import NotificationType
+from ..models.types import SLUG_LENGTH
+from ..retry import MAX_RETRIES, UnknownPolicy
+from ..states import Channel
+from ..timing import MAX_TTL
+from . import columns
+from .explanations import CHANNELS
+
+_SLUG = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+class NotificationTypeForm(forms.ModelForm):
+    """A type's fields, checked."""
+
+    slug = forms.CharField(
+        max_length=SLUG_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="What callers write, such as order_shipped. It cannot be changed later.",
+    )
+    channels = forms.MultipleChoiceField(
+        choices=[(channel.value, words) for channel, words in CHANNELS.items()],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="Used when neither the caller nor the recipient's preferences name any.",
+    )
+    description = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+    )
+    on_unknown = forms.ChoiceField(
+        label="When nobody knows whether it went",
+        choices=(
+            (UnknownPolicy.RETRY.value, "Send it again: twice is better than never"),
+            (UnknownPolicy.FAIL.value, "Do not: twice is worse than never"),
+        ),
+        initial=UnknownPolicy.RETRY.value,
+        widget=UnfoldAdminRadioSelectWidget,
+    )
+    max_retries = forms.IntegerField(
+        min_value=0,
+        max_value=MAX_RETRIES,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Tries after the first one.",
+    )
+    ttl_seconds = forms.IntegerField(
+        label="Time to live (seconds)",
+        min_value=1,
+        max_value=int(MAX_TTL.total_seconds()),
+        required=False,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="How long after its send time it is worth sending, at most 30 days; "
+        "empty: for ever.",
+    )
+    sensitive_variables = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Names of variables that are secrets, separated by commas. "
+        "They are shown to nobody.",
+    )
+    example_data = forms.JSONField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
+        help_text="Variables for previews, as a JSON object.",
+    )
+
+    class Meta:
+        """The model and the fields that are filled in."""
+
+        model = NotificationType
+        exclude = ("created_at", "updated_at")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.instance.slug:
+            self.initial["sensitive_variables"] = ", ".join(self.instance.sensitive_variables)
+
+    def clean_slug(self) -> str:
+        """Return the slug; lower case, digits and underscores only."""
+        slug: str = self.cleaned_data["slug"]
+        if not _SLUG.fullmatch(slug):
+            raise forms.ValidationError(
+                "Write lower-case letters, digits and underscores, beginning with a letter."
+            )
+        if NotificationType.objects.filter(pk=slug).exists():
+            raise forms.ValidationError("There is a type of this name.")
+        return slug
+
+    def clean_channels(self) -> list[str]:
+        """Return the channels in their usual order."""
+        chosen = self.cleaned_data["channels"]
+        return [channel.value for channel in Channel if channel.value in chosen]
+
+    def clean_sensitive_variables(self) -> list[str]:
+        """Return the names as a list."""
+        names = [n.strip() for n in self.cleaned_data["sensitive_variables"].split(",")]
+        names = [name for name in dict.fromkeys(names) if name]
+        if wrong := [name for name in names if not _VARIABLE.fullmatch(name)]:
+            raise forms.ValidationError(f"Not a variable's name: {', '.join(wrong)}.")
+        return names
+
+    def clean_example_data(self) -> dict[str, Any]:
+        """Return the variables; an object, nothing else."""
+        data = self.cleaned_data["example_data"]
+        if data in (None, ""):
+            return {}
+        if not isinstance(data, dict):
+            raise forms.ValidationError('Write an object, such as {"order": "12345"}.')
+        return data
+
+
+@admin.register(NotificationType)
+class NotificationTypeAdmin(MongoModelAdmin):
+    """The registered types. They are switched off, not deleted: notifications name them."""
+
+    form = NotificationTypeForm
+    list_display = ("name", "slug", "category", "priority", "on_channels", "tries", "is_active")
+    ordering = ("slug",)
+    search_fields = ("slug__startswith",)
+    search_help_text = "Beginning of the slug"
+    fieldsets = (
+        (None, {"fields": ("slug", "name", "description", "is_active")}),
+        ("Sending", {"fields": ("category", "priority", "channels")}),
+        ("Trying again", {"fields": ("max_retries", "ttl_seconds", "on_unknown")}),
+        ("Variables", {"fields": ("example_data", "sensitive_variables")}),
+    )
+
+    @admin.display(description="Channels")
+    def on_channels(self, row: Any) -> SafeString | str:
+        """The default channels."""
+        return ", ".join(CHANNELS[Channel(c)] for c in row.channels) or columns.NOTHING
+
+    @admin.display(description="Tries")
+    def tries(self, row: Any) -> int:
+        """How often it is tried in all."""
+        return int(row.max_retries) + 1
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Return what cannot be changed: the slug of a type that exists."""
+        return ("slug",) if obj else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: see the class."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Store the type; this process reads it anew at once, the others within seconds."""
+        super().save_model(request, obj, form, change)
+        types.forget()

@@ -1,0 +1,213 @@
+"""Strict JSON: what a body may be, before anybody asks what it means."""
+
+import json
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+from django.http import HttpRequest
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.parsers import BaseParser
+
+from ..intake.problems import Collector, FieldProblem
+from .problems import Problem, invalid, malformed
+
+MAX_BYTES = 256 * 1024
+MAX_BYTES_BULK = 4 * 1024 * 1024
+MAX_DEPTH = 20
+MAX_PROPERTIES = 500
+"""Of one notification, at all levels together."""
+MAX_KEY_LENGTH = 128
+MAX_DIGITS = 400
+"""A longer number is an attack on the parser; a double has at most 309 before the point."""
+BOM = b"\xef\xbb\xbf"
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_LONG_NUMBER = re.compile(rb"\d{%d}" % MAX_DIGITS)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_REQUIRED = re.compile(r"Object missing required field `(\w+)`")
+_PATH = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
+_BRACKETS = re.compile(rb"[\[\]{}]")
+_MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
+FREE_FORM = frozenset({"data", "payload"})
+"""Fields whose keys the caller chooses: they become field names in MongoDB."""
+T = TypeVar("T")
+
+
+class StrictJSONParser(BaseParser):
+    """For DRF's negotiation only: views call :func:`read_body` and :func:`decode`."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> NoReturn:
+        """Refuse: nothing reads ``request.data``."""
+        raise AssertionError("views read bodies by read_body()")
+
+
+def read_body(request: HttpRequest, *, limit: int = MAX_BYTES) -> bytes:
+    """Return a JSON request's body; raises Problem 400, 413 or UnsupportedMediaType.
+
+    A body without a length (chunked) is read up to the limit and no further.
+    """
+    length = request.META.get("CONTENT_LENGTH") or ""
+    chunked = request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
+    if length in ("", "0") and not chunked:
+        raise _empty()
+    _check_media_type(request)
+    if length and (not length.isascii() or not length.isdigit()):
+        raise malformed("malformed", "Content-Length is not a number.")
+    if length and int(length[:20]) > limit:
+        raise _too_large(limit)
+    stream = request.META["wsgi.input"] if chunked else request
+    body = stream.read(limit + 1)
+    if len(body) > limit:
+        raise _too_large(limit)
+    if not body.strip():
+        raise _empty()
+    return body
+
+
+def decode(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object a body is; raises Problem.
+
+    400 for what is not exactly one JSON text in UTF-8 with unique keys and sane depth and numbers;
+    422 for one that is no object, or holds texts and numbers the store cannot keep.
+    """
+    text = _text(raw)
+    if _depth(raw) > MAX_DEPTH:
+        raise malformed("too_deep", f"JSON nested deeper than {MAX_DEPTH} levels.")
+    if _LONG_NUMBER.search(_STRING.sub(b"", raw)):
+        raise malformed("number_too_long", f"A number has {MAX_DIGITS} digits or more.")
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise malformed(
+            "malformed_json", f"Not valid JSON at line {error.lineno}, column {error.colno}."
+        ) from None
+    if not isinstance(value, dict):
+        raise invalid([FieldProblem("", "wrong_type", "Expected a JSON object.")])
+    return value
+
+
+def check_values(value: Mapping[str, Any], *, at: str = "") -> None:
+    """Raise Problem 422 for texts, numbers and keys in ``value`` that cannot be kept."""
+    problems = Collector()
+    count = _walk(value, at, problems, in_data=False)
+    if count > MAX_PROPERTIES:
+        problems.add(at, "too_many_properties", f"Over {MAX_PROPERTIES} properties in all.")
+    if problems.problems:
+        raise invalid(problems.problems)
+
+
+def convert(value: Mapping[str, Any], to: type[T], *, at: str = "") -> T:
+    """Return ``value`` as a strict structure; raises Problem 422 with a pointer."""
+    try:
+        return msgspec.convert(value, to, strict=True)
+    except msgspec.ValidationError as error:
+        raise invalid([_field_problem(str(error), at)]) from None
+
+
+def _check_media_type(request: HttpRequest) -> None:
+    charset = (request.content_params or {}).get("charset", "utf-8").lower()
+    encoding = request.headers.get("Content-Encoding", "identity").lower()
+    is_json = request.content_type == "application/json"
+    if not is_json or charset not in ("utf-8", "utf8") or encoding != "identity":
+        raise UnsupportedMediaType(request.content_type or "")
+
+
+def _text(raw: bytes) -> str:
+    if raw.startswith(BOM):
+        raise malformed("byte_order_mark", "The body begins with a byte order mark.")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise malformed("not_utf8", "The body is not valid UTF-8.") from None
+
+
+def _depth(raw: bytes) -> int:
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(_STRING.sub(b"", raw)):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise malformed("duplicate_key", "An object has the same key twice.")
+    return result
+
+
+def _no_constant(_name: str) -> NoReturn:
+    raise malformed("malformed_json", "NaN and Infinity are not JSON.")
+
+
+def _empty() -> Problem:
+    return malformed("empty_body", "The body is empty: send a JSON object.")
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(
+        status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        code="too_large",
+        detail=f"The body is larger than {limit // 1024} KB.",
+    )
+
+
+def _walk(value: Any, at: str, problems: Collector, *, in_data: bool) -> int:
+    """Note what cannot be kept anywhere in ``value``; return its number of properties."""
+    if isinstance(value, str):
+        _check_text(value, at, problems)
+    elif isinstance(value, int) and not _MIN_INT <= value <= _MAX_INT:
+        problems.add(at, "integer_too_large", "An integer has at most 64 bits.")
+    elif isinstance(value, list):
+        return sum(
+            _walk(item, f"{at}/{i}", problems, in_data=in_data) for i, item in enumerate(value)
+        )
+    elif isinstance(value, dict):
+        count = len(value)
+        for key, item in value.items():
+            below = f"{at}/{_pointer_token(key)}"
+            _check_key(key, below, problems, in_data=in_data)
+            count += _walk(item, below, problems, in_data=in_data or key in FREE_FORM)
+        return count
+    return 0
+
+
+def _check_text(text: str, at: str, problems: Collector) -> None:
+    if "\x00" in text:
+        problems.add(at, "nul_character", "A text holds the character NUL.")
+    if _SURROGATE.search(text):
+        problems.add(at, "lone_surrogate", "A text holds half of a surrogate pair.")
+
+
+def _check_key(key: str, at: str, problems: Collector, *, in_data: bool) -> None:
+    _check_text(key, at, problems)
+    if len(key) > MAX_KEY_LENGTH:
+        problems.add(at, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
+    if in_data and (key.startswith("$") or "." in key or key == "__proto__" or not key):
+        problems.add(at, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
+
+
+def _pointer_token(key: str) -> str:
+    """Return a key as part of a JSON Pointer, cut to a sane length."""
+    escaped = key[:MAX_KEY_LENGTH].replace("~", "~0").replace("/", "~1")
+    return escaped.encode(errors="replace").decode()
+
+
+def _field_problem(message: str, at: str) -> FieldProblem:
+    """Return msgspec's complaint about one field as a problem."""
+    match = _PATH.fullmatch(message)
+    text, path = (match[1], match[2] or "") if match else (message, "")
+    pointer = at + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
+    if unknown := _UNKNOWN_FIELD.fullmatch(text):
+        name = f"{pointer}/{_pointer_token(unknown[1])}"
+        return FieldProblem(name, "unknown_field", "There is no such field.")
+    if required := _REQUIRED.fullmatch(text):
+        return FieldProblem(f"{pointer}/{required[1]}", "required", "The field is required.")
+    code = "out_of_range" if "length" in text or "int` " in text else "wrong_type"
+    return FieldProblem(pointer, code, f"{text}.")

@@ -1,0 +1,187 @@
+"""Errors as RFC 9457 problems: every answer that is not a success is one of these."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from pymongo.errors import PyMongoError
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from ..intake import AlreadyNotified, FieldProblem, InvalidRequest, KeyReused
+
+log = structlog.get_logger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = 5
+"""What a caller is asked to wait when the store cannot be reached."""
+
+
+class FieldProblemView(msgspec.Struct, kw_only=True, frozen=True):
+    """One thing that is wrong with a request. No value is repeated."""
+
+    pointer: str
+    """JSON Pointer to the field."""
+    code: str
+    detail: str
+
+
+class ProblemView(msgspec.Struct, kw_only=True, frozen=True):
+    """RFC 9457 problem details: what every answer that is not a success looks like."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str
+    """For programs; it does not change."""
+    request_id: str | None
+    """For whoever looks it up in the logs."""
+    errors: list[FieldProblemView]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem(Exception):
+    """An answer that is not a success."""
+
+    status: int
+    code: str
+    detail: str
+    errors: Sequence[FieldProblem] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def body(self, request: HttpRequest) -> ProblemView:
+        """Return the problem document."""
+        return ProblemView(
+            type=f"urn:notifications:problem:{self.code}",
+            title=HTTPStatus(self.status).phrase,
+            status=self.status,
+            detail=self.detail,
+            instance=request.path,
+            code=self.code,
+            request_id=getattr(request, "request_id", None),
+            errors=[
+                FieldProblemView(pointer=e.pointer, code=e.code, detail=e.detail)
+                for e in self.errors
+            ],
+        )
+
+
+def malformed(code: str, detail: str) -> Problem:
+    """Return 400: it cannot be parsed."""
+    return Problem(status=400, code=code, detail=detail)
+
+
+def invalid(errors: Sequence[FieldProblem]) -> Problem:
+    """Return 422: it was parsed and makes no sense."""
+    detail = "The request is understood and not valid; errors says what is wrong."
+    return Problem(status=422, code="invalid_request", detail=detail, errors=errors)
+
+
+def not_found() -> Problem:
+    """Return 404: it is not there, or not the caller's."""
+    return Problem(status=404, code="not_found", detail="There is no such thing.")
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
+    """Turn whatever a view raised into a problem; for ``REST_FRAMEWORK["EXCEPTION_HANDLER"]``."""
+    problem = _problem(error)
+    request = context["request"]
+    if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("request_failed", path=request.path, code=problem.code, exc_info=error)
+    response = Response(
+        problem.body(request._request), status=problem.status, content_type=MEDIA_TYPE
+    )
+    for name, value in problem.headers.items():
+        response[name] = value
+    return response
+
+
+def _problem(error: Exception) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    problem: Problem | None = None
+    match error:
+        case InvalidRequest():
+            problem = invalid(error.problems)
+        case AlreadyNotified():
+            known = f" Its id is {error.notification_id}." if error.notification_id else ""
+            problem = Problem(
+                status=409,
+                code="already_notified",
+                detail=f"This person was told about this entity by this type before.{known}",
+            )
+        case KeyReused():
+            problem = Problem(
+                status=422,
+                code="idempotency_key_reused",
+                detail="This Idempotency-Key came with a different request before.",
+            )
+        case PyMongoError():
+            problem = Problem(
+                status=503,
+                code="store_unavailable",
+                detail="The request was not accepted: the store cannot promise to keep it now.",
+                headers={"Retry-After": str(RETRY_SECONDS)},
+            )
+        case Http404() | exceptions.NotFound():
+            problem = not_found()
+        case exceptions.APIException() | PermissionDenied():
+            problem = _of_rest_framework(error)
+    return problem or Problem(
+        status=500, code="internal_error", detail="The service failed. The request id tells why."
+    )
+
+
+def _of_rest_framework(error: Exception) -> Problem:
+    status = getattr(error, "status_code", 403)
+    headers = {}
+    if auth_header := getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = auth_header
+    if wait := getattr(error, "wait", None):
+        headers["Retry-After"] = str(int(wait))
+    codes = {
+        401: ("unauthenticated", "An API key is missing, or it is not a valid one."),
+        403: ("forbidden", "The API key does not have the scope for this."),
+        405: ("method_not_allowed", "This address does not take this method."),
+        406: ("not_acceptable", "Answers are JSON."),
+        415: ("unsupported_media_type", "Send application/json in UTF-8, not compressed."),
+        429: ("rate_limited", "Too many requests: wait as long as Retry-After says."),
+    }
+    code, detail = codes.get(status, ("malformed", "The request cannot be parsed."))
+    return Problem(status=status, code=code, detail=detail, headers=headers)
+
+
+def bad_request_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
+    """Answer what Django refused before any view saw it; for ``handler400``."""
+    return _page(request, malformed("malformed", "The request cannot be understood."))
+
+
+def not_found_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
+    """Answer an address that is none; for ``handler404``."""
+    return _page(request, not_found())
+
+
+def server_error_page(request: HttpRequest) -> HttpResponse:
+    """Answer when a page failed; for ``handler500``."""
+    detail = "The service failed. The request id tells why."
+    return _page(request, Problem(status=500, code="internal_error", detail=detail))
+
+
+def _page(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return a problem for programs, and a plain sentence for people in the admin."""
+    if request.path.startswith("/admin/"):
+        return HttpResponse(
+            f"{problem.detail} ({getattr(request, 'request_id', '')})",
+            status=problem.status,
+            content_type="text/plain; charset=utf-8",
+        )
+    return HttpResponse(
+        msgspec.json.encode(problem.body(request)), status=problem.status, content_type=MEDIA_TYPE
+    )

@@ -1,0 +1,215 @@
+"""What an answer looks like: the stored documents without claims and secrets."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from bson import ObjectId
+
+from .. import types
+from ..states import (
+    SUCCEEDED,
+    AttemptStatus,
+    Category,
+    Channel,
+    DeliveryStatus,
+    Priority,
+    Status,
+)
+from ..store import Document
+from ..types import MASK
+
+
+class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
+    """One channel and where it stands."""
+
+    channel: Channel
+    status: DeliveryStatus
+    attempt_count: int
+    max_attempts: int
+    next_attempt_at: datetime | None = None
+    last_attempt_at: datetime | None = None
+    provider: str | None = None
+    provider_message_id: str | None = None
+    failure_code: str | None = None
+    failure_reason: str | None = None
+    sent_at: datetime | None = None
+    delivered_at: datetime | None = None
+    read_at: datetime | None = None
+    failed_at: datetime | None = None
+
+
+class RecipientView(msgspec.Struct, kw_only=True, frozen=True):
+    """Whom it was for, as known when it was accepted."""
+
+    device_ids: list[str] = []
+    email: str | None = None
+    phone: str | None = None
+    name: str | None = None
+    locale: str | None = None
+    timezone: str | None = None
+
+
+class ContentView(msgspec.Struct, kw_only=True, frozen=True):
+    """What it says; secrets are masked."""
+
+    subject: str | None = None
+    body: str | None = None
+    template_id: str | None = None
+    template_version: int | None = None
+    image_url: str | None = None
+    deep_link: str | None = None
+    payload: dict[str, Any] | None = None
+
+
+class ErrorView(msgspec.Struct, kw_only=True, frozen=True):
+    """One line of the error history."""
+
+    timestamp: datetime
+    channel: Channel
+    code: str
+    error: str
+
+
+class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
+    """A notification and what became of it."""
+
+    id: str
+    status: Status
+    type: str
+    category: Category
+    priority: Priority
+    user_id: str | None = None
+    recipient: RecipientView
+    channels: list[Channel]
+    entity_id: str | None = None
+    external_id: str | None = None
+    content: ContentView
+    data: dict[str, Any]
+    delivery: list[DeliveryView]
+    scheduled_at: datetime | None = None
+    adjusted: bool = False
+    """The local time asked for did not exist: scheduled_at is the first instant after it."""
+    expires_at: datetime | None = None
+    error: str | None = None
+    error_history: list[ErrorView] = []
+    is_read: bool
+    read_at: datetime | None = None
+    is_active: bool = True
+    resent_from: str | None = None
+    resent_as: list[str] = []
+    sent_at: datetime | None = None
+    failed_at: datetime | None = None
+    created_at: datetime
+    updated_at: datetime
+    request_id: str | None = None
+    is_delivered: bool
+    is_failed: bool
+    is_pending: bool
+    can_retry: bool
+    successful_channels: list[Channel]
+    failed_channels: list[Channel]
+
+
+class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
+    """One try to hand a message to a provider."""
+
+    id: str
+    notification_id: str
+    channel: Channel
+    device_id: str | None = None
+    attempt_number: int
+    status: AttemptStatus
+    provider: str | None = None
+    provider_message_id: str | None = None
+    platform_response: dict[str, Any] | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    attempted_at: datetime
+    finished_at: datetime | None = None
+    duration_ms: int | None = None
+
+
+class NotificationList(msgspec.Struct, kw_only=True, frozen=True):
+    """Part of a list. ``next`` and ``previous`` are values for the parameter ``cursor``."""
+
+    results: list[NotificationView]
+    next: str | None
+    previous: str | None
+
+
+class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
+    """Every attempt of a notification, the oldest first."""
+
+    results: list[AttemptView]
+    next: str | None = None
+    previous: str | None = None
+
+
+def notification_view(document: Document, *, adjusted: bool = False) -> NotificationView:
+    """Return a stored notification as it is shown to its client."""
+    deliveries = [_pick(DeliveryView, delivery) for delivery in document["delivery"]]
+    succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
+    failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
+    shown = {name: document[name] for name in _PLAIN & document.keys()}
+    return msgspec.convert(
+        {
+            **shown,
+            "id": str(document["_id"]),
+            "recipient": _pick(RecipientView, document["recipient"]),
+            "content": _pick(ContentView, document["content"]),
+            "data": masked(document["data"], document["type"]),
+            "delivery": deliveries,
+            "error_history": [_pick(ErrorView, line) for line in document["error_history"]],
+            "resent_from": _hex(document.get("resent_from")),
+            "resent_as": [str(one) for one in document["resent_as"]],
+            "adjusted": adjusted,
+            "is_delivered": document["status"] == Status.DELIVERED,
+            "is_failed": document["status"] == Status.FAILED,
+            "is_pending": any(d.status is DeliveryStatus.PENDING for d in deliveries),
+            "can_retry": bool(failed),
+            "successful_channels": succeeded,
+            "failed_channels": failed,
+        },
+        NotificationView,
+    )
+
+
+def attempt_view(document: Document) -> AttemptView:
+    """Return an attempt's record as it is shown."""
+    return _pick(
+        AttemptView,
+        {
+            **document,
+            "id": document["_id"],
+            "notification_id": str(document["notification_id"]),
+        },
+    )
+
+
+def masked(data: Mapping[str, Any], type_name: str) -> dict[str, Any]:
+    """Return the template's variables without the secrets among them."""
+    try:
+        secret = types.get(type_name).sensitive_variables
+    except types.UnknownType:
+        secret = frozenset(data)
+    return {name: MASK if name in secret else value for name, value in data.items()}
+
+
+_COMPUTED = {
+    *("id", "recipient", "content", "data", "delivery", "error_history", "adjusted"),
+    *("resent_from", "resent_as", "is_delivered", "is_failed", "is_pending", "can_retry"),
+    *("successful_channels", "failed_channels"),
+}
+_PLAIN = set(NotificationView.__struct_fields__) - _COMPUTED
+
+
+def _pick(view: Any, document: Mapping[str, Any]) -> Any:
+    """Return the fields of ``document`` that a view shows."""
+    shown = {name: document[name] for name in view.__struct_fields__ if name in document}
+    return msgspec.convert(shown, view)
+
+
+def _hex(value: ObjectId | None) -> str | None:
+    return str(value) if value is not None else None

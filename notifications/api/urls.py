@@ -1,0 +1,26 @@
+"""The addresses of the API, version 1. A slash at the end is allowed, not asked for."""
+
+from django.urls import URLPattern, re_path
+from rest_framework.views import APIView
+
+from . import views
+
+ID = r"(?P<notification_id>[^/]{1,64})"
+USER = r"(?P<user_id>[^/]{1,128})"
+
+
+def route(pattern: str, view: type[APIView], name: str) -> URLPattern:
+    """Return the address of a view."""
+    return re_path(rf"^{pattern}/?$", view.as_view(), name=name)
+
+
+urlpatterns = [
+    route("notifications", views.Notifications, "notifications"),
+    route(f"notifications/{ID}", views.OneNotification, "notification"),
+    route(f"notifications/{ID}/attempts", views.Attempts, "attempts"),
+    route(f"notifications/{ID}/cancel", views.Cancel, "cancel"),
+    route(f"notifications/{ID}/retry", views.Retry, "retry"),
+    route(f"notifications/{ID}/resend", views.Resend, "resend"),
+    route(f"recipients/{USER}/notifications", views.RecipientNotifications, "history"),
+    route(f"recipients/{USER}/notifications/read-all", views.RecipientReadAll, "read-all"),
+]

@@ -1,0 +1,44 @@
+"""What providers call. The signature is the authentication; without a key nothing is accepted."""
+
+from typing import Any
+
+import structlog
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from .. import receipts
+from ..channels.base import InvalidSignature
+from ..channels.registry import sendgrid
+from ..timing import utc_now
+from .parsing import MAX_BYTES_BULK
+from .problems import Problem, malformed
+
+log = structlog.get_logger(__name__)
+
+
+class SendGridWebhook(APIView):
+    """SendGrid's event webhook."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(exclude=True)
+    def post(self, request: Any) -> Response:
+        """Apply the events of a signed webhook."""
+        raw = request._request.read(MAX_BYTES_BULK + 1)
+        if len(raw) > MAX_BYTES_BULK:
+            raise Problem(status=413, code="too_large", detail="The webhook is too large.")
+        account = sendgrid()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        try:
+            events = account.parse_receipts(headers, raw)
+        except InvalidSignature as error:
+            log.warning("webhook_refused", provider=account.name, reason=str(error))
+            raise Problem(
+                status=403, code="invalid_signature", detail="The signature is not valid."
+            ) from None
+        except ValueError:
+            raise malformed("malformed", "Not a list of events.") from None
+        applied = receipts.receive(events, provider=account.name, body=raw.decode(), now=utc_now())
+        return Response({"events": applied.events, "changed": applied.changed})

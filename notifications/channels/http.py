@@ -1,0 +1,235 @@
+"""One pooled HTTP client for every provider, and what can happen on the wire.
+
+No retries, no redirects, no proxy or netrc from the environment; a request has a deadline and an
+answer has a cap. What failed before the first byte left is told from what failed after: only the
+latter may have been delivered.
+"""
+
+import http.client
+import io
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, ReadTimeoutError
+
+from ..errors import FailureCode, TransientError
+
+CONNECT_TIMEOUT = 3.0
+TOTAL_TIMEOUT = 15.0
+MAX_BODY = 64 * 1024
+MAX_RETRY_AFTER = 24 * 3600.0
+"""A provider that asks for a longer pause is taken at a day."""
+POOL_SIZE = 64
+EXCERPT_LENGTH = 1000
+
+_ADDRESS = re.compile(r"[^\s\"'<>@]+@[^\s\"'<>@]+|\+?\d[\d\s().-]{7,}\d")
+_wire = threading.local()
+_pools: dict[int, urllib3.PoolManager] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A provider's whole answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body, whatever its encoding."""
+        return self.body.decode(errors="replace")
+
+    @property
+    def excerpt(self) -> str:
+        """The beginning of the body with addresses taken out, for the attempt's record."""
+        return redact(self.text[:EXCERPT_LENGTH])
+
+
+def redact(text: str) -> str:
+    """Return ``text`` with everything that looks like an address or phone number taken out."""
+    return _ADDRESS.sub("[address]", text)
+
+
+def post(
+    url: str, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
+) -> Response:
+    """Send a POST and return the answer, whatever its status.
+
+    Raises TransientError: not ambiguous when no byte has left (DNS, refused, TLS, connect timeout),
+    ambiguous after that (no answer in ``timeout`` seconds, a cut or oversized answer).
+    """
+    _wire.used, _wire.deadline = False, time.monotonic() + timeout
+    try:
+        answer = pool().request(
+            "POST",
+            url,
+            body=body,
+            headers=dict(headers),
+            timeout=urllib3.Timeout(connect=min(CONNECT_TIMEOUT, timeout), read=timeout),
+            redirect=False,
+            preload_content=False,
+        )
+    except HTTPError as error:
+        raise _failure(error) from error
+    try:
+        content = _read_capped(answer)
+    finally:
+        answer.release_conn()
+    return Response(
+        status=answer.status,
+        headers={name.lower(): value for name, value in answer.headers.items()},
+        body=content,
+    )
+
+
+def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Return the pause in seconds a provider asks for: Retry-After in seconds or as a date.
+
+    None without the header, with nonsense in it, or with a time that has passed.
+    """
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    if value.isascii() and value.isdigit():
+        return min(float(value[:9]), MAX_RETRY_AFTER)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return bounded_pause((moment - now).total_seconds())
+
+
+def bounded_pause(seconds: float) -> float | None:
+    """Return a pause between now and a day; None for one that is over."""
+    return min(seconds, MAX_RETRY_AFTER) if seconds > 0 else None
+
+
+def pool() -> urllib3.PoolManager:
+    """Return this process's connection pool; a forked child gets one of its own."""
+    return _pools.get(os.getpid()) or _pools.setdefault(os.getpid(), _new_pool())
+
+
+class _DeadlineReader(io.RawIOBase):
+    """A socket's input that ends at the request's deadline, however slowly bytes drip in."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock = sock
+        self._raw = sock.makefile("rb", buffering=0)
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("deadline")
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _DeadlineSocket:
+    """What http.client needs of a socket to read a response from it."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock = sock
+        self._deadline = deadline
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_DeadlineReader(self._sock, self._deadline))
+
+
+class _DeadlineResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        readable: Any = _DeadlineSocket(sock, _wire.deadline)
+        super().__init__(readable, *args, **kwargs)
+
+
+class _Watched(http.client.HTTPConnection):
+    """A connection that notes when a request's first byte leaves, and reads up to its deadline."""
+
+    response_class = _DeadlineResponse
+
+    def send(self, data: Any) -> None:
+        if self.sock is None:
+            self.connect()
+        _wire.used = True
+        super().send(data)
+
+
+class _WatchedHTTP(_Watched, HTTPConnection):
+    pass
+
+
+class _WatchedHTTPS(_Watched, HTTPSConnection):
+    pass
+
+
+class _HTTPPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _WatchedHTTP
+
+
+class _HTTPSPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _WatchedHTTPS
+
+
+def _new_pool() -> urllib3.PoolManager:
+    manager = urllib3.PoolManager(num_pools=20, maxsize=POOL_SIZE, block=False, retries=False)
+    manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+    return manager
+
+
+def _read_capped(answer: urllib3.BaseHTTPResponse) -> bytes:
+    content = b""
+    try:
+        while chunk := answer.read1(MAX_BODY):
+            content += chunk
+            if len(content) > MAX_BODY:
+                answer.close()
+                raise TransientError(
+                    "The provider's answer is too long to read.",
+                    code=FailureCode.CONNECTION_LOST,
+                    ambiguous=True,
+                )
+    except HTTPError as error:
+        answer.close()
+        raise _failure(error) from error
+    return content
+
+
+def _failure(error: HTTPError) -> TransientError:
+    if not _wire.used:
+        reasons: dict[type[HTTPError], str] = {
+            ConnectTimeoutError: "The provider did not take the connection in time.",
+            NameResolutionError: "The provider's host name has no address.",
+            urllib3.exceptions.SSLError: "No secure connection to the provider.",
+        }
+        reason = reasons.get(type(error), "The provider refused the connection.")
+        return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
+    if isinstance(error, ReadTimeoutError):
+        return TransientError(
+            "The provider did not answer in time.", code=FailureCode.TIMEOUT, ambiguous=True
+        )
+    return TransientError(
+        "The connection broke before the provider had answered.",
+        code=FailureCode.CONNECTION_LOST,
+        ambiguous=True,
+    )

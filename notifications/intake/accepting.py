@@ -1,0 +1,109 @@
+"""Accepting: idempotency, one write, a hint."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import msgspec
+from bson import ObjectId
+from pymongo.errors import DuplicateKeyError
+
+from notifyproject.db.collections import collection
+from recipients import queries as recipients
+
+from .. import hints, queries, store
+from ..store import Document
+from .preparing import Caller, Known, Prepared, addresses_of, prepare
+from .problems import AlreadyNotified, KeyReused
+from .requests import NotificationRequest
+
+KEY_LIFETIME = timedelta(hours=24)
+"""How long a repeated request is recognised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """A notification that is stored and will be delivered."""
+
+    document: Document
+    replayed: bool
+    """The idempotency key had been used for it before."""
+    adjusted: bool
+    """Its local time did not exist and became the first instant after it."""
+
+
+def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
+    """Check, store and hint at one notification.
+
+    Raises InvalidRequest, AlreadyNotified, KeyReused; PyMongoError when nothing can be promised.
+    Two calls with one idempotency key, at once or after a lost answer, make one notification.
+    """
+    prepared = prepare(
+        request,
+        notification_id=ObjectId(),
+        caller=caller,
+        known=_known([request], now),
+        now=now,
+    )
+    if caller.idempotency_key is not None:
+        reserved = _reserve(prepared, request, caller, now)
+        if isinstance(reserved, Acceptance):
+            return reserved
+        prepared = reserved
+    (result,) = store.accept([prepared.notification], now=now)
+    if isinstance(result, store.DuplicateEntity):
+        is_own = result.client_id == caller.client_id
+        raise AlreadyNotified(result.notification_id if is_own else None)
+    hints.announce([result.document], now=now)
+    return Acceptance(
+        document=result.document, replayed=result.repeated, adjusted=prepared.adjusted
+    )
+
+
+def _known(requests: Sequence[NotificationRequest], now: datetime) -> Known:
+    """Read what a batch of requests needs, in two queries."""
+    people = recipients.known(r.user_id for r in requests if r.user_id)
+    addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]
+    return Known(people=people, suppressed=recipients.suppressed(addresses, now=now))
+
+
+def _reserve(
+    prepared: Prepared, request: NotificationRequest, caller: Caller, now: datetime
+) -> Prepared | Acceptance:
+    """Take the idempotency key, or return what it was taken for.
+
+    The key is stored first, with the id the notification will have: whoever comes second, or comes
+    again after a crash between the two writes, stores the same notification.
+    """
+    keys = collection("idempotency_keys")
+    key = hashlib.sha256(f"{caller.client_id}|{caller.idempotency_key}".encode()).hexdigest()
+    fingerprint = _fingerprint(request)
+    try:
+        keys.insert_one(
+            {
+                "_id": key,
+                "fingerprint": fingerprint,
+                "notification_ids": [prepared.notification.id],
+                "created_at": now,
+                "expires_at": now + KEY_LIFETIME,
+            }
+        )
+    except DuplicateKeyError:
+        taken = keys.find_one({"_id": key})
+        if taken is None:
+            # It ran out between the two calls.
+            return _reserve(prepared, request, caller, now)
+        if taken["fingerprint"] != fingerprint:
+            raise KeyReused from None
+        first_id = taken["notification_ids"][0]
+        document = queries.one(notification_id=first_id)
+        if document is not None:
+            return Acceptance(document=document, replayed=True, adjusted=prepared.adjusted)
+        notification = replace(prepared.notification, id=first_id)
+        return Prepared(notification=notification, adjusted=prepared.adjusted)
+    return prepared
+
+
+def _fingerprint(request: NotificationRequest) -> str:
+    return hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()

@@ -1,0 +1,52 @@
+"""Whether an address can be one. Pure: nothing is looked up."""
+
+import re
+from functools import lru_cache
+
+import phonenumbers
+from email_validator import EmailNotValidError, validate_email
+
+_E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class AddressProblem(ValueError):
+    """An address that cannot be one; the message says why without repeating it."""
+
+
+def check_email(text: str) -> str:
+    """Return the address in its normal form; raises AddressProblem.
+
+    A display name, a list, a domain without a dot, an IP address in place of a domain, and a local
+    part of over 64 characters are none.
+    """
+    try:
+        return validate_email(
+            text,
+            check_deliverability=False,
+            strict=True,
+            allow_smtputf8=False,
+            test_environment=True,
+        ).normalized
+    except EmailNotValidError:
+        raise AddressProblem("Expected one address such as ada@example.com.") from None
+
+
+def check_phone(text: str) -> str:
+    """Return the E.164 number; raises AddressProblem for another form or an impossible number."""
+    if not _E164.fullmatch(text) or not _is_possible(text):
+        raise AddressProblem("Expected a number in E.164 form such as +351912345678.")
+    return text
+
+
+@lru_cache(maxsize=4096)
+def _is_possible(number: str) -> bool:
+    try:
+        return phonenumbers.is_possible_number(phonenumbers.parse(number, None))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+def has_control_characters(text: str) -> bool:
+    """Return whether there is a line break or another control character in ``text``."""
+    return _CONTROL.search(text) is not None

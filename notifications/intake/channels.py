@@ -1,0 +1,125 @@
+"""Which channels a notification takes: the caller's, or the recipient's, or the type's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recipients.queries import KnownRecipient
+
+from ..errors import FailureCode
+from ..states import Channel, DeliveryStatus
+from ..store import NewDelivery, Recipient
+from ..types import NotificationKind
+from .problems import Collector
+from .requests import NotificationRequest
+
+ALIASES = {"in-app": Channel.IN_APP}
+ALL = "all"
+"""Every channel on which there is a way to reach the person."""
+NO_WAY = {
+    Channel.EMAIL: ("/recipient/email", "There is no email address."),
+    Channel.WHATSAPP: ("/recipient/phone", "There is no phone number."),
+    Channel.PUSH: ("/user_id", "Push needs a user_id, or recipient.device_ids."),
+    Channel.IN_APP: ("/user_id", "In-app needs a user_id."),
+}
+
+
+def choose(
+    request: NotificationRequest,
+    *,
+    kind: NotificationKind,
+    recipient: Recipient,
+    person: KnownRecipient | None,
+    problems: Collector,
+) -> list[NewDelivery]:
+    """Return a delivery for each channel; one that nobody named and nothing reaches is skipped."""
+    preference = (
+        person.preference(type_slug=kind.slug, category=kind.category.value) if person else {}
+    )
+    named, channels = _wanted(request, kind, preference, problems)
+    deliveries = [
+        _delivery(channel, request=request, recipient=recipient, named=named, problems=problems)
+        for channel in channels
+    ]
+    if preference.get("muted"):
+        return [_opted_out(delivery) for delivery in deliveries]
+    if deliveries and not problems.problems and all(_is_skipped(d) for d in deliveries):
+        problems.add(
+            "/recipient", "no_address", "There is no way to reach this person on any channel."
+        )
+    return deliveries
+
+
+def _wanted(
+    request: NotificationRequest,
+    kind: NotificationKind,
+    preference: Mapping[str, Any],
+    problems: Collector,
+) -> tuple[bool, Sequence[Channel]]:
+    """Return whether the caller named the channels, and the channels."""
+    if request.channels is None:
+        preferred = [Channel(name) for name in preference.get("channels") or []]
+        return False, preferred or kind.channels
+    if request.channels == [ALL]:
+        return False, list(Channel)
+    channels = []
+    for index, name in enumerate(request.channels):
+        channel = _channel(name)
+        if channel is None:
+            expected = f"Expected one of {', '.join(Channel)}, or all alone."
+            problems.add(f"/channels/{index}", "unknown_channel", expected)
+        elif channel in channels:
+            problems.add(f"/channels/{index}", "duplicate_channel", "A channel is named once.")
+        else:
+            channels.append(channel)
+    if not request.channels:
+        problems.add("/channels", "no_channel", "Name at least one channel, or leave it out.")
+    return True, channels
+
+
+def _channel(name: str) -> Channel | None:
+    try:
+        return ALIASES.get(name) or Channel(name)
+    except ValueError:
+        return None
+
+
+def _delivery(
+    channel: Channel,
+    *,
+    request: NotificationRequest,
+    recipient: Recipient,
+    named: bool,
+    problems: Collector,
+) -> NewDelivery:
+    if _is_reachable(channel, request, recipient):
+        return NewDelivery(channel=channel)
+    pointer, reason = NO_WAY[channel]
+    if named and all(problem.pointer != pointer for problem in problems.problems):
+        problems.add(pointer, "no_address", reason)
+    return NewDelivery(
+        channel=channel,
+        status=DeliveryStatus.SUPPRESSED,
+        failure_code=FailureCode.NO_ADDRESS,
+        failure_reason=f"Skipped: {reason}",
+    )
+
+
+def _is_reachable(channel: Channel, request: NotificationRequest, recipient: Recipient) -> bool:
+    if channel is Channel.IN_APP:
+        return request.user_id is not None
+    if channel is Channel.PUSH:
+        return request.user_id is not None or bool(recipient.device_ids)
+    return recipient.address(channel) is not None
+
+
+def _opted_out(delivery: NewDelivery) -> NewDelivery:
+    return NewDelivery(
+        channel=delivery.channel,
+        status=DeliveryStatus.SUPPRESSED,
+        failure_code=FailureCode.OPTED_OUT,
+        failure_reason="The person does not want notifications of this type.",
+    )
+
+
+def _is_skipped(delivery: NewDelivery) -> bool:
+    return delivery.failure_code is FailureCode.NO_ADDRESS

@@ -1,0 +1,131 @@
+"""What a notification says: the caller's words, or a rendered template."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import rendering
+from ..models.notification import SUBJECT_LENGTH
+from ..store import Content, Recipient
+from ..types import MASK, NotificationKind
+from .addresses import has_control_characters
+from .links import LinkProblem, check_deep_link, check_image_url
+from .problems import Collector
+from .requests import NotificationRequest
+
+MAX_BODY_BYTES = 100 * 1024
+FIRST_LINE_LENGTH = 78
+"""A subject made from the body is cut to a line of mail."""
+
+
+def compose(
+    request: NotificationRequest,
+    *,
+    kind: NotificationKind,
+    recipient: Recipient,
+    problems: Collector,
+) -> Content:
+    """Return the content; problems with any part of it are noted.
+
+    A body of the caller's is used as it is, whatever it looks like. Without one the template
+    supplies subject and body, and a subject of the caller's replaces the template's.
+    """
+    given = request.content
+    subject = _given_subject(given.subject, problems)
+    _check_body(given.body, problems)
+    image_url = _checked_link(given.image_url, "/content/image_url", check_image_url, problems)
+    deep_link = _checked_link(given.deep_link, "/content/deep_link", check_deep_link, problems)
+    body, template_id = given.body, None
+    if body is None:
+        template_id = _template(given.template_id or kind.slug, given.template_id, problems)
+        if template_id is not None:
+            data = _masked(request.data, kind)
+            rendered = _rendered(template_id, data, recipient, problems)
+            subject, body = subject or rendered[0], rendered[1]
+    elif subject is None:
+        subject = _first_line(body)
+    return Content(
+        subject=subject,
+        body=body,
+        template_id=template_id,
+        is_masked=template_id is not None and not kind.sensitive_variables.isdisjoint(request.data),
+        image_url=image_url,
+        deep_link=deep_link,
+        payload=given.payload,
+    )
+
+
+def _given_subject(subject: str | None, problems: Collector) -> str | None:
+    if subject is None:
+        return None
+    if has_control_characters(subject):
+        problems.add(
+            "/content/subject",
+            "control_characters",
+            "A subject is one line without control characters.",
+        )
+        return None
+    subject = rendering.without_invisible(subject)
+    if not subject.strip():
+        problems.add("/content/subject", "blank", "A subject says something, or is left out.")
+        return None
+    return subject
+
+
+def _check_body(body: str | None, problems: Collector) -> None:
+    if body is None:
+        return
+    if not body.strip():
+        problems.add("/content/body", "blank", "A body says something, or is left out.")
+    elif len(body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
+        problems.add("/content/body", "too_long", "A body has at most 100 KB.")
+
+
+def _template(name: str, named: str | None, problems: Collector) -> str | None:
+    """Return the name if there is such a template."""
+    if rendering.exists(name):
+        return name
+    if named is not None:
+        problems.add("/content/template_id", "unknown_template", "There is no such template.")
+    else:
+        problems.add("/content/body", "required", "This type has no template: say what to send.")
+    return None
+
+
+def _masked(data: Mapping[str, Any], kind: NotificationKind) -> dict[str, Any]:
+    """Return the data as it may be shown: what is stored rendered is shown in many places."""
+    return {
+        name: MASK if name in kind.sensitive_variables else value for name, value in data.items()
+    }
+
+
+def _rendered(
+    template_id: str, data: Mapping[str, Any], recipient: Recipient, problems: Collector
+) -> tuple[str | None, str | None]:
+    try:
+        subject, body = rendering.render_text(name=template_id, data=data, recipient=recipient)
+    except rendering.TemplateProblem as problem:
+        pointer = f"/data/{problem.variable}" if problem.variable else "/data"
+        problems.add(pointer, problem.code, str(problem))
+        return None, None
+    if len(subject) > SUBJECT_LENGTH:
+        problems.add("/data", "too_long", f"The subject has over {SUBJECT_LENGTH} characters.")
+    if len(body.encode()) > MAX_BODY_BYTES:
+        problems.add("/data", "too_long", "The rendered body has over 100 KB.")
+    return subject, body
+
+
+def _checked_link(
+    link: str | None, pointer: str, check: Callable[[str], str], problems: Collector
+) -> str | None:
+    if link is None:
+        return None
+    try:
+        return check(rendering.without_invisible(link))
+    except LinkProblem as problem:
+        problems.add(pointer, "invalid_url", str(problem))
+        return None
+
+
+def _first_line(body: str) -> str:
+    line = next((line.strip() for line in body.splitlines() if line.strip()), "")
+    return rendering.without_invisible(line)[:FIRST_LINE_LENGTH]

@@ -1,0 +1,104 @@
+"""What a caller sends, as strict structures: the API decodes into them, the schema is made of them.
+
+They say what a field is; :mod:`notifications.intake.preparing` finds out whether it makes sense.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from ..models.notification import SUBJECT_LENGTH, USER_ID_LENGTH
+from ..retry import MAX_RETRIES
+from ..timing import MAX_TTL
+
+Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
+Timestamp = Annotated[
+    str,
+    Meta(
+        max_length=40,
+        description="RFC 3339 with an offset; finer than a millisecond is cut off.",
+        examples=["2026-12-01T09:00:00Z"],
+    ),
+]
+Link = Annotated[str, Meta(min_length=1, max_length=2048)]
+
+
+class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whom to reach. What is left out comes from the registered recipient ``user_id``."""
+
+    email: Annotated[str, Meta(max_length=320, examples=["ada@example.com"])] | None = None
+    phone: (
+        Annotated[str, Meta(max_length=32, description="E.164", examples=["+351912345678"])] | None
+    ) = None
+    device_ids: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=100)] = []
+    name: Annotated[str, Meta(max_length=200)] | None = None
+    locale: Annotated[str, Meta(max_length=35, examples=["pt-BR"])] | None = None
+    timezone: Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])] | None = None
+
+
+class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to say. A body given here is used as it is; without one, the template is rendered."""
+
+    subject: Annotated[str, Meta(max_length=SUBJECT_LENGTH)] | None = None
+    body: str | None = None
+    template_id: Annotated[str, Meta(max_length=64)] | None = None
+    image_url: Link | None = None
+    deep_link: Link | None = None
+    payload: dict[str, Any] | None = None
+
+
+class LocalTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A time on the recipient's wall clock.
+
+    One that a clock change skips becomes the first instant after it, one that happens twice the
+    first.
+    """
+
+    at: Annotated[str, Meta(max_length=19, examples=["2026-12-01T09:00"])]
+    timezone: Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])] | None = None
+    """IANA name; left out: the recipient's own zone."""
+
+
+class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A notification to accept. Only ``type`` and a way to reach someone are required."""
+
+    type: Annotated[str, Meta(min_length=1, max_length=64, description="A registered type's slug.")]
+    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None = None
+    recipient: RecipientRequest = RecipientRequest()
+    channels: (
+        Annotated[
+            list[str],
+            Meta(description="email, push, whatsapp, in_app. Left out: the recipient's or type's."),
+        ]
+        | None
+    ) = None
+    priority: (
+        Annotated[str, Meta(description="critical, high, normal or low; left out: the type's.")]
+        | None
+    ) = None
+    entity_id: (
+        Annotated[
+            Id128,
+            Meta(description="What it is about. A person is told once of each type and entity."),
+        ]
+        | None
+    ) = None
+    external_id: Annotated[Id128, Meta(description="Your own id, for finding it again.")] | None = (
+        None
+    )
+    content: ContentRequest = ContentRequest()
+    data: Annotated[dict[str, Any], Meta(description="The template's variables.")] = {}
+    scheduled_at: Timestamp | None = None
+    scheduled_local: LocalTime | None = None
+    ttl: (
+        Annotated[
+            int,
+            Meta(description=f"Seconds from the send time, 1 to {int(MAX_TTL.total_seconds())}."),
+        ]
+        | None
+    ) = None
+    expires_at: Timestamp | None = None
+    max_retries: (
+        Annotated[int, Meta(ge=0, le=MAX_RETRIES, description="Tries after the first one.")] | None
+    ) = None

@@ -1,0 +1,134 @@
+"""``manage.py notify``: send one notification, and watch it."""
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from access import keys
+from notifications import intake, queries
+from notifications.intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
+from notifications.states import OPEN, Channel, Priority
+from notifications.timing import utc_now
+
+CLIENT = "command line"
+POLL_SECONDS = 0.2
+
+
+class Command(BaseCommand):
+    """Send one notification through the service, as an app would."""
+
+    help = "Send one notification. With --wait, print its timeline until every channel has ended."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("--type", required=True, help="a registered type: mfa_code")
+        parser.add_argument("--user", metavar="USER_ID")
+        parser.add_argument("--email")
+        parser.add_argument("--phone", help="E.164: +351912345678")
+        parser.add_argument("--name")
+        parser.add_argument("--locale")
+        parser.add_argument("--channels", nargs="+", choices=[c.value for c in Channel])
+        parser.add_argument("--priority", choices=[p.value for p in Priority])
+        parser.add_argument("--subject")
+        parser.add_argument("--body")
+        parser.add_argument("--at", metavar="TIME", help="2026-12-01T09:00:00Z; default: now")
+        parser.add_argument(
+            "--data",
+            nargs="+",
+            default=[],
+            metavar="NAME=VALUE",
+            help="variables for the template; a value that begins with { or [ is JSON",
+        )
+        parser.add_argument("--wait", action="store_true", help="follow it to its end")
+        parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Send it."""
+        request = NotificationRequest(
+            type=options["type"],
+            user_id=options["user"],
+            recipient=RecipientRequest(
+                email=options["email"],
+                phone=options["phone"],
+                name=options["name"],
+                locale=options["locale"],
+            ),
+            channels=options["channels"],
+            priority=options["priority"],
+            content=ContentRequest(subject=options["subject"], body=options["body"]),
+            data=dict(_variable(text) for text in options["data"]),
+            scheduled_at=options["at"],
+        )
+        try:
+            acceptance = intake.accept(request, caller=Caller(client_id=_client()), now=utc_now())
+        except intake.InvalidRequest as error:
+            lines = [f"  {p.pointer.lstrip('/')}: {p.detail}" for p in error.problems]
+            raise CommandError("\n".join(["It cannot be sent:", *lines])) from None
+        notification_id = acceptance.document["_id"]
+        self.stdout.write(f"accepted {notification_id}")
+        if options["wait"]:
+            self._follow(notification_id, options["timeout"])
+
+    def _follow(self, notification_id: ObjectId, timeout: float) -> None:
+        """Print what happens until nothing is open; raises CommandError when time is up."""
+        deadline = time.monotonic() + timeout
+        shown: set[tuple[str, ...]] = set()
+        while True:
+            document = queries.one(notification_id=notification_id)
+            if document is None:
+                raise CommandError("It is gone: somebody deleted it.")
+            for line in _timeline(document, queries.attempts_of(notification_id)):
+                if line not in shown:
+                    shown.add(line)
+                    self.stdout.write("  ".join(line))
+            if all(d["status"] not in OPEN for d in document["delivery"]):
+                break
+            if time.monotonic() > deadline:
+                raise CommandError(f"After {timeout:.0f} s it is {document['status']}.")
+            time.sleep(POLL_SECONDS)
+        self.stdout.write(f"{document['status']}")
+
+
+def _timeline(
+    document: Mapping[str, Any], attempts: list[Mapping[str, Any]]
+) -> list[tuple[str, ...]]:
+    """Return what has happened so far, in order."""
+    events = [(document["created_at"], "accepted", "", "")]
+    for attempt in attempts:
+        what = f"{attempt['channel']} attempt {attempt['attempt_number']}"
+        if attempt.get("finished_at") is not None:
+            took = f"{attempt.get('duration_ms', 0)} ms"
+            reason = attempt.get("error_message") or took
+            events.append((attempt["finished_at"], what, attempt["status"], reason))
+    for delivery in document["delivery"]:
+        for name in ("delivered_at", "read_at", "failed_at"):
+            if delivery.get(name) is not None:
+                reason = delivery.get("failure_reason") or ""
+                events.append((delivery[name], delivery["channel"], name[:-3], reason))
+    return [(_clock(at), *words) for at, *words in sorted(events, key=lambda event: event[0])]
+
+
+def _clock(at: datetime) -> str:
+    return at.strftime("%H:%M:%S.%f")[:-3]
+
+
+def _variable(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise CommandError(f"--data takes NAME=VALUE, not {text!r}.")
+    if value[:1] in ("{", "["):
+        try:
+            return name, json.loads(value)
+        except ValueError:
+            raise CommandError(f"The value of {name} is not JSON.") from None
+    return name, value
+
+
+def _client() -> ObjectId:
+    """Return the client that stands for this command, without a key."""
+    return keys.find_client(CLIENT) or keys.create_client(name=CLIENT, scopes=[], now=utc_now())

@@ -1,0 +1,191 @@
+"""What a notification is in MongoDB.
+
+The ORM reads them for the admin. It never writes a notification: :mod:`notifications.store` does.
+"""
+
+from django.db import models
+from django_mongodb_backend.fields import (
+    ArrayField,
+    EmbeddedModelArrayField,
+    EmbeddedModelField,
+    ObjectIdField,
+)
+from django_mongodb_backend.managers import MongoManager
+from django_mongodb_backend.models import EmbeddedModel
+
+from notifyproject.db.fields import optional_moment, optional_text, word, words
+from notifyproject.db.indexes import MongoIndex
+
+from ..retry import DEFAULT_MAX_RETRIES
+from ..states import Category, Channel, DeliveryStatus, Priority, Status
+
+USER_ID_LENGTH = 128
+SUBJECT_LENGTH = 255
+
+
+class RecipientCopy(EmbeddedModel):
+    """Whom a notification was for, as known when it was accepted."""
+
+    device_ids = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    email = optional_text(254)
+    phone = optional_text(16)
+    name = optional_text(200)
+    locale = optional_text(35)
+    timezone = optional_text(64)
+
+
+class Content(EmbeddedModel):
+    """What a notification says: given by the caller, or rendered from a template."""
+
+    subject = optional_text(SUBJECT_LENGTH)
+    body = models.TextField(null=True, blank=True)
+    template_id = optional_text(64)
+    template_version = models.IntegerField(null=True)
+    is_masked = models.BooleanField(default=False)
+    """Subject and body hide secrets: they are rendered anew, from the data, when they are sent."""
+    image_url = optional_text(2048)
+    deep_link = optional_text(2048)
+    payload = models.JSONField(null=True, blank=True)
+
+
+class Claim(EmbeddedModel):
+    """A worker's lease on a delivery. Whoever does not hold the token writes nothing."""
+
+    token = models.CharField(max_length=32)
+    lease_until = models.DateTimeField()
+    worker = models.CharField(max_length=120)
+
+
+class Delivery(EmbeddedModel):
+    """One channel of a notification and where it stands."""
+
+    channel = word(Channel)
+    status = word(DeliveryStatus)
+    attempt_count = models.IntegerField(default=0)
+    excused_count = models.IntegerField(default=0)
+    """Attempts an outage of the provider spoiled: they do not count against max_attempts."""
+    max_attempts = models.IntegerField(default=DEFAULT_MAX_RETRIES + 1)
+    claim_count = models.IntegerField(default=0)
+    """Claims in a row that never came to sending."""
+    first_due_at = models.DateTimeField()
+    next_attempt_at = optional_moment()
+    """Pending: when it is due. Unknown: when the type's policy decides."""
+    last_attempt_at = optional_moment()
+    claim = EmbeddedModelField(Claim, null=True, blank=True)
+    provider = optional_text(40)
+    provider_message_id = optional_text(200)
+    failure_code = optional_text(40)
+    failure_reason = optional_text(500)
+    accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    sent_at = optional_moment()
+    delivered_at = optional_moment()
+    read_at = optional_moment()
+    failed_at = optional_moment()
+
+
+class ErrorRecord(EmbeddedModel):
+    """One line of a notification's error history."""
+
+    timestamp = models.DateTimeField()
+    channel = word(Channel)
+    code = models.CharField(max_length=40)
+    error = models.CharField(max_length=500)
+
+
+# Partial filters: an index holds only the documents that its reads are about.
+OPEN_WORK = {"due_at": {"$exists": True}}
+HAS_FAILED = {"failed_at": {"$exists": True}}
+SCHEDULED = {"scheduled_at": {"$exists": True}}
+ENTITY = {"entity_id": {"$exists": True}}
+EMAIL = {"recipient.email": {"$exists": True}}
+PHONE = {"recipient.phone": {"$exists": True}}
+
+
+class Notification(models.Model):
+    """A request to tell one person one thing, and what became of it on each channel."""
+
+    client_id = ObjectIdField()
+    """The API client that asked."""
+    external_id = optional_text(128)
+    idempotency_key = optional_text(255)
+    request_id = optional_text(64)
+
+    user_id = optional_text(USER_ID_LENGTH)
+    recipient = EmbeddedModelField(RecipientCopy)
+    type = models.CharField(max_length=64)
+    category = word(Category)
+    priority = word(Priority)
+    entity_id = optional_text(128)
+    channels = words(Channel)
+    content = EmbeddedModelField(Content)
+    data = models.JSONField(default=dict, blank=True)
+
+    delivery = EmbeddedModelArrayField(Delivery, default=list)
+    status = word(Status)
+    due_at = optional_moment()
+    """When anything about this document must be looked at again; missing when nothing is open."""
+    scheduled_at = optional_moment()
+    expires_at = optional_moment()
+    """No send starts at or after this instant."""
+    purge_at = optional_moment()
+    """MongoDB deletes the document then."""
+
+    error = optional_text(500)
+    error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
+    is_read = models.BooleanField(default=False)
+    read_at = optional_moment()
+    is_active = models.BooleanField(default=True)
+    resent_from = ObjectIdField(null=True, blank=True)
+    resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
+    sent_at = optional_moment()
+    failed_at = optional_moment()
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "notifications"
+        ordering = ("-created_at", "-id")
+        permissions = (
+            ("retry_notification", "Can retry what failed"),
+            ("resend_notification", "Can send again"),
+            ("cancel_notification", "Can cancel what is pending"),
+            ("view_addresses", "Can see addresses whole"),
+        )
+        # What each is for: docs/indexes.md. Every write pays for each.
+        indexes = (
+            MongoIndex("user_id", "-created_at", "-_id", name="ntf_user_feed"),
+            MongoIndex("type", "-created_at", "-_id", name="ntf_type_created"),
+            MongoIndex("status", "-created_at", "-_id", name="ntf_status_created"),
+            MongoIndex("-created_at", "-_id", name="ntf_created"),
+            MongoIndex("client_id", "-created_at", "-_id", name="ntf_client_created"),
+            MongoIndex(
+                "delivery.channel",
+                "delivery.status",
+                "delivery.last_attempt_at",
+                name="ntf_delivery_status",
+            ),
+            MongoIndex("recipient.email", "-created_at", name="ntf_email", partial=EMAIL),
+            MongoIndex("recipient.phone", "-created_at", name="ntf_phone", partial=PHONE),
+            MongoIndex("entity_id", "-created_at", name="ntf_entity", partial=ENTITY),
+            MongoIndex("status", "scheduled_at", name="ntf_status_scheduled", partial=SCHEDULED),
+            MongoIndex("scheduled_at", name="ntf_scheduled", partial=SCHEDULED),
+            MongoIndex("expires_at", name="ntf_expires", sparse=True),
+            MongoIndex("external_id", name="ntf_external", sparse=True),
+            MongoIndex("idempotency_key", name="ntf_idempotency_key", sparse=True),
+            MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),
+            MongoIndex("is_active", name="ntf_inactive", partial={"is_active": False}),
+            MongoIndex("priority", "due_at", name="ntf_due", partial=OPEN_WORK),
+            MongoIndex("-failed_at", "-_id", name="ntf_failed", partial=HAS_FAILED),
+            MongoIndex(
+                *("user_id", "type", "entity_id"),
+                name="ntf_once_per_entity",
+                unique=True,
+                partial={**ENTITY, "user_id": {"$exists": True}, "resent_from": None},
+            ),
+            MongoIndex("purge_at", name="ntf_purge", expire_after_seconds=0),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.pk}"

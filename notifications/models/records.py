@@ -1,0 +1,127 @@
+"""What is kept beside a notification: attempts, idempotency keys, provider webhooks."""
+
+from django.db import models
+from django_mongodb_backend.fields import ArrayField, ObjectIdField
+from django_mongodb_backend.managers import MongoManager
+
+from notifyproject.db.fields import optional_moment, optional_text, word
+from notifyproject.db.indexes import MongoIndex
+
+from ..states import AttemptStatus, Channel
+
+
+class DeliveryAttempt(models.Model):
+    """One try to hand a message to a provider. Append-only; written by the store."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=140)
+    """``<notification>.<channel>.<number>[.<device>]``: writing it twice is writing it once."""
+    notification_id = ObjectIdField()
+    channel = word(Channel)
+    device_id = optional_text(64)
+    attempt_number = models.IntegerField()
+    status = word(AttemptStatus)
+    provider = optional_text(40)
+    provider_message_id = optional_text(200)
+    platform_response = models.JSONField(null=True, blank=True)
+    """What the provider answered: status, code, the beginning of the body, without addresses."""
+    error_code = optional_text(40)
+    error_message = optional_text(500)
+    worker = optional_text(120)
+    attempted_at = models.DateTimeField()
+    finished_at = optional_moment()
+    duration_ms = models.IntegerField(null=True, blank=True)
+    purge_at = optional_moment()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "delivery_attempts"
+        ordering = ("-attempted_at", "-id")
+        indexes = (
+            MongoIndex(
+                "notification_id",
+                "device_id",
+                "attempt_number",
+                name="att_notification",
+            ),
+            MongoIndex("notification_id", "status", name="att_notification_status"),
+            MongoIndex("device_id", name="att_device", sparse=True),
+            MongoIndex("-attempted_at", "-_id", name="att_attempted"),
+            MongoIndex("purge_at", name="att_purge", expire_after_seconds=0),
+        )
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class IdempotencyKey(models.Model):
+    """A caller's promise that two requests with one key are one request."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=64)
+    """SHA-256 of client and key: unique on any shard."""
+    fingerprint = models.CharField(max_length=64)
+    """SHA-256 of the request: another body under the same key is refused."""
+    notification_ids = ArrayField(ObjectIdField(), default=list)
+    """Ids the notifications were given before they were stored, so that storing can be repeated."""
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "idempotency_keys"
+        indexes = (MongoIndex("expires_at", name="idm_expires", expire_after_seconds=0),)
+
+
+class ProviderEvent(models.Model):
+    """An event of a provider that has been applied."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=200)
+    """``<provider>:<the provider's id of the event>``."""
+    expires_at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "provider_events"
+        indexes = (MongoIndex("expires_at", name="evt_expires", expire_after_seconds=0),)
+
+
+class Heartbeat(models.Model):
+    """When something that must happen regularly last did."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=40)
+    at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "heartbeats"
+
+
+class WebhookLog(models.Model):
+    """A verified call from a provider, stored before it is answered."""
+
+    provider = models.CharField(max_length=40)
+    received_at = models.DateTimeField()
+    body = models.TextField()
+    event_count = models.IntegerField(default=0)
+    applied_count = models.IntegerField(default=0)
+    """Events that changed a delivery."""
+    unmatched_count = models.IntegerField(default=0)
+    """Events whose delivery is not known here."""
+    processed_at = optional_moment()
+    purge_at = optional_moment()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "webhook_log"
+        ordering = ("-received_at", "-id")
+        indexes = (
+            MongoIndex("-received_at", "-_id", name="whk_received"),
+            MongoIndex("purge_at", name="whk_purge", expire_after_seconds=0),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.received_at:%Y-%m-%d %H:%M:%S}"

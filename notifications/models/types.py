@@ -1,0 +1,48 @@
+"""Kinds of notification: what the callers name, and what follows from it."""
+
+from django.db import models
+from django_mongodb_backend.fields import ArrayField
+from django_mongodb_backend.managers import MongoManager
+
+from notifyproject.db.fields import word, words
+
+from ..retry import DEFAULT_MAX_RETRIES, UnknownPolicy
+from ..states import Category, Channel, Priority
+
+SLUG_LENGTH = 64
+
+
+class NotificationType(models.Model):
+    """A kind of notification. Callers name it; it supplies what they leave out.
+
+    The shipped ones are in :mod:`notifications.default_types`; operators change and add to them.
+    """
+
+    slug = models.SlugField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH)
+    name = models.CharField(max_length=120)
+    description = models.TextField(blank=True)
+    category = word(Category)
+    priority = word(Priority, default=Priority.NORMAL)
+    channels = words(Channel)
+    """Used when neither the caller nor the recipient's preferences name any."""
+    max_retries = models.IntegerField(default=DEFAULT_MAX_RETRIES)
+    ttl_seconds = models.IntegerField(null=True, blank=True)
+    """How long after its send time it is still worth sending; empty: for ever."""
+    on_unknown = word(UnknownPolicy, default=UnknownPolicy.RETRY)
+    """What to do when nobody can tell whether a message went."""
+    example_data = models.JSONField(default=dict, blank=True)
+    """Variables for previews; their names document what the templates need."""
+    sensitive_variables = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    """Variables that are secrets, such as a code."""
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "notification_types"
+        ordering = ("slug",)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,190 @@
+"""Every hot read. A test explains each: an index scan, no sort stage, little read in vain."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+
+from notifyproject.db.collections import collection
+
+from .states import Channel, DeliveryStatus, Priority
+from .store import Document
+
+MAX_PAGE = 100
+NEWEST_FIRST = [("created_at", -1), ("_id", -1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a list that is ordered newest first."""
+
+    created_at: datetime
+    id: ObjectId
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a list, and whether there is more on either side."""
+
+    documents: Sequence[Document]
+    has_next: bool
+    has_previous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A delivery that is to be claimed at ``at``."""
+
+    notification_id: ObjectId
+    channel: Channel
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What a client may narrow its list of notifications by; None does not narrow."""
+
+    client_id: ObjectId
+    user_id: str | None = None
+    type: str | None = None
+    category: str | None = None
+    channel: str | None = None
+    status: str | None = None
+    delivery_status: str | None = None
+    entity_id: str | None = None
+    external_id: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    unread: bool = False
+
+    def match(self) -> dict[str, Any]:
+        """Return the filter in MongoDB's words."""
+        fields = ("user_id", "type", "category", "status", "entity_id", "external_id")
+        match: dict[str, Any] = {"client_id": self.client_id, "is_active": True}
+        match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
+        delivery = {
+            name: value
+            for name, value in (("channel", self.channel), ("status", self.delivery_status))
+            if value is not None
+        }
+        if self.unread:
+            delivery |= {"channel": Channel.IN_APP.value, "status": DeliveryStatus.DELIVERED.value}
+        if delivery:
+            match["delivery"] = {"$elemMatch": delivery}
+        created = {}
+        if self.created_after is not None:
+            created["$gte"] = self.created_after
+        if self.created_before is not None:
+            created["$lt"] = self.created_before
+        if created:
+            match["created_at"] = created
+        return match
+
+
+def one(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
+    """Return a notification; of one client only, if that is given."""
+    wanted: dict[str, Any] = {"_id": notification_id}
+    if client_id is not None:
+        wanted["client_id"] = client_id
+    return _notifications().find_one(wanted)
+
+
+def many(ids: Sequence[ObjectId]) -> list[Document]:
+    """Return notifications by id, in no particular order."""
+    return list(_notifications().find({"_id": {"$in": list(ids)}}))
+
+
+def page(
+    filters: Filter,
+    *,
+    limit: int,
+    after: Position | None = None,
+    before: Position | None = None,
+) -> Page:
+    """Return up to ``limit`` notifications, newest first, behind ``after`` or before ``before``."""
+    wanted = filters.match()
+    backwards = before is not None and after is None
+    position = before if backwards else after
+    if position is not None:
+        wanted = {"$and": [wanted, _beyond(position, backwards=backwards)]}
+    order = [(name, -direction) for name, direction in NEWEST_FIRST] if backwards else NEWEST_FIRST
+    found: list[Document] = list(_notifications().find(wanted).sort(order).limit(limit + 1))
+    more = len(found) > limit
+    found = found[:limit]
+    if backwards:
+        return Page(found[::-1], has_next=True, has_previous=more)
+    return Page(found, has_next=more, has_previous=after is not None)
+
+
+def attempts_of(notification_id: ObjectId) -> list[Document]:
+    """Return every attempt of a notification, the oldest first."""
+    found = collection("delivery_attempts").find({"notification_id": notification_id})
+    return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
+
+
+def due(*, priority: Priority, until: datetime, now: datetime, limit: int) -> list[Due]:
+    """Return deliveries of one priority that are or will be due by ``until`` and are unclaimed.
+
+    The oldest come first.
+    """
+    found = (
+        _notifications()
+        .find(
+            {"priority": priority.value, "due_at": {"$lte": until}},
+            {"delivery.channel": 1, "delivery.status": 1, "delivery.next_attempt_at": 1}
+            | {"delivery.claim.lease_until": 1},
+        )
+        .sort("due_at", 1)
+        .limit(limit)
+    )
+    return [
+        Due(document["_id"], Channel(delivery["channel"]), delivery["next_attempt_at"])
+        for document in found
+        for delivery in document["delivery"]
+        if _is_claimable(delivery, until=until, now=now)
+    ]
+
+
+def open_work(*, now: datetime) -> Mapping[str, Any]:
+    """Return how much is due and how long the oldest has been: ``{"due", "oldest_due_at"}``."""
+    wanted = {"priority": {"$in": [p.value for p in Priority]}, "due_at": {"$lte": now}}
+    oldest = [
+        document["due_at"]
+        for p in Priority
+        for document in _notifications()
+        .find({"priority": p.value, "due_at": {"$lte": now}}, {"due_at": 1, "_id": 0})
+        .sort("due_at", 1)
+        .limit(1)
+    ]
+    return {
+        "due": _notifications().count_documents(wanted, limit=100_000),
+        "oldest_due_at": min(oldest, default=None),
+    }
+
+
+def _is_claimable(delivery: Mapping[str, Any], *, until: datetime, now: datetime) -> bool:
+    if delivery["status"] != DeliveryStatus.PENDING or delivery["next_attempt_at"] > until:
+        return False
+    claim = delivery.get("claim")
+    return claim is None or claim["lease_until"] <= now
+
+
+def _beyond(position: Position, *, backwards: bool) -> dict[str, Any]:
+    """Return what holds for documents on the far side of a position.
+
+    The first condition says less than the second: it gives the index scan its bound.
+    """
+    operator = "$gt" if backwards else "$lt"
+    return {
+        "created_at": {f"{operator}e": position.created_at},
+        "$or": [
+            {"created_at": {operator: position.created_at}},
+            {"created_at": position.created_at, "_id": {operator: position.id}},
+        ],
+    }
+
+
+def _notifications() -> Any:
+    return collection("notifications")

@@ -1,0 +1,62 @@
+"""The only writer of delivery state.
+
+Every change is a named transition, compare-and-set on the delivery's status and, for a worker's, on
+the claim's token. The states: :mod:`notifications.states`; the diagram: docs/state_machine.md.
+"""
+
+from .accepting import DUPLICATE_KEY, Accepted, DuplicateEntity, accept
+from .documents import (
+    Claimed,
+    Content,
+    Document,
+    NewDelivery,
+    NewNotification,
+    Parked,
+    ProviderAnswer,
+    Recipient,
+    Reference,
+    Settlement,
+    content_of,
+    recipient_of,
+)
+from .leasing import LEASE, claim, park, release, settle, start
+from .operating import cancel, link_resend, mark_all_read, mark_read, requeue
+from .receipts import Report, apply_report, is_known
+from .recovering import Unresolved, rescue, resolve, unresolved
+
+__all__ = [
+    "DUPLICATE_KEY",
+    "LEASE",
+    "Accepted",
+    "Claimed",
+    "Content",
+    "Document",
+    "DuplicateEntity",
+    "NewDelivery",
+    "NewNotification",
+    "Parked",
+    "ProviderAnswer",
+    "Recipient",
+    "Reference",
+    "Report",
+    "Settlement",
+    "Unresolved",
+    "accept",
+    "apply_report",
+    "cancel",
+    "claim",
+    "content_of",
+    "is_known",
+    "link_resend",
+    "mark_all_read",
+    "mark_read",
+    "park",
+    "recipient_of",
+    "release",
+    "requeue",
+    "rescue",
+    "resolve",
+    "settle",
+    "start",
+    "unresolved",
+]

@@ -1,0 +1,46 @@
+"""The collections the store reads and writes."""
+
+import time
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import structlog
+from pymongo.collection import Collection
+from pymongo.errors import AutoReconnect, WTimeoutError
+
+from notifyproject.db.collections import collection
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 30.0
+"""Seconds a worker goes on trying to write what it knows: well within its lease."""
+PAUSE = 0.2
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def notifications() -> Collection[dict[str, Any]]:
+    """Return the collection of notifications, with majority writes."""
+    return collection("notifications")
+
+
+def attempts() -> Collection[dict[str, Any]]:
+    """Return the log of attempts, with majority writes."""
+    return collection("delivery_attempts")
+
+
+def patiently(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+    """Return what a write returns, repeating it while there is no primary or its answer is lost.
+
+    For writes that may be repeated, because their filter no longer matches what they have changed:
+    a worker knows what became of a send, and nobody else does. Raises PyMongoError after 30 s.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return write(*args, **options)
+        except (AutoReconnect, WTimeoutError) as error:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("store_write_repeated", reason=type(error).__name__)
+            time.sleep(PAUSE)

@@ -1,0 +1,233 @@
+"""What goes into the store and what comes out of it: frozen records between the layers."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+
+from ..errors import FailureCode
+from ..retry import Standing
+from ..states import Category, Channel, DeliveryStatus, Priority
+
+Document = Mapping[str, Any]
+
+ERROR_LENGTH = 500
+"""Longer explanations are cut."""
+
+
+_REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What names one attempt, here and at the provider: opaque to them, no address in it."""
+
+    notification_id: ObjectId
+    channel: Channel
+    attempt_number: int
+
+    def __str__(self) -> str:
+        return f"{self.notification_id}.{self.channel}.{self.attempt_number}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Reference | None":
+        """Return the reference a text is; None if it is not one of ours."""
+        match = _REFERENCE.fullmatch(text)
+        if match is None or match[2] not in {channel.value for channel in Channel}:
+            return None
+        return cls(ObjectId(match[1]), Channel(match[2]), int(match[3]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipient:
+    """Whom to reach, and how."""
+
+    device_ids: tuple[str, ...] = ()
+    email: str | None = None
+    phone: str | None = None
+    name: str | None = None
+    locale: str | None = None
+    timezone: str | None = None
+
+    def address(self, channel: Channel) -> str | None:
+        """Return the address on a channel that has one; push goes to devices, in-app to users."""
+        return {Channel.EMAIL: self.email, Channel.WHATSAPP: self.phone}.get(channel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What to say."""
+
+    subject: str | None = None
+    body: str | None = None
+    template_id: str | None = None
+    template_version: int | None = None
+    is_masked: bool = False
+    """Subject and body hide secrets: they are rendered anew when they are sent."""
+    image_url: str | None = None
+    deep_link: str | None = None
+    payload: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDelivery:
+    """A channel of a notification that is about to be accepted."""
+
+    channel: Channel
+    status: DeliveryStatus = DeliveryStatus.PENDING
+    failure_code: FailureCode | None = None
+    failure_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewNotification:
+    """A notification that is about to be accepted. Its id was made before, so accepting repeats."""
+
+    id: ObjectId
+    client_id: ObjectId
+    user_id: str | None
+    recipient: Recipient
+    type: str
+    category: Category
+    priority: Priority
+    content: Content
+    data: Mapping[str, Any]
+    deliveries: tuple[NewDelivery, ...]
+    max_attempts: int
+    send_at: datetime
+    """When it is due; equal to ``created_at`` for at once."""
+    scheduled_at: datetime | None = None
+    expires_at: datetime | None = None
+    purge_at: datetime | None = None
+    entity_id: str | None = None
+    external_id: str | None = None
+    idempotency_key: str | None = None
+    request_id: str | None = None
+    resent_from: ObjectId | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A delivery that this worker, and no other, may send until the lease ends."""
+
+    notification_id: ObjectId
+    channel: Channel
+    token: str
+    lease_until: datetime
+    claim_count: int
+    attempt_count: int
+    excused_count: int
+    max_attempts: int
+    first_due_at: datetime
+    type: str
+    category: Category
+    priority: Priority
+    user_id: str | None
+    recipient: Recipient
+    content: Content
+    data: Mapping[str, Any]
+    accepted_targets: tuple[str, ...]
+    expires_at: datetime | None
+    purge_at: datetime | None
+    request_id: str | None
+
+    @property
+    def reference(self) -> str:
+        """The current attempt's id, which providers give back to us in receipts."""
+        return str(Reference(self.notification_id, self.channel, self.attempt_count))
+
+    @property
+    def standing(self) -> Standing:
+        """What the retry policy needs to know."""
+        return Standing(
+            priority=self.priority,
+            attempt_count=self.attempt_count,
+            excused_count=self.excused_count,
+            max_attempts=self.max_attempts,
+            first_due_at=self.first_due_at,
+            expires_at=self.expires_at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAnswer:
+    """What a provider said to one attempt, for its record."""
+
+    provider: str
+    message_id: str | None = None
+    response: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What became of one attempt, and what the delivery becomes by it.
+
+    ``status`` sent, or failed, or pending again with ``next_attempt_at``, or unknown until then.
+    """
+
+    claimed: Claimed
+    status: DeliveryStatus
+    finished_at: datetime
+    duration_ms: int
+    answer: ProviderAnswer
+    next_attempt_at: datetime | None = None
+    excused: bool = False
+    code: FailureCode | None = None
+    reason: str | None = None
+    accepted_targets: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """A claimed delivery that is not sent now, and why: it uses up no attempt.
+
+    ``status`` pending with ``next_attempt_at``, or failed, expired, suppressed.
+    """
+
+    claimed: Claimed
+    status: DeliveryStatus
+    code: FailureCode
+    reason: str
+    next_attempt_at: datetime | None = None
+
+
+def claimed_from(document: Document, token: str) -> Claimed:
+    """Return the delivery of a stored notification that is claimed with ``token``."""
+    delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
+    return Claimed(
+        notification_id=document["_id"],
+        channel=Channel(delivery["channel"]),
+        token=token,
+        lease_until=delivery["claim"]["lease_until"],
+        claim_count=delivery["claim_count"],
+        attempt_count=delivery["attempt_count"],
+        excused_count=delivery["excused_count"],
+        max_attempts=delivery["max_attempts"],
+        first_due_at=delivery["first_due_at"],
+        type=document["type"],
+        category=Category(document["category"]),
+        priority=Priority(document["priority"]),
+        user_id=document.get("user_id"),
+        recipient=recipient_of(document),
+        content=content_of(document),
+        data=document["data"],
+        accepted_targets=tuple(delivery["accepted_targets"]),
+        expires_at=document.get("expires_at"),
+        purge_at=document.get("purge_at"),
+        request_id=document.get("request_id"),
+    )
+
+
+def recipient_of(document: Document) -> Recipient:
+    """Return the recipient stored in a notification's document."""
+    stored = document["recipient"]
+    return Recipient(**{**stored, "device_ids": tuple(stored.get("device_ids", ()))})
+
+
+def content_of(document: Document) -> Content:
+    """Return the content stored in a notification's document."""
+    return Content(**document["content"])

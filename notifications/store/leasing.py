@@ -1,0 +1,228 @@
+"""A worker's way with a delivery: claim, start, settle, or park it again.
+
+Each step is a compare-and-set on the status and the claim's token. Whoever came too late, because
+another worker, a receipt or an operator was faster, writes nothing and is told so.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from ..errors import FailureCode
+from ..states import SUCCEEDED, TRANSITIONS, Channel, DeliveryStatus
+from .attempts import log_outcomes, log_started
+from .collections import notifications, patiently
+from .documents import ERROR_LENGTH, Claimed, Parked, Settlement, claimed_from
+from .expressions import Computed, holding, update, update_each
+
+LEASE = timedelta(seconds=90)
+"""Longer than the slowest batch: four rounds of requests of 15 s each."""
+S = DeliveryStatus
+
+
+def claim(
+    *, ids: Sequence[ObjectId], channel: Channel, worker: str, now: datetime
+) -> list[Claimed]:
+    """Claim what of these is pending, due and unclaimed; of several callers one gets each."""
+    token = secrets.token_hex(16)
+    lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
+    claimable = {
+        "channel": channel.value,
+        "status": S.PENDING.value,
+        "next_attempt_at": {"$lte": now},
+        "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+    }
+    pipeline = update(
+        condition={
+            "$and": [
+                {"$eq": ["$$d.channel", channel.value]},
+                {"$eq": ["$$d.status", S.PENDING.value]},
+                {"$lte": ["$$d.next_attempt_at", now]},
+                {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]},
+            ]
+        },
+        changes={
+            "claim": lease,
+            "claim_count": Computed({"$add": ["$$d.claim_count", 1]}),
+        },
+        now=now,
+    )
+    collection = notifications()
+    wanted = {"_id": {"$in": list(ids)}}
+    result = collection.update_many({**wanted, "delivery": {"$elemMatch": claimable}}, pipeline)
+    if not result.matched_count:
+        return []
+    mine = collection.find({**wanted, "delivery.claim.token": token})
+    return [claimed_from(document, token) for document in mine]
+
+
+def start(claims: Sequence[Claimed], *, provider: str, worker: str, now: datetime) -> list[Claimed]:
+    """Mark claims as sending and count an attempt each; return those that are still ours.
+
+    All claims are of one :func:`claim`. Called just before bytes may leave: from here on a lost
+    worker means an unknown outcome.
+    """
+    if not claims:
+        return []
+    token, channel = claims[0].token, claims[0].channel
+    lease_until = now + LEASE
+    pipeline = update(
+        condition=holding(channel, token, S.PENDING),
+        changes={
+            "status": S.SENDING.value,
+            "attempt_count": Computed({"$add": ["$$d.attempt_count", 1]}),
+            "claim_count": 0,
+            "claim": {"token": token, "lease_until": lease_until, "worker": worker},
+            "provider": provider,
+            "last_attempt_at": now,
+            "next_attempt_at": None,
+            "failure_code": None,
+            "failure_reason": None,
+        },
+        now=now,
+    )
+    ids = [c.notification_id for c in claims]
+    result = patiently(notifications().update_many, _held(ids, token, S.PENDING), pipeline)
+    ours = set(ids)
+    if result.matched_count < len(claims):
+        still = notifications().find(_held(ids, token, S.SENDING), {"_id": 1})
+        ours = {document["_id"] for document in still}
+    started = [
+        replace(c, attempt_count=c.attempt_count + 1, lease_until=lease_until)
+        for c in claims
+        if c.notification_id in ours
+    ]
+    log_started(started, provider=provider, worker=worker, now=now)
+    return started
+
+
+def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
+    """Write what became of started deliveries; return how many of them were still ours.
+
+    The attempt's record is written in any case: it tells what happened, not what stands.
+    """
+    if not settlements:
+        return 0
+    log_outcomes(settlements)
+    changes = {s.claimed.notification_id: _outcome(s, now) for s in settlements}
+    errors = {
+        s.claimed.notification_id: _error(s.claimed, s.code, s.reason, now)
+        for s in settlements
+        if s.status not in SUCCEEDED
+    }
+    return _write([s.claimed for s in settlements], S.SENDING, changes, errors, now)
+
+
+def park(parked: Sequence[Parked], *, now: datetime) -> int:
+    """Give back claimed deliveries that are not sent now, or never; return how many were ours."""
+    changes = {one.claimed.notification_id: _parking(one, now) for one in parked}
+    errors = {
+        one.claimed.notification_id: _error(one.claimed, one.code, one.reason, now)
+        for one in parked
+        if one.status is S.FAILED
+    }
+    return _write([one.claimed for one in parked], S.PENDING, changes, errors, now)
+
+
+def release(claims: Sequence[Claimed], *, now: datetime) -> int:
+    """Give claims back unsent, as if they had not been made: a worker that stops does this."""
+    changes = {
+        one.notification_id: {
+            "status": S.PENDING.value,
+            "claim": None,
+            "claim_count": max(one.claim_count - 1, 0),
+        }
+        for one in claims
+    }
+    return _write(claims, S.PENDING, changes, {}, now)
+
+
+def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
+    changes: dict[str, Any] = {
+        "status": s.status.value,
+        "claim": None,
+        "next_attempt_at": s.next_attempt_at,
+        "provider": s.answer.provider,
+        "provider_message_id": s.answer.message_id,
+    }
+    if s.accepted_targets:
+        changes["accepted_targets"] = list(s.accepted_targets)
+    if s.status in SUCCEEDED:
+        changes["sent_at"] = s.finished_at
+        if s.status is S.DELIVERED:
+            changes["delivered_at"] = s.finished_at
+        return changes
+    if s.excused:
+        changes["excused_count"] = s.claimed.excused_count + 1
+    return changes | _failure(s.status, s.code, s.reason, now)
+
+
+def _parking(one: Parked, now: datetime) -> dict[str, Any]:
+    return {
+        "status": one.status.value,
+        "claim": None,
+        "claim_count": 0,
+        "next_attempt_at": one.next_attempt_at,
+        **_failure(one.status, one.code, one.reason, now),
+    }
+
+
+def _failure(
+    status: DeliveryStatus, code: FailureCode | None, reason: str | None, now: datetime
+) -> dict[str, Any]:
+    """Return the fields that say why a delivery was not sent."""
+    changes: dict[str, Any] = {
+        "failure_code": (code or FailureCode.PROVIDER_ERROR).value,
+        "failure_reason": (reason or "")[:ERROR_LENGTH],
+    }
+    return changes | ({"failed_at": now} if status is S.FAILED else {})
+
+
+def _error(
+    claimed: Claimed, code: FailureCode | None, reason: str | None, now: datetime
+) -> dict[str, Any]:
+    """Return a line for the error history."""
+    return {
+        "timestamp": now,
+        "channel": claimed.channel.value,
+        "code": (code or FailureCode.PROVIDER_ERROR).value,
+        "error": (reason or "")[:ERROR_LENGTH],
+    }
+
+
+def _write(
+    claims: Sequence[Claimed],
+    status: DeliveryStatus,
+    changes: Mapping[ObjectId, Mapping[str, Any]],
+    errors: Mapping[ObjectId, Mapping[str, Any]],
+    now: datetime,
+) -> int:
+    """Change each delivery that still is as its claim says; return how many were."""
+    for change in changes.values():
+        if DeliveryStatus(change["status"]) not in TRANSITIONS[status]:
+            raise ValueError(f"a delivery does not go from {status} to {change['status']}")
+    matched = 0
+    for channel, token in {(c.channel, c.token) for c in claims}:
+        ids = [c.notification_id for c in claims if (c.channel, c.token) == (channel, token)]
+        pipeline = update_each(
+            condition=holding(channel, token, status),
+            changes={one: changes[one] for one in ids},
+            errors={one: errors[one] for one in ids if one in errors},
+            now=now,
+        )
+        matched += patiently(
+            notifications().update_many, _held(ids, token, status), pipeline
+        ).matched_count
+    return matched
+
+
+def _held(ids: Sequence[ObjectId], token: str, status: DeliveryStatus) -> dict[str, Any]:
+    """Return a filter for documents with a delivery claimed with ``token`` and in ``status``."""
+    return {
+        "_id": {"$in": list(ids)},
+        "delivery": {"$elemMatch": {"claim.token": token, "status": status.value}},
+    }

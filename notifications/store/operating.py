@@ -1,0 +1,141 @@
+"""What people do to a notification: cancel, re-open, reschedule, read."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from pymongo import ReturnDocument
+
+from ..errors import FailureCode
+from ..states import Channel, DeliveryStatus
+from .collections import notifications
+from .documents import Document
+from .expressions import Computed, in_statuses, update
+
+S = DeliveryStatus
+
+
+def cancel(
+    *, notification_id: ObjectId, channels: Sequence[Channel], reason: str, now: datetime
+) -> Document | None:
+    """Withdraw what is pending on these channels; return the document, None if nothing was.
+
+    A worker that has claimed a delivery but not started loses it; one that has started wins.
+    """
+    return _change(
+        notification_id,
+        channels,
+        [S.PENDING],
+        {
+            "status": S.CANCELLED.value,
+            "claim": None,
+            "next_attempt_at": None,
+            "failure_code": FailureCode.CANCELLED.value,
+            "failure_reason": reason,
+        },
+        now,
+    )
+
+
+def requeue(
+    *,
+    notification_id: ObjectId,
+    channels: Sequence[Channel],
+    extra_attempts: int,
+    now: datetime,
+) -> Document | None:
+    """Re-open what failed on these channels, due now; return the document, None if nothing had.
+
+    The attempts made stay counted; ``extra_attempts`` more are allowed.
+    """
+    return _change(
+        notification_id,
+        channels,
+        [S.FAILED],
+        {
+            "status": S.PENDING.value,
+            "claim": None,
+            "claim_count": 0,
+            "first_due_at": now,
+            "next_attempt_at": now,
+            "max_attempts": Computed(
+                {
+                    "$add": [
+                        {"$subtract": ["$$d.attempt_count", "$$d.excused_count"]},
+                        extra_attempts,
+                    ]
+                }
+            ),
+            "failed_at": None,
+        },
+        now,
+        extra_filter={"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
+    )
+
+
+def link_resend(*, original_id: ObjectId, resend_id: ObjectId, now: datetime) -> None:
+    """Write into a notification that it was sent again as another one."""
+    notifications().update_one(
+        {"_id": original_id},
+        {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}},
+    )
+
+
+def mark_read(*, notification_id: ObjectId, user_id: str, now: datetime) -> Document | None:
+    """Mark the in-app delivery as read by its owner; None if it is not there or was read before."""
+    return _change(
+        notification_id,
+        [Channel.IN_APP],
+        [S.DELIVERED],
+        {"status": S.READ.value, "read_at": now},
+        now,
+        extra_filter={"user_id": user_id},
+    )
+
+
+def mark_all_read(*, user_id: str, client_id: ObjectId | None, now: datetime) -> int:
+    """Mark every delivered in-app notification of a person as read; return how many there were.
+
+    ``client_id`` limits it to the notifications one API client sent.
+    """
+    unread = {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
+    wanted: dict[str, Any] = {"user_id": user_id, "delivery": {"$elemMatch": unread}}
+    if client_id is not None:
+        wanted["client_id"] = client_id
+    pipeline = update(
+        condition=in_statuses(Channel.IN_APP, [S.DELIVERED]),
+        changes={"status": S.READ.value, "read_at": now},
+        now=now,
+    )
+    return notifications().update_many(wanted, pipeline).modified_count
+
+
+def _change(
+    notification_id: ObjectId,
+    channels: Sequence[Channel],
+    from_statuses: Sequence[DeliveryStatus],
+    changes: dict[str, Any],
+    now: datetime,
+    *,
+    extra_filter: dict[str, Any] | None = None,
+) -> Document | None:
+    """Change every delivery of these channels that is in one of these states, or return None."""
+    channel_values = [c.value for c in channels]
+    status_values = [s.value for s in from_statuses]
+    pipeline = update(
+        condition={
+            "$and": [
+                {"$in": ["$$d.channel", channel_values]},
+                {"$in": ["$$d.status", status_values]},
+            ]
+        },
+        changes=changes,
+        now=now,
+    )
+    guard = {"channel": {"$in": channel_values}, "status": {"$in": status_values}}
+    return notifications().find_one_and_update(
+        {"_id": notification_id, "delivery": {"$elemMatch": guard}, **(extra_filter or {})},
+        pipeline,
+        return_document=ReturnDocument.AFTER,
+    )

@@ -1,0 +1,179 @@
+"""What nobody finishes on their own: sends whose worker is gone, outcomes nobody can tell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from pymongo import UpdateOne
+
+from ..errors import FailureCode
+from ..retry import UNKNOWN_WAIT, GiveUp, RetryAt, Standing
+from ..states import AttemptStatus, Channel, DeliveryStatus, Priority
+from .collections import attempts, notifications
+from .documents import Document, Reference
+from .expressions import in_statuses, update
+
+S = DeliveryStatus
+LOST_REASON = "The worker stopped while it was sending; the provider may have taken the message."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unresolved:
+    """A delivery with an unknown outcome for which no receipt came in time."""
+
+    notification_id: ObjectId
+    channel: Channel
+    type: str
+    standing: Standing
+
+
+def rescue(*, now: datetime, limit: int = 500) -> int:
+    """Mark as unknown what was being sent when its lease ended; return how many there were."""
+    lost = {"status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
+    found = list(
+        notifications()
+        .find(
+            {**_due(now), "delivery": {"$elemMatch": lost}},
+            {"delivery": 1, "priority": 1, "purge_at": 1},
+        )
+        .limit(limit)
+    )
+    abandoned = [
+        (document, delivery)
+        for document in found
+        for delivery in document["delivery"]
+        if delivery["status"] == S.SENDING and delivery["claim"]["lease_until"] <= now
+    ]
+    if not abandoned:
+        return 0
+    attempts().bulk_write([_lost_attempt(*one, now) for one in abandoned], ordered=False)
+    result = notifications().bulk_write([_unknown(*one, now) for one in abandoned], ordered=False)
+    return result.matched_count
+
+
+def unresolved(*, now: datetime, limit: int = 500) -> list[Unresolved]:
+    """Return deliveries whose outcome is unknown and whose wait for a receipt is over."""
+    waiting = {"status": S.UNKNOWN.value, "next_attempt_at": {"$lte": now}}
+    found = notifications().find({**_due(now), "delivery": {"$elemMatch": waiting}}).limit(limit)
+    return [
+        Unresolved(
+            notification_id=document["_id"],
+            channel=Channel(delivery["channel"]),
+            type=document["type"],
+            standing=_standing(document, delivery),
+        )
+        for document in found
+        for delivery in document["delivery"]
+        if delivery["status"] == S.UNKNOWN and delivery["next_attempt_at"] <= now
+    ]
+
+
+def resolve(decisions: Sequence[tuple[Unresolved, RetryAt | GiveUp]], *, now: datetime) -> int:
+    """Retry or fail deliveries with an unknown outcome; a receipt that came meanwhile wins."""
+    if not decisions:
+        return 0
+    operations = [_resolution(one, decision, now) for one, decision in decisions]
+    return notifications().bulk_write(operations, ordered=False).matched_count
+
+
+def _due(now: datetime) -> dict[str, Any]:
+    """Return the part of a filter that the index on open work serves."""
+    return {"priority": {"$in": [p.value for p in Priority]}, "due_at": {"$lte": now}}
+
+
+def _unknown(document: Document, delivery: Document, now: datetime) -> UpdateOne:
+    channel, token = delivery["channel"], delivery["claim"]["token"]
+    guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
+    pipeline = update(
+        condition={
+            "$and": [in_statuses(channel, [S.SENDING]), {"$eq": ["$$d.claim.token", token]}],
+        },
+        changes={
+            "status": S.UNKNOWN.value,
+            "claim": None,
+            "next_attempt_at": now + UNKNOWN_WAIT[Priority(document["priority"])],
+            "failure_code": FailureCode.WORKER_LOST.value,
+            "failure_reason": LOST_REASON,
+        },
+        now=now,
+        error={
+            "timestamp": now,
+            "channel": channel,
+            "code": FailureCode.WORKER_LOST.value,
+            "error": LOST_REASON,
+        },
+    )
+    return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
+
+
+def _lost_attempt(document: Document, delivery: Document, now: datetime) -> UpdateOne:
+    """Return the write that closes a lost attempt's record, or makes one if there is none.
+
+    A record that says more than ``started`` stays: the worker had an answer and could not settle.
+    """
+    channel = Channel(delivery["channel"])
+    key = str(Reference(document["_id"], channel, delivery["attempt_count"]))
+    lost = {
+        "status": AttemptStatus.UNKNOWN.value,
+        "error_code": FailureCode.WORKER_LOST.value,
+        "error_message": LOST_REASON,
+        "finished_at": now,
+    }
+    first = {
+        "notification_id": document["_id"],
+        "channel": channel.value,
+        "attempt_number": delivery["attempt_count"],
+        "provider": delivery.get("provider"),
+        "worker": delivery["claim"]["worker"],
+        "attempted_at": delivery["last_attempt_at"],
+        "purge_at": document.get("purge_at"),
+    }
+    started = {"$in": [{"$ifNull": ["$status", "missing"]}, ["missing", "started"]]}
+    fields = {
+        **{
+            name: {"$cond": [started, {"$literal": value}, f"${name}"]}
+            for name, value in lost.items()
+        },
+        **{name: {"$ifNull": [f"${name}", {"$literal": value}]} for name, value in first.items()},
+    }
+    return UpdateOne({"_id": key}, [{"$set": fields}], upsert=True)
+
+
+def _resolution(one: Unresolved, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:
+    changes: dict[str, Any]
+    error = None
+    if isinstance(decision, RetryAt):
+        changes = {"status": S.PENDING.value, "next_attempt_at": decision.at}
+    else:
+        reason = "Nobody can tell whether the message went, and it is not to be sent twice."
+        changes = {
+            "status": S.FAILED.value,
+            "next_attempt_at": None,
+            "failed_at": now,
+            "failure_code": decision.code.value,
+            "failure_reason": reason,
+        }
+        error = {
+            "timestamp": now,
+            "channel": one.channel.value,
+            "code": decision.code.value,
+            "error": reason,
+        }
+    guard = {"channel": one.channel.value, "status": S.UNKNOWN.value}
+    pipeline = update(
+        condition=in_statuses(one.channel, [S.UNKNOWN]), changes=changes, now=now, error=error
+    )
+    return UpdateOne({"_id": one.notification_id, "delivery": {"$elemMatch": guard}}, pipeline)
+
+
+def _standing(document: Document, delivery: Document) -> Standing:
+    return Standing(
+        priority=Priority(document["priority"]),
+        attempt_count=delivery["attempt_count"],
+        excused_count=delivery["excused_count"],
+        max_attempts=delivery["max_attempts"],
+        first_due_at=delivery["first_due_at"],
+        expires_at=document.get("expires_at"),
+    )

@@ -1,0 +1,35 @@
+"""pymongo's view of a model's collection, on the ORM's own connection pool."""
+
+from datetime import UTC
+from typing import Any
+
+from bson.codec_options import CodecOptions
+from django.db import connections
+from pymongo import WriteConcern
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.read_concern import ReadConcern
+
+Document = dict[str, Any]
+
+CODEC = CodecOptions[Document](tz_aware=True, tzinfo=UTC)
+# What is acknowledged is on the disks of a majority: it outlives any one server.
+MAJORITY = WriteConcern(w="majority", j=True)
+
+
+def database() -> Database[Document]:
+    """Return the default database with aware datetimes and majority writes."""
+    connection = connections["default"]
+    connection.ensure_connection()
+    client = connection.connection
+    return client.get_database(
+        connection.settings_dict["NAME"],
+        codec_options=CODEC,
+        write_concern=MAJORITY,
+        read_concern=ReadConcern("local"),
+    )
+
+
+def collection(name: str) -> Collection[Document]:
+    """Return one collection by name; see :func:`database`."""
+    return database()[name]

@@ -1,0 +1,67 @@
+"""Query compilers whose pipelines let MongoDB sort by an index.
+
+``IndexedQuery`` works on the pipeline the backend has built, a private interface: the backend is
+pinned to 5.2.x and ``tests/store/test_engine.py`` asserts the pipelines and their plans.
+"""
+
+from typing import Any
+
+from django_mongodb_backend import compiler
+from django_mongodb_backend.query import MongoQuery
+
+Stage = dict[str, Any]
+
+
+class IndexedQuery(MongoQuery):
+    """A query whose ``$sort`` stands where an index can serve it."""
+
+    extra_fields: dict[str, Any] | None
+
+    def get_pipeline(self) -> list[Stage]:
+        """Return the pipeline, ``$sort`` before ``$project`` and without no-op ``$addFields``."""
+        if self.extra_fields:
+            # order_by copies each plain column onto itself. MongoDB takes the copy for a new field,
+            # which no index covers.
+            self.extra_fields = {
+                name: value for name, value in self.extra_fields.items() if value != f"${name}"
+            }
+        return _sort_before_project(super().get_pipeline())
+
+
+def _sort_before_project(pipeline: list[Stage]) -> list[Stage]:
+    """Swap each ``$project`` of plain columns with the ``$sort`` behind it: they commute."""
+    for i in range(1, len(pipeline)):
+        project, sort = pipeline[i - 1].get("$project"), pipeline[i].get("$sort")
+        if project and sort and all(project.get(key, key == "_id") == 1 for key in sort):
+            pipeline[i - 1], pipeline[i] = pipeline[i], pipeline[i - 1]
+    return pipeline
+
+
+class SQLCompiler(compiler.SQLCompiler):
+    """See :class:`IndexedQuery`."""
+
+    query_class = IndexedQuery
+
+
+class SQLInsertCompiler(compiler.SQLInsertCompiler):
+    """See :class:`IndexedQuery`."""
+
+    query_class = IndexedQuery
+
+
+class SQLDeleteCompiler(compiler.SQLDeleteCompiler):
+    """See :class:`IndexedQuery`."""
+
+    query_class = IndexedQuery
+
+
+class SQLUpdateCompiler(compiler.SQLUpdateCompiler):
+    """See :class:`IndexedQuery`."""
+
+    query_class = IndexedQuery
+
+
+class SQLAggregateCompiler(compiler.SQLAggregateCompiler):
+    """See :class:`IndexedQuery`."""
+
+    query_class = IndexedQuery

@@ -1,0 +1,85 @@
+"""Indexes as MongoDB knows them, declared in ``Meta.indexes`` and made by migrations."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Index
+from pymongo import ASCENDING, DESCENDING, HASHED
+from pymongo.operations import IndexModel
+
+DIRECTIONS: dict[str, int | str] = {"-": DESCENDING, "#": HASHED}
+
+
+class MongoIndex(Index):
+    """An index on any path of a document.
+
+    ``keys`` are column names or dotted paths, ``-`` before one for descending, ``#`` for hashed:
+    ``MongoIndex("user_id", "-created_at", name="user_feed")``. ``partial`` is a MongoDB filter;
+    ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, ``unique=True`` adds no
+    filter of its own: a missing field counts as null.
+    """
+
+    def __init__(
+        self,
+        *keys: str,
+        name: str,
+        unique: bool = False,
+        sparse: bool = False,
+        partial: Mapping[str, Any] | None = None,
+        expire_after_seconds: int | None = None,
+    ) -> None:
+        # Django wants fields it can look up in the model; a dotted path is none.
+        super().__init__(fields=["unused"], name=name)
+        self.fields: list[str] = []
+        self.fields_orders: list[tuple[str, str]] = []
+        self.keys = keys
+        self.options: dict[str, Any] = {}
+        if unique:
+            self.options["unique"] = True
+        if sparse:
+            self.options["sparse"] = True
+        if partial:
+            self.options["partial"] = dict(partial)
+        if expire_after_seconds is not None:
+            self.options["expire_after_seconds"] = expire_after_seconds
+
+    def deconstruct(self) -> tuple[str, tuple[str, ...], dict[str, Any]]:
+        """Return what a migration writes down."""
+        return (
+            f"{self.__class__.__module__}.{self.__class__.__qualname__}",
+            self.keys,
+            {"name": self.name, **self.options},
+        )
+
+    def clone(self) -> "MongoIndex":
+        """Return an equal index."""
+        return self.__class__(*self.keys, name=self.name, **self.options)
+
+    def get_pymongo_index_model(
+        self,
+        model: Any,
+        schema_editor: Any,
+        field: Any = None,
+        unique: bool = False,
+        column_prefix: str = "",
+    ) -> IndexModel:
+        """Return the index; ``column_prefix`` is the path of an embedded model."""
+        options = dict(self.options)
+        if "partial" in options:
+            options["partialFilterExpression"] = options.pop("partial")
+        if "expire_after_seconds" in options:
+            options["expireAfterSeconds"] = options.pop("expire_after_seconds")
+        keys: list[tuple[str, int | str]] = [
+            (column_prefix + key.lstrip("-#"), DIRECTIONS.get(key[0], ASCENDING))
+            for key in self.keys
+        ]
+        return IndexModel(keys, name=self.name, **options)
+
+    def __repr__(self) -> str:
+        return f"<MongoIndex {self.name}: {', '.join(self.keys)} {self.options or ''}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MongoIndex) and self.deconstruct() == other.deconstruct()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.keys))

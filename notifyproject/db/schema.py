@@ -1,0 +1,69 @@
+"""Unique indexes that the planner may also use for look-ups.
+
+The backend makes a unique index partial on ``{"$type": "string"}`` so that several documents may
+lack the field. MongoDB cannot tell that ``{field: "ada"}`` implies that filter, so every look-up by
+a unique field scans. ``{"$gte": ""}`` admits the same documents and is implied by any equality.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from bson import ObjectId
+from django_mongodb_backend.schema import DatabaseSchemaEditor as MongoSchemaEditor
+from pymongo.operations import IndexModel
+
+# The least value of each BSON type, by Django's name of the type. A comparison in MongoDB matches
+# values of the operand's type only; all numbers are one type.
+LEAST_VALUE: dict[str, Any] = {
+    "string": "",
+    "objectId": ObjectId("0" * 24),
+    "int": float("-inf"),
+    "long": float("-inf"),
+    "double": float("-inf"),
+    "decimal": float("-inf"),
+    "bool": False,
+    "date": datetime.min.replace(tzinfo=UTC),
+}
+
+
+def lookup_friendly(partial: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the partial filter, each ``$type`` as a comparison that means the same."""
+    return {
+        field: {"$gte": LEAST_VALUE[condition["$type"]]} if _is_known_type(condition) else condition
+        for field, condition in partial.items()
+    }
+
+
+def _is_known_type(condition: Any) -> bool:
+    return (
+        isinstance(condition, Mapping)
+        and set(condition) == {"$type"}
+        and condition["$type"] in LEAST_VALUE
+    )
+
+
+class _LookupFriendlyIndex:
+    """Stands in for a Django index while the backend turns it into a pymongo one."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+    def get_pymongo_index_model(self, *args: Any, **kwargs: Any) -> IndexModel | None:
+        model = self._index.get_pymongo_index_model(*args, **kwargs)
+        if isinstance(model, IndexModel) and model.document.get("unique"):
+            partial = model.document.get("partialFilterExpression")
+            if partial:
+                model.document["partialFilterExpression"] = lookup_friendly(partial)
+        return model
+
+
+class DatabaseSchemaEditor(MongoSchemaEditor):
+    """The backend's schema editor with unique indexes that serve look-ups."""
+
+    def add_index(self, model: Any, index: Any, **kwargs: Any) -> None:
+        """Create ``index`` on the model's collection."""
+        super().add_index(model, _LookupFriendlyIndex(index), **kwargs)

@@ -1,0 +1,65 @@
+"""Is the process alive, and can it do its work: for load balancers and people."""
+
+from datetime import timedelta
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from pymongo.errors import PyMongoError
+
+from notifications.recovery import last_sweep
+from notifications.timing import utc_now
+
+from .db.collections import database
+
+SWEEP_OVERDUE = timedelta(minutes=3)
+"""No sweep for this long: what no hint reaches waits."""
+
+
+def healthz(_request: HttpRequest) -> JsonResponse:
+    """Answer that the process is alive."""
+    return JsonResponse({"status": "ok"})
+
+
+def readyz(_request: HttpRequest) -> JsonResponse:
+    """Answer 200 if requests can be accepted and will be delivered, 503 and what is wrong if not.
+
+    Without the broker requests are still accepted; they leave when it is back.
+    """
+    parts = {"mongodb": _mongodb(), "broker": _broker()}
+    parts["sweep"] = _sweep() if parts["mongodb"]["ok"] else _not_ok("not known")
+    ready = all(part["ok"] for part in parts.values())
+    return JsonResponse(
+        {"status": "ready" if ready else "not ready", **parts}, status=200 if ready else 503
+    )
+
+
+def _mongodb() -> dict[str, Any]:
+    try:
+        hello = database().client.admin.command("hello")
+    except PyMongoError as error:
+        return _not_ok(type(error).__name__)
+    return {"ok": True} if hello.get("isWritablePrimary") else _not_ok("no primary")
+
+
+def _broker() -> dict[str, Any]:
+    try:
+        with redis.Redis.from_url(
+            settings.REDIS_URL, socket_connect_timeout=1, socket_timeout=1
+        ) as broker:
+            broker.ping()
+    except (redis.RedisError, OSError) as error:
+        return _not_ok(type(error).__name__)
+    return {"ok": True}
+
+
+def _sweep() -> dict[str, Any]:
+    last = last_sweep()
+    if last is None or utc_now() - last > SWEEP_OVERDUE:
+        return _not_ok("no sweep for 3 minutes: is beat running, and a worker?")
+    return {"ok": True, "at": last.isoformat()}
+
+
+def _not_ok(reason: str) -> dict[str, Any]:
+    return {"ok": False, "reason": reason}

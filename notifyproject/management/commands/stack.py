@@ -1,0 +1,33 @@
+"""``manage.py stack``: the whole service on this machine."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from notifyproject.settings.environment import current
+from notifyproject.stack import running
+from notifyproject.stack.servers import MissingServer, ServerFailed
+
+
+class Command(BaseCommand):
+    """Start mongod, Valkey, the sandbox, web, worker and beat, or stop them."""
+
+    help = "Run the whole service on this machine until Ctrl-C."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("--port", type=int, default=current().PORT)
+        parser.add_argument("--no-examples", action="store_true", help="send nothing at first")
+        parser.add_argument("--stop", action="store_true", help="stop one in the background")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run it."""
+        try:
+            if options["stop"]:
+                stopped = running.down()
+                self.stdout.write("Stopped." if stopped else "No stack is running.")
+            else:
+                running.up(port=options["port"], with_examples=not options["no_examples"])
+        except (running.StackProblem, MissingServer, ServerFailed) as problem:
+            raise CommandError(str(problem)) from None

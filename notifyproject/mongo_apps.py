@@ -1,0 +1,32 @@
+"""Third-party apps with MongoDB's primary keys. Their migrations are in ``mongo_migrations``."""
+
+from django.contrib.admin.apps import AdminConfig
+from django.contrib.auth.apps import AuthConfig
+from django.contrib.contenttypes.apps import ContentTypesConfig
+from django_celery_beat.apps import BeatConfig
+
+OBJECT_ID = "django_mongodb_backend.fields.ObjectIdAutoField"
+
+
+class MongoAdminConfig(AdminConfig):
+    """django.contrib.admin."""
+
+    default_auto_field = OBJECT_ID
+
+
+class MongoAuthConfig(AuthConfig):
+    """django.contrib.auth."""
+
+    default_auto_field = OBJECT_ID
+
+
+class MongoContentTypesConfig(ContentTypesConfig):
+    """django.contrib.contenttypes."""
+
+    default_auto_field = OBJECT_ID
+
+
+class MongoBeatConfig(BeatConfig):
+    """django_celery_beat."""
+
+    default_auto_field = OBJECT_ID

@@ -1,0 +1,1 @@
+"""Settings for each kind of installation. Only ``environment`` reads variables."""

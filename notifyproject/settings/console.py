@@ -1,0 +1,149 @@
+"""How the admin looks and what its menu holds: django-unfold's settings."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse, reverse_lazy
+
+from .environment import BASE_DIR
+
+STATICFILES_DIRS = [BASE_DIR / "static"]
+LOGIN_REDIRECT_URL = "admin:index"
+
+_BADGES = {
+    "production": ("Production", "danger"),
+    "local": ("This machine", "info"),
+    "test": ("Test", "warning"),
+}
+
+
+def environment_badge(_request: HttpRequest) -> tuple[str, str]:
+    """Return the words and the colour that say which installation this is."""
+    from django.conf import settings
+
+    name = str(settings.SETTINGS_MODULE).rpartition(".")[2]
+    return _BADGES.get(name, (name.capitalize(), "warning"))
+
+
+def _may(permission: str) -> Callable[[HttpRequest], bool]:
+    """Return a check that the user has a permission."""
+
+    def check(request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(permission))
+
+    return check
+
+
+def _is_home(request: HttpRequest) -> bool:
+    """Return whether the page is the home page: every other one is below it."""
+    return request.path == reverse("admin:index")
+
+
+def _item(title: str, icon: str, model: str) -> dict[str, Any]:
+    """Return a menu entry for a model's list: ``app_model``."""
+    app, _, name = model.rpartition("_")
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"admin:{model}_changelist"),
+        "permission": _may(f"{app}.view_{name}"),
+    }
+
+
+NAVIGATION = [
+    {
+        "items": [
+            {
+                "title": "Home",
+                "icon": "monitoring",
+                "link": reverse_lazy("admin:index"),
+                "active": _is_home,
+            },
+            {
+                **_item("Failed deliveries", "error", "notifications_failednotification"),
+                "permission": _may("notifications.view_notification"),
+            },
+            _item("All notifications", "notifications", "notifications_notification"),
+        ],
+    },
+    {
+        "title": "People",
+        "separator": True,
+        "items": [
+            _item("Recipients", "group", "recipients_recipient"),
+            _item("Suppressions", "block", "recipients_suppression"),
+        ],
+    },
+    {
+        "title": "What happened",
+        "separator": True,
+        "items": [
+            _item("Attempts", "send", "notifications_deliveryattempt"),
+            _item("Provider webhooks", "webhook", "notifications_webhooklog"),
+            _item("Audit log", "history", "admin_logentry"),
+        ],
+    },
+    {
+        "title": "Set-up",
+        "separator": True,
+        "items": [
+            _item("Types", "category", "notifications_notificationtype"),
+            _item("API clients and keys", "key", "access_apiclient"),
+            _item("Staff", "badge", "access_staffuser"),
+            _item("Roles", "shield_person", "auth_group"),
+        ],
+    },
+    {
+        "title": "Schedule",
+        "separator": True,
+        "collapsible": True,
+        "items": [
+            _item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
+            _item("Intervals", "timer", "django_celery_beat_intervalschedule"),
+            _item("Crontabs", "calendar_clock", "django_celery_beat_crontabschedule"),
+            _item("Clocked", "alarm", "django_celery_beat_clockedschedule"),
+            _item("Solar", "wb_twilight", "django_celery_beat_solarschedule"),
+        ],
+    },
+]
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Notifications",
+    "SITE_HEADER": "Notifications",
+    "SITE_SUBHEADER": "Operators' console",
+    "SITE_SYMBOL": "notifications_active",
+    "SITE_URL": None,
+    "SITE_FAVICONS": [
+        {
+            "rel": "icon",
+            "type": "image/svg+xml",
+            "href": lambda _request: static("console/icon.svg"),
+        }
+    ],
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "ENVIRONMENT": "notifyproject.settings.console.environment_badge",
+    "DASHBOARD_CALLBACK": "notifications.admin.home.dashboard",
+    "LOGIN": {"image": lambda _request: static("console/login.svg")},
+    "STYLES": [lambda _request: static("console/console.css")],
+    "COMMAND": {"search_callback": "notifications.admin.home.find"},
+    "SIDEBAR": {"show_search": True, "command_search": True, "navigation": NAVIGATION},
+    "BORDER_RADIUS": "8px",
+    "COLORS": {
+        "primary": {
+            "50": "oklch(96.2% .018 272.314)",
+            "100": "oklch(93% .034 272.788)",
+            "200": "oklch(87% .065 274.039)",
+            "300": "oklch(78.5% .115 274.713)",
+            "400": "oklch(67.3% .182 276.935)",
+            "500": "oklch(58.5% .233 277.117)",
+            "600": "oklch(51.1% .262 276.966)",
+            "700": "oklch(45.7% .24 277.023)",
+            "800": "oklch(39.8% .195 277.366)",
+            "900": "oklch(35.9% .144 278.697)",
+            "950": "oklch(25.7% .09 281.288)",
+        },
+    },
+}

@@ -1,0 +1,18 @@
+"""For one machine: works with no variable set, next to a stack started by ``make up``."""
+
+from . import environment as _environment
+from .base import *  # noqa: F403
+from .base import configure
+
+DEBUG = False
+
+_stack = _environment.of_local_stack()
+_current = _environment.current(
+    defaults={
+        "SECRET_KEY": "only-for-one-machine-" + "0" * 40,
+        "ALLOWED_HOSTS": "127.0.0.1,localhost,[::1]",
+        "LOG_FORMAT": "console",
+    }
+    | _stack
+)
+globals().update(configure(_current))

@@ -1,0 +1,26 @@
+"""For a server. Refuses to start without SECRET_KEY, ALLOWED_HOSTS, MONGODB_URI and REDIS_URL."""
+
+import os
+
+from django.core.exceptions import ImproperlyConfigured
+
+from . import environment as _environment
+from .base import *  # noqa: F403
+from .base import configure
+
+DEBUG = False
+
+_required = ("SECRET_KEY", "ALLOWED_HOSTS", "MONGODB_URI", "REDIS_URL", "PUBLIC_URL")
+if _missing := [name for name in _required if not os.environ.get(name)]:
+    raise ImproperlyConfigured(f"Set {', '.join(_missing)} in the environment.")
+
+globals().update(configure(_environment.current()))
+
+SECURE_SSL_REDIRECT = True
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_HSTS_SECONDS = 31_536_000
+SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+SECURE_HSTS_PRELOAD = True
+SESSION_COOKIE_SECURE = True
+CSRF_COOKIE_SECURE = True

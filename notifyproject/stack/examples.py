@@ -1,0 +1,167 @@
+"""The examples a new stack shows itself with: requests as data, sent through the REST API."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from notifyproject.settings.environment import BASE_DIR
+
+FOLDER = BASE_DIR / "tests" / "examples"
+REQUEST_SECONDS = 10.0
+POLL_SECONDS = 0.5
+WITHIN_SECONDS = 110.0
+"""The slowest example has two retries, 15 and 30 seconds apart, give or take a fifth."""
+_RELATIVE = re.compile(r"now\+(\d+)h")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A request, and what is to become of it."""
+
+    name: str
+    about: str
+    request: Mapping[str, Any]
+    expected: Mapping[str, Any]
+    read_in_app: bool
+    """The person opens it in the app."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of an example."""
+
+    example: Example
+    notification: Mapping[str, Any]
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether every channel ended as the example says."""
+        expected, notification = self.example.expected, self.notification
+        statuses = {d["channel"]: d["status"] for d in notification["delivery"]}
+        errors = len(notification["error_history"])
+        return (
+            notification["status"] == expected["status"]
+            and statuses == expected["delivery"]
+            and errors >= expected.get("errors", 0)
+        )
+
+
+class RefusedExample(RuntimeError):
+    """The API did not accept an example; the message is its problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class API:
+    """The REST API, as an app would call it."""
+
+    base_url: str
+    key: str
+    pool: urllib3.PoolManager
+
+    def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """Return the answer's JSON; raises RefusedExample for anything but a success."""
+        response = self.pool.request(
+            method,
+            f"{self.base_url}/api/v1{path}",
+            json=body,
+            headers={"Authorization": f"Bearer {self.key}"},
+            timeout=REQUEST_SECONDS,
+            retries=False,
+        )
+        answer = response.json()
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise RefusedExample(f"{method} {path}: {answer.get('detail')} {answer.get('errors')}")
+        return answer
+
+
+def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
+    """Return the examples with their relative times (``now+2h``) made absolute."""
+    examples = []
+    for path in sorted(folder.glob("*.json")):
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        examples.append(
+            Example(
+                name=path.stem.partition("_")[2],
+                about=stored["about"],
+                request=_absolute(stored["request"], now),
+                expected=stored["expect"],
+                read_in_app=stored.get("read_in_app", False),
+            )
+        )
+    return examples
+
+
+def send_all(api: API, examples: list[Example]) -> list[Outcome]:
+    """Send the examples and return them as accepted."""
+    return [
+        Outcome(example=one, notification=api.call("POST", "/notifications", one.request))
+        for one in examples
+    ]
+
+
+def follow(
+    api: API, outcomes: list[Outcome], *, stop: Callable[[], bool]
+) -> Iterator[list[Outcome]]:
+    """Yield the outcomes each time one has changed, until all are as expected or time is up."""
+    deadline = time.monotonic() + WITHIN_SECONDS
+    to_read = {o.example.request["user_id"] for o in outcomes if o.example.read_in_app}
+    for user_id in to_read:
+        api.call("POST", f"/recipients/{user_id}/notifications/read-all")
+    yield outcomes
+    while not all(o.is_as_expected for o in outcomes):
+        if stop() or time.monotonic() > deadline:
+            return
+        time.sleep(POLL_SECONDS)
+        latest = [
+            Outcome(
+                example=o.example,
+                notification=api.call("GET", f"/notifications/{o.notification['id']}"),
+            )
+            for o in outcomes
+        ]
+        if [o.notification for o in latest] != [o.notification for o in outcomes]:
+            outcomes = latest
+            yield outcomes
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Return the outcomes as a table for a terminal."""
+    rows = [("example", "status", "what became of it")]
+    rows += [
+        (o.example.name, o.notification["status"], _in_words(o.notification)) for o in outcomes
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def _in_words(notification: Mapping[str, Any]) -> str:
+    def word(delivery: Mapping[str, Any]) -> str:
+        text = f"{delivery['channel']} {delivery['status']}"
+        if delivery["status"] == "pending" and delivery["next_attempt_at"]:
+            text += f" until {delivery['next_attempt_at'][:16].replace('T', ' ')}"
+        if delivery["attempt_count"] > 1:
+            text += f" after {delivery['attempt_count']} attempts"
+        return f"{text} ({delivery['failure_code']})" if delivery["failure_code"] else text
+
+    return ", ".join(word(delivery) for delivery in notification["delivery"])
+
+
+def _absolute(value: Any, now: datetime) -> Any:
+    if isinstance(value, dict):
+        return {name: _absolute(item, now) for name, item in value.items()}
+    if isinstance(value, str) and (match := _RELATIVE.fullmatch(value)):
+        moment = now.astimezone(UTC) + timedelta(hours=int(match[1]))
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return value

@@ -1,0 +1,156 @@
+"""What greets whoever starts the stack: credentials the first time, the examples, where to look."""
+
+import argparse
+import json
+import os
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+
+import django
+import urllib3
+
+from notifyproject.settings.environment import DATA_DIR
+
+from . import examples
+
+CREDENTIALS_FILE = DATA_DIR / "local-credentials.json"
+ADMIN = "admin"
+CLIENT = "local"
+START_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """How to use a local stack; the fields of ``.data/local-credentials.json``."""
+
+    admin: dict[str, str]
+    api_key: str
+    web: str
+    sandbox: str
+
+
+def main() -> None:
+    """Greet."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--web", required=True)
+    parser.add_argument("--sandbox", required=True)
+    parser.add_argument("--no-examples", action="store_true")
+    arguments = parser.parse_args()
+    django.setup()
+    pool = urllib3.PoolManager()
+    _wait_for(pool, f"{arguments.web}/healthz")
+    is_new = not CREDENTIALS_FILE.exists()
+    credentials = _credentials(arguments.web, arguments.sandbox)
+    _greet(credentials, is_new=is_new)
+    if is_new and not arguments.no_examples:
+        _show_examples(examples.API(base_url=credentials.web, key=credentials.api_key, pool=pool))
+
+
+def _credentials(web: str, sandbox: str) -> Credentials:
+    """Return the credentials, made the first time; the addresses are those of this start."""
+    if CREDENTIALS_FILE.exists():
+        stored = json.loads(CREDENTIALS_FILE.read_text())
+        credentials = Credentials(**{**stored, "web": web, "sandbox": sandbox})
+    else:
+        credentials = Credentials(admin=_admin(), api_key=_key(), web=web, sandbox=sandbox)
+    _write(CREDENTIALS_FILE, json.dumps(asdict(credentials), indent=2))
+    return credentials
+
+
+def _admin() -> dict[str, str]:
+    """Make the admin, or give the one there is a new password."""
+    from django.contrib.auth import get_user_model
+
+    password = secrets.token_urlsafe(12)
+    user, _ = get_user_model().objects.get_or_create(
+        username=ADMIN, defaults={"is_staff": True, "is_superuser": True}
+    )
+    user.set_password(password)
+    user.save()
+    return {"username": ADMIN, "password": password}
+
+
+def _key() -> str:
+    """Make the API client, or give the one there is a new key in place of its old ones."""
+    from access import keys
+    from access.models import APIClient, Scope
+
+    now = datetime.now(UTC)
+    client = APIClient.objects.filter(name=CLIENT).first()
+    if client is None:
+        client_id = keys.create_client(name=CLIENT, scopes=list(Scope), now=now)
+    else:
+        client_id = client.pk
+        for key in client.keys:
+            keys.revoke_key(prefix=key.prefix, now=now)
+    return keys.issue_key(client_id=client_id, now=now).text
+
+
+def _greet(credentials: Credentials, *, is_new: bool) -> None:
+    _print(
+        "",
+        f"  Admin    {credentials.web}/admin/",
+        f"  API      {credentials.web}/api/docs",
+        f"  Outbox   {credentials.sandbox}/  (what the sandbox's recipients got)",
+    )
+    if is_new:
+        _print(
+            "",
+            f"  Log in as {credentials.admin['username']} "
+            f"with the password {credentials.admin['password']}",
+            f"  API key {credentials.api_key}",
+            "  Neither is shown again; both are in .data/local-credentials.json",
+        )
+    _print("")
+
+
+def _show_examples(api: examples.API) -> None:
+    """Send the examples, and print a table at first and when all have ended."""
+    _print("Sending some examples through the API …", "")
+    started = time.monotonic()
+    outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
+    shown = False
+    for latest in examples.follow(api, outcomes, stop=lambda: False):
+        outcomes = latest
+        most = sum(o.is_as_expected for o in outcomes) >= len(outcomes) - 1
+        if most and not shown and not all(o.is_as_expected for o in outcomes):
+            _print(examples.table(outcomes), "", "One is still being retried …", "")
+            shown = True
+    _print(examples.table(outcomes), "")
+    unexpected = [o.example.name for o in outcomes if not o.is_as_expected]
+    verdict = f"Not as expected: {', '.join(unexpected)}." if unexpected else "All as expected."
+    _print(f"{verdict} ({time.monotonic() - started:.0f} s)", "")
+
+
+def _wait_for(pool: urllib3.PoolManager, url: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            if pool.request("GET", url, timeout=2.0, retries=False).status == HTTPStatus.OK:
+                return
+        except urllib3.exceptions.HTTPError:
+            pass
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{url} does not answer")
+        time.sleep(0.2)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file nobody else may read, whole or not at all."""
+    temporary = path.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text + "\n")
+    temporary.replace(path)
+
+
+def _print(*lines: str) -> None:
+    print("\n".join(lines), flush=True)
+
+
+if __name__ == "__main__":
+    main()

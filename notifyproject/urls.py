@@ -1,0 +1,25 @@
+"""Every URL the web answers to."""
+
+from django.contrib import admin
+from django.urls import include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from notifications.api.webhooks import SendGridWebhook
+
+from . import health
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("admin/", admin.site.urls),
+    path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("api/v1/", include("notifications.api.urls")),
+    path("webhooks/sendgrid", SendGridWebhook.as_view(), name="webhook-sendgrid"),
+]
+
+handler400 = "notifications.api.problems.bad_request_page"
+handler404 = "notifications.api.problems.not_found_page"
+handler500 = "notifications.api.problems.server_error_page"

@@ -1,0 +1,9 @@
+"""The web, for gunicorn."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
+
+application = get_wsgi_application()

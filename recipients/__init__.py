@@ -1,0 +1,1 @@
+"""The people notifications are for: contact details, preferences, suppressions."""

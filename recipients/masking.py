@@ -1,0 +1,43 @@
+"""How an address looks to those who may not see it. Pure, but for the question who may."""
+
+import re
+from typing import Any
+
+SEE_ADDRESSES = "notifications.view_addresses"
+"""The permission to see addresses whole."""
+
+_EMAIL = re.compile(r"[^\s<>\"'(),:;@\\]+@[^\s<>\"'(),:;@\\]+")
+# With a plus and in any spelling; or, as providers write them, ten digits and more in a row.
+_PHONE = re.compile(r"\+\d[\d ()-]{6,18}\d|(?<![\w.])\d{10,15}(?![\w.])", re.ASCII)
+_KEPT_HEAD = 4
+_KEPT_TAIL = 3
+
+
+def may_see_addresses(user: Any) -> bool:
+    """Return whether a member of staff may see addresses whole."""
+    return bool(user.has_perm(SEE_ADDRESSES))
+
+
+def mask_email(address: str) -> str:
+    """Return the first character and the domain: ``a***@example.com``."""
+    local, _, domain = address.rpartition("@")
+    return f"{local[:1]}***@{domain}" if local else "***"
+
+
+def mask_phone(number: str) -> str:
+    """Return the country and the last digits: ``+351*****678``."""
+    hidden = len(number) - _KEPT_HEAD - _KEPT_TAIL
+    if hidden < 1:
+        return "*" * len(number)
+    return f"{number[:_KEPT_HEAD]}{'*' * hidden}{number[-_KEPT_TAIL:]}"
+
+
+def mask_address(address: str) -> str:
+    """Return an address of either kind masked."""
+    return mask_email(address) if "@" in address else mask_phone(address)
+
+
+def mask_text(text: str) -> str:
+    """Return ``text`` with everything in it that looks like an address masked."""
+    masked = _EMAIL.sub(lambda match: mask_email(match[0]), text)
+    return _PHONE.sub(lambda match: mask_phone(match[0]), masked)

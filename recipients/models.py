@@ -1,0 +1,91 @@
+"""The people notifications are for: how to reach them, and what they do not want."""
+
+from enum import StrEnum
+
+from django.db import models
+from django_mongodb_backend.fields import EmbeddedModelField
+from django_mongodb_backend.managers import MongoManager
+from django_mongodb_backend.models import EmbeddedModel
+
+from notifyproject.db.fields import optional_moment, optional_text, word
+from notifyproject.db.indexes import MongoIndex
+
+
+class PersonalQuietHours(EmbeddedModel):
+    """A daily span of local time in which a person is left alone."""
+
+    enabled = models.BooleanField(default=False)
+    start = models.CharField(max_length=5, default="22:00")
+    end = models.CharField(max_length=5, default="07:00")
+    timezone = models.CharField(max_length=64, null=True, blank=True)
+    """Empty: the recipient's own zone."""
+
+
+class Recipient(models.Model):
+    """A person the calling apps have registered."""
+
+    user_id = models.CharField(primary_key=True, db_column="_id", max_length=128)
+    email = optional_text(254)
+    phone = optional_text(16)
+    name = optional_text(200)
+    locale = optional_text(35)
+    timezone = optional_text(64)
+    attributes = models.JSONField(default=dict, blank=True)
+    preferences = models.JSONField(default=dict, blank=True)
+    """By type or category: ``{"marketing": {"muted": true}}``, ``{"alert": {"channels": []}}``."""
+    quiet_hours = EmbeddedModelField(PersonalQuietHours, null=True, blank=True)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "recipients"
+        ordering = ("user_id",)
+        indexes = (
+            MongoIndex("email", name="rcp_email", sparse=True),
+            MongoIndex("phone", name="rcp_phone", sparse=True),
+        )
+
+    def __str__(self) -> str:
+        return self.user_id
+
+
+class SuppressionReason(StrEnum):
+    """Why nothing more goes to an address."""
+
+    HARD_BOUNCE = "hard_bounce"
+    COMPLAINT = "complaint"
+    UNSUBSCRIBED = "unsubscribed"
+    MANUAL = "manual"
+
+
+class Suppression(models.Model):
+    """An address that gets nothing more on a channel."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=300)
+    """``<channel>:<address>``: unique on any shard."""
+    channel = models.CharField(max_length=40)
+    address = models.CharField(max_length=254)
+    reason = word(SuppressionReason)
+    source = models.CharField(max_length=40)
+    """Who said so: a provider's name, ``api`` or ``admin``."""
+    marketing_only = models.BooleanField(default=False)
+    """Only marketing is held back: somebody who unsubscribed still gets receipts and codes."""
+    created_at = models.DateTimeField()
+    expires_at = optional_moment()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "suppressions"
+        ordering = ("-created_at", "-id")
+        indexes = (
+            MongoIndex("-created_at", "-_id", name="sup_created"),
+            MongoIndex("address", name="sup_address"),
+            MongoIndex("expires_at", name="sup_expires", expire_after_seconds=0),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.channel}: {self.reason}"

@@ -1,0 +1,1 @@
+"""A scriptable stand-in for the providers."""

@@ -1,0 +1,90 @@
+"""Which outcome a recipient gets: scripted ones first, then the magic recipients."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .outcomes import Outcome, Outcomes
+
+EVERYBODY = "*"
+MAX_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """A scripted outcome."""
+
+    match: str
+    """An address in lower case, or ``*``."""
+    outcome: str
+    times: int | None
+    """How many more messages it is for; None: all."""
+
+
+class Behaviours:
+    """The scripts, and how often a recipient was refused that is refused only at first."""
+
+    def __init__(self) -> None:
+        self._scripts: dict[str, Behaviour] = {}
+        self._failures: OrderedDict[str, int] = OrderedDict()
+
+    def set(self, behaviour: Behaviour) -> None:
+        """Script a recipient; replaces what was scripted for it."""
+        self._scripts[behaviour.match] = behaviour
+
+    def get(self, match: str) -> Behaviour | None:
+        """Return what is scripted for exactly this match."""
+        return self._scripts.get(match)
+
+    def all(self) -> list[Behaviour]:
+        """Return every script."""
+        return list(self._scripts.values())
+
+    def remove(self, match: str) -> bool:
+        """Forget one script; return whether there was one."""
+        return self._scripts.pop(match, None) is not None
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._scripts.clear()
+        self._failures.clear()
+
+    def outcome(
+        self, recipient: str, *, outcomes: Outcomes, magic: Callable[[str], str]
+    ) -> Outcome:
+        """Return the outcome for one message to this recipient.
+
+        ``magic`` returns the name a provider's recipient asks for by itself.
+        """
+        recipient = recipient.lower()
+        outcome = (
+            self._scripted(recipient, outcomes)
+            or self._scripted(EVERYBODY, outcomes)
+            or outcomes.find(magic(recipient))
+            or outcomes.ordinary
+        )
+        if outcome.failures_first and not self._fails_again(recipient, outcome.failures_first):
+            return outcomes.ordinary
+        return outcome
+
+    def _scripted(self, match: str, outcomes: Outcomes) -> Outcome | None:
+        script = self._scripts.get(match)
+        outcome = outcomes.find(script.outcome) if script else None
+        if script is None or outcome is None:
+            return None
+        if script.times is not None:
+            if script.times <= 1:
+                del self._scripts[match]
+            else:
+                self._scripts[match] = replace(script, times=script.times - 1)
+        return outcome
+
+    def _fails_again(self, recipient: str, most: int) -> bool:
+        """Count a failure; once there were enough, begin anew and return False."""
+        failures = self._failures.pop(recipient, 0)
+        if failures >= most:
+            return False
+        self._failures[recipient] = failures + 1
+        if len(self._failures) > MAX_REMEMBERED:
+            self._failures.popitem(last=False)
+        return True

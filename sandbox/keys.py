@@ -1,0 +1,73 @@
+"""The key pair that signs webhooks, made on first use and kept in the data folder."""
+
+import base64
+import os
+from pathlib import Path
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+PRIVATE_FILE = "webhook_private_key.pem"
+PUBLIC_FILE = "webhook_public_key.txt"
+
+
+class UnreadableKey(ValueError):
+    """The stored private key is not one. The message says what to do."""
+
+
+def ensure(data: Path) -> str:
+    """Return the public key of this data folder, as SendGrid shows it; makes the pair if needed."""
+    private = load(data)
+    public = public_text(private)
+    stored = data / PUBLIC_FILE
+    if not stored.exists() or stored.read_text().strip() != public:
+        stored.write_text(public + "\n")
+    return public
+
+
+def load(data: Path) -> ec.EllipticCurvePrivateKey:
+    """Return the private key of this data folder; makes one if there is none."""
+    path = data / PRIVATE_FILE
+    if not path.exists():
+        _make(path)
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError) as error:
+        raise UnreadableKey(f"{path} is not a private key: delete it to get a new one.") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
+        raise UnreadableKey(f"{path} is not a P-256 key: delete it to get a new one.")
+    return key
+
+
+def public_text(private: ec.EllipticCurvePrivateKey) -> str:
+    """Return the public key as base64 of its DER SubjectPublicKeyInfo."""
+    der = private.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return base64.b64encode(der).decode()
+
+
+def sign(private: ec.EllipticCurvePrivateKey, *, timestamp: str, body: bytes) -> str:
+    """Return the base64 DER signature over a timestamp and a body."""
+    return base64.b64encode(
+        private.sign(timestamp.encode() + body, ec.ECDSA(hashes.SHA256()))
+    ).decode()
+
+
+def _make(path: Path) -> None:
+    """Write a new key, readable by its owner only; a process that is quicker wins."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    draft = path.with_suffix(f".{os.getpid()}")
+    with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(pem)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        draft.unlink()

@@ -1,0 +1,174 @@
+"""What was asked of the sandbox, on disk before it was answered.
+
+One JSON object a line. Requests that arrive together share one fsync.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+REQUESTS_FILE = "requests.jsonl"
+EVENTS_FILE = "events.jsonl"
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One request on a provider's route, and what became of it."""
+
+    id: int
+    """Rises by one with each request."""
+    time: datetime
+    provider: str
+    method: str
+    path: str
+    status: int | Literal["stalled", "reset"]
+    """The HTTP status it was answered with, if it was answered."""
+    outcome: str
+    accepted: bool
+    """The provider took the message, even if it never said so."""
+    reason: str | None
+    """Why it was refused."""
+    title: str | None
+    """What a list of messages shows: the subject of a mail."""
+    references: tuple[str, ...]
+    """Our own reference of each message."""
+    recipients: tuple[str, ...]
+    message_id: str | None
+    headers: Mapping[str, str]
+    """Names in lower case, credentials left out."""
+    body: msgspec.Raw
+    """The JSON body as it was sent; ``null`` if it was none."""
+    text: str | None
+    """The beginning of a body that is not JSON."""
+
+    def json(self) -> Any:
+        """Return the JSON body, decoded."""
+        return msgspec.json.decode(self.body)
+
+
+class LogBroken(ValueError):
+    """A line in the middle of a log cannot be read. The message names it."""
+
+
+class LogInUse(RuntimeError):
+    """Another sandbox writes this log."""
+
+
+def read(path: Path) -> Iterator[Record]:
+    """Read a log of requests, oldest first; raises LogBroken.
+
+    The last line is left out if it was cut: its request was not answered.
+    """
+    decoder = msgspec.json.Decoder(Record)
+    for number, line in enumerate(_whole_lines(path), start=1):
+        try:
+            yield decoder.decode(line)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise LogBroken(f"{path}, line {number}: {error}") from error
+
+
+def read_last(path: Path, count: int) -> list[bytes]:
+    """Return the last lines of a log, oldest first; none if there is no log."""
+    return list(deque(_whole_lines(path), maxlen=count)) if path.exists() else []
+
+
+class Journal:
+    """A log being written: lines are added one by one and made durable together."""
+
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._durable = durable
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._fd)
+            raise LogInUse(f"Another sandbox runs on {path.parent}.") from error
+        self._size = _cut_torn_line(self._fd)
+        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=path.stem)
+
+    def append(self, line: bytes) -> asyncio.Future[None]:
+        """Add a line; the future is done when it is on disk, and raises OSError if it is not."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((line, done))
+        if self._task is None:
+            self._task = loop.create_task(self._write_waiting())
+        return done
+
+    async def close(self) -> None:
+        """Write what waits, and let go of the file."""
+        if self._task is not None:
+            await self._task
+        self._thread.shutdown()
+        os.close(self._fd)
+
+    async def _write_waiting(self) -> None:
+        """Write until nothing waits: what arrives during one fsync shares the next."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            data = b"".join(line + b"\n" for line, _ in batch)
+            try:
+                await loop.run_in_executor(self._thread, self._write, data)
+            except OSError as error:
+                for done in _undone(batch):
+                    done.set_exception(error)
+            else:
+                for done in _undone(batch):
+                    done.set_result(None)
+        self._task = None
+
+    def _write(self, data: bytes) -> None:
+        """Write it all, or leave the log as it was."""
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+            if self._durable:
+                os.fsync(self._fd)
+        except OSError:
+            os.ftruncate(self._fd, self._size)
+            raise
+        self._size += len(data)
+
+
+def _undone(
+    batch: list[tuple[bytes, asyncio.Future[None]]],
+) -> Iterator[asyncio.Future[None]]:
+    """Leave out those whose request was given up meanwhile."""
+    return (done for _, done in batch if not done.done())
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def _cut_torn_line(fd: int) -> int:
+    """Remove what follows the last whole line, and return the size of what is left."""
+    size = end = os.fstat(fd).st_size
+    while end > 0:
+        start = max(0, end - CHUNK)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(fd, end)
+    return end

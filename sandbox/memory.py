@@ -1,0 +1,150 @@
+"""The latest requests and their events, for the control API and the outbox page."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from .log import Record
+
+MAX_REQUESTS = 5_000
+MAX_BYTES = 256 * 1024 * 1024
+"""Bodies kept in memory, all together."""
+
+
+class EventState(StrEnum):
+    """How far an event has come."""
+
+    PLANNED = "planned"
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Event:
+    """An event about a request; changes as it is sent."""
+
+    request_id: int
+    """0: about a message the sandbox never got."""
+    kind: str
+    payload: dict[str, Any]
+    planned_at: datetime
+    state: EventState = EventState.PLANNED
+    sent_at: datetime | None = None
+    tries: int = 0
+    answer: str | None = None
+    """What the receiver said last."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Exchange:
+    """A request and its events."""
+
+    record: Record
+    events: list[Event] = field(default_factory=list)
+    version: int = 0
+    """Rises with each change, so that a page redraws only what changed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class WebhookCounts:
+    """What became of the events."""
+
+    requests: int = 0
+    """POSTs to the receiver."""
+    refused: int = 0
+    """POSTs it did not take."""
+    sent: int = 0
+    """Events it took."""
+    failed: int = 0
+    """Events that were given up."""
+    waiting: int = 0
+    """Events that are due and not taken yet."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What happened since the start, or since they were reset."""
+
+    requests: int = 0
+    connections: int = 0
+    accepted: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    webhooks: WebhookCounts = field(default_factory=WebhookCounts)
+
+
+class Memory:
+    """The latest exchanges by id, and the counters."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.revision = 0
+        self.era = 0
+        """Rises when everything is forgotten: events of an earlier era are not sent."""
+        self.webhook_trouble: str | None = None
+        """Why the last webhook was not taken; None if it was."""
+        self._exchanges: OrderedDict[int, Exchange] = OrderedDict()
+        self._bytes = 0
+
+    def add(self, record: Record) -> Exchange:
+        """Remember a request and count it; the oldest are forgotten."""
+        counts = self.counts
+        counts.requests += 1
+        counts.accepted += record.accepted
+        counts.outcomes[record.outcome] = counts.outcomes.get(record.outcome, 0) + 1
+        return self.restore(record)
+
+    def restore(self, record: Record) -> Exchange:
+        """Remember a request of an earlier run."""
+        exchange = Exchange(record=record)
+        self._exchanges[record.id] = exchange
+        self._bytes += memoryview(record.body).nbytes
+        self.revision += 1
+        while len(self._exchanges) > MAX_REQUESTS or (
+            self._bytes > MAX_BYTES and len(self._exchanges) > 1
+        ):
+            _, oldest = self._exchanges.popitem(last=False)
+            self._bytes -= memoryview(oldest.record.body).nbytes
+        return exchange
+
+    def add_event(self, event: Event) -> None:
+        """Remember an event of a request; of one forgotten, nothing."""
+        exchange = self._exchanges.get(event.request_id)
+        if exchange is not None:
+            exchange.events.append(event)
+            self.changed(event.request_id)
+
+    def changed(self, request_id: int) -> None:
+        """Note that something about a request is new."""
+        self.revision += 1
+        exchange = self._exchanges.get(request_id)
+        if exchange is not None:
+            exchange.version += 1
+
+    def get(self, request_id: int) -> Exchange | None:
+        """Return one exchange."""
+        return self._exchanges.get(request_id)
+
+    def find(
+        self, wanted: Callable[[Record], bool], *, limit: int, before: int | None = None
+    ) -> list[Exchange]:
+        """Return exchanges newest first, of those older than ``before``."""
+        return list(islice(self._newest(wanted, before), limit))
+
+    def clear(self) -> None:
+        """Forget everything, and start counting anew."""
+        self._exchanges.clear()
+        self._bytes = 0
+        self.counts = Counts()
+        self.webhook_trouble = None
+        self.revision += 1
+        self.era += 1
+
+    def _newest(self, wanted: Callable[[Record], bool], before: int | None) -> Iterator[Exchange]:
+        for exchange in reversed(self._exchanges.values()):
+            if (before is None or exchange.record.id < before) and wanted(exchange.record):
+                yield exchange

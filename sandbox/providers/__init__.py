@@ -1,0 +1,1 @@
+"""The providers the sandbox stands in for, a module each."""

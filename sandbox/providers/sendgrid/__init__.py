@@ -1,0 +1,1 @@
+"""SendGrid's v3 API and its event webhook."""

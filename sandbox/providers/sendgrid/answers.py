@@ -1,0 +1,112 @@
+"""What SendGrid answers, word for word where it is known."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from http import HTTPStatus
+from math import ceil
+
+import msgspec
+
+from ...outcomes import Outcome
+from ...replies import Manner, Reply
+
+JSON = "application/json"
+ERRORS_PAGE = "http://sendgrid.com/docs/API_Reference/Web_API_v3/Mail/errors.html"
+ELSEWHERE = "http://elsewhere.invalid/v3/mail/send"
+"""Where a redirect points: a name that never has an address, so that no key gets anywhere."""
+_BAD_GATEWAY = b"""<html>
+<head><title>502 Bad Gateway</title></head>
+<body>
+<center><h1>502 Bad Gateway</h1></center>
+<hr><center>nginx</center>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One of SendGrid's errors."""
+
+    message: str
+    field: str | None = None
+    help: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.field})" if self.field else self.message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A request that is not even looked at as a message, or not a valid one."""
+
+    outcome: str
+    status: int
+    problems: Sequence[Problem]
+
+
+def help_on(anchor: str) -> str:
+    """Return the address of the part of SendGrid's page of errors that explains one."""
+    return f"{ERRORS_PAGE}#{anchor}"
+
+
+BAD_ADDRESS = "Does not contain a valid address."
+TOO_LARGE = Problem(message="The JSON payload you have included in your request is too large.")
+UNAUTHORISED = Problem(message="The provided authorization grant is invalid, expired, or revoked")
+
+PROBLEMS = {
+    400: Problem(
+        message=BAD_ADDRESS,
+        field="personalizations.0.to.0.email",
+        help=help_on("message.personalizations.to"),
+    ),
+    413: TOO_LARGE,
+    429: Problem(message="too many requests"),
+    500: Problem(message="Internal Server Error"),
+    503: Problem(message="Service Unavailable"),
+}
+"""What each status of the table of outcomes says."""
+
+
+def refusal(refused: Refusal) -> Reply:
+    """Return the answer to a request that is refused."""
+    return Reply(
+        status=refused.status, body=errors(refused.problems), headers={"Content-Type": JSON}
+    )
+
+
+def acceptance(message_id: str | None, *, manner: Manner) -> Reply:
+    """Return the 202: no body, and the message's id in a header."""
+    headers = {"Content-Type": "text/plain; charset=utf-8"}
+    if message_id is not None:
+        headers["X-Message-Id"] = message_id
+    return Reply(status=202, headers=headers, manner=manner)
+
+
+def failure(outcome: Outcome, *, now: datetime, pause: int) -> Reply:
+    """Return the answer of an outcome that is no acceptance."""
+    headers = {"Content-Type": JSON}
+    if outcome.status == HTTPStatus.BAD_GATEWAY:
+        return Reply(status=502, body=_BAD_GATEWAY, headers={"Content-Type": "text/html"})
+    if outcome.status == HTTPStatus.FOUND:
+        return Reply(status=302, headers={"Location": ELSEWHERE})
+    if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
+        headers |= {
+            "X-RateLimit-Limit": "600",
+            "X-RateLimit-Remaining": "0",
+            "X-RateLimit-Reset": str(ceil(now.timestamp()) + pause),
+            "Retry-After": str(pause),
+        }
+    problem = PROBLEMS.get(outcome.status)
+    return Reply(
+        status=outcome.status,
+        body=errors([problem]) if problem else b"",
+        headers=headers,
+        manner=outcome.manner,
+    )
+
+
+def errors(problems: Sequence[Problem]) -> bytes:
+    """Return SendGrid's body of errors."""
+    return msgspec.json.encode({"errors": [asdict(problem) for problem in problems]})

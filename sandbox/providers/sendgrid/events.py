@@ -1,0 +1,100 @@
+"""SendGrid's events: what is in them, and how they are signed and posted."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from ... import keys
+
+SIGNATURE = "X-Twilio-Email-Event-Webhook-Signature"
+TIMESTAMP = "X-Twilio-Email-Event-Webhook-Timestamp"
+MAIL_SERVER_IP = "192.0.2.25"
+_BROWSER = {"useragent": "Mozilla/5.0 (sandbox)", "ip": "192.0.2.80"}
+_ON_THE_WAY = {"ip": MAIL_SERVER_IP, "tls": 1}
+
+DETAILS: Mapping[str, Mapping[str, Any]] = {
+    "processed": {},
+    "deferred": {
+        "response": "450 4.2.1 The mailbox is busy; try again later",
+        "attempt": "1",
+        **_ON_THE_WAY,
+    },
+    "delivered": {"response": "250 2.0.0 OK: queued", **_ON_THE_WAY},
+    "bounce": {
+        "reason": "550 5.1.1 The email account that you tried to reach does not exist",
+        "status": "5.1.1",
+        "type": "bounce",
+        "bounce_classification": "Invalid Address",
+        **_ON_THE_WAY,
+    },
+    "blocked": {
+        "reason": "554 5.7.1 The message was blocked by the receiver's policy",
+        "status": "5.7.1",
+        "type": "blocked",
+        "bounce_classification": "Content",
+        **_ON_THE_WAY,
+    },
+    "dropped": {"reason": "Bounced Address", "status": "5.0.0"},
+    "spamreport": {},
+    "unsubscribe": {},
+    "group_unsubscribe": {"asm_group_id": 1, **_BROWSER},
+    "group_resubscribe": {"asm_group_id": 1, **_BROWSER},
+    "open": {"sg_machine_open": False, **_BROWSER},
+    "click": {
+        "url": "https://example.com/",
+        "url_offset": {"index": 0, "type": "html"},
+        **_BROWSER,
+    },
+}
+"""What each kind of event has beyond the common fields. ``blocked`` is a bounce of that type."""
+
+_NAMES = {"blocked": "bounce"}
+
+
+def payload(
+    kind: str, *, address: str, message_id: str, args: Mapping[str, Any], attempt: int = 1
+) -> dict[str, Any]:
+    """Return an event without its time."""
+    event = {
+        **args,
+        "email": address,
+        "timestamp": 0,
+        "smtp-id": f"<{message_id}@geopod-ismtpd-0>",
+        "event": _NAMES.get(kind, kind),
+        "sg_event_id": secrets.token_urlsafe(24),
+        "sg_message_id": f"{message_id}.recvd-sandbox-1-{secrets.token_hex(4).upper()}-1.0",
+        **DETAILS[kind],
+    }
+    if kind == "deferred":
+        event["attempt"] = str(attempt)
+    return event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedWebhooks:
+    """The event webhook with its signature switched on."""
+
+    private_key: ec.EllipticCurvePrivateKey
+
+    def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
+        """Fill in the time, unless the event claims one of its own."""
+        payload["timestamp"] = payload["timestamp"] or int(now.timestamp())
+
+    def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
+        """Return a list of events; SendGrid ends it with a line break, which it signs too."""
+        return msgspec.json.encode(payloads) + b"\r\n"
+
+    def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
+        """Return the headers of a POST that is signed now."""
+        timestamp = str(int(now.timestamp()))
+        return {
+            "Content-Type": "application/json; charset=utf-8",
+            "User-Agent": "SendGrid Event API",
+            SIGNATURE: keys.sign(self.private_key, timestamp=timestamp, body=body),
+            TIMESTAMP: timestamp,
+        }

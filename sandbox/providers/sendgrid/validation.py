@@ -1,0 +1,258 @@
+"""What SendGrid finds wrong with the body of a mail."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from .answers import BAD_ADDRESS, Problem, help_on
+
+MAX_RECIPIENTS = 1000
+MAX_PERSONALIZATIONS = 1000
+MAX_ARGS_BYTES = 10_000
+MAX_ADDRESS = 254
+PLAIN, HTML = "text/plain", "text/html"
+_ADDRESS = re.compile(
+    r"[a-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}",
+    re.ASCII | re.IGNORECASE,
+)
+_JSON_TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def problems(body: Any) -> list[Problem]:
+    """Return everything that is wrong with a body; empty if it would be accepted."""
+    if not isinstance(body, dict):
+        return [_wrong_type("(root)", "object", body)]
+    return [
+        *_personalizations(body),
+        *_sender(body),
+        *_reply_to(body),
+        *_subject(body),
+        *_content(body),
+        *_custom_args(body.get("custom_args"), "custom_args", shared={}),
+    ]
+
+
+def _personalizations(body: Mapping[str, Any]) -> Iterator[Problem]:
+    field, anchor = "personalizations", help_on("-Personalizations-Errors")
+    listed = body.get(field)
+    if listed is None or listed == []:
+        yield Problem(
+            message="The personalizations field is required and must have at least one "
+            "personalization.",
+            field=field,
+            help=anchor,
+        )
+        return
+    if not isinstance(listed, list):
+        yield _wrong_type(field, "array", listed)
+        return
+    if len(listed) > MAX_PERSONALIZATIONS:
+        yield Problem(
+            message="The personalization block is limited to 1000 personalizations per API "
+            f"request. You have provided {len(listed)} personalizations. Please consider "
+            "splitting this into multiple requests and resending your request.",
+            field=field,
+            help=anchor,
+        )
+        return
+    if sum(_count(one) for one in listed if isinstance(one, dict)) > MAX_RECIPIENTS:
+        yield Problem(
+            message="There is a limit of 1000 total recipients (to + cc + bcc) per request.",
+            field=field,
+            help=anchor,
+        )
+        return
+    shared = body.get("custom_args")
+    for number, one in enumerate(listed):
+        yield from _personalization(
+            one, f"{field}.{number}", shared=shared if isinstance(shared, dict) else {}
+        )
+
+
+def _count(personalization: Mapping[str, Any]) -> int:
+    lists = (personalization.get(name) for name in ("to", "cc", "bcc"))
+    return sum(len(people) for people in lists if isinstance(people, list))
+
+
+def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
+    if not isinstance(one, dict):
+        yield _wrong_type(field, "object", one)
+        return
+    if not one.get("to"):
+        yield Problem(
+            message="The to array is required for all personalization objects, and must have at "
+            "least one email object with a valid email address.",
+            field=f"{field}.to",
+            help=help_on("message.personalizations.to"),
+        )
+    seen: set[str] = set()
+    for name in ("to", "cc", "bcc"):
+        people = one.get(name) or []
+        if not isinstance(people, list):
+            yield _wrong_type(f"{field}.{name}", "array", people)
+            continue
+        for number, person in enumerate(people):
+            yield from _person(person, f"{field}.{name}.{number}", f"personalizations.{name}")
+            yield from _seen_before(person, seen, f"{field}.{name}")
+    yield from _custom_args(one.get("custom_args"), f"{field}.custom_args", shared=shared)
+
+
+def _person(person: Any, field: str, anchor: str) -> Iterator[Problem]:
+    if not isinstance(person, dict):
+        yield _wrong_type(field, "object", person)
+    elif not is_address(person.get("email")):
+        yield Problem(
+            message=BAD_ADDRESS, field=f"{field}.email", help=help_on(f"message.{anchor}")
+        )
+    elif not isinstance(person.get("name", ""), str):
+        yield _wrong_type(f"{field}.name", "string", person["name"])
+
+
+def _seen_before(person: Any, seen: set[str], field: str) -> Iterator[Problem]:
+    address = person.get("email") if isinstance(person, dict) else None
+    if not isinstance(address, str):
+        return
+    if address.lower() in seen:
+        yield Problem(
+            message="Each email address in the personalization block should be unique between "
+            f"to, cc, and bcc. We found the first duplicate instance of [{address}] in the "
+            f"{field} field.",
+            field=field.rpartition(".")[0],
+            help=help_on("message.recipient-errors"),
+        )
+    seen.add(address.lower())
+
+
+def _sender(body: Mapping[str, Any]) -> Iterator[Problem]:
+    sender = body.get("from")
+    if sender is None or (isinstance(sender, dict) and not sender.get("email")):
+        yield Problem(
+            message="The from object must be provided for every email send. It is an object that "
+            "requires the email parameter, but may also contain a name parameter.  e.g. "
+            '{"email" : "example@example.com"}  or '
+            '{"email" : "example@example.com", "name" : "Example Recipient"}.',
+            field="from.email",
+            help=help_on("message.from"),
+        )
+    else:
+        yield from _person(sender, "from", "from")
+
+
+def _reply_to(body: Mapping[str, Any]) -> Iterator[Problem]:
+    if body.get("reply_to") is not None:
+        yield from _person(body["reply_to"], "reply_to", "reply_to")
+
+
+def _subject(body: Mapping[str, Any]) -> Iterator[Problem]:
+    subject = body.get("subject")
+    if subject is not None and not isinstance(subject, str):
+        yield _wrong_type("subject", "string", subject)
+    elif not subject and not body.get("template_id") and not _each_has_subject(body):
+        yield Problem(
+            message="The subject is required. You can get around this requirement if you use a "
+            "template with a subject defined or if every personalization has a subject defined.",
+            field="subject",
+            help=help_on("message.subject"),
+        )
+
+
+def _each_has_subject(body: Mapping[str, Any]) -> bool:
+    listed = body.get("personalizations")
+    if not isinstance(listed, list) or not listed:
+        return False
+    subjects = [one.get("subject") if isinstance(one, dict) else None for one in listed]
+    return all(isinstance(subject, str) and subject for subject in subjects)
+
+
+def _content(body: Mapping[str, Any]) -> Iterator[Problem]:
+    content = body.get("content")
+    if not content:
+        if not body.get("template_id"):
+            yield Problem(
+                message="Unless a valid template_id is provided, the content parameter is "
+                "required. There must be at least one defined content block. We typically "
+                "suggest both text/plain and text/html blocks are included, but only one block "
+                "is required.",
+                field="content",
+                help=help_on("message.content"),
+            )
+        return
+    if not isinstance(content, list):
+        yield _wrong_type("content", "array", content)
+        return
+    for number, part in enumerate(content):
+        yield from _content_part(part, f"content.{number}")
+    yield from _content_order([part.get("type") for part in content if isinstance(part, dict)])
+
+
+def _content_part(part: Any, field: str) -> Iterator[Problem]:
+    if not isinstance(part, dict):
+        yield _wrong_type(field, "object", part)
+        return
+    kind, value = part.get("type"), part.get("value")
+    if not isinstance(kind, str) or "/" not in kind:
+        yield Problem(
+            message="The content type must be a string at least one character in length.",
+            field=f"{field}.type",
+            help=help_on("message.content.type"),
+        )
+    if not isinstance(value, str) or not value:
+        yield Problem(
+            message="The content value must be a string at least one character in length.",
+            field=f"{field}.value",
+            help=help_on("message.content.value"),
+        )
+
+
+def _content_order(kinds: list[Any]) -> Iterator[Problem]:
+    ranks = [{PLAIN: 0, HTML: 1}.get(kind, 2) if isinstance(kind, str) else 2 for kind in kinds]
+    if ranks != sorted(ranks):
+        yield Problem(
+            message="If present, text/plain and text/html must be the first and second content: "
+            "text/plain must be first, followed by text/html, followed by any other content.",
+            field="content",
+            help=help_on("message.content"),
+        )
+
+
+def _custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
+    """Check the arguments of a mail, or of a personalization that ``shared`` ones add to."""
+    if args is None:
+        return
+    if not isinstance(args, dict):
+        yield _wrong_type(field, "object", args)
+        return
+    wrong = [name for name, value in args.items() if not isinstance(value, str)]
+    for name in wrong:
+        yield _wrong_type(f"{field}.{name}", "string", args[name])
+    texts = {name: value for name, value in shared.items() if isinstance(value, str)} | args
+    if not wrong and len(msgspec.json.encode(texts)) > MAX_ARGS_BYTES:
+        yield Problem(
+            message="The combined size of custom arguments cannot exceed 10,000 bytes.",
+            field=field,
+            help=help_on("message.custom_args"),
+        )
+
+
+def is_address(value: Any) -> bool:
+    """Return whether SendGrid would take this as an email address."""
+    return (
+        isinstance(value, str)
+        and len(value) <= MAX_ADDRESS
+        and _ADDRESS.fullmatch(value) is not None
+    )
+
+
+def _wrong_type(field: str, expected: str, given: Any) -> Problem:
+    name = _JSON_TYPES.get(type(given), "object")
+    return Problem(message=f"Invalid type. Expected: {expected}, given: {name}.", field=field)

@@ -1,0 +1,206 @@
+"""beat's schedule in the console: every page works on MongoDB, a crontab among the schedules."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from celery import current_app
+from django.test import Client
+from django_celery_beat.models import (
+    ClockedSchedule,
+    CrontabSchedule,
+    IntervalSchedule,
+    PeriodicTask,
+    SolarSchedule,
+)
+
+from notifications import schedule
+from notifications.timing import utc_now
+
+LIST = "/admin/django_celery_beat/"
+TASKS = f"{LIST}periodictask/"
+MODELS = (PeriodicTask, IntervalSchedule, CrontabSchedule, SolarSchedule, ClockedSchedule)
+
+
+@pytest.fixture(autouse=True)
+def nightly(db: None) -> Iterator[CrontabSchedule]:
+    """Give a crontab next to the shipped schedule; both are as before after the test."""
+    yield CrontabSchedule.objects.create(minute="30", hour="4")
+    for model in MODELS:
+        model.objects.all().delete()
+    schedule.ensure()
+
+
+def task_form(**fields: Any) -> dict[str, Any]:
+    """Return what the form of a task sends."""
+    default = {
+        "name": "Tidy up",
+        "regtask": "",
+        "task": "notifications.sweep",
+        "enabled": "on",
+        "args": "[]",
+        "kwargs": "{}",
+        "headers": "{}",
+        "priority": "",
+    }
+    return default | fields
+
+
+def errors(response: Any) -> str:
+    """Return what the form complains about."""
+    return str(response.context["errors"]) if response.context else ""
+
+
+def test_every_page_of_a_task(console: Client, nightly: CrontabSchedule) -> None:
+    assert console.get(f"{TASKS}add/").status_code == 200
+    response = console.post(f"{TASKS}add/", task_form(crontab=str(nightly.pk)))
+    assert response.status_code == 302, errors(response)
+    task = PeriodicTask.objects.get(name="Tidy up")
+    assert task.crontab == nightly
+    page = console.get(f"{TASKS}{task.pk}/change/").content.decode()
+    assert "At 04:30 AM" in page
+    assert "notifications.deliver" in page
+    changed = task_form(crontab=str(nightly.pk), description="Every night.", enabled="")
+    response = console.post(f"{TASKS}{task.pk}/change/", changed)
+    assert response.status_code == 302, errors(response)
+    task.refresh_from_db()
+    assert (task.description, task.enabled) == ("Every night.", False)
+    assert "At 04:30 AM" in console.get(TASKS).content.decode()
+    assert console.get(f"{TASKS}{task.pk}/delete/").status_code == 200
+    assert console.post(f"{TASKS}{task.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert not PeriodicTask.objects.filter(pk=task.pk).exists()
+    assert CrontabSchedule.objects.filter(pk=nightly.pk).exists()
+
+
+def test_a_registered_task_is_chosen(console: Client, nightly: CrontabSchedule) -> None:
+    chosen = task_form(regtask="notifications.deliver", task="", crontab=str(nightly.pk))
+    assert console.post(f"{TASKS}add/", chosen).status_code == 302
+    assert PeriodicTask.objects.get(name="Tidy up").task == "notifications.deliver"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({}, "must be set"),
+        ({"interval": "both", "crontab": "both"}, "Only one of"),
+        ({"crontab": "both", "args": "{"}, "Unable to parse JSON"),
+        ({"crontab": "both", "task": ""}, "Need name of task"),
+        ({"crontab": "both", "name": "Sweep"}, "already exists"),
+    ],
+)
+def test_a_task_that_cannot_be_is_refused(
+    console: Client, nightly: CrontabSchedule, fields: dict[str, str], problem: str
+) -> None:
+    keys = {"crontab": str(nightly.pk), "interval": str(IntervalSchedule.objects.first().pk)}
+    sent = {name: keys[name] if value == "both" else value for name, value in fields.items()}
+    response = console.post(f"{TASKS}add/", task_form(**sent))
+    assert response.status_code == 200
+    assert problem in response.content.decode()
+    assert PeriodicTask.objects.count() == 1
+
+
+SCHEDULES = [
+    ("intervalschedule", {"every": "5", "period": "minutes"}, {"every": "7", "period": "minutes"}),
+    (
+        "crontabschedule",
+        {"minute": "0", "hour": "6", "timezone": "Europe/Lisbon"}
+        | {"day_of_week": "*", "day_of_month": "*", "month_of_year": "*"},
+        {"minute": "1", "hour": "7", "timezone": "UTC"}
+        | {"day_of_week": "1", "day_of_month": "*", "month_of_year": "*"},
+    ),
+    (
+        "solarschedule",
+        {"event": "sunrise", "latitude": "38.7", "longitude": "-9.1"},
+        {"event": "sunset", "latitude": "38.7", "longitude": "-9.1"},
+    ),
+    (
+        "clockedschedule",
+        {"clocked_time_0": "2030-01-01", "clocked_time_1": "09:00:00"},
+        {"clocked_time_0": "2031-01-01", "clocked_time_1": "09:00:00"},
+    ),
+]
+NO_TASKS = {
+    "periodictask_set-TOTAL_FORMS": "0",
+    "periodictask_set-INITIAL_FORMS": "0",
+}
+
+
+@pytest.mark.parametrize(("name", "first", "second"), SCHEDULES, ids=[s[0] for s in SCHEDULES])
+def test_every_page_of_a_schedule(
+    console: Client, name: str, first: dict[str, str], second: dict[str, str]
+) -> None:
+    model = {m._meta.model_name: m for m in MODELS}[name]
+    before = set(model.objects.values_list("pk", flat=True))
+    url = f"{LIST}{name}/"
+    assert console.get(f"{url}add/").status_code == 200
+    response = console.post(f"{url}add/", first | NO_TASKS)
+    assert response.status_code == 302, errors(response)
+    (pk,) = set(model.objects.values_list("pk", flat=True)) - before
+    assert console.get(f"{url}{pk}/change/").status_code == 200
+    response = console.post(f"{url}{pk}/change/", second | NO_TASKS)
+    assert response.status_code == 302, errors(response)
+    assert console.get(url).status_code == 200
+    assert console.get(f"{url}{pk}/delete/").status_code == 200
+    assert console.post(f"{url}{pk}/delete/", {"post": "yes"}).status_code == 302
+    assert set(model.objects.values_list("pk", flat=True)) == before
+
+
+def test_a_schedule_lists_the_tasks_that_use_it(console: Client) -> None:
+    interval = PeriodicTask.objects.get(name="Sweep").interval
+    page = console.get(f"{LIST}intervalschedule/{interval.pk}/change/").content.decode()
+    assert "Tasks that use this schedule" in page
+    assert "notifications.sweep" in page
+
+
+def test_deleting_a_schedule_says_which_tasks_go_with_it(console: Client) -> None:
+    interval = PeriodicTask.objects.get(name="Sweep").interval
+    page = console.get(f"{LIST}intervalschedule/{interval.pk}/delete/").content.decode()
+    assert "Sweep" in page
+
+
+def test_the_list_shows_every_kind_of_schedule(console: Client) -> None:
+    at = ClockedSchedule.objects.create(clocked_time=utc_now() + timedelta(days=1))
+    sun = SolarSchedule.objects.create(event="sunrise", latitude=38.7, longitude=-9.1)
+    PeriodicTask.objects.create(name="Once", task="notifications.sweep", clocked=at, one_off=True)
+    PeriodicTask.objects.create(name="At dawn", task="notifications.sweep", solar=sun)
+    page = console.get(TASKS).content.decode()
+    assert "Every minute" in page or "Every 60 seconds" in page
+    assert "Sunrise" in page
+    assert f"{at.clocked_time:%Y-%m-%d}" in page
+
+
+def act(console: Client, action: str) -> str:
+    """Carry an action out on the sweep; return the page that follows."""
+    sweep = PeriodicTask.objects.get(name="Sweep")
+    ticked = {"action": action, "_selected_action": str(sweep.pk)}
+    return console.post(TASKS, ticked, follow=True).content.decode()
+
+
+def test_tasks_are_switched_off_and_on(console: Client) -> None:
+    assert "Disabled: 1." in act(console, "disable_tasks")
+    assert not PeriodicTask.objects.get(name="Sweep").enabled
+    assert "Enabled: 1." in act(console, "enable_tasks")
+    assert PeriodicTask.objects.get(name="Sweep").enabled
+
+
+def test_a_task_is_run_now(console: Client, broker: redis.Redis) -> None:
+    assert "Sweep: asked a worker to run it." in act(console, "run_tasks")
+    assert broker.llen("service") == 1
+
+
+def test_a_task_there_is_not_is_not_run(console: Client, broker: redis.Redis) -> None:
+    PeriodicTask.objects.filter(name="Sweep").update(task="notifications.nothing")
+    assert "there is no task notifications.nothing" in act(console, "run_tasks")
+    assert broker.llen("service") == 0
+
+
+def test_without_the_broker_a_task_is_not_run(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: Any, **_options: Any) -> None:
+        raise OSError
+
+    monkeypatch.setattr(current_app, "send_task", refuse)
+    assert "the broker does not answer (OSError)" in act(console, "run_tasks")

@@ -1,0 +1,167 @@
+"""Recipients and suppressions in the console."""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from recipients import queries
+from recipients.models import Suppression, SuppressionReason
+from recipients.suppressions import suppress
+
+from .conftest import make_staff, signed_in
+
+pytestmark = pytest.mark.usefixtures("db")
+
+PEOPLE = "/admin/recipients/recipient/"
+SUPPRESSIONS = "/admin/recipients/suppression/"
+ADA = "ada@example.com"
+
+
+@pytest.fixture
+def ada() -> None:
+    """Store a person."""
+    now = utc_now()
+    collection("recipients").insert_one(
+        {
+            "_id": "ada",
+            "name": "Ada",
+            "email": ADA,
+            "phone": "+351912345678",
+            "attributes": {"second_email": "ada@work.example"},
+            "preferences": {"marketing": {"muted": True}},
+            "quiet_hours": {"enabled": True, "start": "22:00", "end": "07:00"},
+            "timezone": "Europe/Lisbon",
+            "is_active": True,
+            "created_at": now,
+            "updated_at": now,
+        }
+    )
+
+
+@pytest.fixture
+def suppressed() -> None:
+    """Suppress a person's address."""
+    suppress(
+        channel="email",
+        address=ADA,
+        reason=SuppressionReason.HARD_BOUNCE,
+        source="sendgrid",
+        marketing_only=False,
+        now=utc_now(),
+    )
+
+
+def listed(client: Client, url: str) -> list[Any]:
+    return [row.pk for row in client.get(url).context["cl"].result_list]
+
+
+@pytest.mark.usefixtures("ada")
+def test_a_person_is_found_by_id_and_address(console: Client) -> None:
+    for text in ("ada", ADA, "%2B351912345678"):
+        assert listed(console, f"{PEOPLE}?q={text}") == ["ada"], text
+    assert listed(console, f"{PEOPLE}?q=ad") == []
+
+
+@pytest.mark.usefixtures("ada", "suppressed")
+def test_a_person_has_a_page(console: Client) -> None:
+    shown = console.get(f"{PEOPLE}ada/change/").content.decode()
+    for words in (
+        ADA,
+        "+351912345678",
+        "22:00 to 07:00 (Europe/Lisbon)",
+        "Hard bounce on email",
+        "&quot;muted&quot;: true",
+        "/admin/notifications/notification/?q=ada",
+        "ada@work.example",
+    ):
+        assert words in shown, words
+
+
+@pytest.mark.usefixtures("ada")
+def test_support_sees_a_person_masked(support: Client) -> None:
+    for url in (PEOPLE, f"{PEOPLE}ada/change/"):
+        shown = support.get(url).content.decode()
+        assert ADA not in shown
+        assert "+351912345678" not in shown
+        assert "ada@work.example" not in shown
+        assert "a***@example.com" in shown
+
+
+@pytest.mark.usefixtures("ada")
+def test_a_person_is_not_changed_here(console: Client) -> None:
+    response = console.post(f"{PEOPLE}ada/change/", {"name": "Eve", "email": "eve@example.com"})
+    assert response.status_code == 403
+    assert collection("recipients").find_one({"_id": "ada"})["name"] == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("channel", "address"), [("email", "Bob@Example.com"), ("whatsapp", "+351912345678")]
+)
+def test_an_address_is_suppressed_by_hand(console: Client, channel: str, address: str) -> None:
+    response = console.post(f"{SUPPRESSIONS}add/", {"channel": channel, "address": address})
+    assert response.status_code == 302
+    found = queries.suppressed([(channel, address)], now=utc_now())
+    assert found[(channel, address)].reason == "manual"
+    stored = Suppression.objects.get()
+    assert (stored.source, stored.marketing_only) == ("admin", False)
+    assert LogEntry.objects.get().object_repr == f"{channel}: manual"
+
+
+@pytest.mark.parametrize(
+    ("channel", "address", "problem"),
+    [
+        ("email", "nonsense", "Enter a valid email address."),
+        ("email", "+351912345678", "Enter a valid email address."),
+        ("whatsapp", "912345678", "Write the number as +351912345678."),
+        ("whatsapp", "ada@example.com", "Write the number as +351912345678."),
+        ("pigeon", "ada@example.com", "is not one of the available choices"),
+        ("email", "", "This field is required."),
+    ],
+)
+def test_what_is_no_address_is_told(
+    console: Client, channel: str, address: str, problem: str
+) -> None:
+    response = console.post(f"{SUPPRESSIONS}add/", {"channel": channel, "address": address})
+    assert problem in response.content.decode()
+    assert not Suppression.objects.exists()
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_suppressing_again_keeps_the_stricter(console: Client) -> None:
+    fields = {"channel": "email", "address": ADA, "marketing_only": "on"}
+    console.post(f"{SUPPRESSIONS}add/", fields)
+    stored = Suppression.objects.get()
+    assert (stored.reason, stored.marketing_only) == ("hard_bounce", False)
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_a_suppression_is_found_by_the_whole_address(console: Client) -> None:
+    assert listed(console, f"{SUPPRESSIONS}?q=ADA@example.com") == [f"email:{ADA}"]
+    assert listed(console, f"{SUPPRESSIONS}?q=ada") == []
+    assert listed(console, f"{SUPPRESSIONS}?reason=hard_bounce") == [f"email:{ADA}"]
+    assert listed(console, f"{SUPPRESSIONS}?reason=complaint") == []
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_a_suppression_is_lifted(console: Client) -> None:
+    url = f"{SUPPRESSIONS}email_3A{ADA}/delete/"
+    assert console.get(url).status_code == 200
+    assert console.post(url, {"post": "yes"}).status_code == 302
+    assert not Suppression.objects.exists()
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_support_sees_that_an_address_is_suppressed_but_not_which(db: None) -> None:
+    names = [f"recipients.{verb}_suppression" for verb in ("view", "delete", "add")]
+    support = signed_in(make_staff("rui", *names))
+    shown = support.get(SUPPRESSIONS).content.decode()
+    assert ADA not in shown
+    assert "a***@example.com" in shown
+    url = f"{SUPPRESSIONS}email_3A{ADA}/"
+    assert support.get(f"{url}change/").status_code == 403
+    assert support.post(f"{url}delete/", {"post": "yes"}).status_code == 403
+    assert Suppression.objects.exists()

@@ -1,0 +1,106 @@
+"""Kinds of notification in the console."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from notifications import types
+from notifications.models import NotificationType
+from notifications.states import Channel, Priority
+
+pytestmark = pytest.mark.usefixtures("db")
+
+LIST = "/admin/notifications/notificationtype/"
+GOOD = {
+    "slug": "parcel_lost",
+    "name": "Parcel lost",
+    "description": "A parcel did not come.",
+    "is_active": "on",
+    "category": "transactional",
+    "priority": "high",
+    "channels": ["in_app", "email"],
+    "max_retries": "2",
+    "ttl_seconds": "3600",
+    "on_unknown": "fail",
+    "example_data": '{"parcel": "77"}',
+    "sensitive_variables": "pin, code ,pin",
+}
+
+
+def test_a_new_type_can_be_used_at_once(console: Client) -> None:
+    assert console.post(f"{LIST}add/", GOOD).status_code == 302
+    kind = types.get("parcel_lost")
+    assert kind.channels == (Channel.EMAIL, Channel.IN_APP)
+    assert (kind.priority, kind.max_retries, kind.ttl_seconds) == (Priority.HIGH, 2, 3600)
+    assert kind.sensitive_variables == {"pin", "code"}
+    stored = NotificationType.objects.get(pk="parcel_lost")
+    assert stored.example_data == {"parcel": "77"}
+    assert stored.created_at is not None
+
+
+def test_what_may_be_left_out_is(console: Client) -> None:
+    less = GOOD | {"ttl_seconds": "", "example_data": "", "sensitive_variables": ""}
+    assert console.post(f"{LIST}add/", less).status_code == 302
+    stored = NotificationType.objects.get(pk="parcel_lost")
+    assert (stored.ttl_seconds, stored.example_data, stored.sensitive_variables) == (None, {}, [])
+
+
+BAD = [
+    ("slug", "Parcel", "Write lower-case letters, digits and underscores"),
+    ("slug", "../etc", "Write lower-case letters, digits and underscores"),
+    ("slug", "mfa_code", "There is a type of this name."),
+    ("slug", "a" * 65, "at most 64 characters"),
+    ("channels", [], "This field is required."),
+    ("channels", ["pigeon"], "is not one of the available choices"),
+    ("priority", "extreme", "is not one of the available choices"),
+    ("category", "junk", "is not one of the available choices"),
+    ("on_unknown", "panic", "is not one of the available choices"),
+    ("max_retries", "-1", "greater than or equal to 0"),
+    ("max_retries", "11", "less than or equal to 10"),
+    ("ttl_seconds", "0", "greater than or equal to 1"),
+    ("ttl_seconds", "2592001", "less than or equal to 2592000"),
+    ("example_data", "[1]", "Write an object, such as"),
+    ("example_data", "{", "Enter a valid JSON."),
+    ("sensitive_variables", "a b", "Not a variable&#x27;s name: a b."),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "problem"), BAD, ids=[f"{f}={v}" for f, v, _ in BAD])
+def test_what_cannot_be_is_told(console: Client, field: str, value: Any, problem: str) -> None:
+    before = NotificationType.objects.count()
+    response = console.post(f"{LIST}add/", GOOD | {field: value})
+    assert response.status_code == 200
+    assert problem in response.content.decode()
+    assert NotificationType.objects.count() == before
+
+
+def test_a_slug_does_not_change(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD)
+    url = f"{LIST}parcel_lost/change/"
+    assert 'name="slug"' not in console.get(url).content.decode()
+    assert 'value="pin, code"' in console.get(url).content.decode()
+    response = console.post(url, GOOD | {"slug": "other", "name": "Lost parcel"})
+    assert response.status_code == 302
+    assert NotificationType.objects.get(pk="parcel_lost").name == "Lost parcel"
+    assert not NotificationType.objects.filter(pk="other").exists()
+
+
+def test_a_type_that_is_switched_off_is_known_no_more(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD)
+    off = {name: value for name, value in GOOD.items() if name not in ("slug", "is_active")}
+    console.post(f"{LIST}parcel_lost/change/", off)
+    with pytest.raises(types.UnknownType):
+        types.get("parcel_lost")
+
+
+def test_a_type_is_not_deleted(console: Client) -> None:
+    assert console.post(f"{LIST}mfa_code/delete/", {"post": "yes"}).status_code == 403
+    assert NotificationType.objects.filter(pk="mfa_code").exists()
+
+
+def test_the_list_says_how_often_it_is_tried(console: Client) -> None:
+    rows = console.get(f"{LIST}?q=mfa").context["cl"]
+    (row,) = rows.result_list
+    assert row.pk == "mfa_code"
+    assert rows.model_admin.tries(row) == 3

@@ -1,0 +1,119 @@
+"""An app that calls the API."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.test import Client as DjangoClient
+
+from access import keys
+from access.models import Scope
+from notifications.api.problems import MEDIA_TYPE
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+
+Answer = Any
+
+
+@dataclass(kw_only=True)
+class App:
+    """An API client with a key. Every problem it gets is checked to be a proper one."""
+
+    id: ObjectId
+    key: str
+    http: DjangoClient = field(default_factory=lambda: DjangoClient(raise_request_exception=False))
+
+    def get(self, path: str, **query: Any) -> Answer:
+        """GET below /api/v1."""
+        return self._checked(self.http.get(f"/api/v1{path}", query, headers=self._headers({})))
+
+    def post(
+        self, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """POST JSON below /api/v1."""
+        raw = json.dumps(body, ensure_ascii=False).encode("utf-8") if body is not None else b""
+        return self.send(path, raw, headers=headers)
+
+    def send(
+        self,
+        path: str,
+        raw: bytes,
+        *,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        **environ: Any,
+    ) -> Answer:
+        """POST bytes below /api/v1."""
+        return self._checked(
+            self.http.generic(
+                "POST",
+                f"/api/v1{path}",
+                raw,
+                content_type=content_type,
+                headers=self._headers(headers or {}),
+                **environ,
+            )
+        )
+
+    def notify(self, **fields: Any) -> Answer:
+        """POST a notification that is valid but for ``fields``; a field that is ... is left out."""
+        return self.post("/notifications", request(**fields))
+
+    def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}", **more}
+
+    def _checked(self, answer: Answer) -> Answer:
+        assert answer.headers["X-Request-Id"]
+        if answer.status_code >= 400:
+            assert answer.headers["Content-Type"] == MEDIA_TYPE
+            body = answer.json()
+            assert body["status"] == answer.status_code
+            assert {"type", "title", "detail", "instance", "code", "request_id"} <= body.keys()
+        assert answer.status_code != 500
+        return answer
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    """Return a valid request; ``fields`` replace its own, ... leaves one out."""
+    body = {
+        "type": "payment_confirmed",
+        "recipient": {"email": "ada@example.com"},
+        "data": {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
+        **fields,
+    }
+    return {name: value for name, value in body.items() if value is not ...}
+
+
+def pointers(answer: Answer) -> dict[str, str]:
+    """Return the problems of an answer: code by pointer."""
+    return {error["pointer"]: error["code"] for error in answer.json()["errors"]}
+
+
+def new_app(name: str, *scopes: Scope) -> App:
+    """Return a new API client with these scopes, or with all."""
+    now = utc_now()
+    client_id = keys.create_client(name=name, scopes=list(scopes or Scope), now=now)
+    return App(id=client_id, key=keys.issue_key(client_id=client_id, now=now).text)
+
+
+@pytest.fixture
+def app(db: None, broker: Any) -> App:
+    """Give a test an app with every scope."""
+    return new_app("app")
+
+
+@pytest.fixture
+def other_app(db: None) -> App:
+    """Give a test another app with every scope."""
+    return new_app("other app")
+
+
+@pytest.fixture
+def stored(db: None) -> Callable[[Answer], dict[str, Any]]:
+    """Give a test a look at what is stored."""
+    return lambda answer: collection("notifications").find_one(
+        {"_id": ObjectId(answer.json()["id"])}
+    )

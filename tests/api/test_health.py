@@ -1,0 +1,39 @@
+"""Is it alive, and can it work."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.test import Client
+
+from notifications import recovery
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+
+
+def test_a_process_that_answers_is_alive(db: None) -> None:
+    assert Client().get("/healthz").json() == {"status": "ok"}
+
+
+def test_it_is_ready_with_store_broker_and_a_recent_sweep(db: None, broker: Any) -> None:
+    recovery.sweep(now=utc_now())
+    answer = Client().get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "ready"
+
+
+def test_without_a_sweep_for_three_minutes_it_is_not(db: None, broker: Any) -> None:
+    recovery.sweep(now=utc_now())
+    collection("heartbeats").update_one(
+        {"_id": "sweep"}, {"$set": {"at": utc_now() - timedelta(minutes=4)}}
+    )
+    answer = Client().get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["sweep"]["ok"] is False
+    assert answer.json()["mongodb"]["ok"] is True
+
+
+def test_without_the_broker_it_says_so(db: None, settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    answer = Client().get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["broker"]["ok"] is False

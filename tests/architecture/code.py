@@ -1,0 +1,40 @@
+"""Our own source files, as text and as syntax trees."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+
+ROOT = Path(settings.BASE_DIR)
+SERVICE = ("access", "analytics", "devices", "notifications", "notifyproject", "recipients")
+EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")
+
+
+def files(*folders: str) -> list[Path]:
+    """Return the Python files below these folders, relative to the project; no migrations."""
+    return sorted(
+        path.relative_to(ROOT)
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if not {"migrations", "mongo_migrations"} & set(path.parts)
+    )
+
+
+def text(path: Path) -> str:
+    """Return the text of one of our files."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """Return the syntax tree of one of our files."""
+    return ast.parse(text(path))
+
+
+def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """Return the calls of methods in a file, each with its place."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield f"{path}:{node.lineno}", node

@@ -1,0 +1,30 @@
+"""Dependencies point one way: the contracts in .importlinter are kept."""
+
+import configparser
+
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+from .code import ROOT
+
+CONFIG = ROOT / ".importlinter"
+
+
+def contracts() -> list[str]:
+    """Return the names of the contracts."""
+    parser = configparser.ConfigParser()
+    parser.read(CONFIG)
+    prefix = "importlinter:contract:"
+    return [name.removeprefix(prefix) for name in parser.sections() if name.startswith(prefix)]
+
+
+def test_there_are_contracts() -> None:
+    assert len(contracts()) >= 10
+
+
+@pytest.mark.parametrize("contract", contracts())
+def test_a_contract_is_kept(contract: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status = lint_imports(
+        config_filename=str(CONFIG), limit_to_contracts=(contract,), no_cache=True
+    )
+    assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out

@@ -1,0 +1,92 @@
+"""Every address asks who calls, or stands on a short list with the reason why not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.test import RequestFactory
+from django.urls import URLPattern, URLResolver, get_resolver
+from rest_framework.views import APIView
+
+from access.authentication import KeyAuthentication
+from access.models import Scope
+from access.permissions import HasScope
+
+OPEN = {
+    "": "leads to the admin, which asks for a login",
+    "healthz": "for load balancers: says that the process is alive",
+    "readyz": "for load balancers: says what is missing",
+    "api/schema": "the description of the API holds no data",
+    "api/docs": "a page that shows the description",
+    "webhooks/sendgrid": "the signature is the authentication",
+    "admin/login/": "where one logs in",
+    "admin/jsi18n/": "words for the admin's scripts",
+}
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def routes(patterns: list[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    """Return every address and what serves it."""
+    for pattern in patterns if patterns is not None else get_resolver().url_patterns:
+        here = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, here)
+        else:
+            yield here, pattern
+
+
+ROUTES = dict(routes())
+API = {
+    address: pattern.callback.view_class
+    for address, pattern in ROUTES.items()
+    if issubclass(getattr(pattern.callback, "view_class", object), APIView)
+}
+ADMIN = {address: p for address, p in ROUTES.items() if address.startswith("admin/")}
+
+
+def test_there_are_routes_of_every_kind() -> None:
+    assert len([address for address in API if address.startswith("api/v1/")]) >= 8
+    assert len(ADMIN) > 20
+
+
+@pytest.mark.parametrize("address", [address for address in API if address not in OPEN])
+def test_an_api_route_asks_for_a_key_and_a_scope_for_each_method(address: str) -> None:
+    view = API[address]
+    assert view.authentication_classes == [KeyAuthentication]
+    assert view.permission_classes == [HasScope]
+    methods = {method.upper() for method in METHODS if hasattr(view, method)}
+    assert methods
+    assert set(view.scopes) == methods
+    assert all(isinstance(scope, Scope) for scope in view.scopes.values())
+
+
+@pytest.mark.parametrize("address", [address for address in ADMIN if address not in OPEN])
+def test_an_admin_page_asks_for_a_login(address: str) -> None:
+    pattern = ADMIN[address]
+    words = dict.fromkeys(pattern.pattern.regex.groupindex, "x")
+    for method in ("get", "post"):
+        request = getattr(RequestFactory(), method)("/admin/x/")
+        request.user = AnonymousUser()
+        request._dont_enforce_csrf_checks = True
+        response = pattern.callback(request, **words)
+        assert response.status_code in (302, 403, 404, 405), method
+        if response.status_code == 302:
+            assert response["Location"].startswith(("/admin/login/", "/admin/")), method
+
+
+@pytest.mark.parametrize(
+    "address", [address for address in ROUTES if address not in API and address not in ADMIN]
+)
+def test_any_other_address_is_open_for_a_reason(address: str) -> None:
+    assert OPEN[address]
+
+
+def test_the_list_of_open_addresses_holds_no_more_than_there_are() -> None:
+    assert OPEN.keys() <= ROUTES.keys()
+
+
+@pytest.mark.parametrize("address", sorted(OPEN.keys() & API.keys()))
+def test_an_open_address_takes_no_key_for_granted(address: str) -> None:
+    """A key that is given is not looked at: nothing depends on it."""
+    assert list(API[address].authentication_classes) == []

@@ -1,0 +1,100 @@
+"""What holds for every file."""
+
+import ast
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from .code import EVERYTHING, ROOT, SERVICE, files, text, tree
+
+MAX_LINES = 300
+ALL = files(*EVERYTHING)
+HERE = Path("tests", "architecture", "test_style.py")
+PAGES = [p.relative_to(ROOT) for p in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]]
+MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+SILENCERS = re.compile(r"#\s*(noqa|type:\s*ignore|pragma:\s*no cover|ruff:|mypy:)")
+SILENCED = {
+    "notifications/apps.py": "registering the checks is importing them",
+    "notifyproject/settings/local.py": "settings build on the base",
+    "notifyproject/settings/production.py": "settings build on the base",
+    "notifyproject/settings/test.py": "settings build on the base",
+}
+"""Files in which a checker is told to be silent, and why."""
+SKIPPING = re.compile(r"\b(pytest\.(mark\.)?(skip|skipif|xfail|importorskip)|unittest\.skip)\b")
+VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "manager", "managers"}
+CLOCKS = ("datetime.now(", "datetime.utcnow(", "timezone.now(", "date.today(")
+SAYS = ("print", "pprint", "breakpoint")
+
+
+def offenders(paths: Iterable[Path], offends: Callable[[Path], object]) -> list[str]:
+    """Return the files that something holds for, without this one."""
+    return [str(path) for path in paths if path != HERE and offends(path)]
+
+
+def test_there_are_files() -> None:
+    assert len(ALL) > 150
+    assert len(PAGES) > 5
+
+
+def test_a_file_has_at_most_300_lines() -> None:
+    assert offenders(ALL, lambda path: len(text(path).splitlines()) > MAX_LINES) == []
+
+
+def test_a_file_is_named_after_what_is_in_it() -> None:
+    assert offenders(ALL, lambda path: path.stem in VAGUE) == []
+
+
+def test_nothing_is_left_to_be_done() -> None:
+    assert offenders([*ALL, *PAGES], lambda path: MARKS.search(text(path))) == []
+
+
+def test_no_checker_is_silenced_without_a_reason() -> None:
+    assert set(offenders(ALL, lambda path: SILENCERS.search(text(path)))) == set(SILENCED)
+
+
+def test_no_test_is_skipped() -> None:
+    assert offenders(files("tests"), lambda path: SKIPPING.search(text(path))) == []
+
+
+def catches_everything(path: Path) -> bool:
+    """Return whether a file has an ``except`` without a name, or one that hides any error."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ExceptHandler):
+            name = ast.unparse(node.type) if node.type else None
+            hides = all(isinstance(line, ast.Pass) for line in node.body)
+            if name is None or (hides and name in ("Exception", "BaseException")):
+                return True
+    return False
+
+
+def test_no_error_is_passed_over_in_silence() -> None:
+    assert offenders(ALL, catches_everything) == []
+
+
+def prints(path: Path) -> bool:
+    """Return whether a file prints, and is no program of its own."""
+    is_program = path.stem == "__main__" or "stack" in path.parts
+    called = {ast.unparse(n.func) for n in ast.walk(tree(path)) if isinstance(n, ast.Call)}
+    return not is_program and not called.isdisjoint(SAYS)
+
+
+def test_what_is_to_be_said_is_logged() -> None:
+    assert offenders(files(*SERVICE, "sandbox"), prints) == []
+
+
+def reads_environment(path: Path) -> bool:
+    """Return whether a file reads the environment; to give it a default is not to read it."""
+    others = text(path).replace("os.environ.setdefault(", "")
+    return "os.environ" in others or "getenv(" in others
+
+
+def test_only_the_settings_and_the_stack_read_the_environment() -> None:
+    allowed = {("notifyproject", "settings"), ("notifyproject", "stack")}
+    others = [path for path in files(*SERVICE) if path.parts[:2] not in allowed]
+    assert offenders(others, reads_environment) == []
+
+
+def test_the_present_is_passed_in_and_looked_up_in_one_place() -> None:
+    one_place = Path("notifications", "timing.py")
+    others = [path for path in files("notifications") if path != one_place]
+    assert offenders(others, lambda path: any(clock in text(path) for clock in CLOCKS)) == []

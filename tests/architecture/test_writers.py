@@ -1,0 +1,104 @@
+"""Only the store writes delivery state."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from django.contrib import admin
+from django.test import RequestFactory
+
+from access.models import StaffUser
+from notifications.models import DeliveryAttempt, Notification
+
+from .code import SERVICE, calls, files, text, tree
+
+WRITES = frozenset(
+    {
+        *("insert_one", "insert_many", "update_one", "update_many", "replace_one", "bulk_write"),
+        *("delete_one", "delete_many", "find_one_and_update", "find_one_and_replace"),
+        *("find_one_and_delete", "UpdateOne", "UpdateMany", "InsertOne", "ReplaceOne", "DeleteOne"),
+    }
+)
+ORM_WRITES = frozenset(
+    {
+        *("save", "create", "get_or_create", "update_or_create", "bulk_create", "bulk_update"),
+        *("update", "delete", "asave", "acreate", "adelete", "aupdate"),
+    }
+)
+OURS = frozenset({"notifications", "delivery_attempts"})
+"""The collections that hold delivery state."""
+NAMED = {
+    ("access/keys.py", "clients"): "api_clients",
+    ("notifications/intake/accepting.py", "keys"): "idempotency_keys",
+}
+"""Variables that stand for a collection, and for which."""
+MODELS = ("Notification.", "Notification(", "DeliveryAttempt.", "DeliveryAttempt(")
+STORE = Path("notifications", "store")
+OUTSIDE = [path for path in files(*SERVICE) if STORE not in path.parents]
+
+
+def collection_of(path: Path, node: ast.expr) -> str | None:
+    """Return the name of the collection an expression stands for; None if nobody can tell."""
+    if isinstance(node, ast.Name):
+        return NAMED.get((str(path), node.id))
+    key: ast.expr | None = None
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "collection" and node.args:
+        key = node.args[0]
+    if isinstance(node, ast.Subscript):
+        key = node.slice
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+
+
+def method(call: ast.Call) -> ast.Attribute:
+    """Return the method that is called."""
+    assert isinstance(call.func, ast.Attribute)
+    return call.func
+
+
+def test_no_one_else_writes_to_the_collections_of_the_store() -> None:
+    for path in OUTSIDE:
+        for place, call in calls(path):
+            if method(call).attr in WRITES:
+                name = collection_of(path, method(call).value)
+                assert name is not None, f"{place}: which collection is written to here?"
+                assert name not in OURS, f"{place}: only the store writes to {name}"
+
+
+def test_no_one_else_makes_writes_for_the_store() -> None:
+    for path in OUTSIDE:
+        names = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
+        assert not names & WRITES, path
+        assert "$merge" not in text(path).replace("$mergeObjects", ""), path
+        assert "$out" not in text(path), path
+
+
+def test_the_orm_does_not_write_what_the_store_writes() -> None:
+    for path in OUTSIDE:
+        for place, call in calls(path):
+            if method(call).attr in ORM_WRITES:
+                written = ast.unparse(method(call).value)
+                assert not written.startswith(MODELS), f"{place}: only the store writes this"
+
+
+def test_the_scan_sees_the_writes_there_are() -> None:
+    found = [
+        place
+        for path in files(*SERVICE)
+        for place, call in calls(path)
+        if method(call).attr in WRITES
+    ]
+    assert sum(STORE.name in place for place in found) > 5
+    assert len(found) > 15
+
+
+@pytest.mark.parametrize("model", [Notification, DeliveryAttempt], ids=lambda m: m.__name__)
+def test_the_admin_neither_adds_nor_changes_nor_deletes_what_the_store_writes(
+    model: type[Notification | DeliveryAttempt],
+) -> None:
+    request = RequestFactory().get("/")
+    request.user = StaffUser(is_staff=True, is_superuser=True, is_active=True)
+    shown = [a for m, a in admin.site._registry.items() if issubclass(m, model)]
+    for page in shown:
+        assert not page.has_add_permission(request)
+        assert not page.has_change_permission(request)
+        assert not page.has_delete_permission(request)

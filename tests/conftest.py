@@ -1,0 +1,95 @@
+"""Fixtures every test may use. The database is real; what a test wrote is gone after it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from pymongo import monitoring
+
+from notifications import hints, types
+from notifications.channels import registry
+
+KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
+"""Collections that migrate fills and no test changes."""
+WRITES = frozenset({"insert", "update", "delete", "findAndModify"})
+
+
+class _WrittenCollections(monitoring.CommandListener):
+    """Remembers which collections were written to, so that only those are emptied."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if event.command_name in WRITES:
+            self.names.add(event.command[event.command_name])
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        pass
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        pass
+
+
+written = _WrittenCollections()
+monitoring.register(written)
+
+
+@pytest.fixture(scope="session")
+def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Make the test database by the real migrations, once for each worker."""
+    with django_db_blocker.unblock():
+        assert settings.DATABASES["default"]["NAME"].startswith("test_")
+        written.names.clear()
+        yield
+
+
+@pytest.fixture
+def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
+    """Give a test the database, with the shipped types and the schedule in it."""
+    with django_db_blocker.unblock():
+        types.forget()
+        yield
+        _empty_what_was_written()
+
+
+@pytest.fixture
+def transactional_db(db: None) -> None:
+    """Give a test the database: there are no transactions to speak of."""
+
+
+@pytest.fixture
+def broker() -> Iterator[redis.Redis]:
+    """Give a test an empty Valkey."""
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    client.flushdb()
+    yield client
+    client.flushdb()
+    client.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_memory_between_tests() -> Iterator[None]:
+    hints._health = hints._Health()
+    yield
+    registry.provider_for.cache_clear()
+    registry.sendgrid.cache_clear()
+    cache.clear()
+
+
+def _empty_what_was_written() -> None:
+    database = connection.database
+    assert database.name.startswith("test_")
+    names = written.names - KEPT
+    written.names.clear()
+    for name in names:
+        if name not in ("notification_types",) and not name.startswith("django_celery_beat"):
+            database[name].delete_many({})
+    if "notification_types" in names:
+        database["notification_types"].delete_many({})
+        types.add_missing_defaults()
+    written.names.clear()

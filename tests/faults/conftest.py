@@ -1,0 +1,81 @@
+"""Real processes to kill, on the test's own database and broker."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from pymongo.uri_parser import parse_uri
+
+from notifyproject.settings.environment import BASE_DIR
+from notifyproject.stack.servers import die_with_parent
+from sandbox.config import Config, Timings
+from sandbox.server import Sandbox, running
+
+START_SECONDS = 30.0
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def provider(live_server: Any, settings: Any, tmp_path: Path) -> Iterator[Sandbox]:
+    """Give a test a provider whose receipts take a while."""
+    timings = Timings(processed=0.2, delivered=0.5, late=5.0, gather=0.1)
+    config = Config(
+        data=tmp_path, webhook_url=f"{live_server.url}/webhooks/sendgrid", timings=timings
+    )
+    with running(config) as sandbox:
+        settings.SENDGRID_URL = sandbox.url
+        settings.SENDGRID_WEBHOOK_PUBLIC_KEY = sandbox.public_key
+        yield sandbox
+
+
+@pytest.fixture
+def start_worker(db: None, broker: Any, provider: Sandbox) -> Iterator[Start]:
+    """Give a test a way to start worker processes; they are gone after it."""
+    workers: list[subprocess.Popen[bytes]] = []
+
+    def start(**environment: str) -> subprocess.Popen[bytes]:
+        worker = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "celery", "-q", "-A", "notifyproject", "worker"),
+                *("--loglevel", "WARNING", "-n", f"w{len(workers)}-{os.getpid()}@%h"),
+                *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+            ],
+            cwd=BASE_DIR,
+            env={**os.environ, **_environment(provider), **environment},
+            preexec_fn=die_with_parent,
+        )
+        workers.append(worker)
+        _wait_until_ready(worker)
+        return worker
+
+    yield start
+    for worker in workers:
+        worker.kill()
+        worker.wait()
+
+
+def _environment(provider: Sandbox) -> dict[str, str]:
+    """Return what makes a process use the test's database, broker and provider."""
+    default = django_settings.DATABASES["default"]
+    plain = parse_uri(default["HOST"], validate=False)["database"]
+    return {
+        "DJANGO_SETTINGS_MODULE": "notifyproject.settings.test",
+        "MONGODB_URI": default["HOST"].replace(f"/{plain}?", f"/{default['NAME']}?"),
+        "REDIS_URL": django_settings.REDIS_URL,
+        "SENDGRID_URL": provider.url,
+    }
+
+
+def _wait_until_ready(worker: subprocess.Popen[bytes]) -> None:
+    from notifyproject.celery import app
+
+    deadline = time.monotonic() + START_SECONDS
+    while not app.control.ping(timeout=0.3):
+        assert worker.poll() is None, "the worker stopped at once"
+        assert time.monotonic() < deadline, "the worker does not answer"

@@ -1,0 +1,103 @@
+"""A worker is killed outright in the middle of its work."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from notifications import dispatch, hints, recovery
+from notifications.retry import UNKNOWN_WAIT
+from notifications.states import OPEN, Channel, Priority
+from notifications.store import LEASE, Recipient
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from sandbox.log import read
+from sandbox.server import Sandbox
+from tests import factories
+
+from .conftest import Start
+
+COUNT = 400
+
+
+def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
+    provider: Sandbox, start_worker: Start
+) -> None:
+    worker = start_worker()
+    ids = [_accepted(n) for n in range(COUNT)]
+    _hint(ids)
+    _wait_until(lambda: _accepted_by_provider(provider) >= COUNT // 4)
+    worker.kill()
+    worker.wait()
+    # Receipts of what was taken arrive meanwhile; the rest waits for its lease to end.
+    time.sleep(1.5)
+    later = utc_now() + LEASE + timedelta(seconds=1)
+    recovery.sweep(now=later)
+    later += UNKNOWN_WAIT[Priority.NORMAL] + timedelta(seconds=1)
+    recovery.sweep(now=later)
+    dispatch.deliver(ids, channel=Channel.EMAIL, clock=lambda: later)
+
+    stored = list(collection("notifications").find())
+    assert len(stored) == COUNT
+    assert [d["_id"] for d in stored if d["delivery"][0]["status"] in OPEN] == []
+    _wait_until(lambda: _every_one_was_accepted(provider, ids))
+    for reference, count in _acceptances(provider).items():
+        if count > 1:
+            attempts = factories.attempts(factories.ObjectId(reference))
+            assert "unknown" in [attempt["status"] for attempt in attempts]
+
+
+def test_what_was_claimed_and_not_started_is_claimed_again(
+    provider: Sandbox, start_worker: Start
+) -> None:
+    one = factories.claimed(at=utc_now())
+    start_worker()
+    assert dispatch.deliver([one.notification_id], channel=Channel.EMAIL).claimed == 0
+    later = utc_now() + LEASE + timedelta(seconds=1)
+    report = dispatch.deliver([one.notification_id], channel=Channel.EMAIL, clock=lambda: later)
+    assert report.fates == {"sent": 1}
+
+
+def _accepted(number: int) -> Any:
+    document = factories.accepted(
+        created_at=utc_now(), recipient=Recipient(email=f"user-{number}@example.com")
+    )
+    return document["_id"]
+
+
+def _hint(ids: list[Any]) -> None:
+    for start in range(0, len(ids), 50):
+        published = hints.publish(
+            ids[start : start + 50],
+            channel=Channel.EMAIL,
+            priority=Priority.NORMAL,
+            now=utc_now(),
+        )
+        assert published
+
+
+def _acceptances(provider: Sandbox) -> Counter[str]:
+    """Return how often the provider took each notification, by its own durable log."""
+    references: Iterable[str] = (
+        reference.partition(".")[0]
+        for record in read(provider.data / "requests.jsonl")
+        if record.accepted
+        for reference in record.references
+    )
+    return Counter(references)
+
+
+def _accepted_by_provider(provider: Sandbox) -> int:
+    return sum(_acceptances(provider).values())
+
+
+def _every_one_was_accepted(provider: Sandbox, ids: list[Any]) -> bool:
+    return {str(one) for one in ids} == set(_acceptances(provider))
+
+
+def _wait_until(condition: Any, *, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

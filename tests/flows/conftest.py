@@ -1,0 +1,113 @@
+"""The whole way in one process: API, a Celery worker's threads, the sandbox, webhooks back."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+from celery.contrib.testing.worker import start_worker
+
+from notifications import retry, sending
+from notifications.states import Priority
+from notifyproject.celery import app as celery_app
+from sandbox.config import Config, Timings
+from sandbox.server import Sandbox, running
+from tests.api.conftest import App, new_app
+
+QUICK = Timings(processed=0.01, delivered=0.05, late=0.6, slow=0.3, gather=0.02, retry=0.1)
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def app(db: None, broker: Any) -> App:
+    """Give a test an app with every scope."""
+    return new_app("app")
+
+
+@pytest.fixture
+def provider(live_server: Any, settings: Any, tmp_path: Path) -> Iterator[Sandbox]:
+    """Give a test a provider that reports back to this service."""
+    config = Config(
+        data=tmp_path, webhook_url=f"{live_server.url}/webhooks/sendgrid", timings=QUICK
+    )
+    with running(config) as sandbox:
+        settings.SENDGRID_URL = sandbox.url
+        settings.SENDGRID_WEBHOOK_PUBLIC_KEY = sandbox.public_key
+        yield sandbox
+
+
+@pytest.fixture
+def worker(app: App, provider: Sandbox) -> Iterator[None]:
+    """Give a test a worker that takes hints."""
+    with ExitStack() as stack:
+        stack.enter_context(
+            start_worker(
+                celery_app,
+                pool="threads",
+                concurrency=8,
+                perform_ping_check=False,
+                shutdown_timeout=20,
+            )
+        )
+        yield
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten every wait, in the same proportions."""
+    for priority in Priority:
+        monkeypatch.setitem(retry.BASE_DELAY, priority, timedelta(milliseconds=100))
+        monkeypatch.setitem(retry.UNKNOWN_WAIT, priority, timedelta(milliseconds=300))
+    monkeypatch.setattr(sending, "TOTAL_TIMEOUT", 0.4)
+
+
+@pytest.fixture
+def script(provider: Sandbox) -> Callable[..., None]:
+    """Give a test a way to tell the provider what to do with an address."""
+    http = urllib3.PoolManager()
+
+    def tell(address: str, outcome: str | None, *, times: int | None = None) -> None:
+        url = f"{provider.url}/_sandbox/behaviours/{address}"
+        if outcome is None:
+            answer = http.request("DELETE", url)
+        else:
+            answer = http.request("PUT", url, json={"outcome": outcome, "times": times})
+        assert answer.status < 300, answer.data
+
+    return tell
+
+
+@pytest.fixture
+def received(provider: Sandbox) -> Callable[[str], list[dict[str, Any]]]:
+    """Give a test what the provider got for an address, the first request first."""
+    http = urllib3.PoolManager()
+
+    def requests(address: str) -> list[dict[str, Any]]:
+        url = f"{provider.url}/_sandbox/requests"
+        found = http.request("GET", url, fields={"recipient": address, "limit": "100"}).json()
+        return found["results"][::-1]
+
+    return requests
+
+
+def wait_for(condition: Callable[[], Any], *, seconds: float = PATIENCE) -> Any:
+    """Wait until a condition holds and return what it returned."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+    return value
+
+
+def when(app: App, answer: Any, *statuses: str, seconds: float = PATIENCE) -> dict[str, Any]:
+    """Wait until a notification has one of these statuses and return it."""
+
+    def current() -> dict[str, Any] | None:
+        notification = app.get(f"/notifications/{answer.json()['id']}").json()
+        return notification if notification["status"] in statuses else None
+
+    return wait_for(current, seconds=seconds)

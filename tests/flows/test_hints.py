@@ -1,0 +1,124 @@
+"""What happens when hints are lost, repeated, or cannot be published."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+
+from notifications import dispatch, hints, recovery
+from notifications.states import Channel, Priority
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from sandbox.server import Sandbox
+from tests import factories
+from tests.api.conftest import App
+
+from .conftest import wait_for, when
+
+Received = Callable[[str], list[dict[str, Any]]]
+
+
+def test_a_dropped_hint_is_made_good_by_the_sweep(
+    app: App, broker: redis.Redis, worker: None, received: Received, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(hints, "publish", lambda *args, **options: False)
+    answer = app.notify()
+    time.sleep(0.3)
+    assert received("ada@example.com") == []
+    monkeypatch.undo()
+    assert recovery.sweep(now=utc_now()).hinted == 1
+    when(app, answer, "delivered")
+
+
+def test_a_hint_repeated_many_times_sends_once(app: App, worker: None, received: Received) -> None:
+    answer = app.notify()
+    notification_id = factories.ObjectId(answer.json()["id"])
+    for _ in range(10):
+        hints.publish(
+            [notification_id] * 3, channel=Channel.EMAIL, priority=Priority.HIGH, now=utc_now()
+        )
+    when(app, answer, "delivered")
+    wait_for(lambda: hints.depth("email.high") == 0)
+    time.sleep(0.2)
+    assert len(received("ada@example.com")) == 1
+
+
+def test_without_a_broker_a_post_is_accepted_at_once(
+    app: App, provider: Sandbox, received: Received, settings: Any, monkeypatch: Any
+) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(hints.current_app, "send_task", refuse)
+    started = time.monotonic()
+    answers = [app.notify() for _ in range(5)]
+    assert time.monotonic() - started < 5
+    assert [answer.status_code for answer in answers] == [202] * 5
+    monkeypatch.undo()
+    ids = [document["_id"] for document in collection("notifications").find({}, {"_id": 1})]
+    report = dispatch.deliver(ids, channel=Channel.EMAIL)
+    assert report.fates == {"sent": 5}
+
+
+def test_a_batch_is_sent_whole_and_settled_at_once(provider: Sandbox, received: Received) -> None:
+    documents = [
+        factories.accepted(recipient=factories.Recipient(email=f"user-{n}@example.com"))
+        for n in range(70)
+    ]
+    later = factories.NOON + timedelta(seconds=1)
+    report = dispatch.deliver(
+        [document["_id"] for document in documents], channel=Channel.EMAIL, clock=lambda: later
+    )
+    assert (report.claimed, report.fates) == (70, {"sent": 70})
+    assert collection("delivery_attempts").count_documents({"status": "sent"}) == 70
+    assert collection("notifications").count_documents({"due_at": {"$exists": True}}) == 0
+
+
+def test_one_bad_delivery_does_not_spoil_its_batch(
+    provider: Sandbox, received: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = factories.accepted()
+    bad = factories.accepted(
+        content=factories.Content(
+            subject="x", body="y", template_id="payment_confirmed", is_masked=True
+        )
+    )
+    unreachable = factories.accepted(recipient=factories.Recipient())
+    report = dispatch.deliver(
+        [d["_id"] for d in (good, bad, unreachable)],
+        channel=Channel.EMAIL,
+        clock=lambda: factories.NOON + timedelta(seconds=1),
+    )
+    assert report.fates == {"sent": 1, "failed": 2}
+    codes = {
+        factories.delivery(factories.read(d["_id"])).get("failure_code") for d in (bad, unreachable)
+    }
+    assert codes == {"render_failed", "no_address"}
+
+
+def test_a_defect_of_ours_leaves_the_rest_of_the_batch_alone(
+    provider: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from notifications.channels.email_sendgrid import SendGrid
+
+    send = SendGrid.send
+
+    def fail_for_eve(self: Any, outbound: Any, **options: Any) -> Any:
+        if outbound.recipient == "eve@example.com":
+            raise ZeroDivisionError
+        return send(self, outbound, **options)
+
+    monkeypatch.setattr(SendGrid, "send", fail_for_eve)
+    ada = factories.accepted()
+    eve = factories.accepted(recipient=factories.Recipient(email="eve@example.com"))
+    dispatch.deliver(
+        [ada["_id"], eve["_id"]],
+        channel=Channel.EMAIL,
+        clock=lambda: factories.NOON + timedelta(seconds=1),
+    )
+    assert factories.delivery(factories.read(ada["_id"]))["status"] in ("sent", "delivered")
+    unclear = factories.delivery(factories.read(eve["_id"]))
+    assert (unclear["status"], unclear["failure_code"]) == ("unknown", "internal_error")

@@ -1,0 +1,220 @@
+"""The control API."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from .conftest import Box, Receiver, mail, until
+
+
+def detail(answer: Any) -> str:
+    assert answer.headers["Content-Type"].startswith("application/problem+json")
+    problem = answer.json()
+    assert problem["status"] == answer.status
+    return problem["detail"]
+
+
+def test_requests_are_listed_newest_first_with_their_bodies(box: Box) -> None:
+    bodies = [mail(reference=f"ref-{number}") for number in range(3)]
+    for body in bodies:
+        box.send(body)
+    listed = box.control("GET", "/requests")
+    assert [one["body"] for one in listed["results"]] == bodies[::-1]
+    assert (listed["next"], listed["previous"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("", [4, 3, 2, 1]),
+        ("?limit=2", [4, 3]),
+        ("?recipient=ada@example.com", [4, 1]),
+        ("?recipient=ADA@example.com", [4, 1]),
+        ("?recipient=nobody@example.com", []),
+        ("?reference=b", [2]),
+        ("?accepted=true", [4, 2, 1]),
+        ("?accepted=false", [3]),
+        ("?recipient=ada@example.com&reference=a&accepted=true&limit=1", [4]),
+    ],
+)
+def test_requests_can_be_filtered(box: Box, query: str, ids: list[int]) -> None:
+    box.send(mail("Ada@example.com", reference="a"))
+    box.send(mail("bob@example.com", reference="b"))
+    box.send(mail("invalid@example.com", reference="c"))
+    box.send(mail("ada@example.com", reference="a"))
+    assert [one["id"] for one in box.requests(query)] == ids
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/requests?limit=0", "limit must be between 1 and 1000"),
+        ("/requests?limit=1001", "limit must be between 1 and 1000"),
+        ("/requests?limit=many", "limit must be between 1 and 1000"),
+        ("/requests?limit=" + "9" * 5000, "limit must be between 1 and 1000"),
+        ("/requests?accepted=maybe", "accepted must be true or false"),
+        ("/requests?page=2", "Unknown: page. Known: recipient"),
+        ("/messages?accepted=true", "Unknown: accepted"),
+    ],
+)
+def test_a_bad_query_is_named(box: Box, path: str, words: str) -> None:
+    answer = box.refused("GET", path)
+    assert (answer.status, words in detail(answer)) == (400, True)
+
+
+def test_messages_are_what_was_accepted(box: Box, receiver: Receiver) -> None:
+    box.send(mail())
+    box.send(mail("unavailable@example.com"))
+    receiver.wait_for("ref-1", "processed", "delivered")
+    until(lambda: box.control("GET", "/counters")["webhooks"]["waiting"] == 0)
+    [message] = box.control("GET", "/messages")["results"]
+    assert (message["from"], message["to"]) == ("The Shop <shop@example.com>", ["ada@example.com"])
+    assert message["subject"] == "Your order has shipped"
+    assert (message["text"], message["html"]) == ("Hello Ada", "<p>Hello Ada</p>")
+    assert (message["reference"], message["outcome"]) == ("ref-1", "delivered")
+    assert [(one["kind"], one["state"]) for one in message["events"]] == [
+        ("processed", "sent"),
+        ("delivered", "sent"),
+    ]
+
+
+def test_everything_is_counted(box: Box, receiver: Receiver) -> None:
+    for recipient in ("ada", "ada", "server-error", "bounce"):
+        box.send(mail(f"{recipient}@example.com"))
+    box.send(b"{")
+    until(lambda: box.control("GET", "/counters")["webhooks"]["sent"] == 6)
+    counters = box.control("GET", "/counters")
+    assert (counters["requests"], counters["accepted"]) == (5, 3)
+    assert counters["outcomes"] == {"delivered": 2, "server-error": 1, "bounce": 1, "not-json": 1}
+    assert counters["connections"] == 1
+
+
+def test_a_script_comes_before_everybody_and_both_before_the_magic_recipient(box: Box) -> None:
+    box.control("PUT", "/behaviours/*", {"outcome": "unavailable"})
+    box.control("PUT", "/behaviours/Ada@example.com", {"outcome": "error"})
+    statuses = [box.send(mail(f"{name}@example.com")).status for name in ("ada", "invalid", "bob")]
+    assert statuses == [500, 503, 503]
+    listed = box.control("GET", "/behaviours")["results"]
+    assert listed == [
+        {"match": "*", "outcome": "unavailable", "times": None},
+        {"match": "ada@example.com", "outcome": "server-error", "times": None},
+    ]
+    box.control("DELETE", "/behaviours/ada@example.com")
+    assert box.send(mail("ada@example.com")).status == 503
+    box.control("DELETE", "/behaviours")
+    assert box.send(mail("ada@example.com")).status == 202
+
+
+def test_a_script_can_be_for_some_messages_only(box: Box) -> None:
+    box.control("PUT", "/behaviours/ada@example.com", {"outcome": "server-error", "times": 2})
+    assert box.send(mail()).status == 500
+    assert box.control("GET", "/behaviours/ada@example.com")["times"] == 1
+    assert [box.send(mail()).status for _ in range(2)] == [500, 202]
+    assert box.refused("GET", "/behaviours/ada@example.com").status == 404
+
+
+@pytest.mark.parametrize(
+    ("call", "body", "status", "words"),
+    [
+        ("PUT /behaviours/*", {"outcome": "explode"}, 400, "There are: delivered, bounce"),
+        ("PUT /behaviours/*", {"outcome": "error", "times": 0}, 400, "times must be 1"),
+        ("PUT /behaviours/*", {"outcome": "error", "times": "x"}, 400, "times"),
+        ("PUT /behaviours/*", {"outcome": "error", "time": 1}, 400, "unknown field `time`"),
+        ("PUT /behaviours/*", {}, 400, "missing required field `outcome`"),
+        ("PUT /behaviours/*", None, 400, "The body is not what it should be"),
+        ("PUT /behaviours/%20", {"outcome": "error"}, 400, "must be an address"),
+        ("GET /behaviours/ada@example.com", None, 404, "Nothing is scripted"),
+        ("DELETE /behaviours/ada@example.com", None, 404, "Nothing is scripted"),
+        ("POST /events", {"reference": "x", "kind": "open"}, 404, "No accepted message"),
+        ("POST /events", {"reference": "ref-1", "kind": "read"}, 400, "There are: blocked"),
+        ("POST /events", {"reference": "ref-1", "kind": "open", "delay": -1}, 400, "delay"),
+        ("POST /events", {"reference": "ref-1", "kind": "open", "delay": 3601}, 400, "delay"),
+        (
+            "POST /events",
+            {"reference": "ref-1", "kind": "open", "duplicates": 101},
+            400,
+            "duplicates",
+        ),
+        (
+            "POST /events",
+            {"reference": "ref-1", "kind": "open", "timestamp": -5},
+            400,
+            "timestamp",
+        ),
+        (
+            "POST /events",
+            {"reference": "ref-1", "kind": "open", "recipient": "bob@example.com"},
+            400,
+            "no such recipient",
+        ),
+        ("GET /nothing", None, 404, "There is no GET /_sandbox/nothing"),
+        ("PATCH /counters", None, 404, "There is no PATCH /_sandbox/counters"),
+    ],
+)
+def test_a_bad_call_is_refused_clearly(
+    box: Box, call: str, body: Any, status: int, words: str
+) -> None:
+    box.send(mail())
+    answer = box.refused(*call.split(" "), body)
+    assert answer.status == status
+    assert words in detail(answer)
+
+
+def test_an_event_can_be_asked_for_in_any_order_and_number(box: Box, receiver: Receiver) -> None:
+    box.send(mail("no-events@example.com"))
+    box.control("POST", "/events", {"reference": "ref-1", "kind": "delivered", "duplicates": 2})
+    box.control("POST", "/events", {"reference": "ref-1", "kind": "processed", "delay": 0.1})
+    events = receiver.wait_for("ref-1", "delivered", "delivered", "delivered", "processed")
+    assert len({event["sg_event_id"] for event in events}) == 2
+    assert len(set(map(str, events))) == 2
+
+
+def test_an_event_can_claim_an_older_time_and_one_of_several_recipients(
+    box: Box, receiver: Receiver
+) -> None:
+    to = [{"email": "no-events@example.com"}, {"email": "no-events+2@example.com"}]
+    box.send(mail(personalizations=[{"to": to, "custom_args": {"reference": "ref-1"}}]))
+    eight_days_ago = int(time.time()) - 8 * 86_400
+    wanted = {
+        "reference": "ref-1",
+        "kind": "click",
+        "recipient": "NO-events+2@example.com",
+        "timestamp": eight_days_ago,
+    }
+    box.control("POST", "/events", wanted)
+    [event] = receiver.wait_for("ref-1", "click")
+    assert (event["timestamp"], event["email"]) == (eight_days_ago, "no-events+2@example.com")
+
+
+def test_an_event_can_come_before_the_answer(box: Box, receiver: Receiver) -> None:
+    sender = threading.Thread(target=box.send, args=(mail("slow@example.com"),))
+    sender.start()
+    until(lambda: "processed" in receiver.kinds("ref-1"))
+    assert sender.is_alive()
+    sender.join()
+
+
+def test_a_reset_forgets_all_but_the_log(box: Box, receiver: Receiver) -> None:
+    box.control("PUT", "/behaviours/*", {"outcome": "soft-bounce"})
+    box.send(mail(reference="forgotten"))
+    box.control("POST", "/reset")
+    assert box.requests() == []
+    assert box.control("GET", "/behaviours")["results"] == []
+    counters = box.control("GET", "/counters")
+    assert (counters["requests"], counters["outcomes"]) == (0, {})
+    box.send(mail(reference="new"))
+    receiver.wait_for("new", "processed", "delivered")
+    assert "delivered" not in receiver.kinds("forgotten")
+    assert [one["id"] for one in box.requests()] == [2]
+
+
+def test_a_page_of_another_site_changes_nothing(box: Box) -> None:
+    box.send(mail())
+    for site in ("cross-site", "same-site"):
+        answer = box.http.request(
+            "POST", f"{box.sandbox.url}/_sandbox/reset", headers={"Sec-Fetch-Site": site}
+        )
+        assert answer.status == 403
+    assert len(box.requests()) == 1

@@ -1,0 +1,75 @@
+"""The outbox page in a browser, as wide as a phone and in the dark."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from .conftest import Box, Receiver, mail
+
+HOSTILE = "<script>document.title='taken over'</script><p>Still here</p>"
+WIDTH = 390
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    """Start Debian's Chromium once; every test goes to a page of its own sandbox."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--headless", "--disable-background-networking"],
+        )
+        page = browser.new_page(viewport={"width": WIDTH, "height": 844}, color_scheme="dark")
+        page.set_default_timeout(5000)
+        yield page
+        browser.close()
+
+
+def test_a_new_message_appears_and_the_rest_is_not_touched(
+    page: Page, box: Box, receiver: Receiver
+) -> None:
+    box.send(mail("no-events@example.com", subject="The first"))
+    page.goto(box.sandbox.url)
+    page.focus(".row")
+    page.evaluate("window.first = document.querySelector('.row')")
+    box.send(mail(subject="The second"))
+    expect(page.locator(".row").first).to_contain_text("The second")
+    expect(page.locator(".row").first).to_contain_text("delivered")
+    expect(page.locator(".row")).to_have_count(2)
+    assert page.evaluate("window.first === document.querySelectorAll('.row')[1]")
+    assert page.evaluate("window.first === document.activeElement")
+
+
+def test_events_appear_on_an_open_message_and_what_is_unfolded_stays_so(
+    page: Page, box: Box
+) -> None:
+    box.send(mail("no-events@example.com"))
+    box.control("POST", "/events", {"reference": "ref-1", "kind": "processed"})
+    page.goto(f"{box.sandbox.url}/messages/1")
+    page.evaluate("window.frame = document.querySelector('iframe')")
+    page.click(".events summary")
+    box.control("POST", "/events", {"reference": "ref-1", "kind": "click"})
+    expect(page.locator(".events li")).to_have_count(2)
+    expect(page.locator(".chips").first).to_contain_text("click")
+    expect(page.locator(".events pre").first).to_be_visible()
+    assert page.evaluate("window.frame === document.querySelector('iframe')")
+
+
+def test_hostile_mail_runs_nothing(page: Page, box: Box) -> None:
+    content = [{"type": "text/html", "value": HOSTILE}]
+    box.send(mail("no-events@example.com", subject=HOSTILE, content=content))
+    for path in ("/", "/messages/1", "/messages/1?view=request", "/messages/1/html"):
+        page.goto(box.sandbox.url + path)
+        if path == "/messages/1":
+            expect(page.frame_locator("iframe").locator("p")).to_have_text("Still here")
+        assert page.title() != "taken over"
+
+
+def test_pages_fit_a_phone(page: Page, box: Box) -> None:
+    box.send(mail("no-events@example.com", subject="A long subject " * 20))
+    box.send(mail("x" * 60 + "@example.com", reference="y" * 200, text="z" * 500))
+    box.send(mail("invalid@example.com"))
+    for path in ("/", "/messages/1", "/messages/2?view=request", "/messages/3", "/recipients"):
+        page.goto(box.sandbox.url + path)
+        assert page.evaluate("document.documentElement.scrollWidth") == WIDTH

@@ -1,0 +1,133 @@
+"""The program: how it starts, what it says, and how it stops."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import urllib3
+from urllib3.exceptions import ReadTimeoutError
+
+from notifyproject.stack.servers import free_port
+from sandbox.__main__ import main
+from sandbox.keys import PRIVATE_FILE
+from sandbox.log import REQUESTS_FILE
+
+from .conftest import Box, mail, until
+
+
+def test_it_says_where_it_listens_lets_go_who_leaves_and_stops_whoever_waits(
+    tmp_path: Path, http: urllib3.PoolManager
+) -> None:
+    port = free_port()
+    hook = "http://127.0.0.1:9/hook"
+    arguments = ["--port", str(port), "--data", str(tmp_path), "--webhook-url", hook]
+    with subprocess.Popen(
+        [sys.executable, "-m", "sandbox", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == (
+            f"sandbox: http://127.0.0.1:{port}/ (data in {tmp_path}, webhooks to {hook})\n"
+        )
+        for recipient in ("timeout@example.com", "timeout-lost@example.com"):
+            with pytest.raises(ReadTimeoutError):
+                http.request(
+                    "POST",
+                    f"http://127.0.0.1:{port}/v3/mail/send",
+                    json=mail(recipient),
+                    headers={"Authorization": "Bearer SG.test"},
+                    timeout=0.3,
+                )
+        until(lambda: _connections(process.pid) == 0)
+        with socket.create_connection(("127.0.0.1", port)) as held:
+            held.sendall(b"POST /v3/mail/send HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n")
+            until(lambda: _connections(process.pid) == 1)
+            begin = time.monotonic()
+            process.terminate()
+            assert process.wait(10) == 0
+            # A fraction of a second on a machine with time to spare; a stall lasts minutes.
+            assert time.monotonic() - begin < 3
+        assert process.stdout.read() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_a_good_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    def send() -> None:
+        until((tmp_path / REQUESTS_FILE).exists)
+        os.kill(os.getpid(), number)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert main(["--port", "0", "--data", str(tmp_path)]) == 0
+    sender.join()
+    assert capsys.readouterr().out.endswith("no webhooks)\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--port", "70000"], "'70000' is not a port"),
+        (["--port", "x"], "'x' is not a port"),
+        (["--port", "0", "--webhook-url", "localhost:8000"], "is not an http or https URL"),
+        (["--port", "0", "--late-after", "soon"], "is not a number of seconds"),
+        (["--port", "0", "--late-after", "-1"], "is not a number of seconds"),
+        ([], "required: --port"),
+    ],
+)
+def test_a_bad_option_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*arguments, "--data", str(tmp_path)])
+    assert caught.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert main(["--port", str(port), "--data", str(tmp_path)]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("sandbox: ")
+    assert str(port) in message
+
+
+def test_a_folder_in_use_is_named(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    data = box.sandbox.data
+    assert main(["--port", "0", "--data", str(data)]) == 1
+    assert capsys.readouterr().err == f"sandbox: Another sandbox runs on {data}.\n"
+
+
+def test_a_key_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / PRIVATE_FILE).write_text("no key")
+    assert main(["--port", "0", "--data", str(tmp_path)]) == 1
+    assert "delete it to get a new one" in capsys.readouterr().err
+
+
+def test_it_needs_no_django() -> None:
+    code = "import sys, sandbox.__main__; print('django' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def _connections(pid: int) -> int:
+    """Count the sockets of a process, without the one that listens and those of its loop."""
+    sockets = [
+        str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()
+    ]
+    inodes = {name[8:-1] for name in sockets if name.startswith("socket:[")}
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    established = "01"
+    return sum(1 for row in rows if row[9] in inodes and row[3] == established)

@@ -1,0 +1,73 @@
+"""How MongoDB answered: its own profile of the operations that really ran."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from notifyproject.db.collections import database
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one read or update found its documents."""
+
+    summary: str
+    examined: int
+    keys: int
+    returned: int
+    sorts: bool
+    command: dict[str, Any]
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether every document was found by an index."""
+        return "IXSCAN" in self.summary and "COLLSCAN" not in self.summary
+
+    @property
+    def is_by_id(self) -> bool:
+        """Whether the documents were found by their ids."""
+        return self.summary == "IDHACK" or self.summary.startswith("IXSCAN { _id: 1 }")
+
+
+@contextmanager
+def emptied(*names: str) -> Iterator[None]:
+    """Empty collections before the block and after it."""
+    for name in names:
+        database()[name].delete_many({})
+    try:
+        yield
+    finally:
+        for name in names:
+            database()[name].delete_many({})
+
+
+@contextmanager
+def plans(collection: str) -> Iterator[list[Plan]]:
+    """Collect the plans of what is asked of a collection in the block, once it has ended."""
+    db = database()
+    db.command("profile", 0)
+    db.drop_collection("system.profile")
+    found: list[Plan] = []
+    db.command("profile", 2)
+    try:
+        yield found
+    finally:
+        db.command("profile", 0)
+    found += [
+        _plan(entry)
+        for entry in db["system.profile"].find({"ns": f"{db.name}.{collection}"}).sort("ts", 1)
+        if "planSummary" in entry
+    ]
+    db.drop_collection("system.profile")
+
+
+def _plan(entry: dict[str, Any]) -> Plan:
+    return Plan(
+        summary=entry["planSummary"],
+        examined=entry.get("docsExamined", 0),
+        keys=entry.get("keysExamined", 0),
+        returned=entry.get("nreturned", entry.get("nMatched", 0)),
+        sorts=bool(entry.get("hasSortStage")),
+        command=entry["command"],
+    )

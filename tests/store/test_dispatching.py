@@ -1,0 +1,245 @@
+"""One batch on the real store: claimed, held back or sent, settled."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from notifications import dispatch, sending, store
+from notifications.channels.base import Outbound, Receipt, SendResult
+from notifications.dispatch import MAX_BATCH, BatchReport
+from notifications.errors import Answer, FailureCode, TransientError
+from notifications.states import Channel, DeliveryStatus, Priority
+from notifications.store import LEASE, Content, Recipient
+from recipients.models import PersonalQuietHours, SuppressionReason
+from recipients.models import Recipient as Person
+from recipients.suppressions import suppress
+from tests import factories
+from tests.factories import NOON, accepted, new
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+Use = Callable[..., "Scripted"]
+
+
+class Scripted:
+    """A provider that does what a test says and remembers what it was given."""
+
+    name = "scripted"
+
+    def __init__(self, behave: Callable[[Outbound], SendResult]) -> None:
+        self.behave = behave
+        self.seen: list[Outbound] = []
+
+    def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
+        self.seen.append(outbound)
+        return self.behave(outbound)
+
+    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
+        return []
+
+
+def accept(_outbound: Outbound) -> SendResult:
+    return SendResult(provider_id="x-1", answer=Answer(status=202))
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Give a test a way to say which provider serves every channel."""
+
+    def install(behave: Callable[[Outbound], SendResult] = accept) -> Scripted:
+        provider = Scripted(behave)
+        monkeypatch.setattr(dispatch, "provider_for", lambda _channel: provider)
+        return provider
+
+    return install
+
+
+@pytest.fixture
+def one_thread(settings: Any) -> Iterator[None]:
+    settings.WORKER_THREADS = 1
+    sending._senders.cache_clear()
+    yield
+    sending._senders.cache_clear()
+
+
+def deliver(
+    *ids: ObjectId,
+    channel: Channel = EMAIL,
+    at: datetime = NOON,
+    clock: Callable[[], datetime] | None = None,
+) -> BatchReport:
+    return dispatch.deliver(ids, channel=channel, clock=clock or (lambda: at))
+
+
+def outcome(notification_id: ObjectId, channel: Channel = EMAIL) -> tuple[str, str | None]:
+    delivery = factories.delivery(factories.read(notification_id), channel)
+    return delivery["status"], delivery.get("failure_code")
+
+
+def many(count: int, **fields: Any) -> Sequence[ObjectId]:
+    results = store.accept([new(**fields) for _ in range(count)], now=NOON)
+    return [result.document["_id"] for result in results if isinstance(result, store.Accepted)]
+
+
+def test_what_is_due_is_sent_and_settled(use: Use) -> None:
+    provider = use()
+    notification_id = accepted()["_id"]
+    report = deliver(notification_id)
+    assert (report.claimed, report.fates, report.wakeups) == (1, {"sent": 1}, [])
+    assert outcome(notification_id) == ("sent", None)
+    assert [o.recipient for o in provider.seen] == ["ada@example.com"]
+
+
+def test_an_id_that_comes_often_is_sent_once(use: Use) -> None:
+    provider = use()
+    notification_id = accepted()["_id"]
+    deliver(*[notification_id] * 5)
+    deliver(notification_id)
+    assert len(provider.seen) == 1
+
+
+def test_more_than_a_batch_is_sent_in_batches(use: Use) -> None:
+    provider = use()
+    report = deliver(*many(MAX_BATCH + 20))
+    assert report.fates == {"sent": MAX_BATCH + 20}
+    assert len({o.reference for o in provider.seen}) == MAX_BATCH + 20
+
+
+def test_a_failure_is_looked_at_again_when_it_is_due(use: Use) -> None:
+    def refuse(_outbound: Outbound) -> SendResult:
+        raise TransientError("busy", code=FailureCode.RATE_LIMITED, retry_after=7_200)
+
+    use(refuse)
+    notification_id = accepted()["_id"]
+    report = deliver(notification_id)
+    (wakeup,) = report.wakeups
+    assert report.fates == {"pending": 1}
+    assert (wakeup.notification_id, wakeup.channel) == (notification_id, EMAIL)
+    assert (wakeup.priority, wakeup.at) == ("normal", NOON + 120 * MINUTE)
+    assert outcome(notification_id) == ("pending", "rate_limited")
+
+
+@pytest.mark.parametrize("channel", [PUSH, WHATSAPP])
+def test_a_channel_without_a_provider_fails(channel: Channel) -> None:
+    notification_id = accepted(channels=[channel])["_id"]
+    report = deliver(notification_id, channel=channel)
+    assert report.fates == {"failed": 1}
+    assert outcome(notification_id, channel) == ("failed", "channel_unavailable")
+
+
+def test_a_scheduled_in_app_is_delivered_when_it_is_due() -> None:
+    notification_id = accepted(channels=[IN_APP], send_at=NOON + MINUTE)["_id"]
+    assert deliver(notification_id, channel=IN_APP).claimed == 0
+    assert deliver(notification_id, channel=IN_APP, at=NOON + MINUTE).fates == {"delivered": 1}
+
+
+def test_what_three_workers_took_and_never_sent_is_quarantined_and_the_others_go_on(
+    use: Use,
+) -> None:
+    provider = use()
+    bad, good = accepted()["_id"], accepted()["_id"]
+    at = NOON
+    for _ in range(3):
+        store.claim(ids=[bad], channel=EMAIL, worker="lost", now=at)
+        at += LEASE
+    report = deliver(bad, good, at=at)
+    assert report.fates == {"failed": 1, "sent": 1}
+    assert outcome(bad) == ("failed", "quarantined")
+    assert len(provider.seen) == 1
+
+
+def test_what_cannot_be_rendered_fails_alone(use: Use) -> None:
+    use()
+    masked = Content(subject="x", body="y", template_id="mfa_code", is_masked=True)
+    bad, good = accepted(content=masked)["_id"], accepted()["_id"]
+    assert deliver(bad, good).fates == {"failed": 1, "sent": 1}
+    assert outcome(bad) == ("failed", "render_failed")
+
+
+def test_a_person_asleep_is_left_alone_until_the_morning(use: Use) -> None:
+    provider = use()
+    Person.objects.create(
+        user_id="ada",
+        created_at=NOON,
+        updated_at=NOON,
+        quiet_hours=PersonalQuietHours(enabled=True, start="11:00", end="13:00"),
+        timezone="UTC",
+    )
+    normal, urgent = accepted()["_id"], accepted(priority=Priority.CRITICAL)["_id"]
+    report = deliver(normal, urgent)
+    assert report.fates == {"pending": 1, "sent": 1}
+    assert [wakeup.at for wakeup in report.wakeups] == [NOON + 60 * MINUTE]
+    assert outcome(normal) == ("pending", "quiet_hours")
+    assert len(provider.seen) == 1
+
+
+def hold_back(address: str, *, marketing_only: bool = False) -> None:
+    suppress(
+        channel="email",
+        address=address,
+        reason=SuppressionReason.HARD_BOUNCE,
+        source="test",
+        marketing_only=marketing_only,
+        now=NOON,
+    )
+
+
+def test_an_address_suppressed_meanwhile_gets_nothing(use: Use) -> None:
+    provider = use()
+    notification_id = accepted()["_id"]
+    hold_back("ada@example.com")
+    assert deliver(notification_id).fates == {"suppressed": 1}
+    assert outcome(notification_id) == ("suppressed", "suppressed")
+    assert provider.seen == []
+
+
+def test_a_suppressed_address_gets_nothing_in_any_spelling(use: Use) -> None:
+    provider = use()
+    hold_back("ada@example.com")
+    spellings = ["ada@example.com", "Ada@example.com", "ADA@example.com"]
+    ids = [accepted(recipient=Recipient(email=email))["_id"] for email in spellings]
+    assert deliver(*ids).fates == {"suppressed": 3}
+    assert provider.seen == []
+
+
+def test_what_has_expired_is_not_sent(use: Use) -> None:
+    provider = use()
+    notification_id = accepted(expires_at=NOON + MINUTE)["_id"]
+    assert deliver(notification_id, at=NOON + MINUTE).fates == {"expired": 1}
+    assert provider.seen == []
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_what_expires_while_its_batch_is_sent_is_not_sent(use: Use) -> None:
+    """A batch is sent in rounds; a slow provider can make each last fifteen seconds."""
+    now = NOON
+
+    def slowly(outbound: Outbound) -> SendResult:
+        nonlocal now
+        now += 15 * SECOND
+        return accept(outbound)
+
+    provider = use(slowly)
+    ids = many(3, expires_at=NOON + 10 * SECOND)
+    deliver(*ids, clock=lambda: now)
+    assert len(provider.seen) == 1
+    assert sorted(outcome(one)[0] for one in ids)[-1] == "sent"
+
+
+def test_a_send_that_is_not_begun_because_its_lease_is_short_is_not_an_unknown_outcome(
+    use: Use,
+) -> None:
+    """The process was frozen between its start and its send: no byte has left."""
+    provider = use()
+    notification_id = accepted(type="marketing")["_id"]
+    moments = iter([NOON] * 4)
+    deliver(notification_id, clock=lambda: next(moments, NOON + LEASE))
+    assert provider.seen == []
+    store.rescue(now=NOON + 2 * LEASE)
+    assert outcome(notification_id)[0] != "unknown"

@@ -1,0 +1,95 @@
+"""The sweep while the broker cannot be reached, and when it is back."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+from bson import ObjectId
+from celery import Celery
+
+from notifications import hints, recovery, store
+from notifications.recovery import SweepReport
+from notifications.states import Channel, Priority
+from notifications.store import LEASE
+from notifyproject.stack import servers
+from tests.factories import NOON, accepted, new, started
+
+pytestmark = pytest.mark.usefixtures("db")
+
+HINT: dict[str, Any] = {"channel": Channel.EMAIL, "priority": Priority.NORMAL, "now": NOON}
+
+
+@pytest.fixture
+def no_broker(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Publish to a port that nobody listens on."""
+    url = f"redis://127.0.0.1:{servers.free_port()}/0"
+    settings.REDIS_URL = url
+    elsewhere = Celery("elsewhere", set_as_current=False)
+    elsewhere.config_from_object("django.conf:settings", namespace="CELERY")
+    elsewhere.conf.broker_url = url
+    monkeypatch.setattr(hints, "current_app", elsewhere)
+    _forget_connections()
+    yield
+    _forget_connections()
+    elsewhere.close()
+
+
+def _forget_connections() -> None:
+    hints._broker.cache_clear()
+    hints._connection.cache_clear()
+
+
+@pytest.mark.usefixtures("no_broker")
+def test_what_is_lost_is_rescued_all_the_same() -> None:
+    started()
+    assert recovery.sweep(now=NOON + LEASE).rescued == 1
+    assert recovery.last_sweep() == NOON + LEASE
+
+
+@pytest.mark.usefixtures("no_broker")
+def test_a_sweep_says_how_much_it_could_not_hint_at() -> None:
+    store.accept([new() for _ in range(3)], now=NOON)
+    report = recovery.sweep(now=NOON)
+    assert report == SweepReport(hinted=0, unpublished=3, rescued=0, resolved=0)
+
+
+@pytest.mark.usefixtures("no_broker")
+def test_a_hint_is_not_taken_and_nothing_fails() -> None:
+    began = time.monotonic()
+    assert not hints.publish([ObjectId()], **HINT)
+    assert hints.depth("email.normal") is None
+    hints.announce([accepted() for _ in range(20)], now=NOON)
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.usefixtures("no_broker")
+def test_a_broker_that_has_just_been_there_holds_nobody_up_either() -> None:
+    hints._health.answered()
+    began = time.monotonic()
+    assert not hints.publish([ObjectId()], **HINT)
+    assert time.monotonic() - began < 2
+
+
+def test_after_a_failure_the_broker_is_left_alone_for_some_seconds(
+    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hints._health.failed()
+    assert not hints.publish([ObjectId()], **HINT)
+    assert broker.llen("email.normal") == 0
+    monkeypatch.setattr(hints, "PAUSE_AFTER_FAILURE", 0.0)
+    assert hints.publish([ObjectId()], **HINT)
+    assert broker.llen("email.normal") == 1
+
+
+def test_what_was_not_hinted_at_is_hinted_at_when_the_broker_is_back(
+    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted()
+    hints._health.failed()
+    report = recovery.sweep(now=NOON)
+    assert report == SweepReport(hinted=0, unpublished=1, rescued=0, resolved=0)
+    monkeypatch.setattr(hints, "PAUSE_AFTER_FAILURE", 0.0)
+    assert recovery.sweep(now=NOON).hinted == 1
+    assert broker.llen("email.normal") == 1

@@ -1,0 +1,168 @@
+"""The registered types: shipped, changed by operators, known by their names."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from notifications import types
+from notifications.default_types import DEFAULT_TYPES, DefaultType
+from notifications.models import NotificationType
+from notifications.retry import UnknownPolicy
+from notifications.states import Category, Channel, Priority
+from notifications.types import FRESH_SECONDS, UnknownType
+from notifyproject.db.collections import collection
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def change(slug: str, **fields: Any) -> None:
+    """Change a type as an operator does."""
+    NotificationType.objects.filter(pk=slug).update(**fields)
+    types.forget()
+
+
+@pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
+def test_every_shipped_type_is_there_after_a_migration(default: DefaultType) -> None:
+    kind = types.get(default.slug)
+    assert (kind.slug, kind.category, kind.priority) == (
+        *(default.slug, default.category, default.priority),
+    )
+    assert kind.channels == default.channels
+    assert kind.max_retries == default.max_retries
+    assert kind.ttl_seconds == default.ttl_seconds
+    assert kind.on_unknown is default.on_unknown
+    assert kind.sensitive_variables == frozenset(default.sensitive_variables)
+
+
+def test_a_shipped_type_reads_as_one_in_the_admin() -> None:
+    mfa = NotificationType.objects.get(pk="mfa_code")
+    assert (mfa.name, mfa.priority, mfa.channels) == ("Login code", "critical", ["email"])
+    assert mfa.example_data == {"code": "123456", "expires_in": 5}
+    assert mfa.is_active
+    mfa.full_clean()
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("mfa_code", "mfa_code"),
+        ("MfaCode", "mfa_code"),
+        ("mfaCode", "mfa_code"),
+        ("MFA_CODE", "mfa_code"),
+        ("CONTEST_REMINDER", "contest_reminder"),
+        ("ContestReminder", "contest_reminder"),
+        ("VideoReleaseSchedule", "video_release_schedule"),
+        ("PaymentConfirmed", "payment_confirmed"),
+        ("KycSubmitted", "kyc_submitted"),
+        ("Alert", "alert"),
+        ("ALERT", "alert"),
+    ],
+)
+def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> None:
+    assert types.get(name).slug == slug
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("mfa_cod", "mfa_code"),
+        ("mfacode", "mfa_code"),
+        ("order-shipped", "order_shipped"),
+        ("contest_remainder", "contest_reminder"),
+        ("PAYMENT", "payment_confirmed"),
+    ],
+)
+def test_an_unknown_name_has_names_that_look_like_it(name: str, near: str) -> None:
+    with pytest.raises(UnknownType) as unknown:
+        types.get(name)
+    assert near in unknown.value.near
+    assert len(unknown.value.near) <= 3
+
+
+@pytest.mark.parametrize(
+    "name", ["", "x", "zzzzzzzz", "$ne", "mfa_code\x00", " mfa_code", "\u00e9", "M" * 64]
+)
+def test_a_name_like_no_other_is_unknown(name: str) -> None:
+    with pytest.raises(UnknownType):
+        types.get(name)
+
+
+def test_a_type_that_is_switched_off_is_unknown() -> None:
+    change("mfa_code", is_active=False)
+    with pytest.raises(UnknownType) as unknown:
+        types.get("mfa_code")
+    assert "mfa_code" not in unknown.value.near
+
+
+def test_an_operators_type_is_a_type() -> None:
+    NotificationType.objects.create(
+        slug="invoice",
+        name="Invoice",
+        category=Category.TRANSACTIONAL,
+        priority=Priority.LOW,
+        channels=[Channel.EMAIL, Channel.WHATSAPP],
+        on_unknown=UnknownPolicy.FAIL,
+        sensitive_variables=["iban"],
+    )
+    types.forget()
+    kind = types.get("Invoice")
+    assert kind.channels == (Channel.EMAIL, Channel.WHATSAPP)
+    assert (kind.priority, kind.on_unknown) == (Priority.LOW, UnknownPolicy.FAIL)
+    assert kind.sensitive_variables == {"iban"}
+    assert (kind.max_retries, kind.ttl_seconds) == (3, None)
+
+
+# What a migration leaves alone.
+
+
+def test_what_operators_changed_stays() -> None:
+    change("mfa_code", ttl_seconds=60, channels=["whatsapp"])
+    assert types.add_missing_defaults() == 0
+    assert types.get("mfa_code").ttl_seconds == 60
+    assert types.get("mfa_code").channels == (Channel.WHATSAPP,)
+
+
+def test_what_operators_switched_off_stays_off() -> None:
+    change("mfa_code", is_active=False)
+    types.add_missing_defaults()
+    with pytest.raises(UnknownType):
+        types.get("mfa_code")
+
+
+def test_a_type_that_is_missing_is_added_again() -> None:
+    collection("notification_types").delete_one({"_id": "mfa_code"})
+    assert types.add_missing_defaults() == 1
+    assert types.get("mfa_code").slug == "mfa_code"
+
+
+def test_all_types_are_added_to_an_empty_collection() -> None:
+    collection("notification_types").delete_many({})
+    assert types.add_missing_defaults() == len(DEFAULT_TYPES)
+    assert types.add_missing_defaults() == 0
+
+
+# What is remembered.
+
+
+def test_a_type_is_read_once_in_a_while() -> None:
+    types.get("mfa_code")
+    collection("notification_types").delete_one({"_id": "mfa_code"})
+    assert types.get("mfa_code").slug == "mfa_code"
+
+
+def test_a_change_is_seen_after_some_seconds() -> None:
+    types.get("mfa_code")
+    collection("notification_types").delete_one({"_id": "mfa_code"})
+    snapshot = types._snapshots["all"]
+    types._snapshots["all"] = replace(snapshot, read_at=snapshot.read_at - FRESH_SECONDS)
+    with pytest.raises(UnknownType):
+        types.get("mfa_code")
+
+
+def test_a_change_is_seen_at_once_where_it_is_made() -> None:
+    types.get("mfa_code")
+    collection("notification_types").delete_one({"_id": "mfa_code"})
+    types.forget()
+    with pytest.raises(UnknownType):
+        types.get("mfa_code")

@@ -1,0 +1,234 @@
+"""The parameters of a list."""
+
+import contextlib
+import itertools
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.core import signing
+from django.http import QueryDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifications.api.lists import CURSOR_SALT, VOCABULARIES, ListRequest, cursors, parse
+from notifications.api.problems import Problem
+from notifications.queries import MAX_PAGE, Filter, Page, Position
+
+CLIENT = ObjectId("c" * 24)
+ID = ObjectId("a" * 24)
+NOON = datetime(2026, 11, 21, 12, 0, 0, 123_000, tzinfo=UTC)
+
+
+def asked(query: str = "", **fixed: Any) -> ListRequest:
+    return parse(QueryDict(query), client_id=CLIENT, fixed=fixed)
+
+
+def refused(query: str) -> tuple[int, str]:
+    with pytest.raises(Problem) as problem:
+        asked(query)
+    return problem.value.status, problem.value.code
+
+
+def places(query: str) -> list[tuple[str, str]]:
+    with pytest.raises(Problem) as problem:
+        asked(query)
+    assert problem.value.status == 422
+    return [(e.pointer, e.code) for e in problem.value.errors]
+
+
+def document(number: int) -> dict[str, Any]:
+    return {"_id": ObjectId(f"{number:024x}"), "created_at": NOON}
+
+
+def test_without_parameters_a_client_gets_twenty_of_its_own() -> None:
+    assert asked() == ListRequest(filters=Filter(client_id=CLIENT), limit=20)
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("user_id=ada", {"user_id": "ada"}),
+        ("user_id=%24ne", {"user_id": "$ne"}),
+        ("user_id=", {"user_id": ""}),
+        ("type=alert", {"type": "alert"}),
+        ("entity_id=order-1&external_id=x", {"entity_id": "order-1", "external_id": "x"}),
+        ("unread=true", {"unread": True}),
+        ("unread=false", {"unread": False}),
+        (
+            "created_after=2026-11-21T12:00:00.123Z&created_before=2026-11-21T14:00:00.123%2B01:00",
+            {"created_after": NOON, "created_before": NOON.replace(hour=13)},
+        ),
+        ("created_after=2026-11-21T13:00:00.123+01:00", {"created_after": NOON}),
+    ],
+)
+def test_a_filter_is_taken(query: str, fields: dict[str, Any]) -> None:
+    assert asked(query).filters == Filter(client_id=CLIENT, **fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [(name, member.value) for name, words in VOCABULARIES.items() for member in words],
+)
+def test_every_word_of_a_vocabulary_is_a_filter(name: str, word: str) -> None:
+    assert getattr(asked(f"{name}={word}").filters, name) == word
+
+
+@pytest.mark.parametrize("limit", [1, 20, 99, MAX_PAGE])
+def test_a_page_has_up_to_a_hundred(limit: int) -> None:
+    assert asked(f"limit={limit}").limit == limit
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        *("0", "101", "-1", "1000000", "", "x", "1.5", "1e2", "%2B5", "0x10", "%D9%A1", " 5"),
+        *("null", "9" * 400, "true"),
+    ],
+)
+def test_another_page_size_is_refused(limit: str) -> None:
+    assert ("/limit", "out_of_range") in places(f"limit={limit}")
+
+
+def test_a_page_size_with_leading_zeros_is_no_way_round_the_limit() -> None:
+    for limit in ("0000019999", "000001" + "9" * 20, "000100" + "0" * 30):
+        with pytest.raises(Problem) as problem:
+            asked(f"limit={limit}")
+        assert problem.value.status == 422
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("nope=1", "user[$ne]=x", "user_id[$ne]=x", "user_id%5B%24gt%5D=", "$where=1", "order=x"),
+        *("client_id=1", "is_active=false", "page=2", "User_id=x", "user_id.x=1", "=x"),
+    ],
+)
+def test_a_parameter_nobody_knows_is_malformed(query: str) -> None:
+    assert refused(query) == (400, "unknown_parameter")
+
+
+@pytest.mark.parametrize("query", ["user_id=a&user_id=b", "limit=5&limit=5", "cursor=a&cursor=a"])
+def test_a_parameter_given_twice_is_malformed(query: str) -> None:
+    assert refused(query) == (400, "repeated_parameter")
+
+
+def test_a_filter_that_the_address_sets_is_no_parameter() -> None:
+    assert asked(user_id="ada").filters.user_id == "ada"
+    with pytest.raises(Problem) as problem:
+        asked("user_id=eve", user_id="ada")
+    assert problem.value.code == "unknown_parameter"
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        *[(f"{name}=nope", (f"/{name}", "unknown_value")) for name in VOCABULARIES],
+        *[(f"{name}=", (f"/{name}", "unknown_value")) for name in VOCABULARIES],
+        ("status=SENT", ("/status", "unknown_value")),
+        ("status=pending", ("/status", "unknown_value")),
+        ("created_after=yesterday", ("/created_after", "invalid_datetime")),
+        ("created_before=2026-11-21T12:00:00", ("/created_before", "naive_datetime")),
+        ("created_before=", ("/created_before", "invalid_datetime")),
+        ("unread=1", ("/unread", "wrong_type")),
+        ("unread=TRUE", ("/unread", "wrong_type")),
+        ("unread=", ("/unread", "wrong_type")),
+        ("user_id=a%00b", ("/user_id", "invalid")),
+        (f"user_id={'x' * 513}", ("/user_id", "invalid")),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_with_its_place(query: str, place: tuple[str, str]) -> None:
+    assert places(query) == [place]
+
+
+def test_all_problems_are_told_at_once() -> None:
+    found = places("status=x&limit=0&unread=x&created_after=x&user_id=%00")
+    assert {pointer for pointer, _ in found} == {
+        *("/status", "/limit", "/unread", "/created_after", "/user_id")
+    }
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        *("", "x", "eyJhIjoxfQ", "a:b:c", "null", "../..", "$gt", "x" * 500),
+        signing.dumps(["after", 1, str(ID)], salt="another"),
+        signing.dumps(["after", 1, str(ID)], salt=CURSOR_SALT)[:-1],
+        signing.dumps(["after", 1, str(ID)], key="another" * 8, salt=CURSOR_SALT),
+    ],
+)
+def test_a_cursor_that_is_not_ours_is_malformed(cursor: str) -> None:
+    assert refused(f"cursor={cursor}") == (400, "invalid_cursor")
+
+
+@pytest.mark.parametrize(
+    ("has_next", "has_previous"), list(itertools.product([True, False], repeat=2))
+)
+def test_a_page_has_cursors_to_its_neighbours(has_next: bool, has_previous: bool) -> None:
+    page = Page([document(3), document(2), document(1)], has_next, has_previous)
+    found = cursors(page)
+    assert (found["next"] is not None) is has_next
+    assert (found["previous"] is not None) is has_previous
+    if found["next"]:
+        request = asked(f"cursor={found['next']}")
+        assert (request.after, request.before) == (Position(NOON, document(1)["_id"]), None)
+    if found["previous"]:
+        request = asked(f"cursor={found['previous']}")
+        assert (request.after, request.before) == (None, Position(NOON, document(3)["_id"]))
+
+
+def test_an_empty_page_has_no_neighbours() -> None:
+    assert cursors(Page([], has_next=False, has_previous=True)) == {"next": None, "previous": None}
+
+
+@given(
+    st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.binary(min_size=12, max_size=12)
+)
+def test_a_cursor_names_a_place_to_the_millisecond(moment: datetime, raw: bytes) -> None:
+    created_at = moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=UTC)
+    page = Page([{"_id": ObjectId(raw), "created_at": created_at}], True, False)
+    position = asked(f"cursor={cursors(page)['next']}").after
+    assert position == Position(created_at, ObjectId(raw))
+
+
+def test_a_cursor_shows_no_secret_and_fits_into_an_address() -> None:
+    cursor = cursors(Page([document(1)], has_next=True, has_previous=False))["next"]
+    assert cursor is not None
+    assert len(cursor) < 200
+    assert cursor.isascii()
+
+
+# What is asked of MongoDB.
+
+
+@pytest.mark.parametrize(
+    ("query", "match"),
+    [
+        ("", {}),
+        ("user_id=ada", {"user_id": "ada"}),
+        ("channel=email", {"delivery": {"$elemMatch": {"channel": "email"}}}),
+        ("delivery_status=failed", {"delivery": {"$elemMatch": {"status": "failed"}}}),
+        (
+            "channel=email&delivery_status=failed",
+            {"delivery": {"$elemMatch": {"channel": "email", "status": "failed"}}},
+        ),
+        ("unread=true", {"delivery": {"$elemMatch": {"channel": "in_app", "status": "delivered"}}}),
+        ("created_after=2026-11-21T12:00:00.123Z", {"created_at": {"$gte": NOON}}),
+        ("created_before=2026-11-21T12:00:00.123Z", {"created_at": {"$lt": NOON}}),
+    ],
+)
+def test_a_filter_in_mongodbs_words(query: str, match: dict[str, Any]) -> None:
+    expected = {"client_id": CLIENT, "is_active": True} | match
+    assert asked(query).filters.match() == expected
+
+
+def test_a_list_of_unread_mail_is_not_a_list_of_something_else() -> None:
+    """Only in-app is read here: another channel and ``unread`` exclude each other."""
+    for query, channel in (
+        ("channel=email&unread=true", "email"),
+        ("channel=push&unread=true", "push"),
+    ):
+        with contextlib.suppress(Problem):
+            match = asked(query).filters.match()
+            assert match["delivery"]["$elemMatch"]["channel"] == channel

@@ -1,0 +1,79 @@
+"""Records of the layers' own types, made by hand: no database."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from notifications import types
+from notifications.channels.base import Message, Outbound
+from notifications.default_types import DEFAULT_TYPES
+from notifications.intake.requests import NotificationRequest
+from notifications.retry import Standing
+from notifications.states import Category, Channel, Priority
+from notifications.store import Claimed, Content, Recipient
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+"""When everything happens, unless a test says otherwise."""
+SHIPPED = {
+    default.slug: types._kind({"_id": default.slug, **asdict(default)}) for default in DEFAULT_TYPES
+}
+
+
+def standing(**fields: Any) -> Standing:
+    """Return the past of a delivery whose first attempt has just failed."""
+    default: dict[str, Any] = {
+        "priority": Priority.NORMAL,
+        "attempt_count": 1,
+        "excused_count": 0,
+        "max_attempts": 4,
+        "first_due_at": NOON,
+        "expires_at": None,
+    }
+    return Standing(**(default | fields))
+
+
+def claimed(**fields: Any) -> Claimed:
+    """Return a delivery that is being sent for the first time."""
+    default: dict[str, Any] = {
+        "notification_id": ObjectId("a" * 24),
+        "channel": Channel.EMAIL,
+        "token": "f" * 32,
+        "lease_until": NOON + timedelta(seconds=90),
+        "claim_count": 1,
+        "attempt_count": 1,
+        "excused_count": 0,
+        "max_attempts": 4,
+        "first_due_at": NOON,
+        "type": "payment_confirmed",
+        "category": Category.TRANSACTIONAL,
+        "priority": Priority.NORMAL,
+        "user_id": "ada",
+        "recipient": Recipient(email="ada@example.com", phone="+351912345678", name="Ada"),
+        "content": Content(subject="Paid", body="Your payment has arrived."),
+        "data": {},
+        "accepted_targets": (),
+        "expires_at": None,
+        "purge_at": None,
+        "request_id": None,
+    }
+    return Claimed(**(default | fields))
+
+
+def outbound(**fields: Any) -> Outbound:
+    """Return a mail to Ada."""
+    default: dict[str, Any] = {
+        "reference": f"{'a' * 24}.email.1",
+        "recipient": "ada@example.com",
+        "recipient_name": "Ada",
+        "message": Message(subject="Paid", text="Your payment has arrived.", html="<p>Paid</p>"),
+        "category": "transactional",
+    }
+    return Outbound(**(default | fields))
+
+
+def request(**fields: Any) -> NotificationRequest:
+    """Return a request that can be accepted."""
+    default: dict[str, Any] = {"type": "alert", "user_id": "ada"}
+    return NotificationRequest(**(default | fields))

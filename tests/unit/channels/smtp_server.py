@@ -1,0 +1,93 @@
+"""A mail server that says what a test has written down for each command."""
+
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from . import wire
+
+OK = {
+    "greeting": "220 mail.example.com",
+    "EHLO": "250 mail.example.com",
+    "HELO": "250 mail.example.com",
+    "MAIL": "250 OK",
+    "RCPT": "250 OK",
+    "DATA": "354 Go on",
+    "message": "250 Queued as 1234",
+    "RSET": "250 OK",
+    "QUIT": "221 Bye",
+    "AUTH": "235 Welcome",
+}
+SILENCE, HANG_UP, RESET = "silence", "hang up", "reset"
+
+
+@dataclass
+class MailServer:
+    """A handler for :func:`wire.serving`.
+
+    ``replies`` by command; ``greeting`` and ``message`` (the end of the mail) count as such. A
+    reply may be one of SILENCE, HANG_UP and RESET, or ``<reply>, hang up``.
+    """
+
+    replies: Mapping[str, str] = field(default_factory=dict)
+    pause: float = 0.0
+    """Seconds before each reply."""
+    idle: float | None = None
+    """Seconds after which a connection without a command is closed ..."""
+    farewell: str = ""
+    """... and what is said then."""
+    mails_a_connection: int = 1_000
+    commands: list[str] = field(default_factory=list)
+    mails: list[bytes] = field(default_factory=list)
+
+    def __call__(self, connection: socket.socket) -> None:
+        if self.idle is not None:
+            connection.settimeout(self.idle)
+        self._reply(connection, "greeting")
+        lines = connection.makefile("rb")
+        while True:
+            try:
+                line = lines.readline()
+            except TimeoutError:
+                connection.sendall(f"{self.farewell}\r\n".encode() if self.farewell else b"")
+                return
+            if not line:
+                return
+            command = line[:4].decode().strip().upper()
+            self.commands.append(line.decode().strip())
+            self._reply(connection, command)
+            if command == "DATA" and self._says("DATA").startswith("354"):
+                self._take(connection, lines)
+            if command == "QUIT":
+                return
+
+    def _take(self, connection: socket.socket, lines: BinaryIO) -> None:
+        if self._says("message") == "hang up mid-mail":
+            lines.readline()
+            raise ConnectionAbortedError
+        mail = b""
+        while (line := lines.readline()) not in (b".\r\n", b""):
+            mail += line.removeprefix(b".")
+        self.mails.append(mail)
+        self._reply(connection, "message")
+
+    def _says(self, command: str) -> str:
+        return self.replies.get(command, OK.get(command, "502 What?"))
+
+    def _reply(self, connection: socket.socket, command: str) -> None:
+        reply = self._says(command)
+        time.sleep(self.pause)
+        if reply == SILENCE:
+            while connection.recv(1024):
+                pass
+            raise ConnectionAbortedError
+        if reply == RESET:
+            wire.reset(connection)
+            raise ConnectionAbortedError
+        if reply == HANG_UP:
+            raise ConnectionAbortedError
+        connection.sendall(f"{reply.partition(', hang up')[0]}\r\n".encode())
+        if reply.endswith(", hang up"):
+            raise ConnectionAbortedError

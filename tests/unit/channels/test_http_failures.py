@@ -1,0 +1,183 @@
+"""The pooled HTTP client, against servers that behave badly in every way there is."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from notifications.channels import http
+from notifications.errors import FailureCode, TransientError
+
+from . import wire
+
+SHORT = 0.4
+"""Deadline of requests that are to miss it."""
+GRACE = 0.35
+"""How much later than its deadline a request may end on a busy machine."""
+
+
+@pytest.fixture(autouse=True)
+def _own_pool() -> Iterator[None]:
+    http._pools.clear()
+    yield
+    http.pool().clear()
+    http._pools.clear()
+
+
+def post(url: str, *, timeout: float = 5.0, body: bytes = b"{}") -> http.Response:
+    return http.post(
+        f"{url}/send",
+        body=body,
+        headers={"Authorization": "Bearer secret", "Content-Type": "application/json"},
+        timeout=timeout,
+    )
+
+
+def failure(handler: wire.Handler, *, timeout: float = 5.0) -> TransientError:
+    with wire.serving(handler) as server, pytest.raises(TransientError) as error:
+        post(server.url, timeout=timeout)
+    return error.value
+
+
+@contextlib.contextmanager
+def in_time() -> Iterator[None]:
+    """Assert that a request with the short deadline ends at it, and not much later."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        assert SHORT - 0.05 < time.monotonic() - started < SHORT + GRACE
+
+
+def test_a_refused_connection_has_sent_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(TransientError) as error:
+        post(f"http://127.0.0.1:{port}")
+    assert not error.value.ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def test_a_host_without_an_address_has_been_sent_nothing() -> None:
+    with pytest.raises(TransientError) as error:
+        post("http://no-such-host.invalid")
+    assert not error.value.ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+    assert "host name" in error.value.reason
+
+
+def test_a_connection_that_is_not_taken_in_time_has_sent_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        port = listener.getsockname()[1]
+        waiting = []
+        for _ in range(4):
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", port))
+            waiting.append(one)
+        with pytest.raises(TransientError) as error, in_time():
+            post(f"http://127.0.0.1:{port}", timeout=SHORT)
+        for one in waiting:
+            one.close()
+    assert not error.value.ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def test_a_server_that_does_not_speak_tls_has_been_sent_nothing() -> None:
+    with (
+        wire.serving(lambda connection: connection.sendall(b"220 mail.example.com\r\n")) as server,
+        pytest.raises(TransientError) as error,
+    ):
+        post(f"https://127.0.0.1:{server.port}")
+    assert not error.value.ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def drip(text: bytes) -> wire.Handler:
+    """Return a handler that says ``text`` one byte at a time."""
+    return wire.answering(*[text[i : i + 1] for i in range(len(text))], pause=0.05)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        wire.stopping(),
+        wire.stopping(b"HTTP/1.1 202 Accep"),
+        wire.stopping(b"HTTP/1.1 202 Accepted\r\n", b"X-A: 1\r\n"),
+        wire.stopping(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nab"),
+        drip(b"HTTP/1.1 202 Accepted\r\nContent-Length: 500\r\n\r\n"),
+        drip(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nabcde"),
+        wire.answering(b"HTTP/1.1 202 OK\r\nContent-Length: 90\r\n\r\n", *[b"x"] * 90, pause=0.05),
+        wire.answering(*[b"HTTP/1.1 100 Continue\r\n\r\n"] * 40, pause=0.05),
+    ],
+    ids=[
+        *("never answers", "stops in the status line", "stops in the headers"),
+        *("stops in the body", "drips headers", "drips everything", "drips a body"),
+        "says wait again and again",
+    ],
+)
+def test_a_deadline_is_kept_and_the_outcome_unknown(handler: wire.Handler) -> None:
+    with wire.serving(handler) as server, pytest.raises(TransientError) as error, in_time():
+        post(server.url, timeout=SHORT)
+    assert error.value.ambiguous
+    assert error.value.code is FailureCode.TIMEOUT
+
+
+def test_a_server_that_does_not_read_is_not_waited_for_beyond_the_deadline() -> None:
+    with (
+        wire.serving(lambda _: time.sleep(SHORT + GRACE)) as server,
+        pytest.raises(TransientError) as error,
+        in_time(),
+    ):
+        post(server.url, timeout=SHORT, body=b"x" * 20_000_000)
+    assert error.value.ambiguous
+
+
+def close_after_reading(connection: socket.socket) -> None:
+    wire.read_request(connection)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        wire.resetting,
+        close_after_reading,
+        wire.answering(b"HTTP/1.1 202 Accepted\r\nContent-Length: 500\r\n\r\nonly this"),
+        wire.answering(b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"),
+        wire.answering(b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        wire.answering(b"\x00\x01\x02 this is not HTTP at all\r\n\r\n"),
+        wire.answering(b"HTTP/1.1 abc Accepted\r\n\r\n"),
+        wire.answering(b"HTTP/1.1 202 OK\r\nX-Long: " + b"a" * 100_000 + b"\r\n\r\n"),
+        wire.answering(b"HTTP/1.1 202 OK\r\n" + b"X-A: b\r\n" * 1_000 + b"\r\n"),
+        wire.answering(wire.response(202, b"x" * (http.MAX_BODY + 1))),
+        wire.answering(b"HTTP/1.1 202 OK\r\n\r\n" + b"x" * 10_000_000),
+        wire.answering(wire.response(202, b"not gzip", "Content-Encoding: gzip")),
+    ],
+    ids=[
+        *("reset", "hung up", "truncated", "truncated chunk", "broken chunk", "not HTTP"),
+        *("no status", "endless header", "endless headers", "over 64 KB", "endless body"),
+        "broken encoding",
+    ],
+)
+def test_after_the_bytes_have_left_a_broken_answer_may_mean_that_it_went(
+    handler: wire.Handler,
+) -> None:
+    error = failure(handler)
+    assert error.ambiguous
+    assert error.code is FailureCode.CONNECTION_LOST
+
+
+def test_an_answer_of_64_kb_is_read() -> None:
+    with wire.serving(wire.answering(wire.response(200, b"x" * http.MAX_BODY))) as server:
+        assert len(post(server.url).body) == http.MAX_BODY
+
+
+def test_an_answer_that_unpacks_to_more_than_64_kb_is_not_read() -> None:
+    import gzip
+
+    packed = gzip.compress(b"x" * 50_000_000)
+    assert len(packed) < http.MAX_BODY
+    error = failure(wire.answering(wire.response(200, packed, "Content-Encoding: gzip")))
+    assert error.ambiguous

@@ -1,0 +1,115 @@
+"""Pauses and excerpts: what is read from a provider's answer."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from notifications.channels import http
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _own_pool() -> Iterator[None]:
+    http._pools.clear()
+    yield
+    http.pool().clear()
+    http._pools.clear()
+
+
+@pytest.mark.parametrize(
+    ("value", "pause"),
+    [
+        ("0", 0.0),
+        ("1", 1.0),
+        ("120", 120.0),
+        (" 120 ", 120.0),
+        ("86400", 86_400.0),
+        ("86401", 86_400.0),
+        ("9" * 400, 86_400.0),
+        ("Sat, 21 Nov 2026 12:02:00 GMT", 120.0),
+        ("Saturday, 21-Nov-26 12:02:00 GMT", 120.0),
+        ("Sat Nov 21 12:02:00 2026", 120.0),
+        ("Sun, 21 Nov 2027 12:00:00 GMT", 86_400.0),
+        ("Sat, 21 Nov 2026 12:00:00 GMT", None),
+        ("Fri, 20 Nov 2026 12:00:00 GMT", None),
+        ("", None),
+        ("   ", None),
+        ("-5", None),
+        ("1.5", None),
+        ("soon", None),
+        ("inf", None),
+        ("nan", None),
+        ("1e3", None),
+        ("Sat, 31 Feb 2026 12:00:00 GMT", None),
+        ("\u0661\u0662", None),
+        ("\x00", None),
+    ],
+)
+def test_a_pause_is_in_seconds_or_until_a_date(value: str, pause: float | None) -> None:
+    assert http.retry_after({"retry-after": value}, now=NOW) == pause
+
+
+def test_without_the_header_no_pause_is_asked_for() -> None:
+    assert http.retry_after({}, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause"),
+    [(-1.0, None), (0.0, None), (0.5, 0.5), (86_400.0, 86_400.0), (1e12, 86_400.0)],
+)
+def test_a_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:
+    assert http.bounded_pause(seconds) == pause
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("mailbox ada@example.com is full", "mailbox [address] is full"),
+        ("<ada@example.com>: unknown", "<[address]>: unknown"),
+        ('{"to": "ada+tag@sub.example.com"}', '{"to": "[address]"}'),
+        ("call +351 912 345 678 now", "call [address] now"),
+        ("call +351912345678", "call [address]"),
+        ("(351) 912-345-678", "([address]"),
+        ("nothing to hide", "nothing to hide"),
+        ("", ""),
+    ],
+)
+def test_addresses_and_numbers_are_taken_out(text: str, redacted: str) -> None:
+    assert http.redact(text) == redacted
+
+
+def test_reply_codes_and_dates_are_no_phone_numbers() -> None:
+    for text in ("550 5.1.1 no such user", "since 2026-11-21", "421 4.7.0 (try later)"):
+        assert http.redact(text) == text
+
+
+def test_an_excerpt_is_short_and_holds_no_address() -> None:
+    body = b"x" * 980 + b" ada@example.com is unknown"
+    answer = http.Response(status=550, headers={}, body=body)
+    assert len(answer.excerpt) <= http.EXCERPT_LENGTH + len("[address]")
+    assert "ada" not in answer.excerpt
+
+
+def test_an_excerpt_holds_no_half_of_an_address() -> None:
+    """An address that the cut goes through is still one."""
+    for length in range(http.EXCERPT_LENGTH - 20, http.EXCERPT_LENGTH):
+        body = b"x" * length + b" ada.lovelace@example.com"
+        assert "ada" not in http.Response(status=550, headers={}, body=body).excerpt
+
+
+def test_a_body_in_another_encoding_is_shown_as_well_as_it_can_be() -> None:
+    assert http.Response(status=500, headers={}, body=b"caf\xe9").text == "caf\ufffd"
+
+
+def test_a_forked_process_has_a_pool_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = http.pool()
+    assert http.pool() is first
+    monkeypatch.setattr("os.getpid", lambda: 4711)
+    assert http.pool() is not first
+
+
+def test_dates_are_compared_with_the_time_that_is_passed_in() -> None:
+    header = {"retry-after": "Sat, 21 Nov 2026 12:02:00 GMT"}
+    assert http.retry_after(header, now=NOW + timedelta(seconds=90)) == 30.0

@@ -1,0 +1,114 @@
+"""Mail by SendGrid: what is sent, and what is accepted."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from notifications.channels import http
+from notifications.channels.base import Message
+from notifications.channels.email_sendgrid import SendGrid
+
+from ..building import NOON, outbound
+from . import wire
+
+
+@pytest.fixture(autouse=True)
+def _own_pool() -> Iterator[None]:
+    http._pools.clear()
+    yield
+    http.pool().clear()
+    http._pools.clear()
+
+
+def account(**fields: Any) -> SendGrid:
+    default: dict[str, Any] = {
+        "api_key": "SG.key",
+        "base_url": "http://127.0.0.1:1",
+        "sender": "Notifications <notifications@example.com>",
+        "webhook_public_key": "",
+        "clock": lambda: NOON,
+    }
+    return SendGrid(**(default | fields))
+
+
+# What is sent.
+
+
+def test_a_mail_has_one_recipient_two_bodies_and_a_reference() -> None:
+    assert account().body(outbound()) == {
+        "from": {"email": "notifications@example.com", "name": "Notifications"},
+        "subject": "Paid",
+        "personalizations": [
+            {
+                "to": [{"email": "ada@example.com", "name": "Ada"}],
+                "custom_args": {"reference": f"{'a' * 24}.email.1"},
+            }
+        ],
+        "content": [
+            {"type": "text/plain", "value": "Your payment has arrived."},
+            {"type": "text/html", "value": "<p>Paid</p>"},
+        ],
+    }
+
+
+def test_a_mail_without_html_or_name_has_none() -> None:
+    message = Message(subject="Paid", text="Your payment has arrived.")
+    body = account(sender="notifications@example.com").body(
+        outbound(message=message, recipient_name=None)
+    )
+    assert body["from"] == {"email": "notifications@example.com"}
+    assert body["personalizations"][0]["to"] == [{"email": "ada@example.com"}]
+    assert [part["type"] for part in body["content"]] == ["text/plain"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script> & \"quotes\" 'too'",
+        "👩‍👩‍👧 caf\u00e9 e\u0301 مرحبا",
+        "{{ code }} %recipient% -name- [Unsubscribe]",
+        "line one\nline two\r\n\r\nlast",
+        "$password \\ \u2028",
+    ],
+)
+def test_texts_are_passed_on_as_they_are(text: str) -> None:
+    handler = wire.KeepAlive(wire.response(202))
+    with wire.serving(handler) as server:
+        mail = outbound(message=Message(subject=text, text=text, html=text), recipient_name=text)
+        account(base_url=server.url).send(mail, timeout=5)
+    sent = json.loads(handler.requests[0].partition(b"\r\n\r\n")[2])
+    assert sent["subject"] == text
+    assert [part["value"] for part in sent["content"]] == [text, text]
+    assert sent["personalizations"][0]["to"][0]["name"] == text
+
+
+def test_a_mail_is_one_post_with_the_key() -> None:
+    handler = wire.KeepAlive(wire.response(202))
+    with wire.serving(handler) as server:
+        account(base_url=server.url).send(outbound(), timeout=5)
+    (request,) = handler.requests
+    head = request.partition(b"\r\n\r\n")[0]
+    assert head.startswith(b"POST /v3/mail/send HTTP/1.1\r\n")
+    assert b"\r\nAuthorization: Bearer SG.key\r\n" in head
+    assert b"\r\nContent-Type: application/json" in head
+
+
+def test_no_address_is_in_what_comes_back_to_us() -> None:
+    body = account().body(outbound())
+    assert "@" not in json.dumps(body["personalizations"][0]["custom_args"])
+
+
+# What is accepted.
+
+
+@pytest.mark.parametrize(
+    ("headers", "provider_id"),
+    [(["X-Message-Id: sg-1"], "sg-1"), (["x-message-id: sg-2"], "sg-2"), ([], None)],
+)
+def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: str | None) -> None:
+    with wire.serving(wire.answering(wire.response(202, b"", *headers))) as server:
+        result = account(base_url=server.url).send(outbound(), timeout=5)
+    assert (result.provider_id, result.answer.status) == (provider_id, 202)
+    assert not result.delivered

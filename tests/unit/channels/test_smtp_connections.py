@@ -1,0 +1,195 @@
+"""Mail by SMTP: connections that are kept, break, and are replaced."""
+
+import contextlib
+import smtplib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from notifications.channels.email_smtp import SMTP
+from notifications.errors import (
+    ChannelUnavailable,
+    FailureCode,
+    InvalidRecipient,
+    ProviderError,
+    TransientError,
+)
+
+from ..building import outbound
+from . import wire
+from .smtp_server import HANG_UP, RESET, SILENCE, MailServer
+
+SHORT = 0.4
+"""Time limit of sends that are to miss it."""
+
+
+@pytest.fixture(autouse=True)
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[smtplib.SMTP]]:
+    """Keep every connection a test opens, and close what is left of them after it."""
+    connections: list[smtplib.SMTP] = []
+    make = smtplib.SMTP.__init__
+
+    def remembering(self: smtplib.SMTP, *args: Any, **options: Any) -> None:
+        connections.append(self)
+        make(self, *args, **options)
+
+    monkeypatch.setattr(smtplib.SMTP, "__init__", remembering)
+    yield connections
+    for connection in connections:
+        connection.close()
+
+
+def provider(port: int, **options: Any) -> SMTP:
+    default = {
+        "host": "127.0.0.1",
+        "port": port,
+        "username": "",
+        "password": "",
+        "use_tls": False,
+        "use_ssl": False,
+    }
+    return SMTP(sender="Notifications <notifications@example.com>", options=default | options)
+
+
+@contextlib.contextmanager
+def mail_server(server: MailServer, **options: Any) -> Iterator[tuple[SMTP, wire.Wire]]:
+    """Run a mail server and give the provider that sends by it."""
+    with wire.serving(server) as running:
+        yield provider(running.port, **options), running
+
+
+def refusal(replies: dict[str, str], *, timeout: float = 5.0) -> ProviderError:
+    with mail_server(MailServer(replies)) as (smtp, _), pytest.raises(ProviderError) as error:
+        smtp.send(outbound(), timeout=timeout)
+    return error.value
+
+
+@pytest.mark.parametrize("reply", [HANG_UP, RESET])
+@pytest.mark.parametrize("command", ["greeting", "EHLO", "MAIL", "RCPT"])
+def test_a_connection_that_breaks_before_the_message_has_sent_nothing(
+    command: str, reply: str
+) -> None:
+    replies = {command: reply} | ({"HELO": reply} if command == "EHLO" else {})
+    error = refusal(replies)
+    assert isinstance(error, TransientError)
+    assert not error.ambiguous
+    assert error.code is FailureCode.CONNECTION_FAILED
+
+
+@pytest.mark.parametrize("reply", [HANG_UP, RESET, "hang up mid-mail"])
+def test_a_connection_that_breaks_in_the_message_may_have_sent_it(reply: str) -> None:
+    error = refusal({"message": reply})
+    assert isinstance(error, TransientError)
+    assert error.ambiguous
+    assert error.code is FailureCode.CONNECTION_LOST
+
+
+def test_a_server_that_falls_silent_after_the_message_may_have_taken_it() -> None:
+    error = refusal({"message": SILENCE}, timeout=SHORT)
+    assert isinstance(error, TransientError)
+    assert error.ambiguous
+    assert error.code is FailureCode.TIMEOUT
+
+
+@pytest.mark.parametrize("command", ["greeting", "MAIL", "RCPT"])
+def test_a_server_that_falls_silent_before_the_message_has_not_got_it(command: str) -> None:
+    error = refusal({command: SILENCE}, timeout=SHORT)
+    assert isinstance(error, TransientError)
+    assert not error.ambiguous
+
+
+def test_a_server_that_is_not_there_has_not_got_it() -> None:
+    with wire.serving(MailServer()) as running:
+        port = running.port
+    with pytest.raises(TransientError) as error:
+        provider(port).send(outbound(), timeout=5)
+    assert not error.value.ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def test_a_server_that_talks_nonsense_has_not_got_it() -> None:
+    with (
+        wire.serving(lambda connection: connection.sendall(b"\xff\xfe\r\n")) as running,
+        pytest.raises(ProviderError) as error,
+    ):
+        provider(running.port).send(outbound(), timeout=SHORT)
+    assert not getattr(error.value, "ambiguous", False)
+
+
+def idle_for(server: MailServer) -> None:
+    """Wait until a server has closed its idle connection."""
+    assert server.idle is not None
+    time.sleep(server.idle + 0.15)
+
+
+def test_a_connection_that_lay_idle_too_long_is_replaced() -> None:
+    server = MailServer(idle=0.1)
+    with mail_server(server) as (smtp, running):
+        smtp.send(outbound(), timeout=5)
+        idle_for(server)
+        smtp.send(outbound(), timeout=5)
+        assert running.connections == 2
+    assert len(server.mails) == 2
+
+
+def test_a_connection_that_the_server_has_said_goodbye_to_is_replaced() -> None:
+    server = MailServer(idle=0.1, farewell="421 4.4.2 Timeout exceeded")
+    with mail_server(server) as (smtp, running):
+        smtp.send(outbound(), timeout=5)
+        idle_for(server)
+        smtp.send(outbound(), timeout=5)
+        assert running.connections == 2
+    assert len(server.mails) == 2
+
+
+def test_a_connection_that_replaced_another_is_kept_too() -> None:
+    server = MailServer(idle=0.1)
+    with mail_server(server) as (smtp, running):
+        smtp.send(outbound(), timeout=5)
+        idle_for(server)
+        smtp.send(outbound(), timeout=5)
+        smtp.send(outbound(), timeout=5)
+        assert running.connections == 2
+    assert len(server.mails) == 3
+
+
+def test_a_mail_that_may_have_gone_is_not_sent_again_by_itself() -> None:
+    server = MailServer()
+    with mail_server(server) as (smtp, running):
+        smtp.send(outbound(), timeout=5)
+        server.replies = {"message": HANG_UP}
+        with pytest.raises(TransientError) as error:
+            smtp.send(outbound(), timeout=5)
+        assert error.value.ambiguous
+        assert running.connections == 1
+    assert len(server.mails) == 2
+
+
+def test_after_a_failure_the_next_mail_has_a_new_connection() -> None:
+    server = MailServer({"RCPT": "550 No such user"})
+    with mail_server(server) as (smtp, running):
+        with pytest.raises(InvalidRecipient):
+            smtp.send(outbound(), timeout=5)
+        server.replies = {}
+        smtp.send(outbound(), timeout=5)
+        assert running.connections == 2
+    assert len(server.mails) == 1
+
+
+def test_a_send_ends_in_time_however_slowly_the_server_speaks() -> None:
+    """The lease of a delivery outlives one time limit, not one for each command."""
+    with mail_server(MailServer(pause=SHORT * 0.6)) as (smtp, _):
+        started = time.monotonic()
+        with contextlib.suppress(ProviderError):
+            smtp.send(outbound(), timeout=SHORT)
+        assert time.monotonic() - started < SHORT * 1.5
+
+
+def test_a_login_that_fails_leaves_no_connection_open(opened: list[smtplib.SMTP]) -> None:
+    replies = {"EHLO": "250-mail.example.com\r\n250 AUTH PLAIN", "AUTH": "535 No"}
+    with mail_server(MailServer(replies), username="u", password="p") as (smtp, _):
+        with pytest.raises(ChannelUnavailable):
+            smtp.send(outbound(), timeout=5)
+        assert [connection.sock for connection in opened] == [None]

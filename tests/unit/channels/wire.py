@@ -1,0 +1,142 @@
+"""Servers made of bare sockets: they say and do on the wire exactly what a test writes down."""
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+Handler = Callable[[socket.socket], None]
+
+
+class Wire:
+    """A loopback server whose every connection is handled by one function in a thread."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self.connections = 0
+        self.port = int(self._listener.getsockname()[1])
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
+        self._acceptor.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def close(self) -> None:
+        # A closed listener does not wake up whoever waits for it on Linux; a shut down one does.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+        for thread in (self._acceptor, *self._threads):
+            thread.join(5)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            connection.settimeout(10)
+            self.connections += 1
+            self._open.append(connection)
+            thread = threading.Thread(target=self._handle, args=(connection,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _handle(self, connection: socket.socket) -> None:
+        # What a test's client does to the connection is not the server's failure.
+        with contextlib.suppress(OSError), connection:
+            self._handler(connection)
+
+
+@contextlib.contextmanager
+def serving(handler: Handler) -> Iterator[Wire]:
+    """Serve until the block ends."""
+    wire = Wire(handler)
+    try:
+        yield wire
+    finally:
+        wire.close()
+
+
+def read_request(connection: socket.socket) -> bytes:
+    """Return one whole HTTP request; empty when the client has hung up."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        some = connection.recv(65536)
+        if not some:
+            return b""
+        received += some
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = next(
+        int(line.split(b":")[1])
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"content-length:")
+    )
+    while len(body) < length:
+        body += connection.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def response(status: int, body: bytes = b"", *headers: str) -> bytes:
+    """Return a whole HTTP response."""
+    lines = [f"HTTP/1.1 {status} Status", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def answering(*parts: bytes, pause: float = 0.0) -> Handler:
+    """Return a handler that reads a request and says ``parts``, ``pause`` seconds apart."""
+
+    def handle(connection: socket.socket) -> None:
+        read_request(connection)
+        for part in parts:
+            connection.sendall(part)
+            time.sleep(pause)
+
+    return handle
+
+
+def stopping(*parts: bytes) -> Handler:
+    """Return a handler that reads a request, says ``parts`` and no more until the client leaves."""
+
+    def handle(connection: socket.socket) -> None:
+        read_request(connection)
+        for part in parts:
+            connection.sendall(part)
+        connection.recv(1)
+
+    return handle
+
+
+def resetting(connection: socket.socket) -> None:
+    """Read a request and cut the connection with a reset."""
+    read_request(connection)
+    reset(connection)
+
+
+def reset(connection: socket.socket) -> None:
+    """Cut a connection so that the other side sees a reset and not an end."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+class KeepAlive:
+    """A handler that answers request after request on one connection and keeps what came."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+        self.requests: list[bytes] = []
+
+    def __call__(self, connection: socket.socket) -> None:
+        while request := read_request(connection):
+            self.requests.append(request)
+            connection.sendall(self._answer)

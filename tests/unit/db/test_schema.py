@@ -1,0 +1,127 @@
+"""Unique indexes that the planner may also use for look-ups; the order of pipeline stages."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from pymongo.operations import IndexModel
+
+from notifyproject.db.compiler import _sort_before_project
+from notifyproject.db.schema import LEAST_VALUE, _LookupFriendlyIndex, lookup_friendly
+
+
+@pytest.mark.parametrize("kind", sorted(LEAST_VALUE))
+def test_a_type_becomes_a_comparison_that_every_equality_implies(kind: str) -> None:
+    assert lookup_friendly({"f": {"$type": kind}}) == {"f": {"$gte": LEAST_VALUE[kind]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("string", ""),
+        ("string", "ada"),
+        ("int", -(2**31)),
+        ("long", -(2**63)),
+        ("double", -1e308),
+        ("bool", False),
+        ("bool", True),
+        ("objectId", ObjectId("0" * 24)),
+        ("date", datetime(1, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_every_value_of_a_type_is_at_least_its_least(kind: str, value: Any) -> None:
+    assert value >= LEAST_VALUE[kind]
+
+
+@pytest.mark.parametrize(
+    "partial",
+    [
+        {},
+        {"f": {"$exists": True}},
+        {"f": {"$type": "array"}},
+        {"f": {"$type": "string", "$ne": ""}},
+        {"f": "value"},
+        {"f": None},
+    ],
+)
+def test_what_is_not_known_stays_as_it_is(partial: dict[str, Any]) -> None:
+    assert lookup_friendly(partial) == partial
+
+
+def test_each_field_is_changed_on_its_own() -> None:
+    partial = {"a": {"$type": "string"}, "b": {"$exists": True}, "c": {"$type": "int"}}
+    assert lookup_friendly(partial) == {
+        "a": {"$gte": ""},
+        "b": {"$exists": True},
+        "c": {"$gte": float("-inf")},
+    }
+
+
+class Index:
+    """What the backend makes of a Django index."""
+
+    name = "an_index"
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def get_pymongo_index_model(self, *_args: Any, **_options: Any) -> Any:
+        return self.model
+
+
+def made(**options: Any) -> dict[str, Any]:
+    index = _LookupFriendlyIndex(Index(IndexModel([("f", 1)], **options)))
+    model = index.get_pymongo_index_model(None, None)
+    assert model is not None
+    return dict(model.document)
+
+
+def test_a_unique_index_serves_look_ups() -> None:
+    document = made(unique=True, partialFilterExpression={"f": {"$type": "string"}})
+    assert document["partialFilterExpression"] == {"f": {"$gte": ""}}
+
+
+@pytest.mark.parametrize("options", [{}, {"partialFilterExpression": {"f": {"$type": "string"}}}])
+def test_another_index_stays_as_it_is(options: dict[str, Any]) -> None:
+    assert made(**options) == dict(IndexModel([("f", 1)], **options).document)
+
+
+def test_a_unique_index_without_a_filter_has_none() -> None:
+    assert "partialFilterExpression" not in made(unique=True)
+
+
+def test_an_index_that_is_none_stays_none() -> None:
+    assert _LookupFriendlyIndex(Index(None)).get_pymongo_index_model(None, None) is None
+
+
+def test_everything_else_is_the_indexs_own() -> None:
+    assert _LookupFriendlyIndex(Index(None)).name == "an_index"
+
+
+PROJECT, SORT, MATCH = {"$project": {"a": 1, "b": 1}}, {"$sort": {"a": 1}}, {"$match": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "expected"),
+    [
+        ([PROJECT, SORT], [SORT, PROJECT]),
+        ([MATCH, PROJECT, SORT], [MATCH, SORT, PROJECT]),
+        ([PROJECT, {"$sort": {"_id": -1}}], [{"$sort": {"_id": -1}}, PROJECT]),
+        ([PROJECT, {"$sort": {"a": 1, "_id": 1}}], [{"$sort": {"a": 1, "_id": 1}}, PROJECT]),
+        ([PROJECT, {"$sort": {"c": 1}}], [PROJECT, {"$sort": {"c": 1}}]),
+        ([{"$project": {"a": "$b"}}, SORT], [{"$project": {"a": "$b"}}, SORT]),
+        ([{"$project": {"a": {"$add": [1]}}}, SORT], [{"$project": {"a": {"$add": [1]}}}, SORT]),
+        (
+            [{"$project": {"a": 1, "_id": 0}}, {"$sort": {"_id": 1}}],
+            [{"$project": {"a": 1, "_id": 0}}, {"$sort": {"_id": 1}}],
+        ),
+        ([SORT, PROJECT], [SORT, PROJECT]),
+        ([PROJECT], [PROJECT]),
+        ([], []),
+    ],
+)
+def test_a_sort_goes_before_a_project_that_it_commutes_with(
+    pipeline: list[dict[str, Any]], expected: list[dict[str, Any]]
+) -> None:
+    assert _sort_before_project(list(pipeline)) == expected

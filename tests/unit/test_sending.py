@@ -1,0 +1,171 @@
+"""Sending one and many: each in time, none spoiling the others."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from notifications import sending
+from notifications.channels.base import Message, Outbound, Receipt, SendResult
+from notifications.errors import (
+    Answer,
+    FailureCode,
+)
+from notifications.states import Channel, DeliveryStatus
+from notifications.store import Claimed, Recipient, Settlement
+
+from .building import NOON, claimed
+
+S = DeliveryStatus
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
+
+
+class Scripted:
+    """A provider that does what a test says and remembers what it was given."""
+
+    name = "scripted"
+
+    def __init__(self, behave: Callable[[Outbound], SendResult]) -> None:
+        self.behave = behave
+        self.seen: list[Outbound] = []
+
+    def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
+        self.seen.append(outbound)
+        return self.behave(outbound)
+
+    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
+        return []
+
+
+def accept(_outbound: Outbound) -> SendResult:
+    return SendResult(provider_id="x-1", answer=Answer(status=202))
+
+
+def send_all(provider: Scripted, *started: Claimed, now: datetime = NOON) -> list[Settlement]:
+    messages = {one.notification_id: MESSAGE for one in started}
+    return sending.send_all(provider, started, messages, lambda: now)
+
+
+def several(count: int) -> list[Claimed]:
+    return [claimed(notification_id=ObjectId(f"{n:024x}")) for n in range(count)]
+
+
+@pytest.fixture
+def two_threads(settings: Any) -> Iterator[None]:
+    settings.WORKER_THREADS = 2
+    sending._senders.cache_clear()
+    yield
+    sending._senders.cache_clear()
+
+
+def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_needs() -> None:
+    provider = Scripted(accept)
+    send_all(provider, claimed(expires_at=NOON + MINUTE))
+    (outbound,) = provider.seen
+    assert outbound == Outbound(
+        reference=f"{'a' * 24}.email.1",
+        recipient="ada@example.com",
+        recipient_name="Ada",
+        message=MESSAGE,
+        category="transactional",
+        expires_at=NOON + MINUTE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("channel", "recipient"),
+    [
+        (Channel.EMAIL, "ada@example.com"),
+        (Channel.WHATSAPP, "+351912345678"),
+        (Channel.IN_APP, "ada"),
+    ],
+)
+def test_the_recipient_is_the_channels_own(channel: Channel, recipient: str) -> None:
+    provider = Scripted(accept)
+    send_all(provider, claimed(channel=channel))
+    assert provider.seen[0].recipient == recipient
+
+
+def test_a_single_message_is_sent_in_the_thread_that_asks() -> None:
+    threads: list[str] = []
+
+    def note(outbound: Outbound) -> SendResult:
+        threads.append(threading.current_thread().name)
+        return accept(outbound)
+
+    send_all(Scripted(note), claimed())
+    assert threads == [threading.current_thread().name]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_several_messages_are_sent_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=5)
+
+    def meet(outbound: Outbound) -> SendResult:
+        both.wait()
+        return accept(outbound)
+
+    assert len(send_all(Scripted(meet), *several(2))) == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_outcomes_come_in_the_order_of_the_deliveries() -> None:
+    started = several(20)
+    settlements = send_all(Scripted(accept), *started)
+    assert [s.claimed for s in settlements] == started
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_defect_in_one_send_is_an_unknown_outcome_of_that_one() -> None:
+    started = several(3)
+
+    def stumble(outbound: Outbound) -> SendResult:
+        if outbound.reference == started[1].reference:
+            raise KeyError("a defect")
+        return accept(outbound)
+
+    statuses = [s.status for s in send_all(Scripted(stumble), *started)]
+    assert statuses == [S.SENT, S.UNKNOWN, S.SENT]
+
+
+def test_a_defect_is_named_as_our_own() -> None:
+    def stumble(_outbound: Outbound) -> SendResult:
+        raise ZeroDivisionError("a defect")
+
+    (settlement,) = send_all(Scripted(stumble), claimed())
+    assert settlement.code is FailureCode.INTERNAL_ERROR
+    assert settlement.answer.response is None
+
+
+@pytest.mark.parametrize(
+    ("left", "is_sent"),
+    [
+        (timedelta(seconds=90), True),
+        (timedelta(seconds=17, milliseconds=1), True),
+        (timedelta(seconds=17), False),
+        (timedelta(0), False),
+        (timedelta(seconds=-600), False),
+    ],
+)
+def test_a_send_starts_only_if_its_lease_outlives_it(left: timedelta, is_sent: bool) -> None:
+    provider = Scripted(accept)
+    settlements = send_all(provider, claimed(lease_until=NOON + left))
+    assert (len(provider.seen), len(settlements)) == (int(is_sent), int(is_sent))
+
+
+def test_no_request_starts_at_or_after_the_end_of_a_notification() -> None:
+    provider = Scripted(accept)
+    for late in (timedelta(0), timedelta(milliseconds=1), 20 * SECOND):
+        send_all(provider, claimed(expires_at=NOON), now=NOON + late)
+    assert provider.seen == []
+
+
+def test_someone_without_an_address_is_reached_by_user_id() -> None:
+    provider = Scripted(accept)
+    send_all(provider, replace(claimed(channel=Channel.IN_APP), recipient=Recipient()))
+    assert provider.seen[0].recipient == "ada"
