@@ -85,6 +85,7 @@ def _deliver_claimed(
             log.info("deliveries_taken_over", channel=channel.value, lost=len(some) - len(started))
         sent = send_all(provider, started, messages, clock)
         _settle(sent, clock(), report)
+        _withdraw(started, sent, clock(), report)
 
 
 def _sort_out(
@@ -150,6 +151,18 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
         report.count(settlement.status)
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
             report.wakeups.append(_wakeup(settlement.claimed, settlement.next_attempt_at))
+
+
+def _withdraw(
+    started: Sequence[Claimed], sent: Sequence[Settlement], now: datetime, report: BatchReport
+) -> None:
+    """Give back what the sender did not begin: it was too late for it."""
+    begun = {settlement.claimed.reference for settlement in sent}
+    left = [claimed for claimed in started if claimed.reference not in begun]
+    store.withdraw(left, now=now)
+    for claimed in left:
+        report.count(S.PENDING)
+        report.wakeups.append(_wakeup(claimed, now))
 
 
 def _park(parked: Sequence[Parked], now: datetime, report: BatchReport) -> None:

@@ -20,8 +20,6 @@ TRAFFIC_CAP = 20_000
 """Notifications that the traffic is counted from: about 100 ms."""
 FAILURE_CAP = 5_000
 """Failed notifications that errors are grouped from."""
-COUNT_CAP = 10_000
-"""Work that waits is counted up to this."""
 HOURS = 24
 S = DeliveryStatus
 _DELIVERED = frozenset({S.DELIVERED, S.READ})
@@ -118,7 +116,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Work that waits. A count that reaches COUNT_CAP means at least that many."""
+    """Work that waits. A count that reaches ``queries.COUNT_CAP`` means at least that many."""
 
     due: int
     """Due and not taken by a worker, or in a worker's hands."""
@@ -228,13 +226,15 @@ def backlog(*, now: datetime) -> Backlog:
         due=work["due"],
         oldest_due_at=work["oldest_due_at"],
         scheduled=notifications.count_documents(
-            {"status": Status.CREATED.value}, limit=COUNT_CAP, hint="ntf_status_created"
+            {"status": Status.CREATED.value}, limit=queries.COUNT_CAP, hint="ntf_status_created"
         ),
         retrying=notifications.count_documents(
-            {"status": Status.RETRYING.value}, limit=COUNT_CAP, hint="ntf_status_created"
+            {"status": Status.RETRYING.value}, limit=queries.COUNT_CAP, hint="ntf_status_created"
         ),
         unknown=notifications.count_documents(
-            {"delivery": {"$elemMatch": in_doubt}}, limit=COUNT_CAP, hint="ntf_delivery_status"
+            {"delivery": {"$elemMatch": in_doubt}},
+            limit=queries.COUNT_CAP,
+            hint="ntf_delivery_status",
         ),
         last_sweep=last_sweep(),
     )

@@ -134,7 +134,14 @@ _health = _Health()
 def _connection(_process_id: int) -> Connection:
     """Return this process's connection for publishing: it gives up sooner than a worker's."""
     connection = current_app.connection_for_write()
-    impatient = {"socket_timeout": ANSWER, "socket_connect_timeout": ANSWER}
+    impatient = {
+        "socket_timeout": ANSWER,
+        "socket_connect_timeout": ANSWER,
+        # Without these a channel to a broker that is gone is asked for again for six seconds.
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+    }
     return connection.clone(transport_options={**connection.transport_options, **impatient})
 
 

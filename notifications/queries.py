@@ -13,6 +13,8 @@ from .states import Channel, DeliveryStatus, Priority
 from .store import Document
 
 MAX_PAGE = 100
+COUNT_CAP = 10_000
+"""Counts that people read stop here: beyond, nobody needs the exact number."""
 NEWEST_FIRST = [("created_at", -1), ("_id", -1)]
 
 
@@ -64,15 +66,11 @@ class Filter:
         fields = ("user_id", "type", "category", "status", "entity_id", "external_id")
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": True}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
-        delivery = {
-            name: value
-            for name, value in (("channel", self.channel), ("status", self.delivery_status))
-            if value is not None
-        }
+        channel, status = self.channel, self.delivery_status
         if self.unread:
-            delivery |= {"channel": Channel.IN_APP.value, "status": DeliveryStatus.DELIVERED.value}
-        if delivery:
-            match["delivery"] = {"$elemMatch": delivery}
+            channel, status = Channel.IN_APP.value, DeliveryStatus.DELIVERED.value
+        if channel is not None or status is not None:
+            match["delivery"] = {"$elemMatch": delivery_is(channel=channel, status=status)}
         created = {}
         if self.created_after is not None:
             created["$gte"] = self.created_after
@@ -81,6 +79,18 @@ class Filter:
         if created:
             match["created_at"] = created
         return match
+
+
+def delivery_is(*, channel: str | None, status: str | None) -> dict[str, Any]:
+    """Return what holds for a delivery of this channel and status, either may be None.
+
+    Both are always named, as all values if need be: so one index serves each of them alone, and
+    in the order of creation.
+    """
+    return {
+        "channel": channel if channel is not None else {"$in": [c.value for c in Channel]},
+        "status": status if status is not None else {"$in": [s.value for s in DeliveryStatus]},
+    }
 
 
 def one(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
@@ -147,9 +157,14 @@ def due(*, priority: Priority, until: datetime, now: datetime, limit: int) -> li
     ]
 
 
+def count_due(*, priorities: Sequence[Priority], until: datetime) -> int:
+    """Return how many notifications have something to do by ``until``; 10,000 is the most."""
+    wanted = {"priority": {"$in": [p.value for p in priorities]}, "due_at": {"$lte": until}}
+    return int(_notifications().count_documents(wanted, limit=COUNT_CAP))
+
+
 def open_work(*, now: datetime) -> Mapping[str, Any]:
     """Return how much is due and how long the oldest has been: ``{"due", "oldest_due_at"}``."""
-    wanted = {"priority": {"$in": [p.value for p in Priority]}, "due_at": {"$lte": now}}
     oldest = [
         document["due_at"]
         for p in Priority
@@ -159,7 +174,7 @@ def open_work(*, now: datetime) -> Mapping[str, Any]:
         .limit(1)
     ]
     return {
-        "due": _notifications().count_documents(wanted, limit=100_000),
+        "due": count_due(priorities=list(Priority), until=now),
         "oldest_due_at": min(oldest, default=None),
     }
 

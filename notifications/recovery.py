@@ -33,7 +33,10 @@ class SweepReport:
     hinted: int
     """Deliveries that hints were published for."""
     unpublished: int
-    """Deliveries that are due and that the broker did not take a hint for."""
+    """Deliveries that are due and that the broker did not take a hint for.
+
+    With no room in any queue, or no broker, they are not read: then notifications are counted.
+    """
     rescued: int
     """Sends whose worker was lost: their outcome is unknown now."""
     resolved: int
@@ -82,7 +85,9 @@ def _hint(priority: Priority, now: datetime) -> tuple[int, int]:
     """Publish hints for one priority; return for how many deliveries, and for how many not."""
     rooms = {channel: _room(channel, priority) for channel in Channel}
     limit = BATCH * max(rooms.values())
-    due = queries.due(priority=priority, until=now + HORIZON, now=now, limit=limit) if limit else []
+    if not limit:
+        return 0, queries.count_due(priorities=[priority], until=now)
+    due = queries.due(priority=priority, until=now + HORIZON, now=now, limit=limit)
     hinted = unpublished = 0
     for (channel, at), some in itertools.groupby(
         sorted(due, key=lambda d: (d.channel, _moment(d.at, now))),
@@ -121,7 +126,8 @@ def _moment(at: datetime, now: datetime) -> datetime:
     """Return when to look: now for what is due, else the end of the second it falls due in."""
     if at <= now:
         return now
-    return at.replace(microsecond=0) + timedelta(seconds=1 if at.microsecond else 0)
+    full = at.replace(microsecond=0) + timedelta(seconds=1 if at.microsecond else 0)
+    return min(full, now + HORIZON)
 
 
 def _room(channel: Channel, priority: Priority) -> int:

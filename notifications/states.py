@@ -90,6 +90,7 @@ class AttemptStatus(StrEnum):
     FAILED = "failed"
     UNKNOWN = "unknown"
     EXPIRED = "expired"
+    """Its lease or the notification's time was over before it began: nothing was sent."""
 
 
 S = DeliveryStatus
@@ -121,8 +122,9 @@ TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     # A mail server may take a message and bounce it later.
     S.DELIVERED: frozenset({S.READ, S.FAILED}),
     S.READ: frozenset(),
-    # Re-opened by an operator; or we gave up, and the provider reports that it went after all.
-    S.FAILED: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ}),
+    # Re-opened by an operator; or we gave up, and the provider reports that it went after all,
+    # or what it failed of.
+    S.FAILED: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ, S.FAILED}),
     S.EXPIRED: frozenset(),
     S.CANCELLED: frozenset(),
     S.SUPPRESSED: frozenset(),

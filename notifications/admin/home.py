@@ -203,4 +203,4 @@ def _percent(rate: float | None) -> str:
 
 
 def _count(number: int) -> str:
-    return f"{number:,}" if number < figures.COUNT_CAP else f"{number:,} or more"
+    return f"{number:,}" if number < queries.COUNT_CAP else f"{number:,} or more"

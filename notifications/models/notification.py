@@ -97,6 +97,7 @@ OPEN_WORK = {"due_at": {"$exists": True}}
 HAS_FAILED = {"failed_at": {"$exists": True}}
 SCHEDULED = {"scheduled_at": {"$exists": True}}
 ENTITY = {"entity_id": {"$exists": True}}
+EXTERNAL = {"external_id": {"$exists": True}}
 EMAIL = {"recipient.email": {"$exists": True}}
 PHONE = {"recipient.phone": {"$exists": True}}
 
@@ -157,22 +158,23 @@ class Notification(models.Model):
         indexes = (
             MongoIndex("user_id", "-created_at", "-_id", name="ntf_user_feed"),
             MongoIndex("type", "-created_at", "-_id", name="ntf_type_created"),
+            MongoIndex("category", "-created_at", "-_id", name="ntf_category_created"),
             MongoIndex("status", "-created_at", "-_id", name="ntf_status_created"),
             MongoIndex("-created_at", "-_id", name="ntf_created"),
             MongoIndex("client_id", "-created_at", "-_id", name="ntf_client_created"),
             MongoIndex(
-                "delivery.channel",
-                "delivery.status",
-                "delivery.last_attempt_at",
+                *("delivery.channel", "delivery.status", "-created_at", "-_id"),
                 name="ntf_delivery_status",
             ),
             MongoIndex("recipient.email", "-created_at", name="ntf_email", partial=EMAIL),
             MongoIndex("recipient.phone", "-created_at", name="ntf_phone", partial=PHONE),
-            MongoIndex("entity_id", "-created_at", name="ntf_entity", partial=ENTITY),
+            MongoIndex("entity_id", "-created_at", "-_id", name="ntf_entity", partial=ENTITY),
             MongoIndex("status", "scheduled_at", name="ntf_status_scheduled", partial=SCHEDULED),
             MongoIndex("scheduled_at", name="ntf_scheduled", partial=SCHEDULED),
             MongoIndex("expires_at", name="ntf_expires", sparse=True),
-            MongoIndex("external_id", name="ntf_external", sparse=True),
+            MongoIndex(
+                *("external_id", "-created_at", "-_id"), name="ntf_external", partial=EXTERNAL
+            ),
             MongoIndex("idempotency_key", name="ntf_idempotency_key", sparse=True),
             MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),
             MongoIndex("is_active", name="ntf_inactive", partial={"is_active": False}),

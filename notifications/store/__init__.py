@@ -19,7 +19,7 @@ from .documents import (
     content_of,
     recipient_of,
 )
-from .leasing import LEASE, claim, park, release, settle, start
+from .leasing import LEASE, claim, park, release, settle, start, withdraw
 from .operating import cancel, link_resend, mark_all_read, mark_read, requeue
 from .receipts import Report, apply_report, is_known
 from .recovering import Unresolved, rescue, resolve, unresolved
@@ -59,4 +59,5 @@ __all__ = [
     "settle",
     "start",
     "unresolved",
+    "withdraw",
 ]

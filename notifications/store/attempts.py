@@ -52,6 +52,17 @@ def log_outcomes(settlements: Sequence[Settlement]) -> None:
     )
 
 
+def log_withdrawn(started: Sequence[Claimed], *, now: datetime) -> None:
+    """Record that these attempts were never made: their time was over before they began."""
+    fields = {
+        "status": AttemptStatus.EXPIRED.value,
+        "error_message": "Not begun: the time for it was over. Nothing was sent.",
+        "finished_at": now,
+    }
+    wanted = {"_id": {"$in": [c.reference for c in started]}}
+    patiently(attempts().update_many, wanted, {"$set": fields})
+
+
 def _outcome(s: Settlement) -> dict[str, Any]:
     status = {
         S.SENT: AttemptStatus.SENT,

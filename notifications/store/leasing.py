@@ -14,7 +14,7 @@ from bson import ObjectId
 
 from ..errors import FailureCode
 from ..states import SUCCEEDED, TRANSITIONS, Channel, DeliveryStatus
-from .attempts import log_outcomes, log_started
+from .attempts import log_outcomes, log_started, log_withdrawn
 from .collections import notifications, patiently
 from .documents import ERROR_LENGTH, Claimed, Parked, Settlement, claimed_from
 from .expressions import Computed, holding, update, update_each
@@ -108,20 +108,40 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
     if not settlements:
         return 0
     log_outcomes(settlements)
-    changes = {s.claimed.notification_id: _outcome(s, now) for s in settlements}
+    changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
-        s.claimed.notification_id: _error(s.claimed, s.code, s.reason, now)
+        s.claimed.reference: _error(s.claimed, s.code, s.reason, now)
         for s in settlements
         if s.status not in SUCCEEDED
     }
     return _write([s.claimed for s in settlements], S.SENDING, changes, errors, now)
 
 
+def withdraw(started: Sequence[Claimed], *, now: datetime) -> int:
+    """Give back started deliveries whose sending was never begun; return how many were ours.
+
+    Nothing has left, so it uses up no attempt; they are due again at once.
+    """
+    if not started:
+        return 0
+    log_withdrawn(started, now=now)
+    changes = {
+        one.reference: {
+            "status": S.PENDING.value,
+            "claim": None,
+            "next_attempt_at": now,
+            "excused_count": one.excused_count + 1,
+        }
+        for one in started
+    }
+    return _write(started, S.SENDING, changes, {}, now)
+
+
 def park(parked: Sequence[Parked], *, now: datetime) -> int:
     """Give back claimed deliveries that are not sent now, or never; return how many were ours."""
-    changes = {one.claimed.notification_id: _parking(one, now) for one in parked}
+    changes = {one.claimed.reference: _parking(one, now) for one in parked}
     errors = {
-        one.claimed.notification_id: _error(one.claimed, one.code, one.reason, now)
+        one.claimed.reference: _error(one.claimed, one.code, one.reason, now)
         for one in parked
         if one.status is S.FAILED
     }
@@ -131,7 +151,7 @@ def park(parked: Sequence[Parked], *, now: datetime) -> int:
 def release(claims: Sequence[Claimed], *, now: datetime) -> int:
     """Give claims back unsent, as if they had not been made: a worker that stops does this."""
     changes = {
-        one.notification_id: {
+        one.reference: {
             "status": S.PENDING.value,
             "claim": None,
             "claim_count": max(one.claim_count - 1, 0),
@@ -197,26 +217,28 @@ def _error(
 def _write(
     claims: Sequence[Claimed],
     status: DeliveryStatus,
-    changes: Mapping[ObjectId, Mapping[str, Any]],
-    errors: Mapping[ObjectId, Mapping[str, Any]],
+    changes: Mapping[str, Mapping[str, Any]],
+    errors: Mapping[str, Mapping[str, Any]],
     now: datetime,
 ) -> int:
-    """Change each delivery that still is as its claim says; return how many were."""
+    """Change each delivery that still is as its claim says; return how many were.
+
+    ``changes`` and ``errors`` are by the claim's reference.
+    """
     for change in changes.values():
         if DeliveryStatus(change["status"]) not in TRANSITIONS[status]:
             raise ValueError(f"a delivery does not go from {status} to {change['status']}")
     matched = 0
     for channel, token in {(c.channel, c.token) for c in claims}:
-        ids = [c.notification_id for c in claims if (c.channel, c.token) == (channel, token)]
+        some = [c for c in claims if (c.channel, c.token) == (channel, token)]
         pipeline = update_each(
             condition=holding(channel, token, status),
-            changes={one: changes[one] for one in ids},
-            errors={one: errors[one] for one in ids if one in errors},
+            changes={c.notification_id: changes[c.reference] for c in some},
+            errors={c.notification_id: errors[c.reference] for c in some if c.reference in errors},
             now=now,
         )
-        matched += patiently(
-            notifications().update_many, _held(ids, token, status), pipeline
-        ).matched_count
+        held = _held([c.notification_id for c in some], token, status)
+        matched += patiently(notifications().update_many, held, pipeline).matched_count
     return matched
 
 

@@ -16,6 +16,7 @@ from .documents import Document, Reference
 from .expressions import in_statuses, update
 
 S = DeliveryStatus
+FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")
 LOST_REASON = "The worker stopped while it was sending; the provider may have taken the message."
 
 
@@ -31,15 +32,7 @@ class Unresolved:
 
 def rescue(*, now: datetime, limit: int = 500) -> int:
     """Mark as unknown what was being sent when its lease ended; return how many there were."""
-    lost = {"status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
-    found = list(
-        notifications()
-        .find(
-            {**_due(now), "delivery": {"$elemMatch": lost}},
-            {"delivery": 1, "priority": 1, "purge_at": 1},
-        )
-        .limit(limit)
-    )
+    found = _open(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
     abandoned = [
         (document, delivery)
         for document in found
@@ -55,8 +48,7 @@ def rescue(*, now: datetime, limit: int = 500) -> int:
 
 def unresolved(*, now: datetime, limit: int = 500) -> list[Unresolved]:
     """Return deliveries whose outcome is unknown and whose wait for a receipt is over."""
-    waiting = {"status": S.UNKNOWN.value, "next_attempt_at": {"$lte": now}}
-    found = notifications().find({**_due(now), "delivery": {"$elemMatch": waiting}}).limit(limit)
+    found = _open(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit)
     return [
         Unresolved(
             notification_id=document["_id"],
@@ -78,9 +70,14 @@ def resolve(decisions: Sequence[tuple[Unresolved, RetryAt | GiveUp]], *, now: da
     return notifications().bulk_write(operations, ordered=False).matched_count
 
 
-def _due(now: datetime) -> dict[str, Any]:
-    """Return the part of a filter that the index on open work serves."""
-    return {"priority": {"$in": [p.value for p in Priority]}, "due_at": {"$lte": now}}
+def _open(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
+    """Return notifications with a delivery in ``status`` that is also ``due``.
+
+    Read by status: few are being sent or in doubt, however many others are due.
+    """
+    wanted = {"channel": {"$in": [c.value for c in Channel]}, "status": status.value, **due}
+    found = notifications().find({"delivery": {"$elemMatch": wanted}}, FIELDS)
+    return list(found.hint("ntf_delivery_status").limit(limit))
 
 
 def _unknown(document: Document, delivery: Document, now: datetime) -> UpdateOne:
@@ -161,7 +158,12 @@ def _resolution(one: Unresolved, decision: RetryAt | GiveUp, now: datetime) -> U
             "code": decision.code.value,
             "error": reason,
         }
-    guard = {"channel": one.channel.value, "status": S.UNKNOWN.value}
+    guard = {
+        "channel": one.channel.value,
+        "status": S.UNKNOWN.value,
+        # Tried again meanwhile, and in doubt again: that is for another decision.
+        "attempt_count": one.standing.attempt_count,
+    }
     pipeline = update(
         condition=in_statuses(one.channel, [S.UNKNOWN]), changes=changes, now=now, error=error
     )

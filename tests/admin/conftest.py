@@ -132,3 +132,8 @@ def reading() -> Iterator[_Reads]:
     """Give the listener, switched off after the test."""
     yield reads
     reads.is_on = False
+
+
+def listed(client: Client, url: str) -> list[Any]:
+    """Return the ids a list shows, in its order."""
+    return [row.pk for row in client.get(url).context["cl"].result_list]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from notifications import figures, store
+from notifications import figures, queries, store
 from notifications.errors import FailureCode
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import Reference, Report
@@ -175,7 +175,7 @@ def test_home_says_when_it_counts_a_part_only(
     now = utc_now()
     assert "Counted from the newest" not in text_of(console)
     monkeypatch.setattr(figures, "TRAFFIC_CAP", 1)
-    monkeypatch.setattr(figures, "COUNT_CAP", 1)
+    monkeypatch.setattr(queries, "COUNT_CAP", 1)
     factories.settled(S.PENDING, at=now, created_at=now)
     page = text_of(console)
     assert "Counted from the newest 1 notifications only" in page

@@ -1,4 +1,4 @@
-"""What the console says: codes, sentences, verdicts, concerns, masks. No database."""
+"""What the console says: codes, sentences, verdicts, concerns. No database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +15,6 @@ from notifications.admin.filters import STATUSES_WITH
 from notifications.errors import FailureCode
 from notifications.figures import Backlog, FailureGroup, Failures
 from notifications.states import Channel, DeliveryStatus, Status, summary
-from recipients.masking import mask_address, mask_email, mask_phone, mask_text
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S, F = DeliveryStatus, FailureCode
@@ -261,47 +260,3 @@ def test_a_delivery_status_limits_the_overall_status() -> None:
     # Nothing is in the table that does not help.
     for status in set(S) - set(STATUSES_WITH):
         assert len(seen[status]) > len(Status) - 3
-
-
-@pytest.mark.parametrize(
-    ("address", "masked"),
-    [
-        ("ada@example.com", "a***@example.com"),
-        ("a@b.example", "a***@b.example"),
-        ("@example.com", "***"),
-        ("+351912345678", "+351******678"),
-        ("+1234567", "+123*567"),
-        ("1234567", "*******"),
-    ],
-)
-def test_an_address_is_masked(address: str, masked: str) -> None:
-    assert mask_address(address) == masked
-    if "@" in address:
-        assert mask_email(address) == masked
-    else:
-        assert mask_phone(address) == masked
-
-
-def test_every_address_in_a_text_is_masked() -> None:
-    text = '{"email":"ada@example.com","to":"<bob.b@x.example>, +351 912 345 678"} 351912345678 550'
-    masked = mask_text(text)
-    assert "ada@" not in masked
-    assert "bob" not in masked
-    assert "912" not in masked
-    assert "351912" not in masked
-    assert '"a***@example.com"' in masked
-    assert "550" in masked
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The provider had a problem of its own. (503)",
-        "550 5.1.1 The mailbox does not exist.",
-        '{"status": 503, "excerpt": "upstream connect error"}',
-        "65a1b2c3d4e5f60718293a4b.email.1",
-        "on 2026-11-21 at 2026-11-21T10:00:00Z, order 20450",
-    ],
-)
-def test_what_is_no_address_stays(text: str) -> None:
-    assert mask_text(text) == text

@@ -98,7 +98,11 @@ ASKED = (
         purpose="failed or pending deliveries of a channel, by last attempt",
         keys=(("delivery.status", 1), ("delivery.channel", 1), ("delivery.last_attempt_at", 1)),
         served_by="ntf_delivery_status",
-        why="The same three fields; the channel stands first and so serves a channel alone too.",
+        why=(
+            "The channel stands first and so serves a channel alone too. Behind the status stands "
+            "the creation: lists are newest first, and the time of the last attempt would move in "
+            "the index with every try."
+        ),
     ),
     Asked(
         collection=NTF,
@@ -258,6 +262,7 @@ ASKED = (
 
 OTHERS: Mapping[str, str] = {
     "ntf_client_created": "a client's list, newest first",
+    "ntf_category_created": "one category, newest first",
     "ntf_email": "search by mail address",
     "ntf_phone": "search by phone number",
     "ntf_external": "a caller's own id",

@@ -129,3 +129,40 @@ def test_part_of_a_batch_that_is_partly_lost_is_started_in_rounds() -> None:
         claims[3].notification_id,
         claims[5].notification_id,
     ]
+
+
+# Started, and not begun: the worker was held up until it was too late.
+
+
+def test_what_was_not_begun_is_due_again_and_has_used_up_no_attempt() -> None:
+    one = started()
+    late = NOON + MINUTE
+    assert store.withdraw([one], now=late) == 1
+    document = read(one.notification_id)
+    again = delivery(document)
+    assert (again["status"], document["status"]) == ("pending", "retrying")
+    assert again["next_attempt_at"] == document["due_at"] == late
+    assert again["attempt_count"] - again["excused_count"] == 0
+    assert again["claim"] is None
+    assert document["error_history"] == []
+
+
+def test_an_attempt_that_was_not_begun_is_on_record_as_such() -> None:
+    one = started()
+    store.withdraw([one], now=NOON + MINUTE)
+    begin(claim(one.notification_id, at=NOON + MINUTE), at=NOON + MINUTE)
+    first, second = attempts(one.notification_id)
+    assert (first["_id"], first["status"]) == (one.reference, "expired")
+    assert first["finished_at"] == NOON + MINUTE
+    assert (second["attempt_number"], second["status"]) == (2, "started")
+
+
+def test_what_was_rescued_meanwhile_is_not_given_back() -> None:
+    one = started()
+    store.rescue(now=TAKEN_OVER)
+    assert store.withdraw([one], now=TAKEN_OVER) == 0
+    assert delivery(read(one.notification_id))["status"] == "unknown"
+
+
+def test_nothing_is_given_back_of_nothing() -> None:
+    assert store.withdraw([], now=NOON) == 0
