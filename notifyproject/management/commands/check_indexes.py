@@ -1,0 +1,43 @@
+"""``manage.py check_indexes``: compare the indexes in MongoDB with the declared ones."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from notifyproject.db import drift
+
+
+class Command(BaseCommand):
+    """Compare, and create what is missing if asked to."""
+
+    help = "Compare the indexes in MongoDB with those the models declare."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument(
+            "--create",
+            action="store_true",
+            help="create what is missing; MongoDB builds it while the collection is in use",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what is not as declared; exit with 1 if anything is left."""
+        if options["create"]:
+            for one in drift.create_missing():
+                self.stdout.write(f"{one.collection}.{one.name}: created")
+        found = drift.find()
+        for one in found:
+            self.stdout.write(f"{one.collection}.{one.name}: {one.problem}")
+        if found:
+            raise CommandError(_advice(found))
+        self.stdout.write("Every index is as declared.")
+
+
+def _advice(found: list[drift.Drift]) -> str:
+    problems = {one.problem for one in found}
+    advice = []
+    if drift.Problem.MISSING in problems:
+        advice.append("--create makes what is missing.")
+    if problems - {drift.Problem.MISSING}:
+        advice.append("What is different or not declared is for you to drop, with dropIndex().")
+    return " ".join(advice)

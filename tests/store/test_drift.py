@@ -1,0 +1,72 @@
+"""``check_indexes``: the indexes in MongoDB beside those that are declared."""
+
+import io
+from collections.abc import Iterator
+
+import pytest
+from django.core.management import CommandError, call_command
+from pymongo.operations import IndexModel
+
+from notifications.models import Notification
+from notifyproject.db import drift
+from notifyproject.db.collections import database
+from notifyproject.db.drift import Drift, Problem
+
+pytestmark = pytest.mark.usefixtures("db")
+
+COLLECTION, NAME = "notifications", "ntf_due"
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    yield
+    for one in drift.find():
+        if one.problem is not Problem.MISSING:
+            database()[one.collection].drop_index(one.name)
+    drift.create_missing()
+
+
+def run(**options: bool) -> str:
+    output = io.StringIO()
+    call_command("check_indexes", stdout=output, **options)
+    return output.getvalue()
+
+
+def test_after_migrate_every_index_is_as_declared() -> None:
+    assert drift.find() == []
+    assert run() == "Every index is as declared.\n"
+
+
+def test_what_a_model_declares_includes_what_django_makes_of_its_fields() -> None:
+    assert {index.name for index in Notification._meta.indexes} == set(drift.declared(Notification))
+
+
+def test_a_missing_index_is_told_and_made() -> None:
+    database()[COLLECTION].drop_index(NAME)
+    assert drift.find() == [Drift(COLLECTION, NAME, Problem.MISSING)]
+    with pytest.raises(CommandError, match="--create makes what is missing"):
+        run()
+    assert run(create=True) == "notifications.ntf_due: created\nEvery index is as declared.\n"
+
+
+def test_an_index_that_nobody_declared_is_told_and_kept() -> None:
+    database()[COLLECTION].create_indexes([IndexModel("content.subject", name="by_hand")])
+    assert drift.find() == [Drift(COLLECTION, "by_hand", Problem.UNDECLARED)]
+    with pytest.raises(CommandError, match="is for you to drop"):
+        run(create=True)
+    assert "by_hand" in database()[COLLECTION].index_information()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        IndexModel([("due_at", 1), ("priority", 1)], name=NAME),
+        IndexModel([("priority", 1), ("due_at", 1)], name=NAME),
+        IndexModel("due_at", name=NAME, expireAfterSeconds=0),
+    ],
+    ids=["the keys in another order", "not partial", "an expiry"],
+)
+def test_an_index_of_the_same_name_that_is_another_is_told(other: IndexModel) -> None:
+    database()[COLLECTION].drop_index(NAME)
+    database()[COLLECTION].create_indexes([other])
+    assert drift.find() == [Drift(COLLECTION, NAME, Problem.DIFFERENT)]
