@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import pymongo
 import redis
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
@@ -13,6 +14,8 @@ from notifications.timing import utc_now
 
 from .db.collections import database
 
+ANSWER = 2.0
+"""Seconds a server may take; who asks whether we are ready does not wait for long."""
 SWEEP_OVERDUE = timedelta(minutes=3)
 """No sweep for this long: what no hint reaches waits."""
 
@@ -23,21 +26,23 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 
 
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Answer 200 if requests can be accepted and will be delivered, 503 and what is wrong if not.
+    """Answer 200 if requests can be accepted, 503 if not, and in any case what is wrong.
 
-    Without the broker requests are still accepted; they leave when it is back.
+    Without the broker or a sweep requests are still accepted, and leave when it is back: a load
+    balancer that turned them away would make an outage of a delay. That is ``degraded``.
     """
     parts = {"mongodb": _mongodb(), "broker": _broker()}
     parts["sweep"] = _sweep() if parts["mongodb"]["ok"] else _not_ok("not known")
-    ready = all(part["ok"] for part in parts.values())
-    return JsonResponse(
-        {"status": "ready" if ready else "not ready", **parts}, status=200 if ready else 503
-    )
+    if not parts["mongodb"]["ok"]:
+        return JsonResponse({"status": "not ready", **parts}, status=503)
+    healthy = all(part["ok"] for part in parts.values())
+    return JsonResponse({"status": "ready" if healthy else "degraded", **parts})
 
 
 def _mongodb() -> dict[str, Any]:
     try:
-        hello = database().client.admin.command("hello")
+        with pymongo.timeout(ANSWER):
+            hello = database().client.admin.command("hello")
     except PyMongoError as error:
         return _not_ok(type(error).__name__)
     return {"ok": True} if hello.get("isWritablePrimary") else _not_ok("no primary")
@@ -46,7 +51,7 @@ def _mongodb() -> dict[str, Any]:
 def _broker() -> dict[str, Any]:
     try:
         with redis.Redis.from_url(
-            settings.REDIS_URL, socket_connect_timeout=1, socket_timeout=1
+            settings.REDIS_URL, socket_connect_timeout=ANSWER, socket_timeout=ANSWER
         ) as broker:
             broker.ping()
     except (redis.RedisError, OSError) as error:

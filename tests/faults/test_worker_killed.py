@@ -18,7 +18,7 @@ from tests import factories
 
 from .conftest import Start
 
-COUNT = 400
+COUNT = 1_000
 
 
 def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
