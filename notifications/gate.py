@@ -54,11 +54,14 @@ def quiet_hours(
     """Return a person's quiet hours, in their own zone if none is stored with them; None if off."""
     if not stored or not stored.get("enabled"):
         return None
+    # Checked when stored; what an older release stored must not stop a whole batch.
+    start, end = stored.get("start"), stored.get("end")
     zone = stored.get("timezone") or own_zone or sent_zone or "UTC"
+    if not (isinstance(start, str) and isinstance(end, str)):
+        return None
     try:
-        return QuietHours.parse(start=stored["start"], end=stored["end"], zone=zone)
+        return QuietHours.parse(start=start, end=end, zone=zone)
     except TimeProblem:
-        # Checked when stored; what an older release stored must not stop a whole batch.
         return None
 
 

@@ -4,25 +4,24 @@ A template is a folder ``templates/notifications/<name>/`` with ``subject.txt`` 
 every channel, ``email.html`` for mail, and a folder for each language that has its own:
 ``pt-BR`` falls back to ``pt``, and that to the folder itself. Variables are the caller's ``data``
 and ``recipient``. A variable that is missing is an error, unless the template asks for it in an
-``if``.
+``if`` or names a ``default``.
 """
 
 import re
-from collections.abc import Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from liquid import Environment, FalsyStrictUndefined, is_undefined
-from liquid.builtin.filters.misc import date
 from liquid.exceptions import LiquidError, UndefinedError
-from liquid.filter import with_environment
 from liquid.template import BoundTemplate
 from markupsafe import Markup, escape
 
 from .channels.base import Message
 from .store import Content, Recipient
+from .types import MASK
 
 LAYOUT = "_layout"
 MAX_OUTPUT = 256 * 1024
@@ -36,7 +35,12 @@ _INVISIBLE = dict.fromkeys(
         *range(0x2060, 0x2065),  # word joiner, invisible operators
     ]
 )
+_CONTROL = dict.fromkeys(
+    code for code in (*range(0x20), *range(0x7F, 0xA0)) if not chr(code).isspace()
+)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
+_FILTER_FAILURES = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
+"""What a filter of Liquid's may raise for a value it was not made for: a date in the year 0."""
 _VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
 
 
@@ -60,16 +64,23 @@ class _Liquid(Environment):
 
 def _environment(*, autoescape: bool) -> Environment:
     environment = _Liquid(undefined=FalsyStrictUndefined, autoescape=autoescape)
-    environment.add_filter("date", _strict_date)
+    for name, function in list(environment.filters.items()):
+        if name != "default":
+            environment.add_filter(name, _strict(function))
     return environment
 
 
-@with_environment
-def _strict_date(moment: object, *args: Any, **options: Any) -> Any:
-    """Format a date; Liquid's own filter makes an empty text of a missing variable."""
-    if is_undefined(moment):
-        str(moment)  # raises UndefinedError, naming it
-    return date(moment, *args, **options)
+def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter that needs its variables: Liquid's own make 0 or an empty text of them."""
+
+    @wraps(function)
+    def strict(*args: Any, **options: Any) -> Any:
+        for value in (*args, *options.values()):
+            if is_undefined(value):
+                str(value)  # raises UndefinedError, naming it
+        return function(*args, **options)
+
+    return strict
 
 
 _TEXT = _environment(autoescape=False)
@@ -95,11 +106,12 @@ def render_message(*, content: Content, data: Mapping[str, Any], recipient: Reci
     """Return the whole message of a stored notification; raises TemplateProblem.
 
     Subject and text were rendered when it was accepted, unless they hold secrets; the HTML of mail
-    is made here.
+    is made here. A subject without a mask has no secret, or is the caller's: it stays.
     """
     subject, text = content.subject, content.body or ""
     if content.is_masked and content.template_id is not None:
-        subject, text = render_text(name=content.template_id, data=data, recipient=recipient)
+        whole, text = render_text(name=content.template_id, data=data, recipient=recipient)
+        subject = whole if subject is None or MASK in subject else subject
     return Message(
         subject=subject,
         text=text,
@@ -111,8 +123,8 @@ def render_message(*, content: Content, data: Mapping[str, Any], recipient: Reci
 
 
 def clean_line(text: str) -> str:
-    """Return ``text`` as one line without invisible and direction-changing characters."""
-    return without_invisible(" ".join(text.split()))
+    """Return ``text`` as one line without control, invisible and direction-changing characters."""
+    return " ".join(without_invisible(text).translate(_CONTROL).split())
 
 
 def without_invisible(text: str) -> str:
@@ -141,7 +153,7 @@ def _html(
         "image_url": content.image_url,
         "deep_link": _web_link(content.deep_link),
         "language": recipient.locale or "en",
-        "preheader": clean_line(text)[:120],
+        "preheader": clean_line(text[:1_000])[:120],
     }
     html = _render(LAYOUT, "email.html", recipient.locale, frame)
     if html is None:
@@ -170,7 +182,11 @@ def _render(name: str, part: str, locale: str | None, variables: Mapping[str, An
     if path is None:
         return None
     try:
-        return _parsed(path).render(variables)
+        template = _parsed(path)
+    except LiquidError as error:
+        raise _failed(error) from error
+    try:
+        return template.render(variables)
     except UndefinedError as error:
         match = _VARIABLE.search(str(error.args[0]))
         variable = match[1] if match else None
@@ -179,10 +195,14 @@ def _render(name: str, part: str, locale: str | None, variables: Mapping[str, An
             f"The template needs the variable {variable!r}.",
             variable=variable,
         ) from error
-    except LiquidError as error:
-        raise TemplateProblem(
-            "template_failed", f"The template cannot be rendered: {type(error).__name__}."
-        ) from error
+    except (LiquidError, *_FILTER_FAILURES) as error:
+        raise _failed(error) from error
+
+
+def _failed(error: Exception) -> TemplateProblem:
+    return TemplateProblem(
+        "template_failed", f"The template cannot be rendered: {type(error).__name__}."
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -14,11 +14,14 @@ PAST_TOLERANCE = timedelta(minutes=5)
 MAX_AHEAD = timedelta(days=365)
 MAX_TTL = timedelta(days=30)
 
+# The hours are spelt out: newer Pythons read 24:00 as the next day's midnight.
+_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _TIMESTAMP = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})",
+    rf"(\d{{4}}-\d{{2}}-\d{{2}})[Tt]({_CLOCK}:[0-5]\d)(?:\.(\d{{1,9}}))?([Zz]|[+-]{_CLOCK})",
     re.ASCII,
 )
-_LOCAL = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?", re.ASCII)
+_LOCAL = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}T{_CLOCK}(:[0-5]\d)?", re.ASCII)
+_WITHOUT_OFFSET = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d+)?)?", re.ASCII)
 _WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
@@ -47,7 +50,7 @@ def parse_timestamp(text: str) -> datetime:
     """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
-        if _LOCAL.fullmatch(text.partition(".")[0]):
+        if _WITHOUT_OFFSET.fullmatch(text):
             raise TimeProblem(
                 "naive_datetime",
                 "A time zone is missing: write 2026-12-01T09:00:00Z or +01:00.",
@@ -122,9 +125,12 @@ def resolve_local(local: datetime, zone: tzinfo) -> Resolved:
     """Return the instant of a naive local time.
 
     A time that happens twice is the first; one a clock change skips is the first instant after.
+    Raises TimeProblem if that is beyond the calendar.
     """
-    first = local.replace(tzinfo=zone, fold=0)
-    instant = first.astimezone(UTC)
+    try:
+        instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    except OverflowError:
+        raise TimeProblem("invalid_datetime", "There is no such date or time.") from None
     if instant.astimezone(zone).replace(tzinfo=None) == local:
         return Resolved(instant, adjusted=False)
     return Resolved(_end_of_gap(local, zone), adjusted=True)

@@ -21,5 +21,6 @@ urlpatterns = [
 ]
 
 handler400 = "notifications.api.problems.bad_request_page"
+handler403 = "notifications.api.problems.forbidden_page"
 handler404 = "notifications.api.problems.not_found_page"
 handler500 = "notifications.api.problems.server_error_page"

@@ -29,7 +29,7 @@ from notifyproject.db.fields import choices
 from .masking import mask_address, mask_text, may_see_addresses
 from .models import Recipient, Suppression, SuppressionReason
 from .queries import suppression_key
-from .suppressions import suppress
+from .suppressions import lift, suppress
 
 ADDRESSED = (("email", "Email"), ("whatsapp", "WhatsApp"))
 """The channels that go to an address."""
@@ -241,6 +241,15 @@ class SuppressionAdmin(MongoModelAdmin):
         )
         obj.pk = suppression_key(obj.channel, obj.address)
         obj.refresh_from_db()
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Lift it; the admin's log says who did."""
+        lift(channel=obj.channel, address=obj.address)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet) -> None:
+        """Lift every one that was ticked."""
+        for obj in queryset:
+            self.delete_model(request, obj)
 
 
 def _mask(request: HttpRequest, rows: Sequence[Any]) -> None:

@@ -32,7 +32,7 @@ class Recipient(models.Model):
     timezone = optional_text(64)
     attributes = models.JSONField(default=dict, blank=True)
     preferences = models.JSONField(default=dict, blank=True)
-    """By type or category: ``{"marketing": {"muted": true}}``, ``{"alert": {"channels": []}}``."""
+    """By type or category: ``{"marketing": {"muted": true}, "alert": {"channels": ["push"]}}``."""
     quiet_hours = EmbeddedModelField(PersonalQuietHours, null=True, blank=True)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField()

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from email_validator import EmailNotValidError, validate_email
+
 from notifyproject.db.collections import collection
 
 
@@ -23,7 +25,11 @@ class KnownRecipient:
 
     def preference(self, *, type_slug: str, category: str) -> Mapping[str, Any]:
         """Return what the person wants for a type, or else for its category; empty if nothing."""
-        return self.preferences.get(type_slug) or self.preferences.get(category) or {}
+        for name in (type_slug, category):
+            wish = self.preferences.get(name)
+            if wish and isinstance(wish, Mapping):
+                return wish
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +52,36 @@ def known(user_ids: Iterable[str]) -> dict[str, KnownRecipient]:
 def suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> dict[tuple[str, str], Suppressed]:
-    """Return the suppressed ones among these (channel, address) pairs."""
-    keys = {suppression_key(channel, address): (channel, address) for channel, address in addresses}
+    """Return the suppressed ones among these (channel, address) pairs, each as it was given."""
+    keys = {pair: suppression_key(*pair) for pair in addresses}
     if not keys:
         return {}
-    found = collection("suppressions").find({"_id": {"$in": sorted(keys)}})
-    return {
-        keys[document["_id"]]: Suppressed(
+    found = {
+        document["_id"]: Suppressed(
             reason=document["reason"], marketing_only=document["marketing_only"]
         )
-        for document in found
+        for document in collection("suppressions").find({"_id": {"$in": sorted({*keys.values()})}})
         if document.get("expires_at") is None or document["expires_at"] > now
     }
+    return {pair: found[key] for pair, key in keys.items() if key in found}
 
 
 def suppression_key(channel: str, address: str) -> str:
-    """Return the id of a suppression: mail addresses do not differ by case."""
-    return f"{channel}:{address.lower()}"
+    """Return the id of a suppression.
+
+    Mail addresses do not differ by case, nor by how a foreign domain is written: providers report
+    of ``xn--bcher-kva.example`` what was asked for as ``bücher.example``.
+    """
+    plain = address.lower()
+    if not plain.isascii():
+        try:
+            checked = validate_email(
+                plain, check_deliverability=False, allow_smtputf8=False, test_environment=True
+            )
+        except EmailNotValidError:
+            return f"{channel}:{plain}"
+        plain = (checked.ascii_email or plain).lower()
+    return f"{channel}:{plain}"
 
 
 def _known(document: Mapping[str, Any]) -> KnownRecipient:

@@ -1,5 +1,6 @@
 """The parameters of a list: filters, page size and cursor, each checked."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ TEXTS = ("user_id", "type", "entity_id", "external_id")
 MOMENTS = ("created_after", "created_before")
 PAGING = ("limit", "cursor")
 MAX_VALUE_LENGTH = 512
+_PAGE_SIZE = re.compile(r"[1-9]\d{0,2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,7 @@ def parse(
     values |= {name: _word(name, query, problems) for name in VOCABULARIES if name in query}
     values |= {name: _moment(name, query, problems) for name in MOMENTS if name in query}
     values["unread"] = _flag("unread", query, problems)
+    _check_unread(values, problems)
     limit = _limit(query, problems)
     if problems.problems:
         raise invalid(problems.problems)
@@ -121,9 +124,18 @@ def _flag(name: str, query: QueryDict, problems: Collector) -> bool:
     return query.get(name) == "true"
 
 
+def _check_unread(values: Mapping[str, Any], problems: Collector) -> None:
+    """Note filters that cannot hold together with ``unread``: delivered in-app, and not read."""
+    together = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
+    if values["unread"] and any(values.get(name) not in (None, v) for name, v in together.items()):
+        problems.add(
+            "/unread", "conflict", "Unread is what was delivered in-app: ask for nothing else."
+        )
+
+
 def _limit(query: QueryDict, problems: Collector) -> int:
     text = query.get("limit", str(DEFAULT_PAGE))
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= MAX_PAGE):
+    if not (_PAGE_SIZE.fullmatch(text) and int(text) <= MAX_PAGE):
         problems.add("/limit", "out_of_range", f"Expected a number from 1 to {MAX_PAGE}.")
         return DEFAULT_PAGE
     return int(text)

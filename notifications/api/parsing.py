@@ -1,6 +1,7 @@
 """Strict JSON: what a body may be, before anybody asks what it means."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -24,7 +25,9 @@ MAX_DIGITS = 400
 """A longer number is an attack on the parser; a double has at most 309 before the point."""
 BOM = b"\xef\xbb\xbf"
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Possessive, so that nothing is remembered for stepping back; one without an end reaches to the end
+# of the body, so that no part of it is read twice.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _LONG_NUMBER = re.compile(rb"\d{%d}" % MAX_DIGITS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
@@ -48,25 +51,34 @@ class StrictJSONParser(BaseParser):
 
 
 def read_body(request: HttpRequest, *, limit: int = MAX_BYTES) -> bytes:
-    """Return a JSON request's body; raises Problem 400, 413 or UnsupportedMediaType.
-
-    A body without a length (chunked) is read up to the limit and no further.
-    """
-    length = request.META.get("CONTENT_LENGTH") or ""
-    chunked = request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
-    if length in ("", "0") and not chunked:
+    """Return a JSON request's body; raises Problem 400, 413 or UnsupportedMediaType."""
+    if (request.META.get("CONTENT_LENGTH") or "0") == "0" and not _is_chunked(request):
         raise _empty()
     _check_media_type(request)
+    body = read_raw(request, limit=limit)
+    if not body.strip():
+        raise _empty()
+    return body
+
+
+def read_raw(request: HttpRequest, *, limit: int) -> bytes:
+    """Return a body of any kind; raises Problem 400 or 413.
+
+    One without a length (chunked) is read up to the limit and no further. The connection may break
+    off meanwhile, or the chunks may be none: servers raise an OSError for both.
+    """
+    length = request.META.get("CONTENT_LENGTH") or ""
     if length and (not length.isascii() or not length.isdigit()):
         raise malformed("malformed", "Content-Length is not a number.")
     if length and int(length[:20]) > limit:
         raise _too_large(limit)
-    stream = request.META["wsgi.input"] if chunked else request
-    body = stream.read(limit + 1)
+    stream = request.META["wsgi.input"] if _is_chunked(request) else request
+    try:
+        body = stream.read(limit + 1)
+    except OSError:
+        raise malformed("incomplete_body", "The body ended before its end.") from None
     if len(body) > limit:
         raise _too_large(limit)
-    if not body.strip():
-        raise _empty()
     return body
 
 
@@ -77,12 +89,15 @@ def decode(raw: bytes) -> dict[str, Any]:
     422 for one that is no object, or holds texts and numbers the store cannot keep.
     """
     text = _text(raw)
-    if _depth(raw) > MAX_DEPTH:
+    without_strings = _STRING.sub(b"", raw)
+    if _depth(without_strings) > MAX_DEPTH:
         raise malformed("too_deep", f"JSON nested deeper than {MAX_DEPTH} levels.")
-    if _LONG_NUMBER.search(_STRING.sub(b"", raw)):
+    if _LONG_NUMBER.search(without_strings):
         raise malformed("number_too_long", f"A number has {MAX_DIGITS} digits or more.")
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant
+        )
     except json.JSONDecodeError as error:
         raise malformed(
             "malformed_json", f"Not valid JSON at line {error.lineno}, column {error.colno}."
@@ -110,6 +125,10 @@ def convert(value: Mapping[str, Any], to: type[T], *, at: str = "") -> T:
         raise invalid([_field_problem(str(error), at)]) from None
 
 
+def _is_chunked(request: HttpRequest) -> bool:
+    return request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
+
+
 def _check_media_type(request: HttpRequest) -> None:
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
     encoding = request.headers.get("Content-Encoding", "identity").lower()
@@ -127,9 +146,9 @@ def _text(raw: bytes) -> str:
         raise malformed("not_utf8", "The body is not valid UTF-8.") from None
 
 
-def _depth(raw: bytes) -> int:
+def _depth(without_strings: bytes) -> int:
     depth = deepest = 0
-    for bracket in _BRACKETS.findall(_STRING.sub(b"", raw)):
+    for bracket in _BRACKETS.findall(without_strings):
         depth += 1 if bracket in b"[{" else -1
         deepest = max(deepest, depth)
     return deepest
@@ -140,6 +159,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         raise malformed("duplicate_key", "An object has the same key twice.")
     return result
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise malformed("number_too_large", "A number is larger than a double can be.")
+    return number
 
 
 def _no_constant(_name: str) -> NoReturn:

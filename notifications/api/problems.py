@@ -9,6 +9,7 @@ import msgspec
 import structlog
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import select_template
 from pymongo.errors import PyMongoError
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -168,6 +169,12 @@ def not_found_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
     return _page(request, not_found())
 
 
+def forbidden_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
+    """Answer who lacks a permission; for ``handler403``."""
+    detail = "The permission for this is missing."
+    return _page(request, Problem(status=403, code="forbidden", detail=detail))
+
+
 def server_error_page(request: HttpRequest) -> HttpResponse:
     """Answer when a page failed; for ``handler500``."""
     detail = "The service failed. The request id tells why."
@@ -175,13 +182,12 @@ def server_error_page(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, problem: Problem) -> HttpResponse:
-    """Return a problem for programs, and a plain sentence for people in the admin."""
+    """Return a problem for programs, and a page that says what to do for people in the admin."""
     if request.path.startswith("/admin/"):
-        return HttpResponse(
-            f"{problem.detail} ({getattr(request, 'request_id', '')})",
-            status=problem.status,
-            content_type="text/plain; charset=utf-8",
-        )
+        template = select_template([f"{problem.status}.html", "problem.html"])
+        title = HTTPStatus(problem.status).phrase
+        page = template.render({"title": title, "detail": problem.detail}, request)
+        return HttpResponse(page, status=problem.status)
     return HttpResponse(
         msgspec.json.encode(problem.body(request)), status=problem.status, content_type=MEDIA_TYPE
     )

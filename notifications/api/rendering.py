@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from bson import ObjectId
+from bson import Int64, ObjectId
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 
@@ -32,7 +32,10 @@ class AlwaysJSON(DefaultContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-def _encode(value: Any) -> str:
+def _encode(value: Any) -> str | int:
     if isinstance(value, ObjectId):
         return str(value)
+    if isinstance(value, Int64):
+        # What a number over 32 bits comes back from MongoDB as.
+        return int(value)
     raise TypeError(f"cannot be put into JSON: {type(value).__name__}")

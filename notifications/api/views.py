@@ -12,13 +12,15 @@ from rest_framework.views import APIView
 from access.models import Scope
 
 from .. import intake, queries, redrive, store
-from ..intake import Caller, FieldProblem, NotificationRequest
+from ..intake import Caller, NotificationRequest
+from ..intake.channels import ALL, by_name
+from ..intake.problems import Collector
 from ..states import Channel
 from ..store import Document
 from ..timing import utc_now
 from . import lists
 from .parsing import check_values, convert, decode, read_body
-from .problems import Problem, invalid, malformed, not_found
+from .problems import Problem, malformed, not_found
 from .representations import (
     AttemptList,
     NotificationList,
@@ -261,17 +263,16 @@ def _own(request: Any, notification_id: str) -> Document:
 
 
 def _channels(request: Any) -> list[Channel] | None:
-    """Return the channels an action's optional body names."""
+    """Return the channels an action's optional body names; None for all there are."""
     if not _has_body(request._request):
         return None
     names = convert(decode(read_body(request._request)), ChannelsRequest).channels
-    if names is None:
+    if names is None or names == [ALL]:
         return None
-    try:
-        return [Channel(name) for name in names]
-    except ValueError:
-        expected = f"Expected any of {', '.join(Channel)}."
-        raise invalid([FieldProblem("/channels", "unknown_channel", expected)]) from None
+    problems = Collector()
+    channels = by_name(names, problems=problems)
+    problems.raise_if_any()
+    return channels
 
 
 def _has_body(request: HttpRequest) -> bool:

@@ -11,7 +11,7 @@ from .. import receipts
 from ..channels.base import InvalidSignature
 from ..channels.registry import sendgrid
 from ..timing import utc_now
-from .parsing import MAX_BYTES_BULK
+from .parsing import MAX_BYTES_BULK, read_raw
 from .problems import Problem, malformed
 
 log = structlog.get_logger(__name__)
@@ -26,9 +26,7 @@ class SendGridWebhook(APIView):
     @extend_schema(exclude=True)
     def post(self, request: Any) -> Response:
         """Apply the events of a signed webhook."""
-        raw = request._request.read(MAX_BYTES_BULK + 1)
-        if len(raw) > MAX_BYTES_BULK:
-            raise Problem(status=413, code="too_large", detail="The webhook is too large.")
+        raw = read_raw(request._request, limit=MAX_BYTES_BULK)
         account = sendgrid()
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:

@@ -14,8 +14,8 @@ from recipients import queries as recipients
 
 from .. import hints, queries, store
 from ..store import Document
-from .preparing import Caller, Known, Prepared, addresses_of, prepare
-from .problems import AlreadyNotified, KeyReused
+from .preparing import Caller, Known, Prepared, addresses_of, is_adjusted, prepare
+from .problems import AlreadyNotified, InvalidRequest, KeyReused
 from .requests import NotificationRequest
 
 KEY_LIFETIME = timedelta(hours=24)
@@ -39,13 +39,15 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     Raises InvalidRequest, AlreadyNotified, KeyReused; PyMongoError when nothing can be promised.
     Two calls with one idempotency key, at once or after a lost answer, make one notification.
     """
-    prepared = prepare(
-        request,
-        notification_id=ObjectId(),
-        caller=caller,
-        known=_known([request], now),
-        now=now,
-    )
+    known = _known([request], now)
+    try:
+        prepared = prepare(request, notification_id=ObjectId(), caller=caller, known=known, now=now)
+    except InvalidRequest:
+        # Accepted once, it stays accepted: only its send time may have passed since.
+        first = _accepted_before(request, caller)
+        if first is None:
+            raise
+        return first
     if caller.idempotency_key is not None:
         reserved = _reserve(prepared, request, caller, now)
         if isinstance(reserved, Acceptance):
@@ -76,8 +78,7 @@ def _reserve(
     The key is stored first, with the id the notification will have: whoever comes second, or comes
     again after a crash between the two writes, stores the same notification.
     """
-    keys = collection("idempotency_keys")
-    key = hashlib.sha256(f"{caller.client_id}|{caller.idempotency_key}".encode()).hexdigest()
+    keys, key = collection("idempotency_keys"), _key(caller)
     fingerprint = _fingerprint(request)
     try:
         keys.insert_one(
@@ -103,6 +104,24 @@ def _reserve(
         notification = replace(prepared.notification, id=first_id)
         return Prepared(notification=notification, adjusted=prepared.adjusted)
     return prepared
+
+
+def _accepted_before(request: NotificationRequest, caller: Caller) -> Acceptance | None:
+    """Return what the same request was answered with, if its key has been used for it."""
+    if caller.idempotency_key is None:
+        return None
+    taken = collection("idempotency_keys").find_one({"_id": _key(caller)})
+    if taken is None or taken["fingerprint"] != _fingerprint(request):
+        return None
+    document = queries.one(notification_id=taken["notification_ids"][0])
+    if document is None:
+        return None
+    adjusted = is_adjusted(request, own_zone=document["recipient"].get("timezone"))
+    return Acceptance(document=document, replayed=True, adjusted=adjusted)
+
+
+def _key(caller: Caller) -> str:
+    return hashlib.sha256(f"{caller.client_id}|{caller.idempotency_key}".encode()).hexdigest()
 
 
 def _fingerprint(request: NotificationRequest) -> str:

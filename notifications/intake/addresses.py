@@ -21,13 +21,7 @@ def check_email(text: str) -> str:
     part of over 64 characters are none.
     """
     try:
-        return validate_email(
-            text,
-            check_deliverability=False,
-            strict=True,
-            allow_smtputf8=False,
-            test_environment=True,
-        ).normalized
+        return _normal_email(text)
     except EmailNotValidError:
         raise AddressProblem("Expected one address such as ada@example.com.") from None
 
@@ -37,6 +31,18 @@ def check_phone(text: str) -> str:
     if not _E164.fullmatch(text) or not _is_possible(text):
         raise AddressProblem("Expected a number in E.164 form such as +351912345678.")
     return text
+
+
+@lru_cache(maxsize=4096)
+def _normal_email(text: str) -> str:
+    # Asked for twice of each request: for its suppressions, and for the recipient.
+    return validate_email(
+        text,
+        check_deliverability=False,
+        strict=True,
+        allow_smtputf8=False,
+        test_environment=True,
+    ).normalized
 
 
 @lru_cache(maxsize=4096)

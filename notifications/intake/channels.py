@@ -57,12 +57,16 @@ def _wanted(
 ) -> tuple[bool, Sequence[Channel]]:
     """Return whether the caller named the channels, and the channels."""
     if request.channels is None:
-        preferred = [Channel(name) for name in preference.get("channels") or []]
-        return False, preferred or kind.channels
+        return False, _preferred(preference) or kind.channels
     if request.channels == [ALL]:
         return False, list(Channel)
-    channels = []
-    for index, name in enumerate(request.channels):
+    return True, by_name(request.channels, problems=problems)
+
+
+def by_name(names: Sequence[str], *, problems: Collector) -> list[Channel]:
+    """Return the channels of these names; notes unknown ones, repeated ones, and none at all."""
+    channels: list[Channel] = []
+    for index, name in enumerate(names):
         channel = _channel(name)
         if channel is None:
             expected = f"Expected one of {', '.join(Channel)}, or all alone."
@@ -71,9 +75,16 @@ def _wanted(
             problems.add(f"/channels/{index}", "duplicate_channel", "A channel is named once.")
         else:
             channels.append(channel)
-    if not request.channels:
+    if not names:
         problems.add("/channels", "no_channel", "Name at least one channel, or leave it out.")
-    return True, channels
+    return channels
+
+
+def _preferred(preference: Mapping[str, Any]) -> Sequence[Channel]:
+    """Return the channels a person chose, each once; one that is no more is passed over."""
+    names = preference.get("channels")
+    channels = [_channel(name) for name in names] if isinstance(names, list) else []
+    return list(dict.fromkeys(c for c in channels if c is not None))
 
 
 def _channel(name: str) -> Channel | None:

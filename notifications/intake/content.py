@@ -74,7 +74,7 @@ def _given_subject(subject: str | None, problems: Collector) -> str | None:
 def _check_body(body: str | None, problems: Collector) -> None:
     if body is None:
         return
-    if not body.strip():
+    if not _first_line(body):
         problems.add("/content/body", "blank", "A body says something, or is left out.")
     elif len(body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
         problems.add("/content/body", "too_long", "A body has at most 100 KB.")
@@ -104,14 +104,21 @@ def _rendered(
     try:
         subject, body = rendering.render_text(name=template_id, data=data, recipient=recipient)
     except rendering.TemplateProblem as problem:
-        pointer = f"/data/{problem.variable}" if problem.variable else "/data"
-        problems.add(pointer, problem.code, str(problem))
+        problems.add(_place(problem.variable), problem.code, str(problem))
         return None, None
     if len(subject) > SUBJECT_LENGTH:
         problems.add("/data", "too_long", f"The subject has over {SUBJECT_LENGTH} characters.")
     if len(body.encode()) > MAX_BODY_BYTES:
         problems.add("/data", "too_long", "The rendered body has over 100 KB.")
     return subject, body
+
+
+def _place(variable: str | None) -> str:
+    """Return the pointer to where a template's variable is given."""
+    if variable is None:
+        return "/data"
+    path = variable.replace(".", "/")
+    return f"/{path}" if variable.startswith("recipient.") else f"/data/{path}"
 
 
 def _checked_link(
@@ -127,5 +134,5 @@ def _checked_link(
 
 
 def _first_line(body: str) -> str:
-    line = next((line.strip() for line in body.splitlines() if line.strip()), "")
-    return rendering.without_invisible(line)[:FIRST_LINE_LENGTH]
+    lines = (rendering.clean_line(line) for line in body.splitlines())
+    return next(filter(None, lines), "")[:FIRST_LINE_LENGTH]

@@ -1,15 +1,17 @@
 """Which links a message may carry. Pure: no name is resolved."""
 
-import ipaddress
 import re
+import unicodedata
 from urllib.parse import urlsplit
+
+from .addresses import has_control_characters
 
 FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file", "ftp", "about", "blob"})
 """Schemes that run something, or reach into a device."""
 PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
 MAX_PORT = 65_535
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
-_NUMERIC_HOST = re.compile(r"(0x[0-9a-f]+|\d+)(\.(0x[0-9a-f]+|\d+))*\.?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
 
 
 class LinkProblem(ValueError):
@@ -42,15 +44,14 @@ def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
         raise LinkProblem(f"Expected a URL that begins with {schemes[0]}://.")
     if host is None:
         raise LinkProblem("The URL has no host, or a user name, or a port that is none.")
-    if _is_address(host) or host == "localhost" or host.endswith(PRIVATE_SUFFIXES):
-        raise LinkProblem("The URL's host must be a public name.")
-    if "." not in host.rstrip("."):
+    name = _plain(host)
+    if _is_address(name) or name.endswith(PRIVATE_SUFFIXES) or "." not in name:
         raise LinkProblem("The URL's host must be a public name.")
 
 
 def _split(url: str) -> tuple[str, str | None]:
     """Return scheme and host in lower case; the host is None if there is none to speak of."""
-    if any(c <= " " or c == "\\" for c in url):
+    if has_control_characters(url) or any(c.isspace() or c == "\\" for c in url):
         raise LinkProblem("A URL has no blanks, control characters or backslashes.")
     try:
         parts = urlsplit(url)
@@ -64,11 +65,20 @@ def _split(url: str) -> tuple[str, str | None]:
     return parts.scheme, host
 
 
-def _is_address(host: str) -> bool:
-    if _NUMERIC_HOST.fullmatch(host):
-        return True
+def _plain(host: str) -> str:
+    """Return a host as a browser reads it: without the final dot, in plain ASCII.
+
+    Full-width letters, other full stops and characters without a width stand for plain ones.
+    """
+    if "%" in host:
+        raise LinkProblem("The URL's host must be a public name.")
     try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
+        plain = unicodedata.normalize("NFKC", host).encode("idna").decode("ascii")
+    except UnicodeError:
+        raise LinkProblem("The URL's host is not a name.") from None
+    return plain.lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    """Return whether this is an IP address; browsers take a name that ends in a number for one."""
+    return ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None

@@ -18,6 +18,7 @@ from ..errors import FailureCode
 from ..states import Category, Channel, DeliveryStatus, Priority
 from ..store import NewDelivery, NewNotification, Recipient
 from ..types import NotificationKind
+from .addresses import AddressProblem, check_email
 from .channels import choose
 from .content import compose
 from .problems import Collector
@@ -147,7 +148,8 @@ def _times(
     try:
         send_at = timing.resolve_send_at(asked=asked, now=now)
     except timing.TimeProblem as problem:
-        problems.add("/scheduled_at", problem.code, str(problem))
+        pointer = "/scheduled_at" if request.scheduled_local is None else "/scheduled_local/at"
+        problems.add(pointer, problem.code, str(problem))
     expires_at = _expiry(request, kind, send_at, problems)
     return _Times(send_at, send_at if asked is not None else None, expires_at, adjusted)
 
@@ -166,14 +168,23 @@ def _asked_time(
         return None, False
     try:
         local = timing.parse_local(request.scheduled_local.at)
+        zone = _zone(request, recipient, problems)
+        if zone is None:
+            return None, False
+        resolved = timing.resolve_local(local, zone)
     except timing.TimeProblem as problem:
         problems.add("/scheduled_local/at", problem.code, str(problem))
         return None, False
-    zone = _zone(request, recipient, problems)
-    if zone is None:
-        return None, False
-    resolved = timing.resolve_local(local, zone)
     return resolved.at, resolved.adjusted
+
+
+def is_adjusted(request: NotificationRequest, *, own_zone: str | None) -> bool:
+    """Return whether an accepted request's local time, else in ``own_zone``, does not exist."""
+    if request.scheduled_local is None:
+        return False
+    local = timing.parse_local(request.scheduled_local.at)
+    zone = timing.parse_zone(request.scheduled_local.timezone or own_zone or "")
+    return timing.resolve_local(local, zone).adjusted
 
 
 def _zone(
@@ -250,8 +261,18 @@ def _without_suppressed(
 def addresses_of(
     request: NotificationRequest, person: KnownRecipient | None
 ) -> list[tuple[str, str]]:
-    """Return the (channel, address) pairs to look up suppressions for; unchecked as yet."""
-    email = request.recipient.email or (person.email if person else None)
+    """Return the (channel, address) pairs to look up suppressions for, as they will be stored."""
+    email = _normal_email(request) or (person.email if person else None)
     phone = request.recipient.phone or (person.phone if person else None)
     found = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
     return [(channel.value, address) for channel, address in found if address]
+
+
+def _normal_email(request: NotificationRequest) -> str | None:
+    """Return the given address in its normal form; None if it is none: resolve() tells of that."""
+    if request.recipient.email is None:
+        return None
+    try:
+        return check_email(request.recipient.email)
+    except AddressProblem:
+        return None

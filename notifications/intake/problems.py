@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from bson import ObjectId
 
+MAX_PROBLEMS = 100
+"""More of one request are not told: mending these comes first."""
+
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
@@ -43,8 +46,9 @@ class Collector:
         self.problems: list[FieldProblem] = []
 
     def add(self, pointer: str, code: str, detail: str) -> None:
-        """Note a problem."""
-        self.problems.append(FieldProblem(pointer, code, detail))
+        """Note a problem, unless there are a hundred already."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(FieldProblem(pointer, code, detail))
 
     def raise_if_any(self) -> None:
         """Raise InvalidRequest with what was gathered."""

@@ -31,7 +31,9 @@ class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     phone: (
         Annotated[str, Meta(max_length=32, description="E.164", examples=["+351912345678"])] | None
     ) = None
-    device_ids: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=100)] = []
+    device_ids: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=64)]], Meta(max_length=100)
+    ] = []
     name: Annotated[str, Meta(max_length=200)] | None = None
     locale: Annotated[str, Meta(max_length=35, examples=["pt-BR"])] | None = None
     timezone: Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])] | None = None

@@ -155,6 +155,31 @@ def test_a_suppression_is_lifted(console: Client) -> None:
 
 
 @pytest.mark.usefixtures("suppressed")
+def test_several_suppressions_are_lifted_at_once_and_no_others(console: Client) -> None:
+    for name in ("bob", "eve"):
+        suppress(
+            channel="email",
+            address=f"{name}@example.com",
+            reason=SuppressionReason.COMPLAINT,
+            source="sendgrid",
+            marketing_only=False,
+            now=utc_now(),
+        )
+    ticked = [f"email:{ADA}", "email:bob@example.com"]
+    action = {"action": "delete_selected", "_selected_action": ticked, "post": "yes"}
+    assert console.post(SUPPRESSIONS, action).status_code == 302
+    assert Suppression.objects.get().address == "eve@example.com"
+    assert LogEntry.objects.count() == 2
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_who_lifted_a_suppression_is_logged(console: Client) -> None:
+    console.post(f"{SUPPRESSIONS}email_3A{ADA}/delete/", {"post": "yes"})
+    entry = LogEntry.objects.get()
+    assert (entry.user.username, entry.object_repr) == ("maria", "email: hard_bounce")
+
+
+@pytest.mark.usefixtures("suppressed")
 def test_support_sees_that_an_address_is_suppressed_but_not_which(db: None) -> None:
     names = [f"recipients.{verb}_suppression" for verb in ("view", "delete", "add")]
     support = signed_in(make_staff("rui", *names))

@@ -8,6 +8,7 @@ from bson import ObjectId
 
 from notifications.states import Channel, DeliveryStatus
 from notifications.timing import utc_now
+from notifyproject.db.collections import collection
 from tests import factories
 
 from .conftest import App, pointers
@@ -115,7 +116,25 @@ class TestEveryAction:
     def test_an_unknown_channel_is_refused(self, app: App, action: str) -> None:
         document = failed(app)
         answer = act(app, document["_id"], action, {"channels": ["fax"]})
-        assert pointers(answer) == {"/channels": "unknown_channel"}
+        assert pointers(answer) == {"/channels/0": "unknown_channel"}
+
+    def test_no_channel_is_not_every_channel(self, app: App, action: str) -> None:
+        document = failed(app)
+        answer = act(app, document["_id"], action, {"channels": []})
+        assert pointers(answer) == {"/channels": "no_channel"}
+        assert collection("notifications").count_documents({}) == 1
+
+    def test_a_channel_named_twice_is_refused(self, app: App, action: str) -> None:
+        document = failed(app)
+        answer = act(app, document["_id"], action, {"channels": ["email", "email"]})
+        assert pointers(answer) == {"/channels/1": "duplicate_channel"}
+
+    def test_a_channel_may_be_spelled_as_when_it_was_sent(self, app: App, action: str) -> None:
+        document = failed(app, channels=(Channel.EMAIL, Channel.IN_APP))
+        answer = act(app, document["_id"], action, {"channels": ["in-app"]})
+        assert answer.status_code == (202 if action == "resend" else 409)
+        every = act(app, document["_id"], action, {"channels": ["all"]})
+        assert every.status_code == (409 if action == "cancel" else 202)
 
     def test_an_unknown_field_is_refused(self, app: App, action: str) -> None:
         document = failed(app)

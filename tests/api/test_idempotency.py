@@ -1,8 +1,10 @@
 """Two requests with one key are one request."""
 
 import threading
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from bson import ObjectId
 
@@ -117,3 +119,25 @@ def test_of_two_different_requests_at_once_one_wins(app: App) -> None:
     for thread in threads:
         thread.join()
     assert sorted(outcomes) == ["accepted", "refused"]
+
+
+def test_a_request_that_would_be_too_late_by_now_gets_its_first_answer(app: App) -> None:
+    """The caller lost the answer and asks again: what it asked for was promised."""
+    local = {"at": "2026-03-29T01:30", "timezone": "Europe/London"}
+    wanted = NotificationRequest(
+        type="payment_confirmed",
+        recipient=RecipientRequest(email="ada@example.com"),
+        data=request()["data"],
+        scheduled_local=intake.LocalTime(**local),
+    )
+    caller = Caller(client_id=app.id, idempotency_key="k-1")
+    before = datetime(2026, 3, 28, 12, tzinfo=UTC)
+    first = intake.accept(wanted, caller=caller, now=before)
+    for now in (before, before + timedelta(days=2)):
+        again = intake.accept(wanted, caller=caller, now=now)
+        assert again.document["_id"] == first.document["_id"]
+        assert (again.replayed, again.adjusted) == (True, True)
+    other = msgspec.structs.replace(wanted, external_id="other")
+    with pytest.raises(intake.InvalidRequest):
+        intake.accept(other, caller=caller, now=before + timedelta(days=2))
+    assert collection("notifications").count_documents({}) == 1

@@ -190,3 +190,10 @@ def test_read_all_marks_what_was_delivered_in_app(app: App, other_app: App) -> N
 
 def test_a_limit_is_named_with_its_bounds(app: App) -> None:
     assert pointers(app.get("/notifications?limit=0")) == {"/limit": "out_of_range"}
+
+
+def test_a_large_number_comes_back(app: App) -> None:
+    data = {"order_id": 2**63 - 1, "video_title": "S", "amount": -(2**63), "list": [2**40, 1.5]}
+    accepted = app.notify(data=data).json()
+    assert accepted["data"] == data
+    assert app.get(f"/notifications/{accepted['id']}").json()["data"] == data

@@ -173,7 +173,8 @@ def test_an_unknown_type_is_refused_with_near_names(app: App) -> None:
     assert "payment_confirmed" in answer.json()["errors"][0]["detail"]
 
 
-def test_a_suppressed_address_gets_nothing(app: App) -> None:
+@pytest.mark.parametrize("email", ["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.com"])
+def test_a_suppressed_address_gets_nothing(app: App, email: str) -> None:
     suppress(
         channel="email",
         address="Ada@Example.com",
@@ -182,7 +183,7 @@ def test_a_suppressed_address_gets_nothing(app: App) -> None:
         marketing_only=False,
         now=utc_now(),
     )
-    answer = app.notify()
+    answer = app.notify(recipient={"email": email})
     assert answer.status_code == 202
     assert statuses(answer) == {"email": "suppressed"}
     assert answer.json()["status"] == "cancelled"

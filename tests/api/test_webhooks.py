@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.test import Client
 
+from notifications.api.parsing import MAX_BYTES_BULK
 from notifications.states import DeliveryStatus
 from notifyproject.db.collections import collection
 from tests import factories
@@ -158,6 +159,10 @@ class TestRefused:
     def test_no_signature_or_nonsense(self, db: None, signature: str) -> None:
         headers = {"X-Twilio-Email-Event-Webhook-Signature": signature}
         self.refused(call([], headers=headers))
+
+    def test_one_that_is_larger_than_any_is(self, db: None) -> None:
+        answer = call(b"[" + b" " * MAX_BYTES_BULK + b"]")
+        assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
     @pytest.mark.parametrize("timestamp", ["", "now", "12345", "\u0660" * 10, "99999999999"])
     def test_no_timestamp_or_nonsense(self, db: None, timestamp: str) -> None:

@@ -9,7 +9,7 @@ from notifyproject.db.collections import collection
 from recipients import queries
 from recipients.models import PersonalQuietHours, Recipient, Suppression, SuppressionReason
 from recipients.queries import KnownRecipient, Suppressed, suppression_key
-from recipients.suppressions import suppress
+from recipients.suppressions import lift, suppress
 from tests.factories import NOON
 
 from .plans import plans
@@ -144,6 +144,34 @@ def test_two_spellings_of_one_address_are_both_held_back() -> None:
     assert set(held_back(*asked)) == set(asked)
 
 
+@pytest.mark.parametrize(
+    ("asked", "reported"),
+    [
+        ("ada@b\u00fccher.example", "ada@xn--bcher-kva.example"),
+        ("Ada@B\u00dcCHER.example", "ada@xn--bcher-kva.example"),
+        ("ada@xn--bcher-kva.example", "ada@b\u00fccher.example"),
+        ("ada@stra\u00dfe.example", "ada@xn--strae-oqa.example"),
+    ],
+)
+def test_a_foreign_domain_is_the_same_however_it_is_written(asked: str, reported: str) -> None:
+    """It is sent to, and a bounce is reported of it, in the form with ``xn--``."""
+    hold_back(("email", reported))
+    assert ("email", asked) in held_back(("email", asked))
+    assert lift(channel="email", address=asked)
+
+
+def test_two_domains_that_look_alike_are_two() -> None:
+    hold_back(("email", "ada@strasse.example"))
+    assert held_back(("email", "ada@stra\u00dfe.example")) == {}
+
+
+def test_what_is_no_address_is_held_back_as_it_is_written() -> None:
+    hold_back(("email", "\u00e4da@\u2603"))
+    assert held_back(("email", "\u00e4da@\u2603"), ("email", "ada@\u2603")).keys() == {
+        ("email", "\u00e4da@\u2603")
+    }
+
+
 def test_a_channel_is_suppressed_on_its_own() -> None:
     hold_back(("email", "same"))
     assert held_back(("whatsapp", "same")) == {}
@@ -193,6 +221,14 @@ def test_suppressing_twice_keeps_the_stricter(
     assert Suppression.objects.count() == 1
 
 
+def test_the_stricter_is_stored_with_who_said_so() -> None:
+    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True, source="api")
+    hold_back(reason=R.COMPLAINT)
+    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True, source="api")
+    one = Suppression.objects.get()
+    assert (one.reason, one.source) == ("complaint", "sendgrid")
+
+
 @pytest.mark.parametrize(
     ("expires_at", "is_held_back"),
     [(NOON - DAY, False), (NOON, False), (NOON + timedelta(milliseconds=1), True), (None, True)],
@@ -209,3 +245,56 @@ def test_a_bounce_outlives_a_suppression_that_was_for_a_time(expires_at: Any) ->
     Suppression.objects.update(expires_at=expires_at)
     hold_back(reason=R.HARD_BOUNCE)
     assert EMAIL in held_back(EMAIL, now=NOON + 2 * DAY)
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "marketing_only"), [(NOON, True), (NOON + DAY, False)], ids=["over", "not over"]
+)
+def test_who_unsubscribes_stays_unsubscribed(expires_at: Any, marketing_only: bool) -> None:
+    """One that was over is not brought back by it, one that was not does not end it."""
+    hold_back(reason=R.MANUAL)
+    Suppression.objects.update(expires_at=expires_at)
+    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
+    held = held_back(EMAIL, now=NOON + 2 * DAY)[EMAIL]
+    assert held.marketing_only is marketing_only
+
+
+# Lifting.
+
+
+@pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.COM"])
+def test_a_lifted_suppression_holds_nothing_back(address: str) -> None:
+    hold_back()
+    assert lift(channel="email", address=address)
+    assert held_back(EMAIL) == {}
+
+
+def test_lifting_what_is_not_suppressed_says_so() -> None:
+    assert not lift(channel="email", address="ada@example.com")
+    hold_back()
+    assert lift(channel="email", address="ada@example.com")
+    assert not lift(channel="email", address="ada@example.com")
+
+
+def test_one_suppression_is_lifted_and_no_other() -> None:
+    bob = ("email", "bob@example.com")
+    for address in (EMAIL, PHONE, bob, ("whatsapp", "ada@example.com")):
+        hold_back(address)
+    lift(channel="email", address="ada@example.com")
+    assert set(held_back(EMAIL, PHONE, bob)) == {PHONE, bob}
+    assert ("whatsapp", "ada@example.com") in held_back(("whatsapp", "ada@example.com"))
+
+
+def test_what_was_lifted_can_be_suppressed_again() -> None:
+    hold_back(reason=R.COMPLAINT)
+    lift(channel="email", address="ada@example.com")
+    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
+    assert held_back(EMAIL)[EMAIL] == Suppressed(reason="unsubscribed", marketing_only=True)
+
+
+def test_a_suppression_is_lifted_by_its_id() -> None:
+    hold_back()
+    with plans("suppressions") as found:
+        lift(channel="email", address="ada@example.com")
+    (plan,) = found
+    assert plan.is_by_id

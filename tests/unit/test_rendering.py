@@ -199,6 +199,14 @@ def test_no_filter_makes_a_text_of_a_missing_variable(templates: Path) -> None:
             render_text(name=f"t{number}", data={}, recipient=ADA)
 
 
+def test_no_filter_makes_a_number_of_a_missing_argument(templates: Path) -> None:
+    for number, name in enumerate(("plus: tax", "append: tax", "date: tax", "slice: 0, tax")):
+        write(templates, f"t{number}", body=f"{{{{ amount | {name} }}}}")
+        with pytest.raises(TemplateProblem) as problem:
+            render_text(name=f"t{number}", data={"amount": "5"}, recipient=ADA)
+        assert problem.value.variable == "tax"
+
+
 def test_a_caller_cannot_pass_for_the_recipient(templates: Path) -> None:
     write(templates, "t", body="{{ recipient.name }}")
     data = {"recipient": {"name": "Eve"}}

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 import tracemalloc
 from typing import Any
 
@@ -126,6 +127,22 @@ def test_a_chunked_body_is_read_up_to_the_limit(size: int, status: int | None) -
         with pytest.raises(Problem) as problem:
             read_body(request, limit=100)
         assert problem.value.status == status
+
+
+@pytest.mark.parametrize("is_chunked", [True, False])
+def test_a_body_that_breaks_off_is_malformed(is_chunked: bool) -> None:
+    """The connection was lost, or the chunks are none: the server raises an OSError."""
+
+    class Broken(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            raise OSError("canary")
+
+    headers = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""} if is_chunked else {}
+    body = {"wsgi.input": Broken()}
+    request = factory.generic("POST", "/", b"{}", content_type=JSON, **headers, **body)
+    with pytest.raises(Problem) as problem:
+        read_body(request)
+    assert (problem.value.status, problem.value.code) == (400, "incomplete_body")
 
 
 # The text.
@@ -253,3 +270,10 @@ def test_a_body_costs_no_more_than_some_copies_of_itself() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10 * len(body)
+
+
+@pytest.mark.parametrize("rest", [b'\\"' * 120_000, b'"\\' * 120_000, b"[" * 240_000])
+def test_a_text_without_an_end_is_read_once(rest: bytes) -> None:
+    started = time.perf_counter()
+    assert refused(b'{"body": "' + rest)[0] == 400
+    assert time.perf_counter() - started < 1

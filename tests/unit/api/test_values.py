@@ -99,6 +99,10 @@ def test_501_properties_at_all_levels_are_too_many(value: dict[str, Any]) -> Non
     assert wrong(value) == [("", "too_many_properties")]
 
 
+def test_no_more_than_a_hundred_problems_are_told() -> None:
+    assert len(wrong({"data": {"a": ["\x00"] * 20_000}})) == 100
+
+
 def test_the_problems_of_one_among_many_are_told_with_its_place() -> None:
     with pytest.raises(Problem) as problem:
         check_values({"data": {"a": "\x00"}}, at="/items/3")
@@ -137,6 +141,7 @@ def test_a_request_of_the_right_form_is_one() -> None:
         ({"recipient": None}, ("/recipient", "wrong_type")),
         ({"recipient": {"email": ["a@example.com"]}}, ("/recipient/email", "wrong_type")),
         ({"recipient": {"device_ids": ["d", 7]}}, ("/recipient/device_ids/1", "wrong_type")),
+        ({"recipient": {"device_ids": ["d", ""]}}, ("/recipient/device_ids/1", "out_of_range")),
         ({"recipient": {"device_ids": ["d"] * 101}}, ("/recipient/device_ids", "out_of_range")),
         ({"channels": "email"}, ("/channels", "wrong_type")),
         ({"channels": [1]}, ("/channels/0", "wrong_type")),

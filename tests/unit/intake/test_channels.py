@@ -184,6 +184,20 @@ def test_a_muted_category_says_nothing_about_others() -> None:
     assert names(deliveries) == [EMAIL, PUSH, IN_APP]
 
 
+def test_a_channel_that_a_person_chose_twice_is_taken_once() -> None:
+    for chosen_twice in (["email", "email"], ["in-app", "email", "in_app"]):
+        deliveries, problems = chosen(known=person(order_shipped={"channels": chosen_twice}))
+        assert len(names(deliveries)) == len(set(names(deliveries)))
+        assert problems == []
+
+
+@pytest.mark.parametrize("stored", [True, "email", 7, ["muted"], {"channels": "email"}, {"x": 1}])
+def test_a_stored_preference_that_is_none_is_passed_over(stored: Any) -> None:
+    deliveries, problems = chosen(known=person(order_shipped=stored))
+    assert names(deliveries) == [EMAIL, PUSH, IN_APP]
+    assert problems == []
+
+
 def test_a_stored_preference_for_a_channel_that_is_no_more_does_not_fail_the_request() -> None:
     deliveries, problems = chosen(known=person(order_shipped={"channels": ["sms", "email"]}))
     assert names(deliveries) == [EMAIL]

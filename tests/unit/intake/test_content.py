@@ -1,5 +1,6 @@
 """What a notification says."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,6 +110,26 @@ def test_a_variable_that_is_missing_is_named(data: dict[str, Any], pointer: str)
     assert composed(data=data)[1] == [(pointer, "missing_variable")]
 
 
+@pytest.mark.parametrize(
+    ("variable", "pointer"),
+    [
+        ("order", "/data/order"),
+        ("order.number", "/data/order/number"),
+        ("recipient.name", "/recipient/name"),
+        ("recipients", "/data/recipients"),
+        (None, "/data"),
+    ],
+)
+def test_a_missing_variable_has_the_place_where_it_is_to_be_given(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, pointer: str
+) -> None:
+    def fail(**_fields: Any) -> tuple[str, str]:
+        raise rendering.TemplateProblem("missing_variable", "It is missing.", variable=variable)
+
+    monkeypatch.setattr(rendering, "render_text", fail)
+    assert composed()[1] == [(pointer, "missing_variable")]
+
+
 def test_braces_in_the_data_are_text() -> None:
     content, problems = composed(data=PAID | {"video_title": "{{ amount }} {% raw %}"})
     assert problems == []
@@ -152,7 +173,7 @@ def test_a_subject_loses_what_changes_its_direction_and_nothing_else(
     assert content.subject == kept
 
 
-@pytest.mark.parametrize("body", ["", " ", "\n\t\r\n"])
+@pytest.mark.parametrize("body", ["", " ", "\n\t\r\n", "\u200b\n\u202e", "\x07"])
 def test_a_blank_body_is_a_problem(body: str) -> None:
     assert composed(body=body)[1] == [("/content/body", "blank")]
 
@@ -214,6 +235,14 @@ def test_a_subject_of_the_callers_is_sent_with_a_masked_body() -> None:
     message = rendering.render_message(content=content, data=SECRET, recipient=ADA)
     assert message.subject == "Your code"
     assert "493817" in message.text
+
+
+def test_a_subject_without_the_secret_is_sent_as_it_was_accepted() -> None:
+    content, _ = composed(kind="mfa_code", data=SECRET, template_id="forgot_password")
+    stored = replace(content, is_masked=True, subject="As it was accepted")
+    data = SECRET | {"reset_link": "https://example.com/r"}
+    message = rendering.render_message(content=stored, data=data, recipient=ADA)
+    assert message.subject == "As it was accepted"
 
 
 def test_the_persons_language_is_the_templates() -> None:

@@ -1,0 +1,67 @@
+"""What a problem looks like, and which errors become which."""
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from django.test import RequestFactory
+from pymongo.errors import AutoReconnect
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from notifications.api.problems import MEDIA_TYPE, exception_handler, invalid
+from notifications.intake import AlreadyNotified, FieldProblem, InvalidRequest, KeyReused
+
+
+def answered(error: Exception) -> Any:
+    request = RequestFactory().get("/api/v1/notifications/x?secret=canary")
+    return exception_handler(error, {"request": Request(request)})
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (InvalidRequest([FieldProblem("/type", "unknown_type", "None.")]), 422, "invalid_request"),
+        (AlreadyNotified(None), 409, "already_notified"),
+        (KeyReused(), 422, "idempotency_key_reused"),
+        (AutoReconnect("canary"), 503, "store_unavailable"),
+        (Http404("canary"), 404, "not_found"),
+        (PermissionDenied("canary"), 403, "forbidden"),
+        (exceptions.NotFound("canary"), 404, "not_found"),
+        (exceptions.NotAuthenticated("canary"), 401, "unauthenticated"),
+        (exceptions.AuthenticationFailed("canary"), 401, "unauthenticated"),
+        (exceptions.PermissionDenied("canary"), 403, "forbidden"),
+        (exceptions.MethodNotAllowed("PUT", "canary"), 405, "method_not_allowed"),
+        (exceptions.UnsupportedMediaType("canary"), 415, "unsupported_media_type"),
+        (exceptions.Throttled(wait=3), 429, "rate_limited"),
+        (exceptions.ParseError("canary"), 400, "malformed"),
+        (RuntimeError("canary"), 500, "internal_error"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_every_error_is_a_problem_that_repeats_nothing(
+    error: Exception, status: int, code: str
+) -> None:
+    answer = answered(error)
+    assert (answer.status_code, answer.data.status, answer.data.code) == (status, status, code)
+    assert answer.content_type == MEDIA_TYPE
+    assert answer.data.instance == "/api/v1/notifications/x"
+    assert "canary" not in repr(answer.data)
+
+
+@pytest.mark.parametrize(("wait", "seconds"), [(0.2, "1"), (1, "1"), (3.1, "4"), (None, None)])
+def test_who_is_too_fast_waits_whole_seconds_and_at_least_one(
+    wait: float | None, seconds: str | None
+) -> None:
+    assert answered(exceptions.Throttled(wait=wait)).headers.get("Retry-After") == seconds
+
+
+def test_when_the_store_is_away_the_caller_is_asked_to_come_again() -> None:
+    assert answered(AutoReconnect()).headers["Retry-After"] == "5"
+
+
+def test_the_places_of_what_is_wrong_are_told() -> None:
+    answer = answered(invalid([FieldProblem("/data/a~1b", "nul_character", "A text.")]))
+    (error,) = answer.data.errors
+    assert (error.pointer, error.code, error.detail) == ("/data/a~1b", "nul_character", "A text.")
