@@ -55,6 +55,7 @@ class Migration(migrations.Migration):
                 ('excused_count', models.IntegerField(default=0)),
                 ('max_attempts', models.IntegerField(default=4)),
                 ('claim_count', models.IntegerField(default=0)),
+                ('instead_of', models.CharField(blank=True, max_length=16, null=True)),
                 ('first_due_at', models.DateTimeField()),
                 ('next_attempt_at', models.DateTimeField(blank=True, null=True)),
                 ('last_attempt_at', models.DateTimeField(blank=True, null=True)),

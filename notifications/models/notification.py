@@ -67,6 +67,8 @@ class Delivery(EmbeddedModel):
     max_attempts = models.IntegerField(default=DEFAULT_MAX_RETRIES + 1)
     claim_count = models.IntegerField(default=0)
     """Claims in a row that never came to sending."""
+    instead_of = optional_text(16)
+    """It is sent only if this channel has not delivered the notification in time."""
     first_due_at = models.DateTimeField()
     next_attempt_at = optional_moment()
     """Pending: when it is due. Unknown: when the type's policy decides."""

@@ -16,6 +16,7 @@ from .documents import (
     Recipient,
     Reference,
     Settlement,
+    Try,
     content_of,
     recipient_of,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Reference",
     "Report",
     "Settlement",
+    "Try",
     "Unresolved",
     "accept",
     "apply_report",

@@ -95,7 +95,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
     deliveries = [_delivery(new, one, now) for one in new.deliveries]
     open_deliveries = [d for d in deliveries if d["status"] in OPEN]
     states = [
-        _NewState(DeliveryStatus(d["status"]), 0, is_waiting=new.send_at > now) for d in deliveries
+        _NewState(DeliveryStatus(d["status"]), 0, is_waiting=_is_after(d, now)) for d in deliveries
     ]
     fields: dict[str, Any] = {
         "_id": new.id,
@@ -114,7 +114,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "data": dict(new.data),
         "delivery": deliveries,
         "status": summary(states).value,
-        "due_at": new.send_at if open_deliveries else None,
+        "due_at": min((d["next_attempt_at"] for d in open_deliveries), default=None),
         "scheduled_at": new.scheduled_at,
         "expires_at": new.expires_at,
         "purge_at": new.purge_at,
@@ -142,8 +142,9 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
         "excused_count": 0,
         "max_attempts": new.max_attempts,
         "claim_count": 0,
-        "first_due_at": new.send_at,
-        "next_attempt_at": new.send_at if status in OPEN else None,
+        "instead_of": one.instead_of.value if one.instead_of else None,
+        "first_due_at": new.send_at + one.delay,
+        "next_attempt_at": new.send_at + one.delay if status in OPEN else None,
         "failure_code": one.failure_code.value if one.failure_code else None,
         "failure_reason": one.failure_reason,
         "accepted_targets": [],
@@ -151,6 +152,10 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     if status in SUCCEEDED:
         fields |= {"provider": "inbox", "sent_at": now, "delivered_at": now}
     return _present(fields)
+
+
+def _is_after(delivery: Mapping[str, Any], now: datetime) -> bool:
+    return delivery.get("next_attempt_at", now) > now
 
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:

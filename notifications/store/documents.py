@@ -3,14 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
 
 from ..errors import FailureCode
 from ..retry import Standing
-from ..states import Category, Channel, DeliveryStatus, Priority
+from ..states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
 
 Document = Mapping[str, Any]
 
@@ -18,7 +18,9 @@ ERROR_LENGTH = 500
 """Longer explanations are cut."""
 
 
-_REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})", re.ASCII)
+_REFERENCE = re.compile(
+    r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9A-Za-z_-]{1,64}))?", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,12 @@ class Reference:
     notification_id: ObjectId
     channel: Channel
     attempt_number: int
+    device_id: str | None = None
+    """A push goes to each of a person's devices: each is an attempt of its own."""
 
     def __str__(self) -> str:
-        return f"{self.notification_id}.{self.channel}.{self.attempt_number}"
+        attempt = f"{self.notification_id}.{self.channel}.{self.attempt_number}"
+        return attempt if self.device_id is None else f"{attempt}.{self.device_id}"
 
     @classmethod
     def parse(cls, text: str) -> "Reference | None":
@@ -38,7 +43,7 @@ class Reference:
         match = _REFERENCE.fullmatch(text)
         if match is None or match[2] not in {channel.value for channel in Channel}:
             return None
-        return cls(ObjectId(match[1]), Channel(match[2]), int(match[3]))
+        return cls(ObjectId(match[1]), Channel(match[2]), int(match[3]), match[4])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,9 @@ class NewDelivery:
 
     channel: Channel
     status: DeliveryStatus = DeliveryStatus.PENDING
+    instead_of: Channel | None = None
+    """It is sent only if this channel has not delivered the notification ``delay`` later."""
+    delay: timedelta = timedelta(0)
     failure_code: FailureCode | None = None
     failure_reason: str | None = None
 
@@ -134,11 +142,29 @@ class Claimed:
     expires_at: datetime | None
     purge_at: datetime | None
     request_id: str | None
+    last_provider: str | None = None
+    """Who was given it last, and what it failed of there."""
+    last_code: FailureCode | None = None
+    instead_of: Channel | None = None
+    """It is not needed if this channel has delivered the notification."""
+    standings: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
+    """Where each channel of the notification stands."""
+    device_ids: tuple[str, ...] = ()
+    """The devices that the current attempt is for; empty for one address."""
 
     @property
     def reference(self) -> str:
         """The current attempt's id, which providers give back to us in receipts."""
-        return str(Reference(self.notification_id, self.channel, self.attempt_count))
+        return self.reference_to(None)
+
+    def reference_to(self, device_id: str | None) -> str:
+        """Return the id of the current attempt at one device."""
+        return str(Reference(self.notification_id, self.channel, self.attempt_count, device_id))
+
+    @property
+    def targets(self) -> tuple[str | None, ...]:
+        """Return the devices the current attempt is for, or None alone for one address."""
+        return self.device_ids or (None,)
 
     @property
     def standing(self) -> Standing:
@@ -163,6 +189,19 @@ class ProviderAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """What became of the request for one of an attempt's devices."""
+
+    device_id: str
+    status: AttemptStatus
+    finished_at: datetime
+    duration_ms: int
+    answer: ProviderAnswer
+    code: FailureCode | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """What became of one attempt, and what the delivery becomes by it.
 
@@ -179,13 +218,17 @@ class Settlement:
     code: FailureCode | None = None
     reason: str | None = None
     accepted_targets: tuple[str, ...] = field(default=())
+    """Devices that have it, by this attempt or an earlier one."""
+    tries: tuple[Try, ...] = field(default=())
+    """What became of it at each device; empty for one address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
     """A claimed delivery that is not sent now, and why: it uses up no attempt.
 
-    ``status`` pending with ``next_attempt_at``, or failed, expired, suppressed.
+    ``status`` pending with ``next_attempt_at``, or failed, expired, cancelled, suppressed; or sent,
+    if every device that is left has it.
     """
 
     claimed: Claimed
@@ -219,7 +262,21 @@ def claimed_from(document: Document, token: str) -> Claimed:
         expires_at=document.get("expires_at"),
         purge_at=document.get("purge_at"),
         request_id=document.get("request_id"),
+        last_provider=delivery.get("provider"),
+        last_code=_code(delivery.get("failure_code")),
+        instead_of=Channel(delivery["instead_of"]) if "instead_of" in delivery else None,
+        standings={
+            Channel(d["channel"]): DeliveryStatus(d["status"]) for d in document["delivery"]
+        },
     )
+
+
+def _code(stored: str | None) -> FailureCode | None:
+    """Return a stored failure code; None for one of another release."""
+    try:
+        return FailureCode(stored) if stored is not None else None
+    except ValueError:
+        return None
 
 
 def recipient_of(document: Document) -> Recipient:

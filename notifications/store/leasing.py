@@ -182,12 +182,17 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
 
 
 def _parking(one: Parked, now: datetime) -> dict[str, Any]:
+    left = (
+        {"sent_at": now}
+        if one.status is S.SENT
+        else _failure(one.status, one.code, one.reason, now)
+    )
     return {
         "status": one.status.value,
         "claim": None,
         "claim_count": 0,
         "next_attempt_at": one.next_attempt_at,
-        **_failure(one.status, one.code, one.reason, now),
+        **left,
     }
 
 

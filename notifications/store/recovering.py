@@ -28,6 +28,8 @@ class Unresolved:
     channel: Channel
     type: str
     standing: Standing
+    is_reached: bool
+    """Another of the person's devices has it: there is nothing to repeat."""
 
 
 def rescue(*, now: datetime, limit: int = 500) -> int:
@@ -41,7 +43,7 @@ def rescue(*, now: datetime, limit: int = 500) -> int:
     ]
     if not abandoned:
         return 0
-    attempts().bulk_write([_lost_attempt(*one, now) for one in abandoned], ordered=False)
+    attempts().bulk_write(_lost_attempts(abandoned, now), ordered=False)
     result = notifications().bulk_write([_unknown(*one, now) for one in abandoned], ordered=False)
     return result.matched_count
 
@@ -55,6 +57,7 @@ def unresolved(*, now: datetime, limit: int = 500) -> list[Unresolved]:
             channel=Channel(delivery["channel"]),
             type=document["type"],
             standing=_standing(document, delivery),
+            is_reached=bool(delivery["accepted_targets"]),
         )
         for document in found
         for delivery in document["delivery"]
@@ -105,13 +108,35 @@ def _unknown(document: Document, delivery: Document, now: datetime) -> UpdateOne
     return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
 
 
-def _lost_attempt(document: Document, delivery: Document, now: datetime) -> UpdateOne:
+def _lost_attempts(
+    abandoned: Sequence[tuple[Document, Document]], now: datetime
+) -> list[UpdateOne]:
+    """Return the writes that close lost attempts' records, or make one where there is none."""
+    known: dict[str, list[str]] = {}
+    for record in attempts().find({"notification_id": {"$in": [d["_id"] for d, _ in abandoned]}}):
+        known.setdefault(_number_of(record), []).append(record["_id"])
+    writes = []
+    for document, delivery in abandoned:
+        attempt = Reference(
+            document["_id"], Channel(delivery["channel"]), delivery["attempt_count"]
+        )
+        keys = known.get(str(attempt), [str(attempt)])
+        writes += [_lost_attempt(key, document, delivery, now) for key in keys]
+    return writes
+
+
+def _number_of(record: Document) -> str:
+    """Return the reference of the attempt a record is of; a push has a record for each device."""
+    channel = Channel(record["channel"])
+    return str(Reference(record["notification_id"], channel, record["attempt_number"]))
+
+
+def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:
     """Return the write that closes a lost attempt's record, or makes one if there is none.
 
     A record that says more than ``started`` stays: the worker had an answer and could not settle.
     """
     channel = Channel(delivery["channel"])
-    key = str(Reference(document["_id"], channel, delivery["attempt_count"]))
     lost = {
         "status": AttemptStatus.UNKNOWN.value,
         "error_code": FailureCode.WORKER_LOST.value,
@@ -143,6 +168,14 @@ def _resolution(one: Unresolved, decision: RetryAt | GiveUp, now: datetime) -> U
     error = None
     if isinstance(decision, RetryAt):
         changes = {"status": S.PENDING.value, "next_attempt_at": decision.at}
+    elif one.is_reached:
+        changes = {
+            "status": S.SENT.value,
+            "next_attempt_at": None,
+            "sent_at": now,
+            "failure_code": None,
+            "failure_reason": None,
+        }
     else:
         reason = "Nobody can tell whether the message went, and it is not to be sent twice."
         changes = {
