@@ -36,6 +36,8 @@ class FailureCode(StrEnum):
     """The provider refuses this message."""
     TOO_LARGE = "too_large"
     RENDER_FAILED = "render_failed"
+    WINDOW_CLOSED = "window_closed"
+    """The person has not written on WhatsApp for a day, and the type has no approved template."""
     QUARANTINED = "quarantined"
     """Three workers took it and none came back."""
 
@@ -53,6 +55,8 @@ class FailureCode(StrEnum):
     QUIET_HOURS = "quiet_hours"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
+    NOT_NEEDED = "not_needed"
+    """Another channel delivered it in time."""
 
 
 REPORTED = frozenset(
@@ -134,7 +138,11 @@ class InvalidRecipient(PermanentError):
 
 
 class ChannelUnavailable(ProviderError):
-    """Nothing goes through this provider now, whoever the recipient is."""
+    """Nothing goes through this provider now, whoever the recipient is.
+
+    ``scope`` is the platform that this is limited to, if it is: Apple's keys may be wrong while
+    Android is well.
+    """
 
     def __init__(
         self,
@@ -142,6 +150,8 @@ class ChannelUnavailable(ProviderError):
         *,
         answer: Answer | None = None,
         retry_after: float | None = None,
+        scope: str | None = None,
     ) -> None:
         super().__init__(reason, code=FailureCode.CHANNEL_UNAVAILABLE, answer=answer)
         self.retry_after = retry_after
+        self.scope = scope

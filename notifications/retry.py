@@ -20,6 +20,8 @@ BASE_DELAY = {
 }
 """Wait before the second try; each further wait is twice the one before."""
 MAX_DELAY = timedelta(hours=6)
+MAX_DOUBLINGS = 16
+"""After so many, any wait is at its longest; attempts have no upper limit, but times have one."""
 JITTER = 0.2
 """Waits differ by up to this share, so that what failed together does not come back together."""
 
@@ -103,7 +105,7 @@ def decide(*, error: ProviderError, standing: Standing, now: datetime, dice: flo
     ``dice`` in [-1, 1] spreads the wait. A retry that would come after ``expires_at`` is none.
     """
     if isinstance(error, ChannelUnavailable):
-        return _after_outage(error=error, standing=standing, now=now)
+        return _after_outage(error=error, standing=standing, now=now, dice=dice)
     if not isinstance(error, TransientError):
         return GiveUp(error.code)
     if error.ambiguous:
@@ -127,7 +129,7 @@ def decide_unknown(*, policy: UnknownPolicy, standing: Standing, now: datetime) 
 
 def delay(*, priority: Priority, attempts_used: int, dice: float) -> timedelta:
     """Return the wait after this many counted attempts (1 or more), before any Retry-After."""
-    doubled = BASE_DELAY[priority] * 2 ** (attempts_used - 1)
+    doubled = BASE_DELAY[priority] * 2 ** min(attempts_used - 1, MAX_DOUBLINGS)
     return min(doubled, MAX_DELAY) * (1 + JITTER * dice)
 
 
@@ -147,12 +149,25 @@ def retry_or_give_up(
     return GiveUp(code) if _too_late(at, standing) else RetryAt(at)
 
 
-def _after_outage(*, error: ChannelUnavailable, standing: Standing, now: datetime) -> Decision:
-    wait = min(OUTAGE_DELAY * 2 ** min(standing.excused_count, 10), OUTAGE_MAX_DELAY)
+def _after_outage(
+    *, error: ChannelUnavailable, standing: Standing, now: datetime, dice: float
+) -> Decision:
+    doubled = OUTAGE_DELAY * 2 ** min(standing.excused_count, MAX_DOUBLINGS)
+    wait = min(doubled, OUTAGE_MAX_DELAY) * (1 + JITTER * dice)
     at = now + max(wait, timedelta(seconds=error.retry_after or 0))
     if now - standing.first_due_at >= OUTAGE_PATIENCE or _too_late(at, standing):
         return GiveUp(error.code)
     return ExcusedUntil(at)
+
+
+def hold(*, until: datetime, standing: Standing, now: datetime) -> RetryAt | GiveUp:
+    """Return what becomes of a delivery that nobody takes before ``until``: it waits, untried.
+
+    Not for ever: an outage of three days, or one that outlasts the notification, is a failure.
+    """
+    if now - standing.first_due_at >= OUTAGE_PATIENCE or _too_late(until, standing):
+        return GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
+    return RetryAt(until)
 
 
 def _too_late(at: datetime, standing: Standing) -> bool:

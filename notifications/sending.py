@@ -6,6 +6,7 @@ The only place where an exception becomes an outcome.
 import os
 import random
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -27,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 LEASE_MARGIN = timedelta(seconds=2)
 """A send starts only if its lease outlives the longest request by this much."""
+LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
+"""How much of a defect is logged: so many errors, each from so many of the last calls."""
 Clock = Callable[[], datetime]
 S = DeliveryStatus
 _dice = random.SystemRandom()
@@ -38,7 +41,10 @@ def send_all(
     messages: dict[ObjectId, Message],
     clock: Clock,
 ) -> list[Settlement]:
-    """Send concurrently; a single one in this thread, so that it never queues behind a batch."""
+    """Send concurrently; a single one in this thread, so that it never queues behind a batch.
+
+    Return an outcome of each that was begun. The others came too late, and nothing of them left.
+    """
 
     def send(claimed: Claimed) -> Settlement | None:
         return _send_one(provider, claimed, messages[claimed.notification_id], clock)
@@ -50,13 +56,9 @@ def send_all(
 def _send_one(
     provider: Provider, claimed: Claimed, message: Message, clock: Clock
 ) -> Settlement | None:
-    """Send one delivery and return its outcome; None if its lease is not ours for long enough.
-
-    A process that was frozen wakes up here: nothing has left yet, and another worker may be at it.
-    """
+    """Send one delivery and return its outcome; None if it is too late to begin."""
     started_at, ticks = clock(), time.monotonic()
-    if started_at + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
-        log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
+    if _is_too_late(claimed, started_at):
         return None
     outbound = Outbound(
         reference=claimed.reference,
@@ -87,20 +89,51 @@ def _send_one(
     return settlement
 
 
+def _is_too_late(claimed: Claimed, now: datetime) -> bool:
+    """Return whether a delivery's lease is not ours for long enough, or its own time is over.
+
+    A process that was frozen wakes up here: nothing has left yet, and another worker may be at it.
+    The last of a batch may have waited for a minute behind a slow provider.
+    """
+    if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
+        log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
+        return True
+    if claimed.expires_at is not None and now >= claimed.expires_at:
+        log.info("send_aborted_expired", delivery_id=claimed.reference)
+        return True
+    return False
+
+
 def _try(provider: Provider, outbound: Outbound) -> SendResult | ProviderError:
     """Return what came of handing a message to the provider, whatever it was."""
     try:
         return provider.send(outbound, timeout=TOTAL_TIMEOUT)
     except ProviderError as error:
         return error
-    except Exception:
+    except Exception as error:
         # A defect of ours. The rest of the batch goes on; whether this one left, nobody knows.
-        log.exception("provider_adapter_failed", delivery_id=outbound.reference)
-        return TransientError(
-            "The service itself failed while it was sending.",
-            code=FailureCode.INTERNAL_ERROR,
-            ambiguous=True,
-        )
+        return _defect(error, outbound)
+
+
+def _defect(error: Exception, outbound: Outbound) -> TransientError:
+    # Where it happened, and not what it says: there may be an address or a body in that.
+    log.error("provider_adapter_failed", delivery_id=outbound.reference, stack=_places(error))
+    return TransientError(
+        "The service itself failed while it was sending.",
+        code=FailureCode.INTERNAL_ERROR,
+        ambiguous=True,
+    )
+
+
+def _places(error: BaseException) -> str:
+    """Return where an error was raised, and before it those that it came from, without texts."""
+    chain: list[str] = []
+    one: BaseException | None = error
+    while one is not None and len(chain) < LOGGED_ERRORS:
+        frames = "".join(traceback.format_tb(one.__traceback__, limit=-LOGGED_FRAMES))
+        chain.append(f"{frames}{type(one).__module__}.{type(one).__qualname__}")
+        one = one.__cause__ or one.__context__
+    return "\n".join(reversed(chain))
 
 
 def outcome(

@@ -1,6 +1,8 @@
 """Structured logs: one line an event, with ids and never an address or a body."""
 
 import logging.config
+import re
+from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
@@ -9,25 +11,39 @@ SHARED_PROCESSORS: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
-    structlog.stdlib.ExtraAdder(),
+    # Of what libraries add, no more: a request shows its query, a task its arguments.
+    structlog.stdlib.ExtraAdder(allow=["status_code"]),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.StackInfoRenderer(),
 ]
 
+QUOTING = ("django", "celery.app.trace")
+"""Loggers whose lines quote what they were given: a path, an error with its words."""
+_ADDRESS = re.compile(
+    r"(?<![\w.+'%-])[\w.+'%-]+(?:@|%40)[\w-]+(?:\.[\w-]+)+|(?<!\w)\+[1-9]\d{6,14}(?!\d)"
+)
+
+
+def without_addresses(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Take mail addresses and phone numbers out of what others wrote: errors name what they met."""
+    foreign = str(event.get("logger") or "").startswith(QUOTING)
+    for name in ("exception", "stack", *(["event"] if foreign else [])):
+        if isinstance(event.get(name), str):
+            event[name] = _ADDRESS.sub("[address]", event[name])
+    return event
+
 
 def logging_config(*, level: str, form: str) -> dict[str, Any]:
     """Return a logging configuration; ``form`` is ``console`` for people, ``json`` for machines."""
-    if form == "json":
-        final = [
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ]
-    else:
+    renderer: Any = structlog.processors.JSONRenderer()
+    if form != "json":
         # Plain tracebacks: the rich ones show local variables, addresses and bodies among them.
         plain = structlog.dev.plain_traceback
-        final = [
-            structlog.dev.ConsoleRenderer(colors=True, pad_event_to=32, exception_formatter=plain)
-        ]
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=True, pad_event_to=32, exception_formatter=plain
+        )
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -37,7 +53,9 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
                 "foreign_pre_chain": SHARED_PROCESSORS,
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                    *final,
+                    structlog.processors.format_exc_info,
+                    without_addresses,
+                    renderer,
                 ],
             }
         },

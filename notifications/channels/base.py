@@ -1,6 +1,8 @@
 """What every channel's provider is, to the rest of the service.
 
-To add one: docs/adding_a_channel.md.
+To add one: a module beside this one with a class that is a :class:`Channel`, its answers as a table
+(:mod:`.answers`), its settings in ``notifyproject/settings/environment.py``, a line in
+:mod:`.registry`, and a test for each answer it may give, for none, and for half of one.
 """
 
 from collections.abc import Mapping
@@ -10,6 +12,18 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from ..errors import Answer
+from ..states import Priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovedTemplate:
+    """A message whose wording WhatsApp has approved, with what stands in its places."""
+
+    name: str
+    language: str
+    """As Meta writes it: ``en``, ``pt_PT``."""
+    parameters: tuple[str, ...] = ()
+    """The texts of the body's places ``{{1}}``, ``{{2}}``, … in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +36,10 @@ class Message:
     image_url: str | None = None
     deep_link: str | None = None
     payload: Mapping[str, Any] | None = None
+    approved: ApprovedTemplate | None = None
+    """WhatsApp: what may be sent to somebody who has not written for a day."""
+    unsubscribe_url: str | None = None
+    """Mail: where one click ends messages of this kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +48,18 @@ class Outbound:
 
     reference: str
     """Our attempt's id. It goes along and comes back in receipts; no address is in it."""
+    thread: str = ""
+    """The notification's id: a second copy with the same one replaces the first on a device."""
     recipient: str
     """The address in the channel's own form."""
     recipient_name: str | None = None
     message: Message
     category: str
+    priority: Priority = Priority.NORMAL
+    platform: str | None = None
+    """Push: android, ios or web."""
+    window_open: bool = True
+    """WhatsApp: the person has written within a day, so free text may be sent."""
     expires_at: datetime | None = None
 
 
@@ -92,6 +117,11 @@ class Channel(Protocol):
     @property
     def name(self) -> str:
         """The provider's name, as in attempts and in the admin."""
+        ...
+
+    @property
+    def account(self) -> str:
+        """Whose troubles and rate are one: the name and a fingerprint of the credentials."""
         ...
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:

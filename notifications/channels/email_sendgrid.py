@@ -4,21 +4,32 @@
 timeout, follows redirects with the key, and opens a connection for every request.
 """
 
-import binascii
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parseaddr
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
+from msgspec import Meta
 from sendgrid.helpers.eventwebhook import EventWebhook
-from sendgrid.helpers.mail import Content, CustomArg, Email, Mail, Personalization, Subject, To
+from sendgrid.helpers.mail import (
+    Content,
+    CustomArg,
+    Email,
+    Mail,
+    Personalization,
+    SendGridException,
+    Subject,
+    To,
+)
 
-from ..errors import Answer, FailureCode
+from ..errors import Answer, FailureCode, PermanentError
 from . import http
+from .addresses import ascii_email
 from .answers import Kind, Rule, classify
 from .base import InvalidSignature, Outbound, Receipt, ReceiptKind, SendResult
 
@@ -27,6 +38,8 @@ REPLAY_WINDOW = timedelta(minutes=10)
 """A signed webhook older than this is refused: somebody may have kept a copy."""
 SIGNATURE_HEADER = "x-twilio-email-event-webhook-signature"
 TIMESTAMP_HEADER = "x-twilio-email-event-webhook-timestamp"
+MAX_ID_LENGTH = 200
+"""An id or field name of SendGrid's is kept up to this length; they are shorter."""
 _EPOCH = re.compile(r"\d{10}", re.ASCII)
 
 ANSWERS: Sequence[Rule] = (
@@ -82,7 +95,7 @@ class _Event(msgspec.Struct):
     """The fields of an event that matter here; there are many more."""
 
     event: str
-    timestamp: int
+    timestamp: Annotated[int, Meta(ge=0, lt=10**11)]
     sg_event_id: str
     sg_message_id: str = ""
     reference: str | None = None
@@ -95,7 +108,7 @@ class _Event(msgspec.Struct):
 class SendGrid:
     """A SendGrid account."""
 
-    api_key: str
+    api_key: str = field(repr=False)
     base_url: str
     sender: str
     """``Name <address>``."""
@@ -107,7 +120,7 @@ class SendGrid:
         """Hand one email to SendGrid; see :class:`notifications.channels.base.Channel`."""
         response = http.post(
             f"{self.base_url}/v3/mail/send",
-            body=msgspec.json.encode(self.body(outbound)),
+            body=self._encoded(outbound),
             headers={
                 "Authorization": f"Bearer {self.api_key}",
                 "Content-Type": "application/json",
@@ -115,30 +128,30 @@ class SendGrid:
             timeout=timeout,
         )
         if response.status != ACCEPTED:
-            errors = _errors(response)
+            fields = _fields(response)
             raise classify(
                 ANSWERS,
                 answer=Answer(
                     status=response.status,
-                    code=errors[0].get("field") if errors else None,
+                    code=next(iter(fields), None),
                     excerpt=response.excerpt,
                 ),
-                fields=[str(error.get("field") or "") for error in errors],
+                fields=fields,
                 retry_after=self._pause(response.headers),
             )
         return SendResult(
-            provider_id=response.headers.get("x-message-id"),
+            provider_id=response.headers.get("x-message-id", "")[:MAX_ID_LENGTH] or None,
             answer=Answer(status=response.status),
         )
 
     def body(self, outbound: Outbound) -> dict[str, Any]:
-        """Return the JSON body of one email."""
+        """Return the JSON body of one email, as Python's objects."""
         message = outbound.message
         mail = Mail()
         mail.from_email = self._sender
         mail.subject = Subject(message.subject)
         personalization = Personalization()
-        personalization.add_to(To(outbound.recipient, outbound.recipient_name))
+        personalization.add_to(To(ascii_email(outbound.recipient), outbound.recipient_name))
         personalization.add_custom_arg(CustomArg("reference", outbound.reference))
         mail.add_personalization(personalization)
         mail.add_content(Content("text/plain", message.text))
@@ -149,8 +162,19 @@ class SendGrid:
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return the events of a webhook; raises InvalidSignature or ValueError."""
         self._verify(headers, raw)
-        events = msgspec.json.decode(raw, type=list[_Event])
+        try:
+            events = msgspec.json.decode(raw, type=list[_Event])
+        except RecursionError as error:
+            raise ValueError("the JSON is nested too deeply") from error
         return [_receipt(event) for event in events if _kind(event) is not None]
+
+    def _encoded(self, outbound: Outbound) -> bytes:
+        try:
+            return msgspec.json.encode(self.body(outbound))
+        except (ValueError, SendGridException) as error:
+            raise PermanentError(
+                "The message cannot be made into a mail.", code=FailureCode.RENDER_FAILED
+            ) from error
 
     @cached_property
     def _sender(self) -> Email:
@@ -172,10 +196,15 @@ class SendGrid:
         if abs(age) > REPLAY_WINDOW:
             raise InvalidSignature("the timestamp is not of the last ten minutes")
         try:
-            genuine = self._verifier.verify_signature(
+            verifier = self._verifier
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise InvalidSignature("the public key, as configured, cannot be read") from error
+        try:
+            genuine = verifier.verify_signature(
                 raw.decode(), headers.get(SIGNATURE_HEADER, ""), timestamp
             )
-        except (ValueError, TypeError, binascii.Error) as error:
+        except (ValueError, TypeError, AttributeError) as error:
+            # The latter two: a public key of another kind.
             raise InvalidSignature("the signature cannot be read") from error
         if not genuine:
             raise InvalidSignature("the signature is not SendGrid's")
@@ -188,14 +217,17 @@ class SendGrid:
         return http.retry_after(headers, now=self.clock())
 
 
-def _errors(response: http.Response) -> list[dict[str, Any]]:
-    """Return SendGrid's list of errors; empty if the body is not what it documents."""
+def _fields(response: http.Response) -> list[str]:
+    """Return the names of the fields SendGrid complains about, as far as its body is readable."""
     try:
         body = msgspec.json.decode(response.body)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return []
     errors = body.get("errors") if isinstance(body, dict) else None
-    return [e for e in errors if isinstance(e, dict)] if isinstance(errors, list) else []
+    if not isinstance(errors, list):
+        return []
+    names = [error.get("field") for error in errors if isinstance(error, dict)]
+    return [http.redact(name)[:MAX_ID_LENGTH] for name in names if isinstance(name, str)]
 
 
 def _kind(event: _Event) -> ReceiptKind | None:
@@ -210,7 +242,7 @@ def _receipt(event: _Event) -> Receipt:
         provider_id=event.sg_message_id.partition(".")[0] or None,
         kind=_kind(event) or ReceiptKind.QUEUED,
         at=datetime.fromtimestamp(event.timestamp, UTC),
-        reason=http.redact(event.reason) if event.reason else None,
+        reason=http.excerpt(event.reason) if event.reason else None,
         event_id=event.sg_event_id,
         address=event.email,
     )

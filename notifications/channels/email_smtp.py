@@ -1,50 +1,94 @@
-"""Email by SMTP, through Django's email backend."""
+"""Email by SMTP: Django makes the mail and opens the connection."""
 
+import os
+import re
 import smtplib
+import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from email.errors import MessageError
 from email.utils import formataddr, parseaddr
 from typing import Any
 
 from django.core.mail import EmailMultiAlternatives
-from django.core.mail.backends.smtp import EmailBackend
 
 from ..errors import (
     Answer,
     ChannelUnavailable,
     FailureCode,
-    InvalidRecipient,
     PermanentError,
     ProviderError,
-    RecipientAction,
     TransientError,
 )
+from .addresses import ascii_email
+from .answers import Kind, Rule, classify
 from .base import Outbound, Receipt, SendResult
-from .http import EXCERPT_LENGTH, redact
+from .deadlines import Deadline
+from .http import UNUSABLE, excerpt
+from .smtp_connection import Connection
 
-TEMPORARY = range(400, 500)
-NO_SUCH_MAILBOX = (550, 551, 553)
+CLOSING = 421
+"""The server closes the connection, whatever was asked."""
+REPLIES = range(400, 600)
+"""Codes by which a server refuses; any other in their place is no answer."""
+_ENHANCED = re.compile(r"[45]\.\d{1,3}\.\d{1,3}\b", re.ASCII)
+
+STEPS: Mapping[type[Exception], str] = {
+    smtplib.SMTPSenderRefused: "sender",
+    smtplib.SMTPRecipientsRefused: "recipient",
+    smtplib.SMTPDataError: "mail",
+}
+"""What the server refused, by smtplib's error; any other reply is about the connection."""
+
+ANSWERS: Sequence[Rule] = (
+    Rule(
+        statuses=range(400, 500),
+        kind=Kind.TRANSIENT,
+        code=FailureCode.PROVIDER_ERROR,
+        reason="The mail server cannot take it now.",
+    ),
+    Rule(
+        statuses=(530, 534, 535, 538),
+        kind=Kind.UNAVAILABLE,
+        reason="The mail server wants another login or encryption than is configured.",
+    ),
+    Rule(
+        statuses=range(500, 600),
+        field="connection.*",
+        kind=Kind.UNAVAILABLE,
+        reason="The mail server does not want to talk to us.",
+    ),
+    Rule(
+        # All but 552: the mail is too big, as its sender's announcement says.
+        statuses=(*range(500, 552), *range(553, 600)),
+        field="sender.*",
+        kind=Kind.UNAVAILABLE,
+        reason="The mail server takes nothing from the sender that is configured.",
+    ),
+    Rule(
+        # 5.7.x is a policy's refusal, of us for the most part, and says nothing of the mailbox.
+        statuses=(550, 551, 553),
+        field=r"recipient (?!5\.7\.).*",
+        kind=Kind.INVALID_RECIPIENT,
+        reason="The mail server has no such mailbox.",
+    ),
+    Rule(
+        statuses=range(500, 600),
+        kind=Kind.PERMANENT,
+        reason="The mail server refused the message.",
+    ),
+)
 
 
-class _WatchedSMTP(smtplib.SMTP):
-    """A connection that notes when the message itself begins to leave."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mail:
+    """A mail as it goes over the wire."""
 
-    message_left = False
-
-    def data(self, msg: Any) -> tuple[int, bytes]:
-        self.message_left = True
-        return super().data(msg)
-
-
-class _WatchedSMTPS(_WatchedSMTP, smtplib.SMTP_SSL):
-    pass
-
-
-class _Backend(EmailBackend):
-    @property
-    def connection_class(self) -> type[smtplib.SMTP]:
-        return _WatchedSMTPS if self.use_ssl else _WatchedSMTP
+    message_id: str
+    sender: str
+    recipient: str
+    raw: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,114 +97,150 @@ class SMTP:
 
     sender: str
     """``Name <address>``."""
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(repr=False)
     """Host, port, username, password, use_tls, use_ssl of Django's backend."""
     name: str = "smtp"
     _local: threading.local = field(default_factory=threading.local, repr=False)
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         """Hand one email to the server; see :class:`notifications.channels.base.Channel`."""
-        backend = self._backend(timeout)
-        reused = backend.connection is not None
+        deadline = Deadline.after(timeout)
+        mail = self._mail(outbound)
+        connection = self._connection()
+        is_good = False
         try:
-            try:
-                return self._send(backend, outbound)
-            except (smtplib.SMTPServerDisconnected, ConnectionError):
-                # The server had closed a connection that lay idle, before it got the message.
-                if not reused or _message_left(backend):
-                    raise
-                self._forget(backend)
-                return self._send(backend, outbound)
-        except (smtplib.SMTPException, OSError) as error:
-            left = _message_left(backend)
-            self._forget(backend)
-            raise _classify(error, message_left=left) from error
+            _hand_over(connection, mail, deadline)
+            is_good = True
+        except (OSError, ValueError) as error:
+            raise _classify(
+                error, message_left=connection.message_left, deadline=deadline
+            ) from error
+        finally:
+            if not is_good:
+                # Whatever it was: an answer that is still to come would be the next mail's.
+                connection.forget()
+        return SendResult(provider_id=mail.message_id, answer=Answer(status=250))
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return nothing: a mail server sends no webhooks."""
         return []
 
-    def _send(self, backend: EmailBackend, outbound: Outbound) -> SendResult:
-        backend.open()
-        backend.connection.message_left = False
-        message_id = f"<{outbound.reference}@{parseaddr(self.sender)[1].partition('@')[2]}>"
-        mail = EmailMultiAlternatives(
-            subject=outbound.message.subject or "",
-            body=outbound.message.text,
-            from_email=self.sender,
-            to=[formataddr((outbound.recipient_name or "", outbound.recipient))],
-            headers={"Message-ID": message_id},
-        )
-        if outbound.message.html:
-            mail.attach_alternative(outbound.message.html, "text/html")
-        backend.send_messages([mail])
-        return SendResult(provider_id=message_id, answer=Answer(status=250))
-
-    def _backend(self, timeout: float) -> EmailBackend:
-        backend = getattr(self._local, "backend", None)
-        if backend is None:
-            backend = self._local.backend = _Backend(
-                fail_silently=False, timeout=timeout, **self.options
+    def _mail(self, outbound: Outbound) -> _Mail:
+        try:
+            name, address = parseaddr(self.sender)
+            sender = ascii_email(address)
+            recipient = ascii_email(outbound.recipient)
+            message_id = f"<{outbound.reference}@{sender.partition('@')[2]}>"
+            mail = EmailMultiAlternatives(
+                subject=outbound.message.subject or "",
+                body=outbound.message.text,
+                from_email=formataddr((name, sender)),
+                to=[formataddr((outbound.recipient_name or "", recipient))],
+                headers={"Message-ID": message_id},
             )
-        return backend
+            if outbound.message.html:
+                mail.attach_alternative(outbound.message.html, "text/html")
+            return _Mail(
+                message_id=message_id,
+                sender=sender,
+                recipient=recipient,
+                raw=mail.message().as_bytes(linesep="\r\n"),
+            )
+        except (ValueError, MessageError) as error:
+            raise PermanentError(
+                "The message cannot be made into a mail.", code=FailureCode.RENDER_FAILED
+            ) from error
 
-    def _forget(self, backend: EmailBackend) -> None:
-        """Drop a connection whose state nobody knows."""
-        if backend.connection is not None:
-            smtplib.SMTP.close(backend.connection)
-            backend.connection = None
-        self._local.backend = None
+    def _connection(self) -> Connection:
+        """Return this thread's connection; a forked child does not share its parent's."""
+        process_id = os.getpid()
+        if getattr(self._local, "process_id", None) != process_id:
+            self._local.process_id = process_id
+            self._local.connection = Connection(fail_silently=False, **self.options)
+        return self._local.connection
 
 
-def _message_left(backend: EmailBackend) -> bool:
-    return bool(getattr(backend.connection, "message_left", False))
+def _hand_over(connection: Connection, mail: _Mail, deadline: Deadline) -> None:
+    """Hand over a mail, on a new connection if the server has closed the one it had kept."""
 
-
-def _classify(error: Exception, *, message_left: bool) -> ProviderError:
-    if isinstance(error, smtplib.SMTPAuthenticationError):
-        return ChannelUnavailable(
-            "The mail server does not accept our credentials.", answer=_answer(error)
+    def hand_over() -> None:
+        connection.hand_over(
+            mail.raw, sender=mail.sender, recipient=mail.recipient, deadline=deadline
         )
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        reply, text = next(iter(error.recipients.values()))
-        return _refused(reply, text, of_recipient=True)
-    if isinstance(error, smtplib.SMTPResponseException):
-        return _refused(error.smtp_code, error.smtp_error, of_recipient=False)
-    if isinstance(error, smtplib.SMTPNotSupportedError):
-        return ChannelUnavailable("The mail server does not support what is configured.")
+
+    connection.forget_if_idle()
+    was_open = connection.is_open
+    try:
+        hand_over()
+    except OSError as error:
+        if not (was_open and _is_closed(error)) or connection.message_left:
+            raise
+        connection.forget()
+        hand_over()
+
+
+def _is_closed(error: OSError) -> bool:
+    """Return whether the server has closed the connection, with or without a word."""
+    reply = _reply(error)
+    if reply is not None:
+        return reply[0] == CLOSING
+    return isinstance(error, smtplib.SMTPServerDisconnected | ConnectionError)
+
+
+def _classify(error: Exception, *, message_left: bool, deadline: Deadline) -> ProviderError:
+    reply = _reply(error)
+    if reply is not None:
+        return _refused(*reply, error=error, message_left=message_left)
     if message_left:
-        # smtplib turns a timeout into a disconnection that says so.
-        timed_out = isinstance(error, TimeoutError) or "timed out" in str(error)
         return TransientError(
             "The mail server fell silent while it was taking the message.",
-            code=FailureCode.TIMEOUT if timed_out else FailureCode.CONNECTION_LOST,
+            code=FailureCode.TIMEOUT if deadline.is_over else FailureCode.CONNECTION_LOST,
             ambiguous=True,
         )
-    return TransientError("No connection to the mail server.", code=FailureCode.CONNECTION_FAILED)
+    if isinstance(error, smtplib.SMTPNotSupportedError) or type(error) is smtplib.SMTPException:
+        # The latter: no way to log in that both sides know.
+        return ChannelUnavailable("The mail server does not support what is configured.")
+    if not isinstance(error, OSError):
+        return ChannelUnavailable(UNUSABLE)
+    reason = "No connection to the mail server."
+    if isinstance(error, ssl.SSLError):
+        reason = "No secure connection to the mail server."
+    elif deadline.is_over:
+        reason = "The mail server fell silent before it had the message."
+    return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 
 
-def _refused(code: int, text: bytes | str, *, of_recipient: bool) -> ProviderError:
-    """Return the class of a reply the server gave: 4yz may work later, 5yz will not."""
-    words = text.decode(errors="replace") if isinstance(text, bytes) else text
-    answer = Answer(status=code, excerpt=redact(words[:EXCERPT_LENGTH]))
-    if code in TEMPORARY:
+def _reply(error: Exception) -> tuple[int, str] | None:
+    """Return what the server said, if that is what went wrong."""
+    code: int
+    words: bytes | str
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        ((code, words),) = error.recipients.values()
+    elif isinstance(error, smtplib.SMTPResponseException):
+        code, words = error.smtp_code, error.smtp_error
+    else:
+        return None
+    return code, words.decode(errors="replace") if isinstance(words, bytes) else words
+
+
+def _refused(code: int, words: str, *, error: Exception, message_left: bool) -> ProviderError:
+    """Return the class of a refusal: 4yz may work later, 5yz will not."""
+    enhanced = _ENHANCED.match(words)
+    answer = Answer(status=code, code=enhanced and enhanced[0], excerpt=excerpt(words))
+    is_answer = code in REPLIES and not (message_left and type(error) not in STEPS)
+    if not is_answer:
+        # Nonsense. In place of the answer to a whole mail it tells nothing.
         return TransientError(
-            f"The mail server cannot take it now. ({code})",
+            f"The mail server gave an answer that is none. ({code})",
             code=FailureCode.PROVIDER_ERROR,
             answer=answer,
+            ambiguous=message_left,
         )
-    if of_recipient and code in NO_SUCH_MAILBOX:
-        return InvalidRecipient(
-            f"The mail server has no such mailbox. ({code})",
-            action=RecipientAction.SUSPECT,
-            answer=answer,
+    if isinstance(error, smtplib.SMTPAuthenticationError):
+        return ChannelUnavailable(
+            f"The mail server does not accept our credentials. ({code})", answer=answer
         )
-    return PermanentError(
-        f"The mail server refused the message. ({code})", code=FailureCode.REJECTED, answer=answer
+    step = STEPS.get(type(error), "connection")
+    return classify(
+        ANSWERS, answer=answer, fields=[f"{step} {answer.code or ''}"], retry_after=None
     )
-
-
-def _answer(error: smtplib.SMTPResponseException) -> Answer:
-    words = error.smtp_error
-    text = words.decode(errors="replace") if isinstance(words, bytes) else words
-    return Answer(status=error.smtp_code, excerpt=redact(text[:EXCERPT_LENGTH]))

@@ -11,8 +11,7 @@ import os
 import re
 import socket
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,19 +19,54 @@ from typing import Any
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, ReadTimeoutError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NameResolutionError,
+    ReadTimeoutError,
+)
 
-from ..errors import FailureCode, TransientError
+from ..errors import ChannelUnavailable, FailureCode, ProviderError, TransientError
+from .deadlines import Deadline, DeadlineReader
 
 CONNECT_TIMEOUT = 3.0
 TOTAL_TIMEOUT = 15.0
 MAX_BODY = 64 * 1024
+FIRST_REFUSAL = 300
+"""From this status on, an answer says that the message was not taken."""
 MAX_RETRY_AFTER = 24 * 3600.0
 """A provider that asks for a longer pause is taken at a day."""
 POOL_SIZE = 64
+KEEP_ALIVE: Sequence[tuple[int, int, int]] = (
+    *HTTPConnection.default_socket_options,
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+        if hasattr(socket, name)
+    ),
+)
+"""Firewalls forget a connection that lies idle: what is sent on it then has an unknown outcome."""
 EXCERPT_LENGTH = 1000
+UNUSABLE = "The provider's address or key, as configured, cannot be used."
 
-_ADDRESS = re.compile(r"[^\s\"'<>@]+@[^\s\"'<>@]+|\+?\d[\d\s().-]{7,}\d")
+# Every part is bounded or begins where a word does, so that no text takes long.
+_GAP = r"[\s().-]{0,3}"
+_ADDRESS = re.compile(
+    rf"""
+    (?P<harmless>
+        (?<![\d+.-])
+        (?:
+            [245]\d\d[ -][245]\.\d{{1,3}}\.\d{{1,3}}  # a mail server's reply codes
+            | (?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])  # a date
+        )
+        (?![.-]?\d)
+    )
+    | (?:"[^"\n]{{1,64}}"|(?<![^\s"<>@])[^\s"<>@]+)(?:@|%40)[^\s"'<>]+
+    | (?:\+(?=(?:\d{_GAP}){{7}})|(?=(?:\d{_GAP}){{8}}))\d(?:{_GAP}\d)+
+    """,
+    re.VERBOSE,
+)
 _wire = threading.local()
 _pools: dict[int, urllib3.PoolManager] = {}
 
@@ -54,12 +88,22 @@ class Response:
     @property
     def excerpt(self) -> str:
         """The beginning of the body with addresses taken out, for the attempt's record."""
-        return redact(self.text[:EXCERPT_LENGTH])
+        return excerpt(self.text)
 
 
 def redact(text: str) -> str:
-    """Return ``text`` with everything that looks like an address or phone number taken out."""
-    return _ADDRESS.sub("[address]", text)
+    """Return ``text`` with everything that looks like an address or phone number taken out.
+
+    A number of eight digits counts as one, with a plus before it one of seven; reply codes and
+    dates do not.
+    """
+    return _ADDRESS.sub(lambda found: found["harmless"] or "[address]", text)
+
+
+def excerpt(text: str) -> str:
+    """Return the beginning of ``text`` without addresses, for the attempt's record."""
+    # Cut afterwards: half an address looks like none.
+    return redact(text)[:EXCERPT_LENGTH]
 
 
 def post(
@@ -68,9 +112,13 @@ def post(
     """Send a POST and return the answer, whatever its status.
 
     Raises TransientError: not ambiguous when no byte has left (DNS, refused, TLS, connect timeout),
-    ambiguous after that (no answer in ``timeout`` seconds, a cut or oversized answer).
+    ambiguous after that (no answer in ``timeout`` seconds, a cut answer, an acceptance of over
+    64 KB). Raises ChannelUnavailable when the URL or a header, as configured, cannot be one.
     """
-    _wire.used, _wire.deadline = False, time.monotonic() + timeout
+    if not url.startswith(("https://", "http://")):
+        # The library would take it for http, and the key would go in clear text.
+        raise ChannelUnavailable(UNUSABLE)
+    _wire.used, _wire.deadline = False, Deadline.after(timeout)
     try:
         answer = pool().request(
             "POST",
@@ -81,7 +129,7 @@ def post(
             redirect=False,
             preload_content=False,
         )
-    except HTTPError as error:
+    except (HTTPError, ValueError) as error:
         raise _failure(error) from error
     try:
         content = _read_capped(answer)
@@ -106,7 +154,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
         return min(float(value[:9]), MAX_RETRY_AFTER)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -123,38 +171,15 @@ def pool() -> urllib3.PoolManager:
     return _pools.get(os.getpid()) or _pools.setdefault(os.getpid(), _new_pool())
 
 
-class _DeadlineReader(io.RawIOBase):
-    """A socket's input that ends at the request's deadline, however slowly bytes drip in."""
-
-    def __init__(self, sock: socket.socket, deadline: float) -> None:
-        self._sock = sock
-        self._raw = sock.makefile("rb", buffering=0)
-        self._deadline = deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("deadline")
-        self._sock.settimeout(left)
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
 class _DeadlineSocket:
     """What http.client needs of a socket to read a response from it."""
 
-    def __init__(self, sock: socket.socket, deadline: float) -> None:
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock
         self._deadline = deadline
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_DeadlineReader(self._sock, self._deadline))
+        return io.BufferedReader(DeadlineReader(self._sock, self._deadline.left))
 
 
 class _DeadlineResponse(http.client.HTTPResponse):
@@ -164,13 +189,16 @@ class _DeadlineResponse(http.client.HTTPResponse):
 
 
 class _Watched(http.client.HTTPConnection):
-    """A connection that notes when a request's first byte leaves, and reads up to its deadline."""
+    """A connection that notes when a request's first byte leaves, and keeps to its deadline."""
 
     response_class = _DeadlineResponse
 
     def send(self, data: Any) -> None:
         if self.sock is None:
             self.connect()
+        # To look up a host may take any time, and whoever asked does not wait that long: after
+        # the deadline somebody else may be sending the same.
+        self.sock.settimeout(_wire.deadline.left())
         _wire.used = True
         super().send(data)
 
@@ -192,18 +220,23 @@ class _HTTPSPool(urllib3.HTTPSConnectionPool):
 
 
 def _new_pool() -> urllib3.PoolManager:
-    manager = urllib3.PoolManager(num_pools=20, maxsize=POOL_SIZE, block=False, retries=False)
+    manager = urllib3.PoolManager(
+        num_pools=20, maxsize=POOL_SIZE, block=False, retries=False, socket_options=KEEP_ALIVE
+    )
     manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
     return manager
 
 
 def _read_capped(answer: urllib3.BaseHTTPResponse) -> bytes:
+    """Return the body; of a refusal as much as is read, for its status says what matters."""
     content = b""
     try:
         while chunk := answer.read1(MAX_BODY):
             content += chunk
             if len(content) > MAX_BODY:
                 answer.close()
+                if answer.status >= FIRST_REFUSAL:
+                    return content[:MAX_BODY]
                 raise TransientError(
                     "The provider's answer is too long to read.",
                     code=FailureCode.CONNECTION_LOST,
@@ -215,16 +248,10 @@ def _read_capped(answer: urllib3.BaseHTTPResponse) -> bytes:
     return content
 
 
-def _failure(error: HTTPError) -> TransientError:
+def _failure(error: Exception) -> ProviderError:
     if not _wire.used:
-        reasons: dict[type[HTTPError], str] = {
-            ConnectTimeoutError: "The provider did not take the connection in time.",
-            NameResolutionError: "The provider's host name has no address.",
-            urllib3.exceptions.SSLError: "No secure connection to the provider.",
-        }
-        reason = reasons.get(type(error), "The provider refused the connection.")
-        return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
-    if isinstance(error, ReadTimeoutError):
+        return _not_sent(error)
+    if isinstance(error, ReadTimeoutError) or _wire.deadline.is_over:
         return TransientError(
             "The provider did not answer in time.", code=FailureCode.TIMEOUT, ambiguous=True
         )
@@ -233,3 +260,18 @@ def _failure(error: HTTPError) -> TransientError:
         code=FailureCode.CONNECTION_LOST,
         ambiguous=True,
     )
+
+
+def _not_sent(error: Exception) -> ProviderError:
+    if isinstance(error, ValueError):
+        # A line break in a key, a host that is none. The error repeats the key: we do not.
+        return ChannelUnavailable(UNUSABLE)
+    reasons: dict[type[Exception], str] = {
+        ConnectTimeoutError: "The provider did not take the connection in time.",
+        NameResolutionError: "The provider's host name has no address.",
+        urllib3.exceptions.SSLError: "No secure connection to the provider.",
+    }
+    reason = reasons.get(type(error), "The provider refused the connection.")
+    if _wire.deadline.is_over:
+        reason = reasons[ConnectTimeoutError]
+    return TransientError(reason, code=FailureCode.CONNECTION_FAILED)

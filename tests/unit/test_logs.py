@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 import pytest
 import structlog
 from django.conf import settings
+from django.test import RequestFactory
 
 from notifications import sending
 from notifications.channels.base import Message, Outbound, SendResult
@@ -87,6 +88,10 @@ def test_the_level_is_the_one_configured() -> None:
     assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["shown"]
 
 
+def fail(error: Exception) -> None:
+    raise error
+
+
 class Failing:
     """A provider with a defect whose error message holds the address."""
 
@@ -94,7 +99,10 @@ class Failing:
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         recipient, body = outbound.recipient, outbound.message.text
-        raise ValueError(f"cannot encode {recipient} {len(body)}")
+        try:
+            fail(KeyError(body))
+        except KeyError as error:
+            raise ValueError(f"cannot encode {recipient} {len(body)}") from error
 
     def parse_receipts(self, headers: object, raw: bytes) -> list[Any]:
         return []
@@ -122,6 +130,60 @@ def test_a_defect_while_sending_does_not_log_the_address(monkeypatch: pytest.Mon
         monkeypatch.setattr(sending, "log", structlog.get_logger("notifications.sending"))
         send_by_a_provider_with_a_defect()
     assert ADDRESS not in stream.getvalue()
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_defect_while_sending_is_logged_with_its_place_and_no_word_of_its_own(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with logged(form) as stream:
+        monkeypatch.setattr(sending, "log", structlog.get_logger("notifications.sending"))
+        send_by_a_provider_with_a_defect()
+    text = stream.getvalue()
+    assert "in send" in text
+    assert "builtins.ValueError" in text
+    assert "builtins.KeyError" in text, "what it came from"
+    assert ADDRESS not in text
+    assert BODY not in text
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+@pytest.mark.parametrize("address", ["ada@example.com", "ada%40example.com", "+351912345678"])
+def test_an_error_is_logged_without_the_address_it_names(form: str, address: str) -> None:
+    with logged(form) as stream:
+        try:
+            fail(LookupError(f"E11000 duplicate key: {{email: '{address}'}}"))
+        except LookupError as error:
+            fresh_log().error("request_failed", exc_info=error)
+            logging.getLogger("elsewhere").exception("failed")
+    assert "E11000 duplicate key" in stream.getvalue()
+    assert "test_logs.py" in stream.getvalue()
+    assert address not in stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["django.request", "django.server", "celery.app.trace"])
+def test_lines_that_quote_what_came_in_hold_no_address(name: str) -> None:
+    with logged("json") as stream:
+        logging.getLogger(name).error("Not Found: /admin/%s/?q=%s", ADDRESS, "ada%40example.com")
+    assert "Not Found: /admin/" in stream.getvalue()
+    assert "ada" not in stream.getvalue()
+
+
+def test_a_request_that_failed_is_logged_without_its_query() -> None:
+    """Support searches by address: /admin/?q=ada@example.com."""
+    request = RequestFactory().get("/admin/", {"q": ADDRESS})
+    with logged("json") as stream:
+        extra = {"status_code": 404, "request": request, "data": {"args": [ADDRESS]}}
+        logging.getLogger("django.request").warning("Not Found: %s", request.path, extra=extra)
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line)["status_code"] == 404
+    assert "ada" not in line
+
+
+def test_a_workers_name_is_no_address() -> None:
+    with logged("json") as stream:
+        logging.getLogger("celery.apps.worker").warning("celery@worker-1.example.com ready.")
+    assert "celery@worker-1.example.com" in stream.getvalue()
 
 
 def test_a_defect_while_sending_does_not_log_the_variables_around_it(

@@ -224,6 +224,31 @@ def test_an_outage_is_waited_out_at_growing_distances(excused: int, wait: int) -
     assert decision == ExcusedUntil(NOON + wait * SECOND)
 
 
+@pytest.mark.parametrize(("dice", "wait"), [(-1, 24), (1, 36)])
+def test_what_an_outage_held_up_does_not_come_back_together(dice: float, wait: int) -> None:
+    assert after(DOWN, dice=dice) == ExcusedUntil(NOON + wait * SECOND)
+
+
+@given(
+    error=st.sampled_from([BUSY, SILENT, DOWN, PermanentError("no", code=FailureCode.REJECTED)]),
+    attempts=st.integers(1, 10**9),
+    excused=st.integers(0, 10**9),
+    dice=dice,
+    priority=priorities,
+)
+def test_there_is_an_answer_to_every_past(
+    error: ProviderError, attempts: int, excused: int, dice: float, priority: Priority
+) -> None:
+    """One delivery without an answer would cost its whole batch theirs."""
+    past = {
+        "attempt_count": attempts + excused,
+        "excused_count": excused,
+        "max_attempts": 10**9 + 1,
+        "priority": priority,
+    }
+    assert after(error, dice=dice, **past)
+
+
 def test_an_outage_uses_up_no_attempt() -> None:
     assert isinstance(after(DOWN, attempt_count=1, max_attempts=1), ExcusedUntil)
 

@@ -165,6 +165,13 @@ def test_no_request_starts_at_or_after_the_end_of_a_notification() -> None:
     assert provider.seen == []
 
 
+def test_one_that_has_expired_does_not_keep_the_others_from_being_sent() -> None:
+    late, *others = several(3)
+    provider = Scripted(accept)
+    settlements = send_all(provider, replace(late, expires_at=NOON), *others)
+    assert [s.claimed for s in settlements] == others
+
+
 def test_someone_without_an_address_is_reached_by_user_id() -> None:
     provider = Scripted(accept)
     send_all(provider, replace(claimed(channel=Channel.IN_APP), recipient=Recipient()))

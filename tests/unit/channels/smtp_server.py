@@ -1,11 +1,18 @@
 """A mail server that says what a test has written down for each command."""
 
+import contextlib
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import pytest
+
+from notifications.channels.email_smtp import SMTP
+from notifications.errors import ProviderError
+
+from ..building import outbound
 from . import wire
 
 OK = {
@@ -20,7 +27,7 @@ OK = {
     "QUIT": "221 Bye",
     "AUTH": "235 Welcome",
 }
-SILENCE, HANG_UP, RESET = "silence", "hang up", "reset"
+SILENCE, HANG_UP, RESET, NOTHING = "silence", "hang up", "reset", "nothing"
 
 
 @dataclass
@@ -28,7 +35,8 @@ class MailServer:
     """A handler for :func:`wire.serving`.
 
     ``replies`` by command; ``greeting`` and ``message`` (the end of the mail) count as such. A
-    reply may be one of SILENCE, HANG_UP and RESET, or ``<reply>, hang up``.
+    reply may be one of SILENCE, HANG_UP and RESET, or ``<reply>, hang up``; NOTHING goes on
+    without one.
     """
 
     replies: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +46,8 @@ class MailServer:
     """Seconds after which a connection without a command is closed ..."""
     farewell: str = ""
     """... and what is said then."""
-    mails_a_connection: int = 1_000
+    until: str = "QUIT"
+    """Command after whose reply the connection is somebody else's."""
     commands: list[str] = field(default_factory=list)
     mails: list[bytes] = field(default_factory=list)
 
@@ -60,7 +69,7 @@ class MailServer:
             self._reply(connection, command)
             if command == "DATA" and self._says("DATA").startswith("354"):
                 self._take(connection, lines)
-            if command == "QUIT":
+            if command == self.until:
                 return
 
     def _take(self, connection: socket.socket, lines: BinaryIO) -> None:
@@ -88,6 +97,34 @@ class MailServer:
             raise ConnectionAbortedError
         if reply == HANG_UP:
             raise ConnectionAbortedError
-        connection.sendall(f"{reply.partition(', hang up')[0]}\r\n".encode())
+        if reply != NOTHING:
+            connection.sendall(f"{reply.partition(', hang up')[0]}\r\n".encode())
         if reply.endswith(", hang up"):
             raise ConnectionAbortedError
+
+
+def provider(port: int, **options: Any) -> SMTP:
+    """Return a provider that sends by a server on this port."""
+    default = {
+        "host": "127.0.0.1",
+        "port": port,
+        "username": "",
+        "password": "",
+        "use_tls": False,
+        "use_ssl": False,
+    }
+    return SMTP(sender="Notifications <notifications@example.com>", options=default | options)
+
+
+@contextlib.contextmanager
+def mail_server(server: MailServer, **options: Any) -> Iterator[tuple[SMTP, wire.Wire]]:
+    """Run a mail server and give the provider that sends by it."""
+    with wire.serving(server) as running:
+        yield provider(running.port, **options), running
+
+
+def refusal(replies: dict[str, str], *, timeout: float = 5.0) -> ProviderError:
+    """Return what becomes of a mail to a server that says this."""
+    with mail_server(MailServer(replies)) as (smtp, _), pytest.raises(ProviderError) as error:
+        smtp.send(outbound(), timeout=timeout)
+    return error.value

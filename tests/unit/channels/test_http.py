@@ -3,7 +3,6 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,14 +13,6 @@ from . import wire
 
 SHORT = 0.4
 """Deadline of requests that are to miss it."""
-
-
-@pytest.fixture(autouse=True)
-def _own_pool() -> Iterator[None]:
-    http._pools.clear()
-    yield
-    http.pool().clear()
-    http._pools.clear()
 
 
 def post(url: str, *, timeout: float = 5.0, body: bytes = b"{}") -> http.Response:
@@ -79,6 +70,15 @@ def test_a_connection_the_server_has_closed_meanwhile_is_replaced() -> None:
         time.sleep(0.05)
         assert post(server.url).status == 202
         assert server.connections == 2
+
+
+def test_an_idle_connection_is_kept_alive_so_that_no_firewall_forgets_it() -> None:
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        post(server.url)
+        connection = http.pool().connection_from_url(server.url)._get_conn()
+        assert connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        connection.close()
 
 
 def test_threads_do_not_wait_for_each_other() -> None:

@@ -4,11 +4,12 @@ import contextlib
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from notifications.channels import http
-from notifications.errors import FailureCode, TransientError
+from notifications.errors import ChannelUnavailable, FailureCode, TransientError
 
 from . import wire
 
@@ -16,14 +17,6 @@ SHORT = 0.4
 """Deadline of requests that are to miss it."""
 GRACE = 0.35
 """How much later than its deadline a request may end on a busy machine."""
-
-
-@pytest.fixture(autouse=True)
-def _own_pool() -> Iterator[None]:
-    http._pools.clear()
-    yield
-    http.pool().clear()
-    http._pools.clear()
 
 
 def post(url: str, *, timeout: float = 5.0, body: bytes = b"{}") -> http.Response:
@@ -93,6 +86,40 @@ def test_a_server_that_does_not_speak_tls_has_been_sent_nothing() -> None:
         post(f"https://127.0.0.1:{server.port}")
     assert not error.value.ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def test_nothing_leaves_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look up a host may take any time; by then somebody else may be sending the same."""
+    look_up = socket.getaddrinfo
+
+    def slowly(*args: Any, **options: Any) -> Any:
+        time.sleep(SHORT * 1.2)
+        return look_up(*args, **options)
+
+    server = wire.KeepAlive(wire.response(202))
+    with wire.serving(server) as running:
+        monkeypatch.setattr(socket, "getaddrinfo", slowly)
+        with pytest.raises(TransientError) as error:
+            post(running.url, timeout=SHORT)
+    assert not error.value.ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("key", ["secret\n", "secret\r\nX-Other: 1", "secret\u2028"])
+def test_a_key_that_cannot_be_one_is_a_matter_of_the_account(key: str) -> None:
+    """The classic: a secret that was mounted from a file with a line break at its end."""
+    server = wire.KeepAlive(wire.response(202))
+    with wire.serving(server) as running, pytest.raises(ChannelUnavailable) as error:
+        http.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=5)
+    assert "secret" not in error.value.reason
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
+def test_an_address_that_cannot_be_one_is_a_matter_of_the_account(url: str) -> None:
+    with pytest.raises(ChannelUnavailable):
+        http.post(url, body=b"{}", headers={}, timeout=1)
 
 
 def drip(text: bytes) -> wire.Handler:
@@ -172,6 +199,14 @@ def test_after_the_bytes_have_left_a_broken_answer_may_mean_that_it_went(
 def test_an_answer_of_64_kb_is_read() -> None:
     with wire.serving(wire.answering(wire.response(200, b"x" * http.MAX_BODY))) as server:
         assert len(post(server.url).body) == http.MAX_BODY
+
+
+@pytest.mark.parametrize("status", [302, 400, 503])
+def test_a_refusal_of_over_64_kb_is_one_and_its_beginning_is_kept(status: int) -> None:
+    """A proxy's error page may be of any length."""
+    with wire.serving(wire.answering(wire.response(status, b"x" * 300_000))) as server:
+        answer = post(server.url)
+    assert (answer.status, len(answer.body)) == (status, http.MAX_BODY)
 
 
 def test_an_answer_that_unpacks_to_more_than_64_kb_is_not_read() -> None:

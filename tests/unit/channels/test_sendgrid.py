@@ -1,25 +1,16 @@
 """Mail by SendGrid: what is sent, and what is accepted."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from notifications.channels import http
 from notifications.channels.base import Message
-from notifications.channels.email_sendgrid import SendGrid
+from notifications.channels.email_sendgrid import MAX_ID_LENGTH, SendGrid
+from notifications.errors import FailureCode, PermanentError
 
 from ..building import NOON, outbound
 from . import wire
-
-
-@pytest.fixture(autouse=True)
-def _own_pool() -> Iterator[None]:
-    http._pools.clear()
-    yield
-    http.pool().clear()
-    http._pools.clear()
 
 
 def account(**fields: Any) -> SendGrid:
@@ -100,6 +91,30 @@ def test_no_address_is_in_what_comes_back_to_us() -> None:
     assert "@" not in json.dumps(body["personalizations"][0]["custom_args"])
 
 
+def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
+    body = account().body(outbound(recipient="ada@stra\u00dfe.example"))
+    assert body["personalizations"][0]["to"][0]["email"] == "ada@xn--strae-oqa.example"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"message": Message(subject="Paid", text="\ud800")},
+        {"message": Message(subject="Paid", text="SG.abc.def is what a key looks like")},
+        {"recipient": "ada@\u2602\u2602"},
+    ],
+    ids=["half a character", "what the library takes for a key", "no domain"],
+)
+def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
+    fields: dict[str, Any],
+) -> None:
+    handler = wire.KeepAlive(wire.response(202))
+    with wire.serving(handler) as server, pytest.raises(PermanentError) as error:
+        account(base_url=server.url).send(outbound(**fields), timeout=5)
+    assert handler.requests == []
+    assert error.value.code is FailureCode.RENDER_FAILED
+
+
 # What is accepted.
 
 
@@ -112,3 +127,10 @@ def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: 
         result = account(base_url=server.url).send(outbound(), timeout=5)
     assert (result.provider_id, result.answer.status) == (provider_id, 202)
     assert not result.delivered
+
+
+def test_an_id_is_kept_up_to_a_length() -> None:
+    answer = wire.response(202, b"", f"X-Message-Id: {'x' * 5_000}")
+    with wire.serving(wire.answering(answer)) as server:
+        result = account(base_url=server.url).send(outbound(), timeout=5)
+    assert result.provider_id == "x" * MAX_ID_LENGTH

@@ -2,14 +2,12 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from notifications.channels import http
-from notifications.channels.email_sendgrid import SendGrid
+from notifications.channels.email_sendgrid import MAX_ID_LENGTH, SendGrid
 from notifications.errors import (
     ChannelUnavailable,
     FailureCode,
@@ -24,14 +22,6 @@ from ..building import NOON, outbound
 from . import wire
 
 EPOCH = int(NOON.timestamp())
-
-
-@pytest.fixture(autouse=True)
-def _own_pool() -> Iterator[None]:
-    http._pools.clear()
-    yield
-    http.pool().clear()
-    http._pools.clear()
 
 
 def account(**fields: Any) -> SendGrid:
@@ -147,10 +137,22 @@ def test_a_bad_address_is_counted_and_not_given_up_at_once() -> None:
         *(b"[]", b"null", b'"x"', b"7", b"{}", b'{"errors": null}', b'{"errors": {}}'),
         *(b'{"errors": [1, null, "x"]}', b'{"errors": [{}]}', b'{"errors": [{"field": null}]}'),
         *(b'{"errors": [{"field": {}}]}', b'{"errors": [{"field": 7}]}', b"\xff\xfe", b"{"),
+        *(b'{"errors": [{"message": "caf\xe9"}]}', b'{"\xff": 1}', b'{"errors": [{"field": "\\ud8'),
     ],
 )
 def test_a_body_sendgrid_does_not_document_is_no_defect_of_ours(body: bytes) -> None:
-    assert type(refusal(wire.response(400, body))) is PermanentError
+    error = refusal(wire.response(400, body))
+    assert type(error) is PermanentError
+    assert error.answer is not None
+    assert error.answer.code is None
+
+
+def test_a_field_is_kept_up_to_a_length_and_without_an_address() -> None:
+    error = refusal(wire.response(400, errors(f"x ada@example.com {'x' * 5_000}")))
+    assert error.answer is not None
+    assert error.answer.code is not None
+    assert error.answer.code.startswith("x [address] xxx")
+    assert len(error.answer.code) == MAX_ID_LENGTH
 
 
 def test_a_body_nested_without_end_is_no_defect_of_ours() -> None:

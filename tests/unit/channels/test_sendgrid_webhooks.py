@@ -18,6 +18,7 @@ from notifications.channels.email_sendgrid import (
     TIMESTAMP_HEADER,
     SendGrid,
 )
+from notifications.channels.http import EXCERPT_LENGTH
 
 from ..building import NOON
 
@@ -178,6 +179,11 @@ def test_a_wrong_key_refuses_everything(public_key: str) -> None:
         account(public_key).parse_receipts(signed(b"[]"), b"[]")
 
 
+def test_a_key_that_is_none_is_told_from_a_signature_that_is_none() -> None:
+    with pytest.raises(InvalidSignature, match="as configured"):
+        account("not a key").parse_receipts(signed(b"[]"), b"[]")
+
+
 def test_a_body_that_is_not_text_is_refused() -> None:
     raw = b"\xff\xfe["
     with pytest.raises(InvalidSignature):
@@ -260,6 +266,7 @@ def test_events_keep_their_order_and_their_repetitions() -> None:
     "raw",
     [
         *(b"", b"{}", b"null", b'"x"', b"[", b"[{}]", b"[1]", b"[null]", b"[[]]"),
+        b'[{"more": ' + b"[" * 100_000,
         json.dumps([event(timestamp="soon")]).encode(),
         json.dumps([event(sg_event_id=None)]).encode(),
         json.dumps([event(reference={"$gt": ""})]).encode(),
@@ -267,7 +274,7 @@ def test_events_keep_their_order_and_their_repetitions() -> None:
     ],
 )
 def test_a_signed_body_that_is_no_list_of_events_is_a_value_error(raw: bytes) -> None:
-    with pytest.raises(ValueError, match=r"JSON|expected|Expected|truncated|missing|Object"):
+    with pytest.raises(ValueError, match=r"JSON|nested|expected|Expected|truncated|missing|Object"):
         account().parse_receipts(signed(raw), raw)
 
 
@@ -276,3 +283,8 @@ def test_a_time_that_is_none_is_a_value_error() -> None:
         raw = json.dumps([event(timestamp=timestamp)]).encode()
         with pytest.raises(ValueError, match=r"time|year"):
             account().parse_receipts(signed(raw), raw)
+
+
+def test_a_reason_is_kept_up_to_a_length() -> None:
+    (receipt,) = received(event(event="bounce", reason="x" * 100_000))
+    assert receipt.reason == "x" * EXCERPT_LENGTH

@@ -1,17 +1,13 @@
 """Mail by SMTP: what is sent, and what each reply means."""
 
-import contextlib
 import email
 import email.policy
-import smtplib
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from notifications.channels.base import Message
-from notifications.channels.email_smtp import SMTP
 from notifications.errors import (
     ChannelUnavailable,
     FailureCode,
@@ -23,49 +19,9 @@ from notifications.errors import (
 )
 
 from ..building import outbound
-from . import wire
-from .smtp_server import MailServer
+from .smtp_server import MailServer, mail_server, provider, refusal
 
-
-@pytest.fixture(autouse=True)
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[smtplib.SMTP]]:
-    """Keep every connection a test opens, and close what is left of them after it."""
-    connections: list[smtplib.SMTP] = []
-    make = smtplib.SMTP.__init__
-
-    def remembering(self: smtplib.SMTP, *args: Any, **options: Any) -> None:
-        connections.append(self)
-        make(self, *args, **options)
-
-    monkeypatch.setattr(smtplib.SMTP, "__init__", remembering)
-    yield connections
-    for connection in connections:
-        connection.close()
-
-
-def provider(port: int, **options: Any) -> SMTP:
-    default = {
-        "host": "127.0.0.1",
-        "port": port,
-        "username": "",
-        "password": "",
-        "use_tls": False,
-        "use_ssl": False,
-    }
-    return SMTP(sender="Notifications <notifications@example.com>", options=default | options)
-
-
-@contextlib.contextmanager
-def mail_server(server: MailServer, **options: Any) -> Iterator[tuple[SMTP, wire.Wire]]:
-    """Run a mail server and give the provider that sends by it."""
-    with wire.serving(server) as running:
-        yield provider(running.port, **options), running
-
-
-def refusal(replies: dict[str, str], *, timeout: float = 5.0) -> ProviderError:
-    with mail_server(MailServer(replies)) as (smtp, _), pytest.raises(ProviderError) as error:
-        smtp.send(outbound(), timeout=timeout)
-    return error.value
+pytestmark = pytest.mark.usefixtures("opened")
 
 
 def test_a_mail_is_handed_over_and_its_message_id_holds_the_reference() -> None:
@@ -222,6 +178,110 @@ def test_a_server_that_turns_us_away_at_the_door_says_nothing_about_the_message(
 
 def test_a_server_that_wants_a_login_first_says_nothing_about_the_message() -> None:
     assert isinstance(refusal({"MAIL": "530 5.7.0 Authentication required"}), ChannelUnavailable)
+
+
+@pytest.mark.parametrize("reply", ["550 5.7.1 Not yours", "553 5.1.8 No such domain", "554 No"])
+def test_a_sender_that_is_not_taken_says_nothing_about_the_message(reply: str) -> None:
+    error = refusal({"MAIL": reply})
+    assert isinstance(error, ChannelUnavailable)
+    assert error.answer is not None
+    assert error.answer.status == int(reply[:3])
+
+
+def test_a_mail_that_is_too_big_by_its_announcement_will_not_go() -> None:
+    assert type(refusal({"MAIL": "552 5.3.4 Too big"})) is PermanentError
+
+
+@pytest.mark.parametrize("reply", ["550 5.7.1 Your server is on a blocklist", "553 5.7.1 Relay"])
+def test_a_policy_against_us_is_not_held_against_the_mailbox(reply: str) -> None:
+    assert type(refusal({"RCPT": reply})) is PermanentError
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [("550 5.1.1 No such user", "5.1.1"), ("550 No such user", None), ("550 5.1 No", None)],
+)
+def test_the_servers_own_code_is_kept(reply: str, code: str | None) -> None:
+    error = refusal({"RCPT": reply})
+    assert error.answer is not None
+    assert error.answer.code == code
+
+
+def test_a_server_that_does_not_want_to_be_greeted_says_nothing_about_the_message() -> None:
+    error = refusal({"EHLO": "550 Who?", "HELO": "550 Who?"})
+    assert isinstance(error, ChannelUnavailable)
+
+
+def test_without_a_way_to_log_in_that_both_know_nothing_is_sent() -> None:
+    server = MailServer({"EHLO": "250-mail.example.com\r\n250 AUTH X-OWN"})
+    with (
+        mail_server(server, username="u", password="p") as (smtp, _),
+        pytest.raises(ChannelUnavailable),
+    ):
+        smtp.send(outbound(), timeout=5)
+
+
+@pytest.mark.parametrize("command", ["greeting", "MAIL", "RCPT", "DATA"])
+@pytest.mark.parametrize("nonsense", ["what?", "999 Hello", "-12 Hello", "600 Hello", ""])
+def test_nonsense_before_the_message_is_no_refusal_of_it(command: str, nonsense: str) -> None:
+    error = refusal({command: nonsense})
+    assert isinstance(error, TransientError)
+    assert not error.ambiguous
+
+
+@pytest.mark.parametrize("nonsense", ["what?", "354 Go on", "999 Hello", "-12 Hello", "x" * 9000])
+def test_nonsense_after_the_message_may_mean_that_it_went(nonsense: str) -> None:
+    error = refusal({"message": nonsense})
+    assert isinstance(error, TransientError)
+    assert error.ambiguous
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"message": Message(subject="one\r\nBcc: eve@example.com", text="x")},
+        {"message": Message(subject="Paid", text="\ud800")},
+        {"recipient": "ada@example.com\r\nRCPT TO:<eve@example.com>"},
+        {"recipient": "ada@\u2602\u2602"},
+    ],
+    ids=["a line break in the subject", "half a character", "a line break", "no domain"],
+)
+def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
+    fields: dict[str, Any],
+) -> None:
+    with mail_server(MailServer()) as (smtp, running):
+        with pytest.raises(PermanentError) as error:
+            smtp.send(outbound(**fields), timeout=5)
+        assert running.connections == 0
+    assert error.value.code is FailureCode.RENDER_FAILED
+    assert "ada" not in error.value.reason
+
+
+def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
+    """By older rules a mail to this domain went to strasse.example, which is somebody else."""
+    server = MailServer()
+    with mail_server(server) as (smtp, _):
+        smtp.send(outbound(recipient="ada@stra\u00dfe.example"), timeout=5)
+    assert "RCPT TO:<ada@xn--strae-oqa.example>" in [
+        c.replace("rcpt", "RCPT") for c in server.commands
+    ]
+    mail = email.message_from_bytes(server.mails[0], policy=email.policy.default)
+    assert mail["To"] == "Ada <ada@xn--strae-oqa.example>"
+
+
+def test_a_password_that_cannot_be_one_is_a_matter_of_the_account() -> None:
+    server = MailServer({"EHLO": "250-mail.example.com\r\n250 AUTH PLAIN"})
+    with (
+        mail_server(server, username="u", password="p\u00e9") as (smtp, _),
+        pytest.raises(ChannelUnavailable),
+    ):
+        smtp.send(outbound(), timeout=5)
+    assert server.mails == []
+
+
+def test_a_host_that_cannot_be_one_is_a_matter_of_the_account() -> None:
+    with pytest.raises(ChannelUnavailable):
+        provider(25, host="x" * 300).send(outbound(), timeout=5)
 
 
 def test_a_mail_server_sends_no_receipts() -> None:

@@ -2,13 +2,13 @@
 
 import contextlib
 import smtplib
+import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from notifications.channels.email_smtp import SMTP
+from notifications.channels import smtp_connection
 from notifications.errors import (
     ChannelUnavailable,
     FailureCode,
@@ -19,51 +19,13 @@ from notifications.errors import (
 
 from ..building import outbound
 from . import wire
-from .smtp_server import HANG_UP, RESET, SILENCE, MailServer
+from .smtp_server import HANG_UP, RESET, SILENCE, MailServer, mail_server, provider, refusal
 
 SHORT = 0.4
 """Time limit of sends that are to miss it."""
 
 
-@pytest.fixture(autouse=True)
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[smtplib.SMTP]]:
-    """Keep every connection a test opens, and close what is left of them after it."""
-    connections: list[smtplib.SMTP] = []
-    make = smtplib.SMTP.__init__
-
-    def remembering(self: smtplib.SMTP, *args: Any, **options: Any) -> None:
-        connections.append(self)
-        make(self, *args, **options)
-
-    monkeypatch.setattr(smtplib.SMTP, "__init__", remembering)
-    yield connections
-    for connection in connections:
-        connection.close()
-
-
-def provider(port: int, **options: Any) -> SMTP:
-    default = {
-        "host": "127.0.0.1",
-        "port": port,
-        "username": "",
-        "password": "",
-        "use_tls": False,
-        "use_ssl": False,
-    }
-    return SMTP(sender="Notifications <notifications@example.com>", options=default | options)
-
-
-@contextlib.contextmanager
-def mail_server(server: MailServer, **options: Any) -> Iterator[tuple[SMTP, wire.Wire]]:
-    """Run a mail server and give the provider that sends by it."""
-    with wire.serving(server) as running:
-        yield provider(running.port, **options), running
-
-
-def refusal(replies: dict[str, str], *, timeout: float = 5.0) -> ProviderError:
-    with mail_server(MailServer(replies)) as (smtp, _), pytest.raises(ProviderError) as error:
-        smtp.send(outbound(), timeout=timeout)
-    return error.value
+pytestmark = pytest.mark.usefixtures("opened")
 
 
 @pytest.mark.parametrize("reply", [HANG_UP, RESET])
@@ -96,6 +58,13 @@ def test_a_server_that_falls_silent_after_the_message_may_have_taken_it() -> Non
 @pytest.mark.parametrize("command", ["greeting", "MAIL", "RCPT"])
 def test_a_server_that_falls_silent_before_the_message_has_not_got_it(command: str) -> None:
     error = refusal({command: SILENCE}, timeout=SHORT)
+    assert isinstance(error, TransientError)
+    assert not error.ambiguous
+
+
+@pytest.mark.parametrize("reply", [HANG_UP, RESET, SILENCE])
+def test_a_server_that_does_not_ask_for_the_message_has_not_got_it(reply: str) -> None:
+    error = refusal({"DATA": reply}, timeout=SHORT)
     assert isinstance(error, TransientError)
     assert not error.ambiguous
 
@@ -155,6 +124,37 @@ def test_a_connection_that_replaced_another_is_kept_too() -> None:
     assert len(server.mails) == 3
 
 
+def test_a_connection_that_nobody_has_used_for_long_is_not_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A firewall forgets it without a word: whoever uses it waits in vain."""
+    monkeypatch.setattr(smtp_connection, "MAX_IDLE", 0.05)
+    with mail_server(MailServer()) as (smtp, running):
+        smtp.send(outbound(), timeout=5)
+        time.sleep(0.1)
+        smtp.send(outbound(), timeout=5)
+        assert running.connections == 2
+
+
+def test_a_forked_process_has_a_connection_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with mail_server(MailServer()) as (smtp, running):
+        smtp.send(outbound(), timeout=5)
+        monkeypatch.setattr("os.getpid", lambda: 4711)
+        smtp.send(outbound(), timeout=5)
+        assert running.connections == 2
+
+
+def test_a_server_that_has_closed_the_connection_and_gone_has_not_got_it() -> None:
+    server = MailServer(idle=0.1)
+    with mail_server(server) as (smtp, running):
+        smtp.send(outbound(), timeout=5)
+        running.close()
+        with pytest.raises(TransientError) as error:
+            smtp.send(outbound(), timeout=5)
+    assert not error.value.ambiguous
+    assert len(server.mails) == 1
+
+
 def test_a_mail_that_may_have_gone_is_not_sent_again_by_itself() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, running):
@@ -185,6 +185,36 @@ def test_a_send_ends_in_time_however_slowly_the_server_speaks() -> None:
         with contextlib.suppress(ProviderError):
             smtp.send(outbound(), timeout=SHORT)
         assert time.monotonic() - started < SHORT * 1.5
+
+
+def test_nothing_is_said_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look up a host may take any time; by then somebody else may be sending the same."""
+    look_up = socket.getaddrinfo
+
+    def slowly(*args: Any, **options: Any) -> Any:
+        time.sleep(SHORT * 1.2)
+        return look_up(*args, **options)
+
+    server = MailServer()
+    with mail_server(server) as (smtp, _):
+        monkeypatch.setattr(socket, "getaddrinfo", slowly)
+        with pytest.raises(TransientError) as error:
+            smtp.send(outbound(), timeout=SHORT)
+    assert not error.value.ambiguous
+    assert server.commands == []
+
+
+@pytest.mark.parametrize("line", [b"220-more\r\n", b"220-\r\n"])
+def test_a_server_that_never_ends_its_reply_is_not_listened_to(line: bytes) -> None:
+    def talk(connection: socket.socket) -> None:
+        while True:
+            connection.sendall(line * 1000)
+
+    started = time.monotonic()
+    with wire.serving(talk) as running, pytest.raises(TransientError) as error:
+        provider(running.port).send(outbound(), timeout=5)
+    assert not error.value.ambiguous
+    assert time.monotonic() - started < 2
 
 
 def test_a_login_that_fails_leaves_no_connection_open(opened: list[smtplib.SMTP]) -> None:
