@@ -134,6 +134,7 @@ def configure(environment: Environment) -> dict[str, Any]:
         "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "REDIS_URL": environment.REDIS_URL,
         "WORKER_THREADS": environment.WORKER_THREADS,
+        "PROVIDER_RATES": _provider_rates(environment),
         "DATABASES": _databases(environment),
         **_email(environment),
         **_celery(environment),
@@ -168,7 +169,7 @@ def _email(environment: Environment) -> dict[str, Any]:
     real = bool(environment.SENDGRID_API_KEY)
     default_url = "https://api.sendgrid.com" if real else environment.SANDBOX_URL
     return {
-        "EMAIL_PROVIDER": environment.EMAIL_PROVIDER,
+        "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
         "EMAIL_FROM": environment.EMAIL_FROM,
         "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
         "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
@@ -182,6 +183,21 @@ def _email(environment: Environment) -> dict[str, Any]:
         "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
         "EMAIL_TIMEOUT": 15,
     }
+
+
+def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
+    """Return messages a second and the most at once, for each provider that has a limit.
+
+    A tenth of a second's worth may go at once: a batch is not cut into single messages, and the
+    provider, who counts by the second, hardly sees more than the rate.
+    """
+    rates = {
+        "sendgrid": environment.RATE_SENDGRID,
+        "smtp": environment.RATE_SMTP,
+        "fcm": environment.RATE_FCM,
+        "whatsapp": environment.RATE_WHATSAPP,
+    }
+    return {name: (rate, max(1, round(rate / 10))) for name, rate in rates.items() if rate > 0}
 
 
 def queue_names() -> list[str]:

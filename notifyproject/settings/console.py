@@ -73,6 +73,7 @@ NAVIGATION = [
         "separator": True,
         "items": [
             _item("Recipients", "group", "recipients_recipient"),
+            _item("Devices", "devices", "devices_device"),
             _item("Suppressions", "block", "recipients_suppression"),
         ],
     },

@@ -15,6 +15,8 @@ STACK_FILE = DATA_DIR / "stack.json"
 """Where a running local stack writes down how to reach it."""
 
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+PerSecond = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+"""Messages a second, over all processes; 0.5 is one every two seconds, and 0 is no limit."""
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +35,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     PUBLIC_URL: str = "http://127.0.0.1:8000"
     """Where people and providers reach the web: links in mail begin with it."""
 
-    EMAIL_PROVIDER: Literal["sendgrid", "smtp"] = "sendgrid"
+    EMAIL_PROVIDER: Literal["sendgrid", "smtp", "sendgrid,smtp", "smtp,sendgrid"] = "sendgrid"
+    """With two, the second is given what the first does not take."""
     EMAIL_FROM: str = "Notifications <notifications@example.com>"
     SENDGRID_API_KEY: str = ""
     """Empty: mail goes to the sandbox."""
@@ -46,6 +49,13 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     SMTP_USER: str = ""
     SMTP_PASSWORD: str = ""
     SMTP_SECURITY: Literal["none", "starttls", "tls"] = "none"
+
+    RATE_SENDGRID: PerSecond = 0
+    RATE_SMTP: PerSecond = 0
+    RATE_FCM: PerSecond = 10_000
+    """600,000 a minute is what Google grants a project."""
+    RATE_WHATSAPP: PerSecond = 80
+    """What Meta grants a phone number at first; what people send to it counts, too."""
 
     SANDBOX_URL: str = "http://127.0.0.1:8001"
 

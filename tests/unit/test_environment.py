@@ -30,6 +30,9 @@ def test_an_empty_variable_is_one_that_is_not_set(name: str) -> None:
         ("WORKER_THREADS", "1", 1),
         ("WORKER_THREADS", "512", 512),
         ("SMTP_PORT", "587", 587),
+        ("RATE_WHATSAPP", "1000", 1000.0),
+        ("RATE_SMTP", "0.5", 0.5),
+        ("RATE_FCM", "0", 0.0),
         ("EMAIL_PROVIDER", "smtp", "smtp"),
         ("SMTP_SECURITY", "starttls", "starttls"),
         ("LOG_LEVEL", "DEBUG", "DEBUG"),
@@ -48,6 +51,7 @@ def test_a_variable_is_read_as_its_type(name: str, text: str, value: Any) -> Non
         *[("PORT", text) for text in ("http", "-1", "65536", "1.5", "0x50", "80 80")],
         *[("WORKER_THREADS", text) for text in ("0", "513", "many", "-4", "true")],
         *[("SMTP_PORT", text) for text in ("smtp", "99999")],
+        *[("RATE_WHATSAPP", text) for text in ("-1", "nan", "inf", "1000001", "80/s", "many")],
         *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP")],
         *[("SMTP_SECURITY", text) for text in ("ssl", "yes", "TLS")],
         *[("LOG_LEVEL", text) for text in ("debug", "TRACE", "10")],
@@ -150,6 +154,24 @@ def test_what_is_acknowledged_outlives_any_one_server() -> None:
 def test_a_pool_has_a_connection_for_each_thread() -> None:
     options = configured(WORKER_THREADS="64")["DATABASES"]["default"]["OPTIONS"]
     assert options["maxPoolSize"] >= 64
+
+
+def test_providers_that_have_a_limit_are_kept_to_it() -> None:
+    rates = configured()["PROVIDER_RATES"]
+    assert rates == {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8)}
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("1000", (1_000.0, 100)), ("14", (14.0, 1)), ("0.5", (0.5, 1))]
+)
+def test_a_tenth_of_a_second_may_go_at_once_and_always_one(
+    text: str, rate: tuple[float, int]
+) -> None:
+    assert configured(RATE_SMTP=text)["PROVIDER_RATES"]["smtp"] == rate
+
+
+def test_a_rate_of_nothing_is_no_limit() -> None:
+    assert configured(RATE_FCM="0", RATE_WHATSAPP="0")["PROVIDER_RATES"] == {}
 
 
 def test_hosts_are_separated_by_commas() -> None:

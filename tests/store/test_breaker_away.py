@@ -1,0 +1,100 @@
+"""Circuits without Valkey: everything goes, nothing fails, and nobody waits."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from notifications import breaker
+from notifications.breaker import Allowed, Blocked
+from notifyproject import valkey
+from tests.factories import NOON
+
+from .shared_memory import at_once, away, of_our_own, silent
+
+FCM = "fcm:1a2b3c4d"
+
+
+@pytest.fixture(autouse=True)
+def _valkey(broker: redis.Redis) -> Iterator[None]:
+    valkey.forget()
+    yield
+    valkey.forget()
+
+
+def use_everything() -> None:
+    assert breaker.ask([FCM, "smtp:1"], now=NOON) == {FCM: Allowed(), "smtp:1": Allowed()}
+    breaker.record(FCM, successes=1, failures=20, now=NOON)
+    breaker.trip(FCM, now=NOON, retry_after=None)
+    breaker.give_back(FCM, probe=breaker.Probe("x"), now=NOON)
+    assert not breaker.close(FCM)
+    assert breaker.states(now=NOON) is None
+
+
+def test_without_valkey_everything_goes() -> None:
+    with away():
+        use_everything()
+
+
+def test_a_silent_valkey_is_waited_for_once() -> None:
+    with silent():
+        began = time.monotonic()
+        for _ in range(10):
+            use_everything()
+        assert time.monotonic() - began < 2 * valkey.ANSWER
+
+
+def test_a_silent_valkey_is_waited_for_by_all_threads_at_the_same_time() -> None:
+    with silent():
+        began = time.monotonic()
+        at_once(16, use_everything)
+        assert time.monotonic() - began < 4 * valkey.ANSWER
+
+
+def test_after_some_seconds_it_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaker.trip(FCM, now=NOON, retry_after=None)
+    blocked = {FCM: Blocked(NOON + breaker.FIRST_WAIT)}
+    assert breaker.ask([FCM], now=NOON) == blocked
+    monkeypatch.setattr(valkey, "PAUSE_AFTER_FAILURE", 0.5)
+    valkey._pause.begin()
+    assert breaker.ask([FCM], now=NOON) == {FCM: Allowed()}
+    time.sleep(0.5)
+    assert breaker.ask([FCM], now=NOON) == blocked
+
+
+def test_it_is_logged_once_that_valkey_is_away() -> None:
+    with away(), capture_logs() as logs:
+        use_everything()
+        use_everything()
+    assert [entry["event"] for entry in logs] == ["valkey_away"]
+
+
+def test_a_valkey_that_was_restarted_is_asked_at_once_and_learns_the_scripts(
+    tmp_path: Path,
+) -> None:
+    with of_our_own(tmp_path) as server:
+        breaker.trip(FCM, now=NOON, retry_after=None)
+        server.kill()
+        server.start()
+        assert breaker.ask([FCM], now=NOON) == {FCM: Allowed()}
+        breaker.trip(FCM, now=NOON, retry_after=None)
+        assert isinstance(breaker.ask([FCM], now=NOON)[FCM], Blocked)
+
+
+def test_any_number_of_accounts_is_one_question(tmp_path: Path) -> None:
+    accounts = [f"smtp:{number}" for number in range(20)]
+    with of_our_own(tmp_path):
+        breaker.ask(accounts, now=NOON)
+        valkey.client().config_resetstat()
+        breaker.ask(accounts, now=NOON)
+        stats = valkey.client().info("commandstats")
+    assert stats["cmdstat_evalsha"]["calls"] == 1
+    assert stats.keys() == {"cmdstat_evalsha", "cmdstat_hmget", "cmdstat_config|resetstat"}
+
+
+def test_something_else_under_its_key_holds_nobody_up(broker: redis.Redis) -> None:
+    broker.set(f"circuit:{FCM}", "not a circuit")
+    use_everything()

@@ -1,0 +1,66 @@
+"""The client of the shared memory, and times as scripts reckon with them."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifyproject import valkey
+from notifyproject.valkey import Away, asking, from_milliseconds, to_milliseconds
+
+instants = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+
+
+@pytest.fixture(autouse=True)
+def _from_the_beginning() -> Iterator[None]:
+    valkey.forget()
+    yield
+    valkey.forget()
+
+
+@given(instants)
+def test_an_instant_loses_less_than_a_millisecond_on_its_way(instant: datetime) -> None:
+    back = from_milliseconds(to_milliseconds(instant))
+    assert timedelta() <= instant - back < timedelta(milliseconds=1)
+    assert back.tzinfo is UTC
+
+
+def test_milliseconds_are_counted_from_1970() -> None:
+    assert to_milliseconds(datetime(1970, 1, 2, tzinfo=UTC)) == 86_400_000
+
+
+def test_a_process_has_one_client_and_another_process_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = valkey.client()
+    assert valkey.client() is ours
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert valkey.client() is not ours
+
+
+def test_nothing_is_waited_for_long_or_tried_twice() -> None:
+    options = valkey.client().connection_pool.connection_kwargs
+    assert options["socket_timeout"] == options["socket_connect_timeout"] == 0.3
+    assert options["retry"].get_retries() == 0
+    assert not options["decode_responses"]
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError, TimeoutError, BrokenPipeError])
+def test_a_failure_is_away_and_so_is_what_follows(error: type[OSError]) -> None:
+    with pytest.raises(Away), asking():
+        raise error
+    with pytest.raises(Away), asking():
+        pytest.fail("Valkey was asked again at once")
+    valkey.forget()
+    with asking() as client:
+        assert client is valkey.client()
+
+
+def test_a_defect_of_ours_is_not_taken_for_an_absence() -> None:
+    with pytest.raises(ZeroDivisionError), asking():
+        raise ZeroDivisionError
+    with asking():
+        pass
