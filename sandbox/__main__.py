@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from .config import Config, Timings
 from .keys import UnreadableKey
 from .log import LogBroken, LogInUse
+from .providers.whatsapp.templates import UnreadableTemplates
 from .server import listening
 
 HIGHEST_PORT = 65535
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     config = _config(arguments)
     try:
         asyncio.run(_run(config))
-    except (OSError, UnreadableKey, LogBroken, LogInUse) as error:
+    except (OSError, UnreadableKey, UnreadableTemplates, LogBroken, LogInUse) as error:
         print(f"sandbox: {error}", file=sys.stderr)
         return 1
     return 0
@@ -33,7 +34,8 @@ async def _run(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with listening(config) as sandbox:
-        webhooks = f"webhooks to {config.webhook_url}" if config.webhook_url else "no webhooks"
+        receivers = [url for url in (config.webhook_url, config.whatsapp_webhook_url) if url]
+        webhooks = f"webhooks to {' and '.join(receivers)}" if receivers else "no webhooks"
         print(f"sandbox: {sandbox.url}/ (data in {config.data}, {webhooks})", flush=True)
         await stop.wait()
 
@@ -44,8 +46,21 @@ def _config(arguments: Sequence[str] | None) -> Config:
         prog="python -m sandbox", description="A scriptable stand-in for the providers."
     )
     parser.add_argument("--port", type=_port, required=True, help="0: any free one")
-    parser.add_argument("--data", type=Path, required=True, help="folder of the log and the key")
-    parser.add_argument("--webhook-url", type=_url, default="", help="where the events go")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the log and the keys")
+    parser.add_argument("--webhook-url", type=_url, default="", help="where SendGrid's events go")
+    parser.add_argument(
+        "--whatsapp-webhook-url", type=_url, default="", help="where WhatsApp's reports go"
+    )
+    parser.add_argument(
+        "--whatsapp-templates", type=Path, help="a file of templates that are approved"
+    )
+    parser.add_argument(
+        "--disordered",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of WhatsApp messages whose reports come twice and in no order; 0 if not given",
+    )
     parser.add_argument("--host", default="127.0.0.1")
     for name, default, what in (
         ("processed", defaults.processed, "to the event “processed”"),
@@ -63,6 +78,9 @@ def _config(arguments: Sequence[str] | None) -> Config:
     return Config(
         data=given.data,
         webhook_url=given.webhook_url,
+        whatsapp_webhook_url=given.whatsapp_webhook_url,
+        whatsapp_templates=given.whatsapp_templates,
+        disordered=given.disordered,
         host=given.host,
         port=given.port,
         timings=Timings(
@@ -86,13 +104,21 @@ def _url(text: str) -> str:
 
 
 def _seconds(text: str) -> float:
+    return _number(text, most=24 * 3600, what="a number of seconds (up to a day)")
+
+
+def _share(text: str) -> float:
+    return _number(text, most=1, what="a share from 0 to 1")
+
+
+def _number(text: str, *, most: float, what: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 24 * 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds (up to a day)")
-    return seconds
+        number = -1.0
+    if not 0 <= number <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return number
 
 
 if __name__ == "__main__":

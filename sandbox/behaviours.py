@@ -10,12 +10,24 @@ EVERYBODY = "*"
 MAX_REMEMBERED = 10_000
 
 
+def everybody_of(provider: str) -> str:
+    """Return the match for every recipient of one provider."""
+    return f"{provider}:{EVERYBODY}"
+
+
+def canonical(recipient: str) -> str:
+    """Return a recipient in the form in which it is compared: case and a phone's + do not count."""
+    text = recipient.strip().lower()
+    number = text.removeprefix("+")
+    return number if number.isdigit() else text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
     """A scripted outcome."""
 
     match: str
-    """An address in lower case, or ``*``."""
+    """A recipient in its canonical form, ``*``, or ``*`` of one provider."""
     outcome: str
     times: int | None
     """How many more messages it is for; None: all."""
@@ -50,20 +62,30 @@ class Behaviours:
         self._failures.clear()
 
     def outcome(
-        self, recipient: str, *, outcomes: Outcomes, magic: Callable[[str], str]
+        self,
+        recipient: str,
+        *,
+        provider: str,
+        outcomes: Outcomes,
+        magic: Callable[[str], str],
+        is_message: bool = True,
     ) -> Outcome:
         """Return the outcome for one message to this recipient.
 
-        ``magic`` returns the name a provider's recipient asks for by itself.
+        ``magic`` returns the name a provider's recipient asks for by itself. What is no message
+        is not meant by a script for everybody, unless that names its provider.
         """
-        recipient = recipient.lower()
+        recipient = canonical(recipient)
         outcome = (
             self._scripted(recipient, outcomes)
-            or self._scripted(EVERYBODY, outcomes)
+            or self._scripted(everybody_of(provider), outcomes)
+            or (self._scripted(EVERYBODY, outcomes) if is_message else None)
             or outcomes.find(magic(recipient))
             or outcomes.ordinary
         )
-        if outcome.failures_first and not self._fails_again(recipient, outcome.failures_first):
+        if outcome.failures_first and not self._fails_again(
+            f"{provider} {outcome.name} {recipient}", outcome.failures_first
+        ):
             return outcomes.ordinary
         return outcome
 
@@ -79,12 +101,12 @@ class Behaviours:
                 self._scripts[match] = replace(script, times=script.times - 1)
         return outcome
 
-    def _fails_again(self, recipient: str, most: int) -> bool:
+    def _fails_again(self, case: str, most: int) -> bool:
         """Count a failure; once there were enough, begin anew and return False."""
-        failures = self._failures.pop(recipient, 0)
+        failures = self._failures.pop(case, 0)
         if failures >= most:
             return False
-        self._failures[recipient] = failures + 1
+        self._failures[case] = failures + 1
         if len(self._failures) > MAX_REMEMBERED:
             self._failures.popitem(last=False)
         return True

@@ -20,6 +20,8 @@ class Timings:
     """Between two bytes of a dripping answer."""
     rate_limit: int = 5
     """The pause a rate limit asks for."""
+    short_lived: float = 5.0
+    """How long a short-lived access token lasts."""
     gather: float = 0.1
     """How long events are gathered before they are posted together."""
     retry: float = 1.0
@@ -35,6 +37,12 @@ class Config:
     data: Path
     webhook_url: str = ""
     """Where SendGrid's events go; empty: nowhere."""
+    whatsapp_webhook_url: str = ""
+    """Where WhatsApp's reports and what people write go; empty: nowhere."""
+    whatsapp_templates: Path | None = None
+    """A file of templates that are approved from the start, beside those of the data folder."""
+    disordered: float = 0.0
+    """The share of ordinary WhatsApp messages whose reports come twice and in no order."""
     host: str = "127.0.0.1"
     port: int = 0
     """0: any free one."""

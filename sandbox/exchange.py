@@ -11,6 +11,7 @@ import structlog
 from aiohttp import web
 
 from .config import Timings
+from .copies import cases
 from .log import Journal, Record
 from .memory import Memory
 from .providers.base import Incoming, Provider, Verdict
@@ -32,12 +33,13 @@ class ProviderRoute:
         self,
         *,
         provider: Provider,
-        outgoing: Outgoing,
+        outgoing: Outgoing | None,
         memory: Memory,
         journal: Journal,
         ids: Iterator[int],
         timings: Timings,
         stopping: asyncio.Event,
+        connections: WeakSet[asyncio.Transport],
     ) -> None:
         self._provider = provider
         self._outgoing = outgoing
@@ -46,6 +48,7 @@ class ProviderRoute:
         self._ids = ids
         self._timings = timings
         self._stopping = stopping
+        self._all_connections = connections
         self._connections: WeakSet[asyncio.Transport] = WeakSet()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -59,6 +62,7 @@ class ProviderRoute:
         incoming = Incoming(
             method=request.method,
             path=request.path,
+            query=request.query,
             headers={name.lower(): _text(value) for name, value in request.headers.items()},
             body=body,
         )
@@ -71,9 +75,10 @@ class ProviderRoute:
             log.warning("request_not_logged", request=record.id, reason=str(error))
             text = f"The sandbox cannot write its log: {error}"
             return web.Response(status=HTTPStatus.INSUFFICIENT_STORAGE, text=text)
-        self._memory.add(record)
-        for event in verdict.events:
-            self._outgoing.plan(event, request_id=record.id, now=now)
+        self._memory.add(record, cases(self._provider, record))
+        if self._outgoing is not None:
+            for event in verdict.events:
+                self._outgoing.plan(event, request_id=record.id, now=now)
         response = await deliver(
             request, verdict.reply, timings=self._timings, stopping=self._stopping
         )
@@ -83,21 +88,31 @@ class ProviderRoute:
 
     def _count_connection(self, request: web.Request) -> None:
         transport = request.transport
-        if transport is not None and transport not in self._connections:
+        if transport is None:
+            return
+        counts = self._memory.counts
+        if transport not in self._all_connections:
+            self._all_connections.add(transport)
+            counts.connections += 1
+        if transport not in self._connections:
             self._connections.add(transport)
-            self._memory.counts.connections += 1
+            counts.at(self._provider.name).connections += 1
 
     async def _body(self, request: web.Request) -> bytes | None:
         """Return the body; None for one that is larger than the provider takes."""
         if (request.content_length or 0) > self._provider.max_body:
             return None
         try:
-            return await request.read()
+            body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return None
+        return body if len(body) <= self._provider.max_body else None
 
     def _record(self, incoming: Incoming, verdict: Verdict, *, now: datetime) -> Record:
         raw = incoming.body or b""
+        is_json = verdict.is_json
+        if verdict.logged is not None:
+            raw, is_json = verdict.logged, True
         return Record(
             id=next(self._ids),
             time=now,
@@ -118,8 +133,9 @@ class ProviderRoute:
                 if name not in SECRET_HEADERS
             },
             # A line break can only stand between JSON's tokens: a space means the same.
-            body=msgspec.Raw(raw.translate(_NO_LINE_BREAKS)) if verdict.is_json else _NO_BODY,
-            text=None if verdict.is_json or not raw else _beginning(raw),
+            body=msgspec.Raw(raw.translate(_NO_LINE_BREAKS)) if is_json else _NO_BODY,
+            text=None if is_json or not raw else _beginning(raw),
+            is_message=verdict.is_message,
         )
 
 

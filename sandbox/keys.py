@@ -1,11 +1,12 @@
-"""The key pair that signs webhooks, made on first use and kept in the data folder."""
+"""The key pair that signs SendGrid's webhooks, made on first use and kept in the data folder."""
 
 import base64
-import os
 from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from . import secret_files
 
 PRIVATE_FILE = "webhook_private_key.pem"
 PUBLIC_FILE = "webhook_public_key.txt"
@@ -55,19 +56,9 @@ def sign(private: ec.EllipticCurvePrivateKey, *, timestamp: str, body: bytes) ->
 
 
 def _make(path: Path) -> None:
-    """Write a new key, readable by its owner only; a process that is quicker wins."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    draft = path.with_suffix(f".{os.getpid()}")
-    with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(pem)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink()
+    secret_files.create(path, pem)

@@ -50,6 +50,8 @@ class Record:
     """The JSON body as it was sent; ``null`` if it was none."""
     text: str | None
     """The beginning of a body that is not JSON."""
+    is_message: bool = True
+    """Something was to be sent, or might have been; not so when a client signs in."""
 
     def json(self) -> Any:
         """Return the JSON body, decoded."""

@@ -1,13 +1,14 @@
 """The latest requests and their events, for the control API and the outbox page."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from typing import Any
 
+from .copies import Case, Copies
 from .log import Record
 
 MAX_REQUESTS = 5_000
@@ -67,14 +68,27 @@ class WebhookCounts:
 
 
 @dataclass(slots=True, kw_only=True)
-class Counts:
-    """What happened since the start, or since they were reset."""
+class ProviderCounts:
+    """What happened at one provider."""
 
     requests: int = 0
     connections: int = 0
     accepted: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts(ProviderCounts):
+    """What happened since the start, or since they were reset."""
+
+    duplicates: int = 0
+    """Messages accepted although the same reference had been, for the same recipient."""
     outcomes: dict[str, int] = field(default_factory=dict)
+    providers: dict[str, ProviderCounts] = field(default_factory=dict)
     webhooks: WebhookCounts = field(default_factory=WebhookCounts)
+
+    def at(self, provider: str) -> ProviderCounts:
+        """Return the counts of one provider."""
+        return self.providers.setdefault(provider, ProviderCounts())
 
 
 class Memory:
@@ -82,24 +96,28 @@ class Memory:
 
     def __init__(self) -> None:
         self.counts = Counts()
+        self.copies = Copies()
         self.revision = 0
         self.era = 0
         """Rises when everything is forgotten: events of an earlier era are not sent."""
-        self.webhook_trouble: str | None = None
-        """Why the last webhook was not taken; None if it was."""
+        self._troubles: dict[str, str] = {}
         self._exchanges: OrderedDict[int, Exchange] = OrderedDict()
         self._bytes = 0
 
-    def add(self, record: Record) -> Exchange:
-        """Remember a request and count it; the oldest are forgotten."""
-        counts = self.counts
-        counts.requests += 1
-        counts.accepted += record.accepted
-        counts.outcomes[record.outcome] = counts.outcomes.get(record.outcome, 0) + 1
-        return self.restore(record)
+    def add(self, record: Record, cases: Sequence[Case]) -> None:
+        """Remember a request and count it; the oldest are forgotten.
 
-    def restore(self, record: Record) -> Exchange:
-        """Remember a request of an earlier run."""
+        ``cases`` are what it was accepted for.
+        """
+        counts = self.counts
+        for one in (counts, counts.at(record.provider)):
+            one.requests += 1
+            one.accepted += record.accepted
+        counts.outcomes[record.outcome] = counts.outcomes.get(record.outcome, 0) + 1
+        counts.duplicates += self.restore(record, cases)
+
+    def restore(self, record: Record, cases: Sequence[Case]) -> bool:
+        """Remember a request of an earlier run; return whether it is a duplicate."""
         exchange = Exchange(record=record)
         self._exchanges[record.id] = exchange
         self._bytes += memoryview(record.body).nbytes
@@ -109,7 +127,7 @@ class Memory:
         ):
             _, oldest = self._exchanges.popitem(last=False)
             self._bytes -= memoryview(oldest.record.body).nbytes
-        return exchange
+        return self.copies.add(record.id, cases)
 
     def add_event(self, event: Event) -> None:
         """Remember an event of a request; of one forgotten, nothing."""
@@ -135,12 +153,28 @@ class Memory:
         """Return exchanges newest first, of those older than ``before``."""
         return list(islice(self._newest(wanted, before), limit))
 
+    @property
+    def webhook_trouble(self) -> str | None:
+        """Why the last webhook was not taken, for each receiver; None if all were."""
+        return "; ".join(f"{url}: {answer}" for url, answer in self._troubles.items()) or None
+
+    def note_trouble(self, url: str, answer: str | None) -> bool:
+        """Note what a receiver said that took nothing, or None; return whether that is new."""
+        if self._troubles.get(url) == answer:
+            return False
+        if answer is None:
+            del self._troubles[url]
+        else:
+            self._troubles[url] = answer
+        return True
+
     def clear(self) -> None:
         """Forget everything, and start counting anew."""
         self._exchanges.clear()
+        self.copies.clear()
         self._bytes = 0
         self.counts = Counts()
-        self.webhook_trouble = None
+        self._troubles.clear()
         self.revision += 1
         self.era += 1
 

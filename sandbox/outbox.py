@@ -1,12 +1,12 @@
-"""The outbox: a page for whoever wonders what their mail looks like and what became of it.
+"""The outbox: a page for whoever wonders what their messages look like and what became of them.
 
-What is in a mail is hostile: everything is escaped, and its HTML is shown in a frame that may
-neither run scripts nor load anything.
+What is in a message is hostile: everything is escaped, and a mail's HTML is shown in a frame that
+may neither run scripts nor load anything.
 """
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -16,14 +16,19 @@ from aiohttp import web
 from liquid import CachingFileSystemLoader, Environment
 
 from . import pages
+from .behaviours import Behaviour, Behaviours, canonical
+from .copies import cases
 from .log import Record
 from .memory import Exchange, Memory
-from .providers.base import Provider
+from .pages import EVERYTHING, View
+from .providers.base import Channel, Provider
+from .wanted import Refused, refuse_other_sites
 
 HERE = Path(__file__).parent
 PAGE_SIZE = 50
 LONGEST_QUERY = 200
-SHOWN = ("all", "accepted", "refused")
+SHOWN = (EVERYTHING, "accepted", "refused")
+CHANNELS = (EVERYTHING, Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP)
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -48,6 +53,7 @@ class Outbox:
     """The handlers of the pages."""
 
     memory: Memory
+    behaviours: Behaviours
     providers: Mapping[str, Provider]
     templates: Environment = field(default_factory=_templates)
     run: str = field(default_factory=lambda: secrets.token_hex(4))
@@ -60,35 +66,41 @@ class Outbox:
             web.get("/recipients", self.recipients),
             web.get("/messages/{id:[0-9]{1,18}}", self.message),
             web.get("/messages/{id:[0-9]{1,18}}/html", self.mail),
+            web.post("/messages/{id:[0-9]{1,18}}/let-through", self.let_through),
             web.get("/static/{name}", self.static),
             web.get("/{rest:.*}", self.missing),
         ]
 
     async def list(self, request: web.Request) -> web.Response:
         """The latest requests, newest first."""
-        words = request.query.get("q", "")[:LONGEST_QUERY]
-        shown = request.query.get("show", SHOWN[0])
+        view = View(
+            shown=_choice(request, "show", SHOWN),
+            channel=_choice(request, "channel", CHANNELS),
+            words=request.query.get("q", "")[:LONGEST_QUERY],
+        )
         before = _number(request.query.get("before", ""))
         etag = f'"{self.run}-{self.memory.revision}"'
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=HTTPStatus.NOT_MODIFIED)
 
         def wanted(record: Record) -> bool:
-            return (shown not in SHOWN[1:] or record.accepted == (shown == "accepted")) and (
-                not words or pages.matches(record, words)
-            )
+            return view.has(record, channel=self.providers[record.provider].channel)
 
         found = self.memory.find(wanted, limit=PAGE_SIZE + 1, before=before)
         listed = found[:PAGE_SIZE]
         return self._page(
             "list",
             etag=etag,
-            rows=[pages.row(one, self._provider(one)) for one in listed],
-            words=words,
-            choices=SHOWN,
-            shown=shown if shown in SHOWN else SHOWN[0],
+            rows=[
+                pages.row(one, self._provider(one), copies=len(self._copies(one))) for one in listed
+            ],
+            words=view.words,
+            shown=view.shown,
+            channel=view.channel,
+            filters=view.filters(channels=CHANNELS, shown=SHOWN),
             before=before,
-            older=listed[-1].record.id if len(found) > PAGE_SIZE else None,
+            newest=view.link(),
+            older=view.link(before=listed[-1].record.id) if len(found) > PAGE_SIZE else "",
         )
 
     async def message(self, request: web.Request) -> web.Response:
@@ -96,17 +108,18 @@ class Outbox:
         exchange = self._exchange(request)
         if exchange is None:
             return self._missing("This message is not in memory any more, or never was.")
-        etag = f'"{self.run}-{exchange.record.id}-{exchange.version}"'
+        copies, through = self._copies(exchange), self._is_let_through(exchange)
+        etag = f'"{self.run}-{exchange.record.id}-{exchange.version}-{len(copies)}-{through}"'
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=HTTPStatus.NOT_MODIFIED)
-        message = pages.message(exchange, self._provider(exchange))
+        message = pages.message(exchange, self._provider(exchange), copies=copies)
+        is_mail = message["channel"] == Channel.EMAIL
         views = [
             *(("html",) if message["has_html"] else ()),
-            *(("text",) if exchange.record.accepted else ()),
+            *(("text" if is_mail else "preview",) if exchange.record.accepted else ()),
             "request",
         ]
-        view = request.query.get("view", "")
-        view = view if view in views else views[0]
+        view = _choice(request, "view", views)
         raw, is_whole = pages.raw(exchange.record) if view == "request" else ("", True)
         return self._page(
             "message",
@@ -117,7 +130,28 @@ class Outbox:
             images="images" in request.query,
             raw=raw,
             is_whole=is_whole,
+            can_let_through=self._is_by_outcome(exchange) and not exchange.record.accepted,
+            let_through=through,
         )
+
+    async def let_through(self, request: web.Request) -> web.Response:
+        """Accept what comes for this recipient from now on, or undo that."""
+        try:
+            refuse_other_sites(request)
+        except Refused as refused:
+            return self._page("missing", status=refused.status, what=str(refused))
+        exchange = self._exchange(request)
+        if exchange is None or not self._is_by_outcome(exchange):
+            return self._missing("There is no such message.")
+        through = self._is_let_through(exchange)
+        ordinary = self._provider(exchange).outcomes.ordinary.name
+        for match in map(canonical, exchange.record.recipients):
+            if through:
+                self.behaviours.remove(match)
+            else:
+                self.behaviours.set(Behaviour(match=match, outcome=ordinary, times=None))
+        back = {"Location": f"/messages/{exchange.record.id}"}
+        return web.Response(status=HTTPStatus.SEE_OTHER, headers=back)
 
     async def mail(self, request: web.Request) -> web.Response:
         """The HTML of a mail as it is, for the frame."""
@@ -135,13 +169,14 @@ class Outbox:
         """The magic recipients, from the providers' own tables."""
         tables = [
             {
-                "provider": name,
+                "provider": provider.title,
+                "addressing": provider.addressing,
                 "rows": [
-                    {"names": [row.name, *row.aliases], "says": row.says}
+                    {"names": provider.spellings(row), "says": row.says}
                     for row in provider.outcomes.table
                 ],
             }
-            for name, provider in self.providers.items()
+            for provider in self.providers.values()
         ]
         return self._page("recipients", tables=tables)
 
@@ -180,11 +215,32 @@ class Outbox:
             "waiting": counts.webhooks.waiting,
         }
 
+    def _copies(self, exchange: Exchange) -> Sequence[int]:
+        return self.memory.copies.of(cases(self._provider(exchange), exchange.record))
+
+    def _is_by_outcome(self, exchange: Exchange) -> bool:
+        """Return whether its recipient asked for what became of a request."""
+        record = exchange.record
+        return record.is_message and (
+            self._provider(exchange).outcomes.find(record.outcome) is not None
+        )
+
+    def _is_let_through(self, exchange: Exchange) -> bool:
+        ordinary = self._provider(exchange).outcomes.ordinary.name
+        scripts = [self.behaviours.get(canonical(one)) for one in exchange.record.recipients]
+        return bool(scripts) and all(one and one.outcome == ordinary for one in scripts)
+
     def _exchange(self, request: web.Request) -> Exchange | None:
         return self.memory.get(int(request.match_info["id"]))
 
     def _provider(self, exchange: Exchange) -> Provider:
         return self.providers[exchange.record.provider]
+
+
+def _choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
+    """Return what the query chooses; the first if it is none of the choices."""
+    chosen = request.query.get(name, "")
+    return chosen if chosen in choices else choices[0]
 
 
 def _number(text: str) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .config import Timings
 from .replies import Manner
 
 
@@ -20,7 +21,12 @@ class Step:
 
     kind: str
     after: Moment = Moment.DELIVERED
-    times: int = 1
+    times: float = 1
+
+    def delay(self, timings: Timings) -> float:
+        """Return the seconds from the acceptance to this event."""
+        unit = timings.processed if self.after is Moment.PROCESSED else timings.delivered
+        return unit * self.times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

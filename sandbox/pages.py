@@ -1,21 +1,26 @@
 """What the pages show of requests, messages and events, as plain data for the templates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 
 from .log import Record
 from .memory import Event, EventState, Exchange
-from .providers.base import Provider
+from .providers.base import Channel, Provider
 
+EVERYTHING = "all"
 SNIPPET = 160
 LONGEST_RAW = 200_000
 """Characters of a request that its page shows."""
 GOOD, BAD, WAIT, WARN, PLAIN = "good", "bad", "wait", "warn", "plain"
 TONES: Mapping[str, str] = {
     "delivered": GOOD,
+    "read": GOOD,
+    "failed": BAD,
     "open": GOOD,
     "click": GOOD,
     "deferred": WAIT,
@@ -26,6 +31,7 @@ TONES: Mapping[str, str] = {
     "unsubscribe": WARN,
     "group_unsubscribe": WARN,
 }
+FINE = range(200, 300)
 UNANSWERED: Mapping[int | str, str] = {"stalled": "no answer", "reset": "reset"}
 STATES: Mapping[EventState, str] = {
     EventState.PLANNED: "planned",
@@ -35,34 +41,100 @@ STATES: Mapping[EventState, str] = {
 }
 
 
-def row(exchange: Exchange, provider: Provider) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a list shows."""
+
+    shown: str
+    channel: str
+    words: str
+
+    def link(self, *, before: int | None = None) -> str:
+        """Return the address of this list, or of a later page of it."""
+        query = {
+            **({"before": str(before)} if before is not None else {}),
+            "show": self.shown,
+            **({"channel": self.channel} if self.channel != EVERYTHING else {}),
+            **({"q": self.words} if self.words else {}),
+        }
+        return f"/?{urlencode(query)}"
+
+    def has(self, record: Record, *, channel: str) -> bool:
+        """Return whether a request of this channel is in the list."""
+        return (
+            is_listed(record)
+            and (self.shown == EVERYTHING or record.accepted == (self.shown == "accepted"))
+            and self.channel in (EVERYTHING, channel)
+            and (not self.words or matches(record, self.words))
+        )
+
+    def filters(self, *, channels: Sequence[str], shown: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the two rows of links that narrow the list."""
+        return [
+            {
+                "label": "Which channel",
+                "links": [
+                    _narrowed(replace(self, channel=choice), choice, current=self.channel)
+                    for choice in channels
+                ],
+            },
+            {
+                "label": "Which requests",
+                "links": [
+                    _narrowed(replace(self, shown=choice), choice, current=self.shown)
+                    for choice in shown
+                ],
+            },
+        ]
+
+
+def _narrowed(view: View, choice: str, *, current: str) -> dict[str, Any]:
+    label = "WhatsApp" if choice == Channel.WHATSAPP else choice.capitalize()
+    return {"label": label, "href": view.link(), "current": choice == current}
+
+
+def is_refused(record: Record) -> bool:
+    """Return whether a request got an error, or was lost; not so one that was only checked."""
+    return not record.accepted and (not isinstance(record.status, int) or record.status not in FINE)
+
+
+def is_listed(record: Record) -> bool:
+    """Return whether a request belongs into an outbox: a message, or what kept one from going."""
+    return record.is_message or is_refused(record)
+
+
+def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any]:
     """Return one line of the list."""
     record = exchange.record
+    title = record.title or ""
     snippet = " ".join(provider.show(record).text[: 2 * SNIPPET].split()) if record.accepted else ""
     return {
         "id": record.id,
-        "version": exchange.version,
+        "version": f"{exchange.version}-{copies}",
         "time": _iso(record.time),
         "clock": f"{record.time:%H:%M:%S}",
         "recipient": record.recipients[0] if record.recipients else "nobody",
         "others": max(0, len(record.recipients) - 1),
-        "title": record.title or "",
+        "channel": provider.channel,
+        "title": title,
         "request": f"{record.method} {record.path}",
-        "snippet": snippet[:SNIPPET],
-        "refused": not record.accepted,
+        "snippet": "" if title and snippet.startswith(title) else snippet[:SNIPPET],
+        "refused": is_refused(record),
         "reason": record.reason or "",
-        "chips": chips(exchange),
+        "chips": chips(exchange, copies=copies),
     }
 
 
-def chips(exchange: Exchange) -> list[dict[str, str]]:
+def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
     """Return the state of a request in a few words: how it was answered, then its events."""
     record = exchange.record
     found = []
     if record.status in UNANSWERED:
         found.append(_chip(UNANSWERED[record.status], WARN, "The client got no answer."))
-    elif not record.accepted:
+    elif is_refused(record):
         found.append(_chip(str(record.status), BAD, f"Answered {record.status}: {record.outcome}."))
+    elif not record.accepted:
+        found.append(_chip(record.outcome, PLAIN, "Nothing was sent."))
     elif record.outcome in ("truncated", "dripping", "slow"):
         found.append(_chip(record.outcome, WARN, "The answer was spoiled on purpose."))
     latest = {
@@ -73,25 +145,35 @@ def chips(exchange: Exchange) -> list[dict[str, str]]:
         for kind, event in latest.items()
     ]
     if record.accepted and not found:
-        found.append(_chip("accepted", PLAIN, "No event yet."))
+        found.append(_chip("accepted", PLAIN, "Nothing was reported yet."))
+    if copies > 1:
+        hint = f"This reference was accepted {copies} times for this recipient."
+        found.insert(0, _chip(f"{copies} copies", WARN, hint))
     return found
 
 
-def message(exchange: Exchange, provider: Provider) -> dict[str, Any]:
+def message(exchange: Exchange, provider: Provider, *, copies: Sequence[int]) -> dict[str, Any]:
     """Return what the page of one request shows beside its content."""
     record = exchange.record
     shown = provider.show(record) if record.accepted else None
     return {
-        **row(exchange, provider),
+        **row(exchange, provider, copies=len(copies)),
         "sender": shown.sender if shown else "",
         "recipients": list(record.recipients),
-        "provider": record.provider,
+        "provider": provider.title,
+        "copies": list(copies) if len(copies) > 1 else [],
         "outcome": record.outcome,
         "status": UNANSWERED.get(record.status, str(record.status)),
         "references": list(record.references),
         "message_id": record.message_id or "",
         "has_html": bool(shown and shown.html),
         "text": shown.text if shown else "",
+        "heading": shown.title if shown else "",
+        "image": shown.image if shown else "",
+        "link": shown.link if shown else "",
+        "small_print": shown.small_print if shown else "",
+        "buttons": list(shown.buttons) if shown else [],
+        "facts": list(shown.facts) if shown else [],
         "headers": sorted(record.headers.items()),
         "events": [_event(event) for event in exchange.events],
     }

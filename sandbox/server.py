@@ -8,20 +8,21 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
 
-from . import keys
+from .assembly import Assembly, Reports, assemble, secrets
 from .behaviours import Behaviours
 from .config import Config
 from .control import Control
+from .copies import cases
 from .exchange import ProviderRoute
 from .log import EVENTS_FILE, REQUESTS_FILE, Journal, LogBroken, Record, read_last
 from .memory import MAX_REQUESTS, Event, Memory
+from .meta_account import MetaAccount
 from .outbox import Outbox
-from .providers.sendgrid.events import SignedWebhooks
-from .providers.sendgrid.provider import SendGrid
 from .webhooks import Outgoing
 
 EVENTS_READ_BACK = 4 * MAX_REQUESTS
@@ -39,52 +40,59 @@ class Sandbox:
     """Its base URL, without a slash at the end."""
     data: Path
     public_key: str
-    """What verifies its webhooks, as SendGrid shows it."""
+    """What verifies SendGrid's webhooks, as SendGrid shows it."""
+    service_account: Path
+    """The JSON with which a client signs in to send pushes."""
+    whatsapp: MetaAccount
+    """The ids and secrets of the WhatsApp account."""
 
 
 @asynccontextmanager
 async def listening(config: Config) -> AsyncIterator[Sandbox]:
-    """Listen until the block is left; raises OSError, LogInUse, LogBroken or UnreadableKey."""
+    """Listen until the block is left.
+
+    Raises OSError, LogInUse, LogBroken, UnreadableKey or UnreadableTemplates.
+    """
     async with AsyncExitStack() as stack:
-        public_key = keys.ensure(config.data)
         requests = Journal(config.data / REQUESTS_FILE, durable=True)
         stack.push_async_callback(requests.close)
+        behaviours = Behaviours()
+        assembly = assemble(config, behaviours=behaviours)
         memory = Memory()
-        last_id = _read_back(config.data, memory)
+        last_id = _read_back(config.data, memory, assembly)
         events = Journal(config.data / EVENTS_FILE, durable=False)
         stack.push_async_callback(events.close)
-
-        behaviours = Behaviours()
-        webhooks = SignedWebhooks(private_key=keys.load(config.data))
-        sendgrid = SendGrid(behaviours=behaviours, timings=config.timings, webhooks=webhooks)
-        outgoing = Outgoing(
-            url=config.webhook_url,
-            dialect=webhooks,
-            memory=memory,
-            journal=events,
-            timings=config.timings,
-        )
-        stack.push_async_callback(outgoing.close)
+        outgoing = {
+            name: _outgoing(reports, memory=memory, journal=events, config=config)
+            for name, reports in assembly.reports.items()
+        }
+        for one in outgoing.values():
+            stack.push_async_callback(one.close)
         stopping = asyncio.Event()
-        route = ProviderRoute(
-            provider=sendgrid,
-            outgoing=outgoing,
-            memory=memory,
-            journal=requests,
-            ids=itertools.count(last_id + 1),
-            timings=config.timings,
-            stopping=stopping,
+        app = web.Application(
+            client_max_size=max(one.max_body for one in assembly.providers.values())
         )
-        providers = {sendgrid.name: sendgrid}
+        ids, connections = itertools.count(last_id + 1), WeakSet[asyncio.Transport]()
+        for name, provider in assembly.providers.items():
+            route = ProviderRoute(
+                provider=provider,
+                outgoing=outgoing.get(name),
+                memory=memory,
+                journal=requests,
+                ids=ids,
+                timings=config.timings,
+                stopping=stopping,
+                connections=connections,
+            )
+            app.router.add_route("*", provider.route, route.answer)
         control = Control(
             memory=memory,
             behaviours=behaviours,
-            providers=providers,
-            outgoing={sendgrid.name: outgoing},
+            providers=assembly.providers,
+            outgoing=outgoing,
         )
-        app = web.Application(client_max_size=sendgrid.max_body)
-        app.router.add_route("*", sendgrid.prefix + "{rest:.*}", route.answer)
-        app.add_routes([*control.routes(), *Outbox(memory=memory, providers=providers).routes()])
+        outbox = Outbox(memory=memory, behaviours=behaviours, providers=assembly.providers)
+        app.add_routes([*control.routes(), *outbox.routes()])
         runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=PATIENCE, auto_decompress=False
         )
@@ -93,8 +101,25 @@ async def listening(config: Config) -> AsyncIterator[Sandbox]:
         site = web.TCPSite(runner, config.host, config.port, backlog=BACKLOG)
         await site.start()
         stack.callback(stopping.set)
-        port = runner.addresses[0][1]
-        yield Sandbox(url=f"http://{config.host}:{port}", data=config.data, public_key=public_key)
+        url = f"http://{config.host}:{runner.addresses[0][1]}"
+        known = secrets(config.data, url=url)
+        yield Sandbox(
+            url=url,
+            data=config.data,
+            public_key=known.public_key,
+            service_account=known.service_account,
+            whatsapp=known.whatsapp,
+        )
+
+
+def _outgoing(reports: Reports, *, memory: Memory, journal: Journal, config: Config) -> Outgoing:
+    return Outgoing(
+        url=reports.url,
+        dialect=reports.webhooks,
+        memory=memory,
+        journal=journal,
+        timings=config.timings,
+    )
 
 
 @contextmanager
@@ -126,14 +151,14 @@ def running(config: Config) -> Iterator[Sandbox]:
         thread.join()
 
 
-def _read_back(data: Path, memory: Memory) -> int:
+def _read_back(data: Path, memory: Memory, assembly: Assembly) -> int:
     """Remember the end of the log, and return the last request's id."""
     decoder, last_id = msgspec.json.Decoder(Record), 0
     lines = read_last(data / REQUESTS_FILE, MAX_REQUESTS)
     try:
         for line in lines:
             record = decoder.decode(line)
-            memory.restore(record)
+            memory.restore(record, cases(assembly.providers[record.provider], record))
             last_id = record.id
         for line in read_last(data / EVENTS_FILE, EVENTS_READ_BACK) if lines else ():
             memory.add_event(msgspec.json.decode(line, type=Event))

@@ -15,8 +15,6 @@ from .providers.base import PlannedEvent, Webhooks
 
 log = structlog.get_logger(__name__)
 
-BATCH = 100
-"""Events in one POST."""
 AT_ONCE = 8
 """POSTs at the same time."""
 MAX_WAITING = 100_000
@@ -91,9 +89,10 @@ class Outgoing:
             await asyncio.sleep(self._timings.gather)
             self._wake.clear()
             due, self._due = self._due, []
-            for start in range(0, len(due), BATCH):
+            size = self._dialect.batch
+            for start in range(0, len(due), size):
                 post = asyncio.create_task(
-                    self._post(due[start : start + BATCH], era=self._memory.era)
+                    self._post(due[start : start + size], era=self._memory.era)
                 )
                 self._posts.add(post)
                 post.add_done_callback(self._posts.discard)
@@ -122,6 +121,8 @@ class Outgoing:
         """Return whether the receiver took it, and what it said."""
         headers = self._dialect.headers(body, now=datetime.now(UTC))
         try:
+            if obstacle := await self._dialect.prepare(self._session, self._url):
+                return False, obstacle
             async with self._session.post(
                 self._url, data=body, headers=headers, allow_redirects=False
             ) as response:
@@ -139,13 +140,11 @@ class Outgoing:
             event.tries += 1
             event.answer = answer
             self._memory.changed(event.request_id)
-        trouble = None if taken else f"{self._url}: {answer}"
-        if trouble != self._memory.webhook_trouble:
-            self._memory.webhook_trouble = trouble
-            if trouble:
-                log.warning("webhook_refused", answer=answer)
-            else:
+        if self._memory.note_trouble(self._url, None if taken else answer):
+            if taken:
                 log.info("webhook_taken_again", answer=answer)
+            else:
+                log.warning("webhook_refused", answer=answer)
 
     def _settle(self, events: list[Event], state: EventState) -> None:
         """Note the end of events, also in the log of events."""

@@ -3,14 +3,27 @@
 To add one: docs/sandbox.md.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Protocol
 
+import aiohttp
+
 from ..log import Record
-from ..outcomes import Outcomes
+from ..outcomes import Outcome, Outcomes
 from ..replies import Reply
+
+
+class Channel(StrEnum):
+    """What a provider carries, as the outbox page sorts it."""
+
+    EMAIL = "email"
+    PUSH = "push"
+    WHATSAPP = "whatsapp"
+    NONE = "none"
+    """No messages: signing in, for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +32,7 @@ class Incoming:
 
     method: str
     path: str
+    query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes | None
@@ -42,12 +56,16 @@ class Verdict:
     outcome: str
     reply: Reply
     accepted: bool = False
+    is_message: bool = True
+    """Something was to be sent, or might have been; not so when a client signs in."""
     reason: str | None = None
     title: str | None = None
     references: tuple[str, ...] = ()
     recipients: tuple[str, ...] = ()
     message_id: str | None = None
     is_json: bool = False
+    logged: bytes | None = None
+    """JSON the log keeps instead of a body that has credentials in it."""
     events: tuple[PlannedEvent, ...] = ()
 
 
@@ -59,7 +77,15 @@ class Shown:
     recipients: tuple[str, ...]
     title: str
     text: str
-    html: str
+    html: str = ""
+    image: str = ""
+    """Where its picture is; a page never loads it."""
+    link: str = ""
+    """Where a tap leads."""
+    small_print: str = ""
+    buttons: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    """What the recipient does not see but the device acts on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +98,33 @@ class EventRequest:
     """The time it claims to have happened; None: when it is sent."""
     address: str | None
     """Which recipient of several it is about."""
+    code: int | None = None
+    """The error it reports; None: the kind's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Something a person writes to the sender of the messages."""
+
+    sender: str
+    text: str
+    name: str | None
+    button: str | None
+    """The id of a button they tapped, whose words are ``text``."""
+    at: int | None
 
 
 class Webhooks(Protocol):
     """How a provider posts its events."""
+
+    @property
+    def batch(self) -> int:
+        """How many events a POST may have."""
+        ...
+
+    async def prepare(self, session: aiohttp.ClientSession, url: str) -> str | None:
+        """Do what must be done before a POST; return why none may be sent yet."""
+        ...
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
         """Fill in the time of an event that is sent now."""
@@ -99,8 +148,18 @@ class Provider(Protocol):
         ...
 
     @property
-    def prefix(self) -> str:
-        """The beginning of every path it serves."""
+    def title(self) -> str:
+        """Its name for people."""
+        ...
+
+    @property
+    def channel(self) -> Channel:
+        """What it carries."""
+        ...
+
+    @property
+    def route(self) -> str:
+        """The pattern of the paths it serves, as aiohttp writes it."""
         ...
 
     @property
@@ -114,13 +173,17 @@ class Provider(Protocol):
         ...
 
     @property
+    def addressing(self) -> str:
+        """How a recipient asks for an outcome by itself: a sentence for people."""
+        ...
+
+    @property
     def event_kinds(self) -> frozenset[str]:
         """Every kind of event it can be asked for."""
         ...
 
-    @property
-    def webhooks(self) -> Webhooks:
-        """How it posts events."""
+    def spellings(self, outcome: Outcome) -> tuple[str, ...]:
+        """Return what a recipient looks like that asks for this outcome."""
         ...
 
     def judge(self, incoming: Incoming, *, now: datetime) -> Verdict:
@@ -131,6 +194,31 @@ class Provider(Protocol):
         """Return an event about a message it accepted; raises ValueError."""
         ...
 
+    def written(self, words: Written) -> PlannedEvent:
+        """Return the event of a person who writes back; raises ValueError."""
+        ...
+
     def show(self, record: Record) -> Shown:
         """Return the message of an accepted request."""
         ...
+
+    def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
+        """Return each recipient of an accepted request with each reference it got."""
+        ...
+
+
+class Mute:
+    """A provider that reports nothing and hears nothing."""
+
+    @property
+    def event_kinds(self) -> frozenset[str]:
+        """Return no kind."""
+        return frozenset()
+
+    def event(self, wanted: EventRequest, *, about: Record) -> PlannedEvent:
+        """Refuse."""
+        raise ValueError("This provider reports nothing.")
+
+    def written(self, words: Written) -> PlannedEvent:
+        """Refuse."""
+        raise ValueError("This provider takes no messages from people.")

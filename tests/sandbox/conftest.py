@@ -1,20 +1,24 @@
 """A sandbox that listens, and a receiver for its webhooks."""
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import urllib3
 
 from notifications.channels.base import Receipt
 from notifications.channels.email_sendgrid import SendGrid
+from sandbox import google_account
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
 
@@ -25,6 +29,7 @@ QUICK = Timings(
     slow=0.3,
     drip=0.003,
     rate_limit=5,
+    short_lived=1.0,
     gather=0.03,
     retry=0.05,
     retry_for=1.0,
@@ -53,6 +58,9 @@ class Receiver:
     answers: list[int] = field(default_factory=list)
     """Statuses of the next answers; 200 after those."""
     pause: float = 0.0
+    handshakes: list[Mapping[str, str]] = field(default_factory=list)
+    challenge: str | None = None
+    """What a handshake is answered with; None: as it should be."""
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -152,11 +160,27 @@ def until(condition: Callable[[], bool], *, timeout: float = WAIT) -> None:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """Give a test a receiver of webhooks."""
+    """Give a test a receiver of SendGrid's webhooks."""
+    with receiving() as state:
+        yield state
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """Take webhooks until the block is left."""
     state = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            query = dict(parse_qsl(urlsplit(self.path).query))
+            state.handshakes.append(query)
+            answer = query["hub.challenge"] if state.challenge is None else state.challenge
+            self.send_response(state.answers.pop(0) if state.answers else 200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer.encode())
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers["Content-Length"]))
@@ -190,9 +214,40 @@ def http() -> Iterator[urllib3.PoolManager]:
         yield pool
 
 
+@pytest.fixture(scope="session")
+def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make one service account for all tests: a new key takes its time."""
+    return google_account.load(tmp_path_factory.mktemp("google")).path
+
+
 @pytest.fixture
-def box(tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager) -> Iterator[Box]:
+def data(tmp_path: Path, google_account_file: Path) -> Path:
+    """Give a test a data folder with nothing in it but the service account."""
+    folder = tmp_path / "sandbox"
+    folder.mkdir(mode=0o700)
+    shutil.copy(google_account_file, folder)
+    return folder
+
+
+@pytest.fixture
+def box(data: Path, receiver: Receiver, http: urllib3.PoolManager) -> Iterator[Box]:
     """Give a test a sandbox that hurries."""
-    config = Config(data=tmp_path / "sandbox", webhook_url=receiver.url, timings=QUICK)
+    config = Config(data=data, webhook_url=receiver.url, timings=QUICK)
+    with running(config) as sandbox:
+        yield Box(sandbox=sandbox, http=http)
+
+
+@pytest.fixture
+def meta_receiver() -> Iterator[Receiver]:
+    """Give a test a receiver of WhatsApp's webhooks."""
+    with receiving() as state:
+        yield state
+
+
+@pytest.fixture
+def chat_box(data: Path, meta_receiver: Receiver, http: urllib3.PoolManager) -> Iterator[Box]:
+    """Give a test a sandbox that reports what becomes of WhatsApp messages."""
+    timings = replace(QUICK, delivered=0.15)  # reports go in POSTs of their own, and may overtake
+    config = Config(data=data, whatsapp_webhook_url=meta_receiver.url, timings=timings)
     with running(config) as sandbox:
         yield Box(sandbox=sandbox, http=http)

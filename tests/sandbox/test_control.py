@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from .chats import Chats
 from .conftest import Box, Receiver, mail, until
+from .pushes import Pushes
 
 
 def detail(answer: Any) -> str:
@@ -48,8 +50,31 @@ def test_requests_can_be_filtered(box: Box, query: str, ids: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("?provider=sendgrid", [1]),
+        ("?provider=google-oauth", [2]),
+        ("?channel=push", [3]),
+        ("?channel=whatsapp", [4]),
+        ("?recipient=447700900999", [4]),
+        ("?recipient=%2B447700900999&channel=whatsapp", [4]),
+        ("?channel=email&accepted=false", []),
+    ],
+)
+def test_requests_can_be_filtered_by_provider_and_channel(
+    box: Box, query: str, ids: list[int]
+) -> None:
+    box.send(mail())
+    Pushes(box=box).send()
+    Chats(box=box).send()
+    assert [one["id"] for one in box.requests(query)] == ids
+
+
+@pytest.mark.parametrize(
     ("path", "words"),
     [
+        ("/requests?provider=sms", "provider must be one of sendgrid, fcm, whatsapp"),
+        ("/messages?channel=post", "channel must be one of email, push, whatsapp"),
         ("/requests?limit=0", "limit must be between 1 and 1000"),
         ("/requests?limit=1001", "limit must be between 1 and 1000"),
         ("/requests?limit=many", "limit must be between 1 and 1000"),
@@ -107,6 +132,29 @@ def test_a_script_comes_before_everybody_and_both_before_the_magic_recipient(box
     assert box.send(mail("ada@example.com")).status == 202
 
 
+def test_a_script_for_a_provider_comes_before_one_for_everybody(box: Box) -> None:
+    box.control("PUT", "/behaviours/*", {"outcome": "unavailable"})
+    box.control("PUT", "/behaviours/sendgrid:*", {"outcome": "error"})
+    box.control("PUT", "/behaviours/ada@example.com", {"outcome": "invalid"})
+    statuses = [box.send(mail(f"{name}@example.com")).status for name in ("ada", "bob")]
+    assert (statuses, Pushes(box=box).send().status) == ([400, 500], 503)
+
+
+def test_a_script_that_means_nothing_to_a_provider_is_not_used_up_there(box: Box) -> None:
+    box.control("PUT", "/behaviours/*", {"outcome": "unregistered", "times": 1})
+    assert box.send(mail()).status == 202
+    assert [Pushes(box=box).send().status for _ in range(2)] == [404, 200]
+
+
+def test_connections_are_counted_in_all_and_by_provider(box: Box) -> None:
+    box.send(mail())
+    Chats(box=box).send()
+    counters = box.control("GET", "/counters")
+    assert (counters["connections"], counters["requests"]) == (1, 2)
+    one = {"requests": 1, "connections": 1, "accepted": 1}
+    assert counters["providers"] == {"sendgrid": one, "whatsapp": one}
+
+
 def test_a_script_can_be_for_some_messages_only(box: Box) -> None:
     box.control("PUT", "/behaviours/ada@example.com", {"outcome": "server-error", "times": 2})
     assert box.send(mail()).status == 500
@@ -143,6 +191,7 @@ def test_a_script_can_be_for_some_messages_only(box: Box) -> None:
             400,
             "timestamp",
         ),
+        ("POST /events", {"reference": "ref-1", "kind": "open", "code": 5}, 400, "no code"),
         (
             "POST /events",
             {"reference": "ref-1", "kind": "open", "recipient": "bob@example.com"},

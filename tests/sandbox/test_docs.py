@@ -3,9 +3,20 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from sandbox import google_account, meta_account
+from sandbox.keys import PUBLIC_FILE
+from sandbox.outcomes import Outcome, Outcomes
+from sandbox.providers.fcm.outcomes import OUTCOMES as FCM
+from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
 from sandbox.providers.sendgrid.events import DETAILS
-from sandbox.providers.sendgrid.outcomes import OUTCOMES
+from sandbox.providers.sendgrid.outcomes import OUTCOMES as SENDGRID
 from sandbox.providers.sendgrid.provider import KEYS
+from sandbox.providers.whatsapp import events as whatsapp
+from sandbox.providers.whatsapp import refusals, templates
+from sandbox.providers.whatsapp.outcomes import OUTCOMES as WHATSAPP
+from sandbox.providers.whatsapp.outcomes import digits
 
 TEXT = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
 
@@ -18,12 +29,29 @@ def rows(heading: str) -> list[tuple[str, str]]:
     return found
 
 
-def test_every_magic_recipient_is_in_the_document() -> None:
-    expected = [
-        (", ".join(f"`{name}@`" for name in (row.name, *row.aliases)), row.says)
-        for row in OUTCOMES.table
+def names(row: Outcome, pattern: str) -> str:
+    """Return the names of an outcome as a table has them."""
+    return ", ".join(f"`{pattern.format(name)}`" for name in (row.name, *row.aliases))
+
+
+@pytest.mark.parametrize(
+    ("heading", "outcomes", "pattern"),
+    [
+        ("address", SENDGRID, "{}@"),
+        ("token or topic", FCM, "{}-…"),
+        ("outcome", GOOGLE, "{}"),
+    ],
+)
+def test_every_magic_recipient_is_in_the_document(
+    heading: str, outcomes: Outcomes, pattern: str
+) -> None:
+    assert rows(heading) == [(names(row, pattern), row.says) for row in outcomes.table]
+
+
+def test_every_magic_number_is_in_the_document() -> None:
+    assert rows("number") == [
+        (f"`…{digits(row.name)}`, {names(row, '{}')}", row.says) for row in WHATSAPP.table
     ]
-    assert rows("address") == expected
 
 
 def test_every_special_key_is_in_the_document() -> None:
@@ -33,5 +61,24 @@ def test_every_special_key_is_in_the_document() -> None:
         assert documented[key].startswith(f"{status}:")
 
 
+def test_every_special_access_token_is_in_the_document() -> None:
+    documented = {key.strip("`"): answer for key, answer in rows("access token")}
+    assert set(documented) == set(refusals.KEYS)
+    for key, error in refusals.KEYS.items():
+        assert documented[key].startswith(f"{error.status}: code {error.code}")
+
+
 def test_every_kind_of_event_is_in_the_document() -> None:
-    assert [kind for kind in DETAILS if f"`{kind}`" not in TEXT] == []
+    assert [kind for kind in (*DETAILS, *whatsapp.KINDS) if f"`{kind}`" not in TEXT] == []
+
+
+def test_every_file_and_id_is_in_the_document() -> None:
+    for name in (PUBLIC_FILE, google_account.FILE, meta_account.FILE, templates.FILE):
+        assert f"| `{name}` |" in TEXT
+    for text in (
+        google_account.PROJECT,
+        google_account.EMAIL,
+        meta_account.BUSINESS_ACCOUNT_ID,
+        meta_account.KEY,
+    ):
+        assert text in TEXT

@@ -29,7 +29,7 @@ def listed(html: str) -> list[int]:
 
 def test_an_empty_outbox_says_how_to_fill_it(box: Box) -> None:
     html = page(box, "/")
-    assert "No mail yet." in html
+    assert "Nothing yet." in html
     assert 'href="/recipients"' in html
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from .chats import Chats, buttons, message, text
 from .conftest import Box, Receiver, mail
+from .pushes import Pushes
 
 HOSTILE = "<script>document.title='taken over'</script><p>Still here</p>"
 WIDTH = 390
@@ -73,3 +75,38 @@ def test_pages_fit_a_phone(page: Page, box: Box) -> None:
     for path in ("/", "/messages/1", "/messages/2?view=request", "/messages/3", "/recipients"):
         page.goto(box.sandbox.url + path)
         assert page.evaluate("document.documentElement.scrollWidth") == WIDTH
+
+
+def test_pushes_and_chats_fit_a_phone(page: Page, box: Box) -> None:
+    chats, pushes = Chats(box=box), Pushes(box=box)
+    link = "https://example.com/" + "x" * 300
+    chats.post(text(text={"body": "y" * 500}))
+    chats.post(message("interactive", buttons("z" * 20)))
+    pushes.send("device-" + "t" * 200, data={"reference": "r" * 200, "deep_link": link})
+    pushes.send("unregistered-" + "t" * 200)
+    for path in ("/", "/?channel=whatsapp", *(f"/messages/{one}" for one in (1, 2, 4, 6))):
+        page.goto(box.sandbox.url + path)
+        assert page.evaluate("document.documentElement.scrollWidth") == WIDTH
+        heights = page.evaluate(
+            "[...document.querySelectorAll('.filter')].map(e => e.offsetHeight)"
+        )
+        assert all(height < 60 for height in heights)
+
+
+def test_a_channel_is_chosen_and_a_new_push_appears_alone(page: Page, box: Box) -> None:
+    pushes = Pushes(box=box)
+    box.send(mail("no-events@example.com"))
+    page.goto(box.sandbox.url)
+    page.get_by_role("link", name="Push", exact=True).click()
+    expect(page.locator(".row")).to_have_count(0)
+    pushes.send()
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator(".row .icon")).to_have_attribute("aria-label", "push")
+
+
+def test_a_broken_recipient_is_fixed_with_a_click(page: Page, box: Box) -> None:
+    assert Chats(box=box).send("+447700900500").status == 500
+    page.goto(f"{box.sandbox.url}/messages/1")
+    page.get_by_role("button", name="Fix it: accept from now on").click()
+    expect(page.get_by_role("button", name="Break it again")).to_be_visible()
+    assert Chats(box=box).send("+447700900500").status == 200

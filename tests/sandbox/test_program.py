@@ -1,5 +1,6 @@
 """The program: how it starts, what it says, and how it stops."""
 
+import json
 import os
 import signal
 import socket
@@ -14,9 +15,13 @@ import urllib3
 from urllib3.exceptions import ReadTimeoutError
 
 from notifyproject.stack.servers import free_port
+from sandbox import meta_account
 from sandbox.__main__ import main
+from sandbox.assembly import secrets
+from sandbox.config import Config
 from sandbox.keys import PRIVATE_FILE
 from sandbox.log import REQUESTS_FILE
+from sandbox.server import running
 
 from .conftest import Box, mail, until
 
@@ -58,6 +63,22 @@ def test_it_says_where_it_listens_lets_go_who_leaves_and_stops_whoever_waits(
         assert process.stdout.read() == ""
 
 
+def test_it_says_where_every_webhook_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def send() -> None:
+        until((tmp_path / REQUESTS_FILE).exists)
+        until((tmp_path / meta_account.FILE).exists)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    sender = threading.Thread(target=send)
+    hooks = ["--webhook-url", "http://x/a", "--whatsapp-webhook-url", "http://x/b"]
+    sender.start()
+    assert main(["--port", "0", "--data", str(tmp_path), *hooks]) == 0
+    sender.join()
+    assert capsys.readouterr().out.endswith("webhooks to http://x/a and http://x/b)\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_a_good_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals
@@ -79,6 +100,8 @@ def test_a_signal_is_a_good_end(
         (["--port", "70000"], "'70000' is not a port"),
         (["--port", "x"], "'x' is not a port"),
         (["--port", "0", "--webhook-url", "localhost:8000"], "is not an http or https URL"),
+        (["--port", "0", "--whatsapp-webhook-url", "x"], "is not an http or https URL"),
+        (["--port", "0", "--disordered", "2"], "is not a share from 0 to 1"),
         (["--port", "0", "--late-after", "soon"], "is not a number of seconds"),
         (["--port", "0", "--late-after", "-1"], "is not a number of seconds"),
         ([], "required: --port"),
@@ -114,6 +137,16 @@ def test_a_key_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / PRIVATE_FILE).write_text("no key")
     assert main(["--port", "0", "--data", str(tmp_path)]) == 1
     assert "delete it to get a new one" in capsys.readouterr().err
+
+
+def test_its_secrets_can_be_had_before_it_starts(data: Path) -> None:
+    before = secrets(data, url="http://127.0.0.1:1")
+    with running(Config(data=data)) as sandbox:
+        assert sandbox.public_key == before.public_key
+        assert sandbox.whatsapp == before.whatsapp
+        assert sandbox.service_account == before.service_account
+        token_uri = json.loads(before.service_account.read_text())["token_uri"]
+        assert token_uri == f"{sandbox.url}/token"
 
 
 def test_it_needs_no_django() -> None:

@@ -10,19 +10,10 @@ import msgspec
 
 from ...outcomes import Outcome
 from ...replies import Manner, Reply
+from .. import spoiled
 
 JSON = "application/json"
 ERRORS_PAGE = "http://sendgrid.com/docs/API_Reference/Web_API_v3/Mail/errors.html"
-ELSEWHERE = "http://elsewhere.invalid/v3/mail/send"
-"""Where a redirect points: a name that never has an address, so that no key gets anywhere."""
-_BAD_GATEWAY = b"""<html>
-<head><title>502 Bad Gateway</title></head>
-<body>
-<center><h1>502 Bad Gateway</h1></center>
-<hr><center>nginx</center>
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +79,9 @@ def failure(outcome: Outcome, *, now: datetime, pause: int) -> Reply:
     """Return the answer of an outcome that is no acceptance."""
     headers = {"Content-Type": JSON}
     if outcome.status == HTTPStatus.BAD_GATEWAY:
-        return Reply(status=502, body=_BAD_GATEWAY, headers={"Content-Type": "text/html"})
+        return spoiled.bad_gateway()
     if outcome.status == HTTPStatus.FOUND:
-        return Reply(status=302, headers={"Location": ELSEWHERE})
+        return spoiled.redirect("/v3/mail/send")
     if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
         headers |= {
             "X-RateLimit-Limit": "600",

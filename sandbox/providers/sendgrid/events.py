@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import aiohttp
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -80,6 +81,10 @@ class SignedWebhooks:
     """The event webhook with its signature switched on."""
 
     private_key: ec.EllipticCurvePrivateKey
+    batch: int = 100
+
+    async def prepare(self, session: aiohttp.ClientSession, url: str) -> None:
+        """SendGrid asks for nothing before it posts."""
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
         """Fill in the time, unless the event claims one of its own."""

@@ -1,7 +1,7 @@
 """SendGrid's magic recipients: the local part of an address chooses the outcome."""
 
 from ...outcomes import Moment, Outcome, Outcomes, Step
-from ...replies import Manner
+from .. import spoiled
 
 NO_MESSAGE_ID = "no message id"
 PROCESSED = Step(kind="processed", after=Moment.PROCESSED)
@@ -68,48 +68,13 @@ OUTCOMES = Outcomes(
             accepted=False,
         ),
         Outcome(
-            name="timeout",
-            says="Accepted but never answered; the events come twenty seconds later.",
-            status=202,
-            manner=Manner.STALLED,
-            steps=ORDINARY,
-            late=True,
-        ),
-        Outcome(
-            name="timeout-lost",
-            says="Never answered, and the message is lost.",
-            status=202,
-            manner=Manner.STALLED,
+            name="ratelimit-once",
+            says="The same 429 once for an address, then accepted; then it begins anew.",
+            status=429,
             accepted=False,
+            failures_first=1,
         ),
-        Outcome(
-            name="reset",
-            says="Accepted, then the connection is reset instead of an answer.",
-            status=202,
-            manner=Manner.RESET,
-            steps=ORDINARY,
-        ),
-        Outcome(
-            name="truncated",
-            says="Accepted, but the 202 is cut off before its end.",
-            status=202,
-            manner=Manner.TRUNCATED,
-            steps=ORDINARY,
-        ),
-        Outcome(
-            name="dripping",
-            says="Accepted, but the 202 comes one byte a second.",
-            status=202,
-            manner=Manner.DRIPPING,
-            steps=ORDINARY,
-        ),
-        Outcome(
-            name="slow",
-            says="Accepted after two seconds.",
-            status=202,
-            manner=Manner.SLOW,
-            steps=ORDINARY,
-        ),
+        *spoiled.rows(202, steps=ORDINARY),
         Outcome(
             name="no-id",
             says="Accepted with a 202 that has no X-Message-Id.",
@@ -127,17 +92,12 @@ OUTCOMES = Outcomes(
         Outcome(
             name="server-error",
             aliases=("servererror", "server_error", "error"),
-            says="500.",
+            says="500, until the address is let through.",
             status=500,
             accepted=False,
         ),
         Outcome(name="unavailable", says="503.", status=503, accepted=False),
-        Outcome(
-            name="bad-gateway",
-            says="502 with a page of HTML, as from a proxy in between.",
-            status=502,
-            accepted=False,
-        ),
+        spoiled.BAD_GATEWAY,
         Outcome(
             name="invalid",
             says="400: the address is not a valid one, for personalizations.0.to.0.email.",
@@ -147,12 +107,7 @@ OUTCOMES = Outcomes(
         Outcome(
             name="too-large", says="413: the message is too large.", status=413, accepted=False
         ),
-        Outcome(
-            name="redirect",
-            says="302 to another host. A client that follows it gives its key away.",
-            status=302,
-            accepted=False,
-        ),
+        spoiled.REDIRECT,
     ),
     ordinary="delivered",
 )

@@ -12,9 +12,9 @@ import msgspec
 from ...behaviours import Behaviours
 from ...config import Timings
 from ...log import Record
-from ...outcomes import Moment, Outcome, Outcomes, Step
+from ...outcomes import Outcome, Outcomes
 from ...replies import Reply
-from ..base import EventRequest, Incoming, PlannedEvent, Shown, Verdict
+from ..base import Channel, EventRequest, Incoming, PlannedEvent, Shown, Verdict, Written
 from . import answers, events
 from .answers import Problem, Refusal
 from .outcomes import NO_MESSAGE_ID, OUTCOMES, magic
@@ -50,12 +50,21 @@ class SendGrid:
 
     behaviours: Behaviours
     timings: Timings
-    webhooks: events.SignedWebhooks
     name: str = "sendgrid"
-    prefix: str = "/v3/"
+    title: str = "SendGrid"
+    channel: Channel = Channel.EMAIL
+    route: str = "/v3/{rest:.*}"
     max_body: int = 30 * 1024 * 1024
     outcomes: Outcomes = OUTCOMES
+    addressing: str = (
+        "The part of an address before the @ chooses what becomes of the message, at any domain. "
+        "What follows a plus sign is left out: bounce+1@example.com bounces too."
+    )
     event_kinds: frozenset[str] = frozenset(events.DETAILS)
+
+    def spellings(self, outcome: Outcome) -> tuple[str, ...]:
+        """Return the beginnings of the addresses that ask for this outcome."""
+        return tuple(f"{name}@" for name in (outcome.name, *outcome.aliases))
 
     def judge(self, incoming: Incoming, *, now: datetime) -> Verdict:
         """Return the answer to a request, and the events that will follow."""
@@ -75,6 +84,8 @@ class SendGrid:
 
     def event(self, wanted: EventRequest, *, about: Record) -> PlannedEvent:
         """Return an event about a mail that was accepted; raises ValueError."""
+        if wanted.code is not None:
+            raise ValueError("SendGrid's events have no code.")
         people = list(_people(about.json()))
         address = wanted.address.lower() if wanted.address else None
         chosen = [person for person in people if address in (None, person[0].lower())]
@@ -84,6 +95,17 @@ class SendGrid:
         payload = events.payload(wanted.kind, address=email, message_id=about.message_id, args=args)
         payload["timestamp"] = wanted.at or 0
         return PlannedEvent(kind=wanted.kind, delay=wanted.delay, payload=payload)
+
+    def written(self, words: Written) -> PlannedEvent:
+        """Refuse: mail that comes in is no part of this."""
+        raise ValueError("SendGrid takes no messages from people here.")
+
+    def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
+        """Return each recipient with the reference of its personalization."""
+        for address, args in _people(record.json()):
+            reference = args.get("reference")
+            if isinstance(reference, str):
+                yield address, reference
 
     def show(self, record: Record) -> Shown:
         """Return a mail as its recipient sees it."""
@@ -108,7 +130,9 @@ class SendGrid:
             Addressee(
                 address=address,
                 args=args,
-                outcome=self.behaviours.outcome(address, outcomes=self.outcomes, magic=magic),
+                outcome=self.behaviours.outcome(
+                    address, provider=self.name, outcomes=self.outcomes, magic=magic
+                ),
             )
             for address, args in _people(body)
         ]
@@ -146,7 +170,7 @@ class SendGrid:
                 attempt += step.kind == "deferred"
                 yield PlannedEvent(
                     kind=step.kind,
-                    delay=start + self._delay(step),
+                    delay=start + step.delay(self.timings),
                     payload=events.payload(
                         step.kind,
                         address=person.address,
@@ -155,13 +179,6 @@ class SendGrid:
                         attempt=attempt,
                     ),
                 )
-
-    def _delay(self, step: Step) -> float:
-        unit = {
-            Moment.PROCESSED: self.timings.processed,
-            Moment.DELIVERED: self.timings.delivered,
-        }[step.after]
-        return unit * step.times
 
 
 def _wrong_route(incoming: Incoming) -> Refusal | None:

@@ -1,0 +1,84 @@
+"""Every provider, with what it needs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import google_account, keys, meta_account
+from .behaviours import Behaviours
+from .config import Config
+from .meta_account import MetaAccount
+from .providers.base import Provider, Webhooks
+from .providers.fcm.provider import Fcm
+from .providers.google_oauth.provider import GoogleOAuth
+from .providers.google_oauth.tokens import AccessTokens
+from .providers.sendgrid.events import SignedWebhooks
+from .providers.sendgrid.provider import SendGrid
+from .providers.whatsapp import events as whatsapp_events
+from .providers.whatsapp.provider import WhatsApp
+from .providers.whatsapp.templates import Templates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """How a provider reports, and to whom."""
+
+    webhooks: Webhooks
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """What a client needs to be believed."""
+
+    public_key: str
+    service_account: Path
+    whatsapp: MetaAccount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """The providers, and how those report that do."""
+
+    providers: dict[str, Provider]
+    reports: dict[str, Reports]
+
+
+def secrets(data: Path, *, url: str) -> Secrets:
+    """Return the secrets of a sandbox at this URL, made if there are none; raises UnreadableKey."""
+    return Secrets(
+        public_key=keys.ensure(data),
+        service_account=google_account.ensure(data, url=url),
+        whatsapp=meta_account.ensure(data),
+    )
+
+
+def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
+    """Return the providers; raises UnreadableKey, UnreadableTemplates or OSError."""
+    account = google_account.load(config.data)
+    tokens = AccessTokens.of(account)
+    business = meta_account.ensure(config.data)
+    found: list[Provider] = [
+        SendGrid(behaviours=behaviours, timings=config.timings),
+        Fcm(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
+        WhatsApp(
+            behaviours=behaviours,
+            timings=config.timings,
+            account=business,
+            templates=Templates.read(config.data, also=config.whatsapp_templates),
+            disordered=config.disordered,
+        ),
+        GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
+    ]
+    return Assembly(
+        providers={provider.name: provider for provider in found},
+        reports={
+            "sendgrid": Reports(
+                webhooks=SignedWebhooks(private_key=keys.load(config.data)),
+                url=config.webhook_url,
+            ),
+            "whatsapp": Reports(
+                webhooks=whatsapp_events.SignedWebhooks(business),
+                url=config.whatsapp_webhook_url,
+            ),
+        },
+    )

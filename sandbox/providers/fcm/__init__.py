@@ -1,0 +1,1 @@
+"""Firebase Cloud Messaging's HTTP v1 API."""

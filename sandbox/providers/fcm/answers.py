@@ -1,0 +1,223 @@
+"""What FCM answers, word for word where it is known."""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+from ...outcomes import Outcome
+from ...replies import Manner, Reply
+from .. import spoiled
+
+JSON = {"Content-Type": "application/json; charset=UTF-8"}
+HTML = {"Content-Type": "text/html; charset=UTF-8"}
+SEND = "google.firebase.fcm.v1.FcmService.SendMessage"
+SERVICE = "fcm.googleapis.com"
+_GOOGLE = "type.googleapis.com"
+_PAGE = b"<!DOCTYPE html>\n<html lang=en>\n<title>Error 404 (Not Found)!!1</title>\n"
+_WRONG_CREDENTIALS = (
+    "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie "
+    "or other valid authentication credential. See "
+    "https://developers.google.com/identity/sign-in/web/devconsole-project."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A field, and what is wrong with it."""
+
+    field: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An error as Google writes it."""
+
+    outcome: str
+    code: int
+    status: str
+    message: str
+    details: Sequence[Mapping[str, Any]] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reason(self) -> str:
+        """What it says, FCM's own code first."""
+        codes = [one["errorCode"] for one in self.details if "errorCode" in one]
+        return ": ".join([*codes, self.message])
+
+
+def fcm_error(code: str) -> dict[str, Any]:
+    """Return FCM's own detail of an error."""
+    return {"@type": f"{_GOOGLE}/google.firebase.fcm.v1.FcmError", "errorCode": code}
+
+
+def bad_request(violations: Sequence[Violation]) -> dict[str, Any]:
+    """Return the detail that names fields."""
+    return {
+        "@type": f"{_GOOGLE}/google.rpc.BadRequest",
+        "fieldViolations": [
+            {
+                **({"field": one.field} if one.field else {}),
+                "description": one.description,
+            }
+            for one in violations
+        ],
+    }
+
+
+def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
+    """Return the detail that gives a reason."""
+    return {
+        "@type": f"{_GOOGLE}/google.rpc.ErrorInfo",
+        "reason": reason,
+        "domain": domain,
+        "metadata": metadata,
+    }
+
+
+def wrong_shape(violations: Sequence[Violation]) -> Refusal:
+    """Return the refusal of a request that is no message: FCM itself never sees it."""
+    return Refusal(
+        outcome="invalid-request",
+        code=400,
+        status="INVALID_ARGUMENT",
+        message="\n".join(one.description for one in violations),
+        details=[bad_request(violations)],
+    )
+
+
+def invalid(
+    violation: Violation, *, message: str | None = None, outcome: str = "invalid-request"
+) -> Refusal:
+    """Return FCM's refusal of a message."""
+    return Refusal(
+        outcome=outcome,
+        code=400,
+        status="INVALID_ARGUMENT",
+        message=message or violation.description,
+        details=[fcm_error("INVALID_ARGUMENT"), bad_request([violation])],
+    )
+
+
+def unauthenticated(
+    reason: str, *, message: str = _WRONG_CREDENTIALS, outcome: str | None = None
+) -> Refusal:
+    """Return the refusal of an access token."""
+    return Refusal(
+        outcome=outcome or reason.lower().replace("_", "-"),
+        code=401,
+        status="UNAUTHENTICATED",
+        message=message,
+        details=[error_info(reason, "googleapis.com", method=SEND, service=SERVICE)],
+        headers={"WWW-Authenticate": 'Bearer realm="https://accounts.google.com/"'},
+    )
+
+
+def credentials_missing() -> Refusal:
+    """Return the refusal of a request without an access token."""
+    return unauthenticated(
+        "CREDENTIALS_MISSING",
+        message=_WRONG_CREDENTIALS.replace(
+            "Request had invalid authentication credentials.",
+            "Request is missing required authentication credential.",
+        ),
+    )
+
+
+def out_of_scope() -> Refusal:
+    """Return the refusal of a token that is for another of Google's APIs."""
+    return Refusal(
+        outcome="access-token-scope-insufficient",
+        code=403,
+        status="PERMISSION_DENIED",
+        message="Request had insufficient authentication scopes.",
+        details=[
+            error_info(
+                "ACCESS_TOKEN_SCOPE_INSUFFICIENT", "googleapis.com", method=SEND, service=SERVICE
+            )
+        ],
+    )
+
+
+def permission_denied(project: str, *, outcome: str) -> Refusal:
+    """Return the refusal of an account that may not send for a project."""
+    permission = "cloudmessaging.messages.create"
+    resource = f"//cloudresourcemanager.googleapis.com/projects/{project}"
+    return Refusal(
+        outcome=outcome,
+        code=403,
+        status="PERMISSION_DENIED",
+        message=f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).",
+        details=[
+            error_info(
+                "IAM_PERMISSION_DENIED",
+                "iam.googleapis.com",
+                permission=permission,
+                resource=f"projects/{project}",
+            )
+        ],
+    )
+
+
+def project_not_found(*, outcome: str) -> Refusal:
+    """Return the 404 of a project there is not: it says nothing about the device."""
+    return Refusal(
+        outcome=outcome,
+        code=404,
+        status="NOT_FOUND",
+        message="Requested entity was not found.",
+    )
+
+
+def new_name(project: str) -> str:
+    """Return the name of a new message."""
+    number = f"{secrets.randbelow(10**16):016d}"
+    return f"projects/{project}/messages/0:{number}%{secrets.token_hex(8)}"
+
+
+def named(
+    name: str, *, manner: Manner = Manner.WHOLE, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """Return the 200 of a message with this name."""
+    return Reply(
+        status=200, body=_json({"name": name}), headers={**JSON, **(headers or {})}, manner=manner
+    )
+
+
+def refusal(refused: Refusal) -> Reply:
+    """Return the answer to a request that is refused."""
+    error = {"code": refused.code, "message": refused.message, "status": refused.status}
+    if refused.details:
+        error["details"] = list(refused.details)
+    return Reply(
+        status=refused.code, body=_json({"error": error}), headers={**JSON, **refused.headers}
+    )
+
+
+def no_such_path() -> Reply:
+    """Return Google's page for a path it does not know."""
+    return Reply(status=404, body=_PAGE, headers=HTML)
+
+
+def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
+    """Return when to try again: in seconds, or as a date if ``at`` is the present."""
+    if at is None:
+        return {"Retry-After": str(pause)}
+    end = (at + timedelta(seconds=pause + 1)).replace(microsecond=0)
+    return {"Retry-After": format_datetime(end, usegmt=True)}
+
+
+def network(outcome: Outcome, path: str) -> Reply | None:
+    """Return the answer of what stands between FCM and the client, if the outcome is one."""
+    if outcome.name == spoiled.BAD_GATEWAY.name:
+        return spoiled.bad_gateway()
+    return spoiled.redirect(path) if outcome.name == spoiled.REDIRECT.name else None
+
+
+def _json(body: Any) -> bytes:
+    return json.dumps(body, indent=2, ensure_ascii=False).encode() + b"\n"

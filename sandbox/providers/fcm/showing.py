@@ -1,0 +1,115 @@
+"""A push as its recipient sees it, and what the log says of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..base import Shown
+
+LONGEST_TITLE = 500
+REFERENCES = ("reference", "notification_id")
+"""Keys of the data that hold a reference of ours."""
+
+
+def recipient(message: Mapping[str, Any]) -> str:
+    """Return whom a message is for: a token, a topic, or a condition of topics."""
+    for name in ("token", "fid", "topic", "condition"):
+        found = message.get(name)
+        if isinstance(found, str) and found:
+            return f"/topics/{found.removeprefix('/topics/')}" if name == "topic" else found
+    return ""
+
+
+def references(message: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return our references: in the data, and what lets a duplicate replace itself."""
+    data = _data(message)
+    found = [
+        *(data.get(name) for name in REFERENCES),
+        _get(message, "android", "notification", "tag"),
+        _get(message, "apns", "headers", "apns-collapse-id"),
+        _get(message, "webpush", "notification", "tag"),
+    ]
+    return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
+
+
+def deliveries(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the recipient with each reference."""
+    to = recipient(message)
+    return ((to, reference) for reference in references(message))
+
+
+def title(message: Mapping[str, Any]) -> str | None:
+    """Return what stands first on the screen."""
+    text = _first(message, "title")
+    return text[:LONGEST_TITLE] if text else None
+
+
+def shown(message: Mapping[str, Any], *, project: str) -> Shown:
+    """Return a push as a device would show it."""
+    return Shown(
+        sender=project,
+        recipients=(recipient(message),),
+        title=title(message) or "",
+        text=_first(message, "body"),
+        image=_first(message, "image") or _text(message, "apns", "fcm_options", "image"),
+        link=_link(message),
+        facts=tuple(_facts(message)),
+    )
+
+
+def _first(message: Mapping[str, Any], name: str) -> str:
+    """Return a text from the first place that has it: the notification, a platform's, the data."""
+    alert = _get(message, "apns", "payload", "aps", "alert")
+    places = (
+        message.get("notification"),
+        _get(message, "android", "notification"),
+        alert if isinstance(alert, dict) else {"body": alert},
+        _get(message, "webpush", "notification"),
+        _data(message),
+    )
+    for place in places:
+        found = place.get(name) if isinstance(place, dict) else None
+        if isinstance(found, str) and found:
+            return found
+    return ""
+
+
+def _link(message: Mapping[str, Any]) -> str:
+    data = _data(message)
+    return (
+        _text(message, "webpush", "fcm_options", "link")
+        or next((data[name] for name in ("deep_link", "link", "url") if data.get(name)), "")
+        or _text(message, "android", "notification", "click_action")
+    )
+
+
+def _facts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, path in {
+        "Android priority": ("android", "priority"),
+        "Android TTL": ("android", "ttl"),
+        "Android channel": ("android", "notification", "channel_id"),
+        "Replaces": ("android", "notification", "tag"),
+        "APNs priority": ("apns", "headers", "apns-priority"),
+        "APNs expiration": ("apns", "headers", "apns-expiration"),
+        "Web TTL": ("webpush", "headers", "TTL"),
+    }.items():
+        if value := _text(message, *path):
+            yield name, value
+    for key, value in sorted(_data(message).items()):
+        yield f"data.{key}", value
+
+
+def _data(message: Mapping[str, Any]) -> Mapping[str, str]:
+    found = message.get("data") or _get(message, "android", "data") or {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(message: Mapping[str, Any], *path: str) -> str:
+    found = _get(message, *path)
+    return found if isinstance(found, str) else ""
+
+
+def _get(message: Mapping[str, Any], *path: str) -> Any:
+    found: Any = message
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found

@@ -1,0 +1,178 @@
+"""What FCM finds wrong with a message whose shape is right."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from .answers import Violation
+
+MAX_PAYLOAD, MAX_TOPIC_PAYLOAD = 4096, 2048
+MAX_TTL = 28 * 24 * 3600
+MAX_TOPICS = 5
+MAX_COLLAPSE_ID = 64
+INVALID_TOKEN = Violation(
+    field="message.token",
+    description="The registration token is not a valid FCM registration token",
+)
+BAD_TTL = Violation(field="message.android.ttl", description="Invalid TTL value.")
+TOO_BIG = Violation(field="message", description="Message is too big.")
+_TOKEN = re.compile(r"[A-Za-z0-9_:-]{1,4096}", re.ASCII)
+_TOPIC = re.compile(r"[A-Za-z0-9\-_.~%]{1,900}", re.ASCII)
+_CONDITION = re.compile(r"\s*(?:'([A-Za-z0-9\-_.~%]+)'\s+in\s+topics|(&&|\|\||[()!]))\s*", re.ASCII)
+_LABEL = re.compile(r"[A-Za-z0-9\-_.~%]{1,50}", re.ASCII)
+_COLOUR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
+_RESERVED = re.compile(r"from|message_type|(?:google|gcm).*", re.ASCII | re.DOTALL)
+
+
+def problem(message: Mapping[str, Any]) -> Violation | None:
+    """Return the first thing that is wrong with a message; None if it can be sent."""
+    return next(_problems(message), None)
+
+
+def _problems(message: Mapping[str, Any]) -> Iterator[Violation]:
+    yield from _target(message)
+    yield from _data_keys(message)
+    yield from _android(message.get("android", {}))
+    yield from _apns(message.get("apns", {}))
+    yield from _webpush(message.get("webpush", {}))
+    yield from _labels(message)
+    yield from _size(message)
+
+
+def _target(message: Mapping[str, Any]) -> Iterator[Violation]:
+    token = message.get("token") or message.get("fid")
+    topic, condition = message.get("topic"), message.get("condition")
+    if token:
+        if not _TOKEN.fullmatch(token):
+            yield INVALID_TOKEN
+    elif topic:
+        if not _TOPIC.fullmatch(topic.removeprefix("/topics/")):
+            yield Violation(field="message.topic", description="Invalid topic name.")
+    elif condition:
+        if not _is_condition(condition):
+            yield Violation(
+                field="message.condition", description="Invalid condition expression provided."
+            )
+    else:
+        yield Violation(field="message", description="Recipient of the message is not set.")
+
+
+def _is_condition(text: str) -> bool:
+    """Return whether topics are joined by operators, with parentheses in pairs."""
+    depth = topics = place = 0
+    wants_topic = True
+    while place < len(text):
+        found = _CONDITION.match(text, place)
+        if found is None:
+            return False
+        place = found.end()
+        operator = found.group(2)
+        opens = operator in ("(", "!")
+        starts = operator is None or opens
+        if starts != wants_topic:
+            return False
+        topics += operator is None
+        depth += {"(": 1, ")": -1}.get(operator or "", 0)
+        wants_topic = opens or operator in ("&&", "||")
+        if depth < 0:
+            return False
+    return depth == 0 and not wants_topic and 1 <= topics <= MAX_TOPICS
+
+
+def _data_keys(message: Mapping[str, Any]) -> Iterator[Violation]:
+    for field, data in (
+        ("message.data", message.get("data", {})),
+        ("message.android.data", message.get("android", {}).get("data", {})),
+    ):
+        for key in data:
+            if _RESERVED.fullmatch(key):
+                yield Violation(field=field, description=f"Invalid data payload key: {key}")
+
+
+def _android(android: Mapping[str, Any]) -> Iterator[Violation]:
+    ttl = android.get("ttl")
+    if ttl is not None and not 0 <= float(ttl[:-1]) <= MAX_TTL:
+        yield BAD_TTL
+    colour = android.get("notification", {}).get("color")
+    if colour is not None and not _COLOUR.fullmatch(colour):
+        yield Violation(
+            field="message.android.notification.color",
+            description="Invalid color format. It must be of the form #RRGGBB.",
+        )
+
+
+def _apns(apns: Mapping[str, Any]) -> Iterator[Violation]:
+    headers = {name.lower(): value for name, value in apns.get("headers", {}).items()}
+    if headers.get("apns-priority", "10") not in ("1", "5", "10"):
+        yield Violation(
+            field="message.apns.headers", description="Invalid value for header apns-priority."
+        )
+    if (
+        not headers.get("apns-expiration", "0").isascii()
+        or not headers.get("apns-expiration", "0").isdigit()
+    ):
+        yield Violation(
+            field="message.apns.headers", description="Invalid value for header apns-expiration."
+        )
+    if len(headers.get("apns-collapse-id", "").encode()) > MAX_COLLAPSE_ID:
+        yield Violation(
+            field="message.apns.headers",
+            description="Header apns-collapse-id must not be longer than 64 bytes.",
+        )
+    aps = apns.get("payload", {}).get("aps", {})
+    if not isinstance(aps, dict):
+        yield Violation(
+            field="message.apns.payload.aps", description="Invalid APNs payload: aps is no object."
+        )
+
+
+def _webpush(webpush: Mapping[str, Any]) -> Iterator[Violation]:
+    link = webpush.get("fcm_options", {}).get("link")
+    if link is not None and not link.startswith("https://"):
+        yield Violation(
+            field="message.webpush.fcm_options.link",
+            description="The link must be an HTTPS URL.",
+        )
+
+
+def _labels(message: Mapping[str, Any]) -> Iterator[Violation]:
+    for place in ("", "android.", "apns.", "webpush."):
+        parent = message.get(place.rstrip("."), {}) if place else message
+        label = parent.get("fcm_options", {}).get("analytics_label")
+        if label is not None and not _LABEL.fullmatch(label):
+            yield Violation(
+                field=f"message.{place}fcm_options.analytics_label",
+                description="Invalid analytics label.",
+            )
+
+
+def _size(message: Mapping[str, Any]) -> Iterator[Violation]:
+    to_topics = not (message.get("token") or message.get("fid"))
+    most = MAX_TOPIC_PAYLOAD if to_topics else MAX_PAYLOAD
+    if max(_payloads(message)) > most:
+        yield TOO_BIG
+
+
+def _payloads(message: Mapping[str, Any]) -> Iterator[int]:
+    """Return the bytes each platform gets: keys and values of the data and of the notification."""
+    android, apns, webpush = (message.get(name, {}) for name in ("android", "apns", "webpush"))
+    data, notification = message.get("data", {}), message.get("notification", {})
+    own = android.get("notification", {})
+    yield _bytes(android.get("data") or data) + _bytes({**notification, **own})
+    yield _bytes(data) + _bytes(notification) + _json(apns.get("payload", {}))
+    own = webpush.get("notification", {})
+    yield _bytes(webpush.get("data") or data) + _bytes(notification) + _json(own)
+
+
+def _bytes(texts: Mapping[str, Any]) -> int:
+    return sum(
+        len(key.encode()) + len(value.encode())
+        for key, value in texts.items()
+        if isinstance(value, str)
+    )
+
+
+def _json(payload: Mapping[str, Any]) -> int:
+    return len(msgspec.json.encode(payload)) if payload else 0

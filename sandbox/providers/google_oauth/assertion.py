@@ -1,0 +1,131 @@
+"""A service account's assertion: a JWT, checked as Google checks it."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+
+from ...google_account import ServiceAccount
+
+AUDIENCE = "https://oauth2.googleapis.com/token"
+LONGEST = 3600
+"""Seconds from ``iat`` to ``exp``."""
+SKEW = 300
+"""Seconds a client's clock may be ahead."""
+PARTS = 3
+_SCOPE = re.compile(r"https://www\.googleapis\.com/auth/[a-z0-9._-]+|openid|email|profile")
+_NOT_SHORT = (
+    "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. "
+    "Check your iat and exp values in the JWT claim."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What an assertion says, once it is believed."""
+
+    email: str
+    scopes: list[str]
+
+
+class NotGranted(Exception):
+    """The token endpoint refuses."""
+
+    def __init__(self, error: str, description: str, *, status: int = 400) -> None:
+        super().__init__(description)
+        self.error = error
+        self.status = status
+
+
+def peek(assertion: str) -> dict[str, Any]:
+    """Return what an assertion claims, unchecked and without its signature; empty if unreadable."""
+    parts = assertion.split(".")
+    claims = _object(parts[1]) if len(parts) == PARTS else None
+    return claims or {}
+
+
+def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datetime) -> Claims:
+    """Return the claims of an assertion for the token endpoint at this URL; raises NotGranted."""
+    parts = assertion.split(".")
+    header = _object(parts[0]) if len(parts) == PARTS else None
+    claims = _object(parts[1]) if header is not None else None
+    if header is None or claims is None:
+        raise NotGranted("invalid_grant", "Invalid JWT: the assertion is not a JSON Web Token.")
+    if claims.get("iss") != account.email:
+        raise NotGranted("invalid_grant", "Invalid grant: account not found")
+    _check_signature(parts, header, account=account)
+    if claims.get("aud") not in (AUDIENCE, endpoint):
+        raise NotGranted(
+            "invalid_grant",
+            f"Invalid JWT: Failed audience check. The right audience is {endpoint}",
+        )
+    _check_times(claims, now=now)
+    if claims.get("sub", account.email) != account.email:
+        raise NotGranted(
+            "unauthorized_client",
+            "Client is unauthorized to retrieve access tokens using this method, or client not "
+            "authorized for any of the scopes requested.",
+            status=401,
+        )
+    return Claims(email=account.email, scopes=_scopes(claims))
+
+
+def _check_signature(parts: list[str], header: Any, *, account: ServiceAccount) -> None:
+    refused = NotGranted("invalid_grant", "Invalid JWT Signature.")
+    if header.get("alg") != "RS256" or header.get("kid", account.key_id) != account.key_id:
+        raise refused
+    try:
+        account.public_key.verify(
+            _bytes(parts[2]),
+            f"{parts[0]}.{parts[1]}".encode(),
+            padding.PKCS1v15(),
+            hashes.SHA256(),
+        )
+    except (InvalidSignature, ValueError):
+        raise refused from None
+
+
+def _check_times(claims: dict[str, Any], *, now: datetime) -> None:
+    issued, expires = claims.get("iat"), claims.get("exp")
+    moment = now.timestamp()
+    if (
+        not isinstance(issued, int)
+        or not isinstance(expires, int)
+        or expires <= moment
+        or issued > moment + SKEW
+        or expires - issued > LONGEST
+    ):
+        raise NotGranted("invalid_grant", _NOT_SHORT)
+
+
+def _scopes(claims: dict[str, Any]) -> list[str]:
+    scope = claims.get("scope")
+    scopes = scope.split() if isinstance(scope, str) else []
+    if not scopes or not all(_SCOPE.fullmatch(one) for one in scopes):
+        raise NotGranted("invalid_scope", "Invalid OAuth scope or ID token audience provided.")
+    return scopes
+
+
+def _object(part: str) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(_bytes(part))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _bytes(part: str) -> bytes:
+    """Decode base64 as a JWT has it; raises ValueError."""
+    try:
+        return base64.b64decode(
+            part.encode("ascii") + b"=" * (-len(part) % 4), altchars=b"-_", validate=True
+        )
+    except (binascii.Error, UnicodeEncodeError) as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,54 @@
+"""What the token endpoint may be told to do; the service account's address is the match."""
+
+from ...outcomes import Outcome, Outcomes
+from .. import spoiled
+
+SHORT_LIVED = "short-lived"
+EMPTY_HANDED = "no-token"
+DENIED = {
+    "invalid-grant": ("invalid_grant", "Invalid JWT Signature."),
+    "account-deleted": ("invalid_grant", "Invalid grant: account not found"),
+}
+"""Refusals as of a key that was deleted, or an account: error, description."""
+
+OUTCOMES = Outcomes(
+    (
+        Outcome(
+            name="granted",
+            aliases=("delivered",),
+            says="An access token for an hour, if the assertion is in order.",
+            status=200,
+        ),
+        Outcome(name=SHORT_LIVED, says="An access token that ends after five seconds.", status=200),
+        Outcome(name=EMPTY_HANDED, says="200 with an empty object.", status=200),
+        Outcome(
+            name="invalid-grant",
+            says="400 invalid_grant: the signature does not fit, as of a key that was deleted.",
+            status=400,
+            accepted=False,
+        ),
+        Outcome(
+            name="account-deleted",
+            says="400 invalid_grant: there is no such account.",
+            status=400,
+            accepted=False,
+        ),
+        Outcome(
+            name="server-error",
+            says="500 internal_failure.",
+            status=500,
+            accepted=False,
+        ),
+        Outcome(
+            name="flaky",
+            says="500 twice, then granted; then it begins anew.",
+            status=500,
+            accepted=False,
+            failures_first=2,
+        ),
+        Outcome(name="unavailable", says="503.", status=503, accepted=False),
+        *spoiled.rows(200, steps=()),
+        spoiled.BAD_GATEWAY,
+    ),
+    ordinary="granted",
+)

@@ -1,0 +1,82 @@
+"""Access tokens: what the token endpoint gives out and a Google API takes.
+
+A token says by itself when it ends, so that one outlives a restart of the sandbox as it would
+outlive one of Google's servers.
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+from cryptography.hazmat.primitives import serialization
+
+from ...google_account import ServiceAccount
+
+BEGINNING = "ya29."
+LIFETIME = timedelta(seconds=3599)
+
+
+class Standing(StrEnum):
+    """What a Google API makes of an access token."""
+
+    GOOD = "good"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+    OUT_OF_SCOPE = "out of scope"
+
+
+class _Contents(msgspec.Struct, array_like=True):
+    ends: float
+    scopes: list[str]
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessTokens:
+    """Makes tokens, and tells those it made from others."""
+
+    secret: bytes
+    _revoked: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, account: ServiceAccount) -> "AccessTokens":
+        """Return the tokens of an account: the same after a restart."""
+        der = account.private_key.private_bytes(
+            serialization.Encoding.DER,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        return cls(secret=hashlib.sha256(der).digest())
+
+    def issue(self, scopes: list[str], *, now: datetime, lifetime: timedelta = LIFETIME) -> str:
+        """Return a new token."""
+        ends = (now + lifetime).timestamp()
+        contents = msgspec.json.encode(_Contents(ends, scopes, secrets.token_hex(8)))
+        text = base64.urlsafe_b64encode(contents).decode()
+        return f"{BEGINNING}{text}.{self._signature(text)}"
+
+    def revoke(self, token: str) -> None:
+        """Let a token be expired from now on."""
+        self._revoked.add(token)
+
+    def standing(self, token: str, *, scopes: frozenset[str], now: datetime) -> Standing:
+        """Return what a token is worth at an API that asks for one of these scopes."""
+        text, _, signature = token.removeprefix(BEGINNING).partition(".")
+        mine = self._signature(text)
+        if not token.startswith(BEGINNING) or not hmac.compare_digest(
+            mine.encode(), signature.encode()
+        ):
+            return Standing.UNKNOWN
+        contents = msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Contents)
+        if token in self._revoked or datetime.fromtimestamp(contents.ends, UTC) <= now:
+            return Standing.EXPIRED
+        return Standing.GOOD if scopes.intersection(contents.scopes) else Standing.OUT_OF_SCOPE
+
+    def _signature(self, text: str) -> str:
+        digest = hmac.digest(self.secret, text.encode(errors="replace"), "sha256")
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -1,0 +1,1 @@
+"""Meta's WhatsApp Cloud API and its webhooks."""

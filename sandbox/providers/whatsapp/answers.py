@@ -1,0 +1,129 @@
+"""What the Graph API answers: acceptances, and its envelope of errors."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from ...replies import Manner, Reply
+from .errors import Fault
+
+JSON = {"Content-Type": "application/json; charset=UTF-8"}
+OLD_SUBCODE = 2494010
+"""What versions before 16 put into every error of WhatsApp."""
+LAST_WITH_SUBCODE = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphError:
+    """An error of the Graph API itself, which says nothing about a message."""
+
+    code: int
+    status: int
+    message: str
+    subcode: int | None = None
+    kind: str = "OAuthException"
+
+
+def unknown_object(name: str) -> GraphError:
+    """Return the refusal of an id that is wrong, or that the token may not see."""
+    return GraphError(
+        code=100,
+        subcode=33,
+        status=400,
+        kind="GraphMethodException",
+        message=f"Unsupported post request. Object with ID '{name}' does not exist, cannot be "
+        "loaded due to missing permissions, or does not support this operation. Please read the "
+        "Graph API documentation at https://developers.facebook.com/docs/graph-api",
+    )
+
+
+def unknown_path(path: str) -> GraphError:
+    """Return the refusal of a path that leads nowhere."""
+    return GraphError(code=2500, status=400, message=f"Unknown path components: /{path.strip('/')}")
+
+
+def fault(found: Fault, *, version: int) -> Reply:
+    """Return the answer to a message that is refused."""
+    kind = found.kind
+    return _error(
+        {
+            "message": f"(#{found.code}) {kind.title}",
+            "type": "OAuthException",
+            "code": found.code,
+            "error_data": {
+                "messaging_product": "whatsapp",
+                "details": found.details or kind.details,
+            },
+            **({"error_subcode": OLD_SUBCODE} if version <= LAST_WITH_SUBCODE else {}),
+        },
+        status=kind.status,
+    )
+
+
+def graph_error(found: GraphError) -> Reply:
+    """Return the answer to a request that is not even looked at as a message."""
+    return _error(
+        {
+            "message": found.message,
+            "type": found.kind,
+            "code": found.code,
+            **({"error_subcode": found.subcode} if found.subcode is not None else {}),
+        },
+        status=found.status,
+    )
+
+
+def unusual(error: Mapping[str, Any], *, status: int) -> Reply:
+    """Return an error that is not as it should be."""
+    return _error(error, status=status)
+
+
+def acceptance(
+    *,
+    given: str,
+    wa_id: str,
+    message_id: str,
+    message_status: str | None,
+    manner: Manner = Manner.WHOLE,
+) -> Reply:
+    """Return the 200 of a message; a template's says how far it has come."""
+    message = {"id": message_id}
+    if message_status is not None:
+        message["message_status"] = message_status
+    body = {
+        "messaging_product": "whatsapp",
+        "contacts": [{"input": given, "wa_id": wa_id}],
+        "messages": [message],
+    }
+    return Reply(status=200, body=msgspec.json.encode(body), headers=JSON, manner=manner)
+
+
+def plain(body: Any) -> Reply:
+    """Return a 200 with this JSON."""
+    return Reply(status=200, body=msgspec.json.encode(body), headers=JSON)
+
+
+def new_message_id() -> str:
+    """Return the id of a new message."""
+    return f"wamid.HBgL{secrets.token_urlsafe(30)}"
+
+
+def with_status(reply: Reply, status: int) -> Reply:
+    """Return the same answer with another status: the body says what it is."""
+    return replace(reply, status=status)
+
+
+def with_retry_after(reply: Reply, pause: int) -> Reply:
+    """Return the same answer with the time to wait."""
+    return replace(reply, headers={**reply.headers, "Retry-After": str(pause)})
+
+
+def _error(error: Mapping[str, Any], *, status: int) -> Reply:
+    trace = {"fbtrace_id": f"A{secrets.token_urlsafe(16)}"}
+    headers = {**JSON, "WWW-Authenticate": f'OAuth "Facebook Platform" "{error.get("type")}"'}
+    return Reply(
+        status=status, body=msgspec.json.encode({"error": {**error, **trace}}), headers=headers
+    )

@@ -1,0 +1,166 @@
+"""WhatsApp's webhooks: what is in them, how they are signed, and the handshake before the first."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+
+from ...meta_account import MetaAccount
+from .errors import HELP, Fault
+
+KINDS = frozenset({"sent", "delivered", "read", "failed"})
+LISTS = ("statuses", "messages")
+SIGNATURE = "X-Hub-Signature-256"
+OLD_SIGNATURE = "X-Hub-Signature"
+
+
+def user_id(wa_id: str) -> str:
+    """Return the id that stays with a person when they hide their number: the same each time."""
+    return f"US.{int.from_bytes(hashlib.sha256(wa_id.encode()).digest()[:8])}"
+
+
+def status(
+    kind: str,
+    *,
+    message_id: str,
+    wa_id: str,
+    at: int,
+    reference: str | None,
+    category: str,
+    fault: Fault | None = None,
+) -> dict[str, Any]:
+    """Return the report that a message has come so far; ``at`` is 0 for when it is sent."""
+    found: dict[str, Any] = {
+        "id": message_id,
+        "status": kind,
+        "timestamp": str(at),
+        "recipient_id": wa_id,
+        "recipient_user_id": user_id(wa_id),
+    }
+    if kind in ("sent", "delivered"):
+        found["conversation"] = {
+            "id": secrets.token_hex(16),
+            "origin": {"type": category},
+        }
+        found["pricing"] = {
+            "billable": True,
+            "pricing_model": "PMP",
+            "type": "regular",
+            "category": category,
+        }
+    if fault is not None:
+        found["errors"] = [_error(fault)]
+    if reference is not None:
+        found["biz_opaque_callback_data"] = reference
+    return {
+        "contacts": [{"wa_id": wa_id, "user_id": user_id(wa_id)}],
+        "statuses": [found],
+    }
+
+
+def written(
+    text: str, *, wa_id: str, name: str | None, button: str | None, at: int
+) -> dict[str, Any]:
+    """Return what a person wrote, or the button they tapped."""
+    message: dict[str, Any] = {
+        "from": wa_id,
+        "from_user_id": user_id(wa_id),
+        "id": f"wamid.HBgL{secrets.token_urlsafe(30)}",
+        "timestamp": str(at),
+    }
+    if button is None:
+        message |= {"type": "text", "text": {"body": text}}
+    else:
+        reply = {"type": "button_reply", "button_reply": {"id": button, "title": text}}
+        message |= {"type": "interactive", "interactive": reply}
+    contact: dict[str, Any] = {"wa_id": wa_id, "user_id": user_id(wa_id)}
+    if name is not None:
+        contact["profile"] = {"name": name}
+    return {"contacts": [contact], "messages": [message]}
+
+
+class SignedWebhooks:
+    """The app's subscription to the field ``messages``."""
+
+    batch = 10
+
+    def __init__(self, account: MetaAccount) -> None:
+        self._account = account
+        self._verified: set[str] = set()
+        self._one_at_a_time = asyncio.Lock()
+
+    async def prepare(self, session: aiohttp.ClientSession, url: str) -> str | None:
+        """Ask the receiver, once, to prove that it knows the verify token."""
+        async with self._one_at_a_time:
+            if url in self._verified:
+                return None
+            obstacle = await self._shake_hands(session, url)
+            if obstacle is None:
+                self._verified.add(url)
+            return obstacle
+
+    async def _shake_hands(self, session: aiohttp.ClientSession, url: str) -> str | None:
+        challenge = str(secrets.randbelow(10**10))
+        query = {
+            "hub.mode": "subscribe",
+            "hub.challenge": challenge,
+            "hub.verify_token": self._account.verify_token,
+        }
+        async with session.get(url, params=query, allow_redirects=False) as response:
+            if response.status != HTTPStatus.OK:
+                return f"the handshake was answered with {response.status}"
+            answer = b""
+            while len(answer) <= len(challenge) and (part := await response.content.read(64)):
+                answer += part
+        if hmac.compare_digest(answer, challenge.encode()):
+            return None
+        return "the handshake was answered with something else than the challenge"
+
+    def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
+        """Fill in the time, unless the event claims one of its own."""
+        for name in LISTS:
+            for item in payload.get(name, ()):
+                if item["timestamp"] == "0":
+                    item["timestamp"] = str(int(now.timestamp()))
+
+    def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
+        """Return a body as Meta writes it: only ASCII, with every slash escaped."""
+        account = self._account
+        common = {
+            "messaging_product": "whatsapp",
+            "metadata": {
+                "display_phone_number": account.display_phone_number,
+                "phone_number_id": account.phone_number_id,
+            },
+        }
+        changes = [{"value": {**common, **one}, "field": "messages"} for one in payloads]
+        entry = {"id": account.business_account_id, "changes": changes}
+        body = {"object": "whatsapp_business_account", "entry": [entry]}
+        return json.dumps(body, separators=(",", ":")).replace("/", "\\/").encode()
+
+    def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
+        """Return the headers of a POST, with its signature in the new and in the old form."""
+        return {
+            "Content-Type": "application/json",
+            "User-Agent": "facebookexternalua",
+            SIGNATURE: self._account.sign(body, algorithm="sha256"),
+            OLD_SIGNATURE: self._account.sign(body, algorithm="sha1"),
+        }
+
+
+def _error(fault: Fault) -> dict[str, Any]:
+    kind = fault.kind
+    return {
+        "code": fault.code,
+        "title": kind.title,
+        "message": kind.title,
+        "error_data": {"details": fault.details or kind.details},
+        "href": HELP,
+    }

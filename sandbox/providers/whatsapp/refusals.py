@@ -1,0 +1,84 @@
+"""The refusals that magic numbers and magic access tokens ask for."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from ...outcomes import Outcome
+from ...replies import Reply
+from .. import spoiled
+from ..base import Incoming
+from . import answers
+from .answers import GraphError
+from .errors import Fault
+from .outcomes import ERRORS, NO_CODE, UNKNOWN_CODE
+
+LOWEST = HTTPStatus.MULTIPLE_CHOICES
+"""The lowest status that is no acceptance."""
+KEY_BEGINNING = "EAA"
+EXPIRED = GraphError(
+    code=190,
+    subcode=463,
+    status=401,
+    message="Error validating access token: Session has expired on Thursday, 01-Jan-26 00:00:00 "
+    "PST. The current time is Friday, 02-Jan-26 00:00:00 PST.",
+)
+KEYS: Mapping[str, GraphError] = {
+    "EAAexpired": EXPIRED,
+    "EAArevoked": GraphError(
+        code=190,
+        subcode=460,
+        status=401,
+        message="Error validating access token: The session has been invalidated because the user "
+        "changed their password or Facebook has changed the session for security reasons.",
+    ),
+    "EAAnoscope": GraphError(
+        code=10,
+        status=403,
+        message="(#10) Application does not have permission for this action",
+    ),
+}
+"""Access tokens that are refused. Every other one that begins ``EAA`` will do."""
+_UNREADABLE = GraphError(
+    code=190, status=401, message="Invalid OAuth access token - Cannot parse access token"
+)
+_MISSING = GraphError(code=0, status=401, message="AuthException")
+
+
+def of_token(incoming: Incoming) -> GraphError | None:
+    """Return why the access token of a request will not do."""
+    scheme, _, key = incoming.headers.get("authorization", "").partition(" ")
+    key = key.strip()
+    if scheme.lower() != "bearer" or not key:
+        return _MISSING
+    return KEYS.get(key) if key.startswith(KEY_BEGINNING) else _UNREADABLE
+
+
+def of(outcome: Outcome, *, version: int, pause: int) -> Reply:
+    """Return the answer of an outcome that is no acceptance."""
+    code = ERRORS.get(outcome.name)
+    if code is not None:
+        return _of_code(outcome, code, version=version, pause=pause)
+    odd = {
+        "expired-token": answers.graph_error(EXPIRED),
+        NO_CODE: answers.unusual({"message": "An error", "type": "OAuthException"}, status=400),
+        UNKNOWN_CODE: answers.unusual(
+            {
+                "message": "(#139999) Something nobody has heard of",
+                "type": "OAuthException",
+                "code": 139999,
+                "error_data": {"messaging_product": "whatsapp", "details": "New in this version."},
+            },
+            status=400,
+        ),
+        spoiled.BAD_GATEWAY.name: spoiled.bad_gateway(),
+    }
+    return odd.get(outcome.name) or spoiled.redirect("/messages")
+
+
+def _of_code(outcome: Outcome, code: int, *, version: int, pause: int) -> Reply:
+    reply = answers.fault(Fault(code), version=version)
+    if outcome.status != reply.status:
+        return answers.with_status(reply, outcome.status)
+    if reply.status == HTTPStatus.TOO_MANY_REQUESTS:
+        return answers.with_retry_after(reply, pause)
+    return reply

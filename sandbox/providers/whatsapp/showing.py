@@ -1,0 +1,97 @@
+"""A WhatsApp message as its recipient reads it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..base import Shown
+from .templates import Templates, fill
+from .validation import MEDIA, number
+
+LONGEST_TITLE = 80
+
+
+def recipient(body: Any) -> str:
+    """Return whom a message is for, as E.164 if it is a number."""
+    to = body.get("to") if isinstance(body, dict) else None
+    found = number(to)
+    return f"+{found}" if found else str(to or "")
+
+
+def title(body: Any) -> str | None:
+    """Return what a list shows: the template's name, or the beginning of the text."""
+    if not isinstance(body, dict):
+        return None
+    kind = body.get("type", "text")
+    content = body.get(kind) if isinstance(kind, str) else None
+    if not isinstance(content, dict):
+        return None
+    if kind == "template":
+        found = content.get("name")
+    else:
+        inner = content.get("body") or content.get("caption")
+        found = inner.get("text") if isinstance(inner, dict) else inner
+    return " ".join(found.split())[:LONGEST_TITLE] if isinstance(found, str) else None
+
+
+def references(body: Any) -> tuple[str, ...]:
+    """Return our reference."""
+    found = body.get("biz_opaque_callback_data") if isinstance(body, dict) else None
+    return (found,) if isinstance(found, str) and found else ()
+
+
+def shown(body: Mapping[str, Any], *, templates: Templates, sender: str) -> Shown:
+    """Return a message that was accepted."""
+    kind = body.get("type", "text")
+    content = body[kind]
+    parts: dict[str, Any] = {"title": "", "text": ""}
+    if kind == "template":
+        parts = _from_template(content, templates)
+    elif kind == "interactive":
+        parts = _interactive(content)
+    elif kind in MEDIA:
+        parts = {
+            "title": "",
+            "text": content.get("caption", ""),
+            "image": content.get("link") or f"id {content.get('id')}",
+        }
+    else:
+        parts["text"] = content["body"]
+    return Shown(sender=f"+{sender}", recipients=(recipient(body),), **parts)
+
+
+def _from_template(content: Mapping[str, Any], templates: Templates) -> dict[str, Any]:
+    name, language = content["name"], content["language"]["code"]
+    facts = (("Template", name), ("Language", language))
+    template = templates.get(name, language)
+    if template is None:
+        return {"title": "", "text": "(This template was deleted.)", "facts": facts}
+    filled = fill(template, content)
+    return {
+        "title": filled.header,
+        "text": filled.body,
+        "small_print": filled.footer,
+        "image": filled.image,
+        "buttons": filled.buttons,
+        "facts": (*facts, ("Category", template.category)),
+    }
+
+
+def _interactive(content: Mapping[str, Any]) -> dict[str, Any]:
+    header, action = content.get("header") or {}, content["action"]
+    media = header.get(header.get("type", "")) if header.get("type") in MEDIA else None
+    buttons = [one["reply"]["title"] for one in action.get("buttons", ())]
+    rows = [row["title"] for one in action.get("sections", ()) for row in one["rows"]]
+    link = action.get("parameters", {})
+    return {
+        "title": header.get("text", ""),
+        "text": content["body"]["text"],
+        "small_print": (content.get("footer") or {}).get("text", ""),
+        "image": (media.get("link") or media.get("id") or "") if media else "",
+        "link": link.get("url", ""),
+        "buttons": (
+            *buttons,
+            *([action["button"]] if "button" in action else []),
+            *rows,
+            *([link["display_text"]] if link else []),
+        ),
+    }

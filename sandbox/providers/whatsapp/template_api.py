@@ -1,0 +1,69 @@
+"""The part of the Graph API that keeps templates: every new one is approved at once."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from ...replies import Reply
+from ..base import Incoming
+from . import answers
+from .answers import GraphError
+from .templates import Template, Templates
+
+CATEGORIES = ("AUTHENTICATION", "MARKETING", "UTILITY")
+EXISTS = 2388024
+_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
+_LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?", re.ASCII)
+
+
+def answer(incoming: Incoming, templates: Templates) -> Reply | GraphError:
+    """Return the answer to a request for the account's templates."""
+    match incoming.method:
+        case "GET":
+            return _listed(templates, incoming.query)
+        case "POST":
+            return _created(templates, incoming.body or b"")
+        case "DELETE":
+            if templates.remove(incoming.query.get("name", "")):
+                return answers.plain({"success": True})
+            return _invalid("There is no template of this name.")
+    return _invalid(f"Unsupported {incoming.method.lower()} request.")
+
+
+def _listed(templates: Templates, query: Mapping[str, str]) -> Reply:
+    found = [msgspec.to_builtins(one) for one in templates.all(name=query.get("name"))]
+    return answers.plain({"data": found, "paging": {"cursors": {"before": "MAZDZD"}}})
+
+
+def _created(templates: Templates, body: bytes) -> Reply | GraphError:
+    try:
+        template = msgspec.json.decode(body, type=Template)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _invalid(f"{error}.")
+    template.category = template.category.upper()
+    problem = _problem(template)
+    if problem:
+        return _invalid(problem)
+    added = templates.add(template)
+    if added is None:
+        return _invalid("Content in This Language Already Exists", subcode=EXISTS)
+    return answers.plain({"id": added.id, "status": added.status, "category": added.category})
+
+
+def _problem(template: Template) -> str | None:
+    kinds = [component.type.upper() for component in template.components]
+    if not _NAME.fullmatch(template.name):
+        return "Param name must be lower case letters, digits and underscores."
+    if not _LANGUAGE.fullmatch(template.language):
+        return "Param language must be a language code like en or pt_BR."
+    if template.category not in CATEGORIES:
+        return f"Param category must be one of {{{', '.join(CATEGORIES)}}}."
+    if kinds.count("BODY") != 1 or len(set(kinds)) < len(kinds):
+        return "Param components must have one BODY, and each other type at most once."
+    return None
+
+
+def _invalid(details: str, *, subcode: int | None = None) -> GraphError:
+    message = f"Invalid parameter: {details}"
+    return GraphError(code=100, status=400, message=message, subcode=subcode)

@@ -1,0 +1,195 @@
+"""Message templates: those the account has, and what a message made from one says."""
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ... import secret_files
+
+FILE = "whatsapp_templates.json"
+MEDIA = ("IMAGE", "VIDEO", "DOCUMENT")
+_VARIABLE = re.compile(r"\{\{\s*([a-z0-9_]+)\s*\}\}", re.ASCII)
+
+
+class UnreadableTemplates(ValueError):
+    """A file of templates is not one. The message names it."""
+
+
+class Component(msgspec.Struct, omit_defaults=True):
+    """A part of a template."""
+
+    type: str
+    text: str = ""
+    format: str = "TEXT"
+    buttons: list[dict[str, Any]] = []
+    example: dict[str, Any] = {}
+    add_security_recommendation: bool = False
+    code_expiration_minutes: int | None = None
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of its variables, each once."""
+        return list(dict.fromkeys(_VARIABLE.findall(self.text)))
+
+
+class Template(msgspec.Struct, kw_only=True):
+    """A template in one language."""
+
+    name: str
+    language: str
+    category: str
+    components: list[Component]
+    status: str = "APPROVED"
+    parameter_format: str = "POSITIONAL"
+    id: str = ""
+
+    def component(self, kind: str) -> Component | None:
+        """Return the component of this type."""
+        return next((one for one in self.components if one.type.upper() == kind), None)
+
+    @property
+    def buttons(self) -> list[dict[str, Any]]:
+        """Its buttons, in their order."""
+        found = self.component("BUTTONS")
+        return found.buttons if found else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A message made from a template, as its recipient reads it."""
+
+    header: str
+    body: str
+    footer: str
+    image: str
+    buttons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Templates:
+    """The account's templates, kept in the data folder."""
+
+    path: Path
+    _known: dict[tuple[str, str], Template] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, data: Path, *, also: Path | None) -> "Templates":
+        """Return those of the data folder and of a file; raises UnreadableTemplates, OSError."""
+        found = cls(path=data / FILE)
+        found._put(HELLO_WORLD)
+        for path in (found.path, also):
+            if path is not None and (path is also or path.exists()):
+                for template in _read(path):
+                    found._put(template)
+        return found
+
+    def add(self, template: Template) -> Template | None:
+        """Approve a new template; return None if there is one of its name and language."""
+        if (template.name, template.language) in self._known:
+            return None
+        added = self._put(template)
+        self._write()
+        return added
+
+    def remove(self, name: str) -> bool:
+        """Delete a template in every language; return whether there was one."""
+        keys = [key for key in self._known if key[0] == name]
+        for key in keys:
+            del self._known[key]
+        if keys:
+            self._write()
+        return bool(keys)
+
+    def get(self, name: str, language: str) -> Template | None:
+        """Return a template."""
+        return self._known.get((name, language))
+
+    def all(self, *, name: str | None = None) -> list[Template]:
+        """Return every template, or every language of one."""
+        return [one for one in self._known.values() if name in (None, one.name)]
+
+    def _put(self, template: Template) -> Template:
+        found = msgspec.structs.replace(
+            template, id=template.id or str(10**14 + secrets.randbelow(9 * 10**14))
+        )
+        self._known[found.name, found.language] = found
+        return found
+
+    def _write(self) -> None:
+        text = msgspec.json.format(msgspec.json.encode(self.all()))
+        secret_files.replace(self.path, text + b"\n")
+
+
+def parameters(message: Mapping[str, Any]) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    """Return each component a message fills: its type, its index if a button, its parameters."""
+    for component in message.get("components") or []:
+        index = int(component.get("index") or 0)
+        yield component["type"].upper(), index, component.get("parameters") or []
+
+
+def fill(template: Template, message: Mapping[str, Any]) -> Filled:
+    """Return what a message says that is in order."""
+    given = {(kind, index): found for kind, index, found in parameters(message)}
+    header, footer = template.component("HEADER"), template.component("FOOTER")
+    body = template.component("BODY")
+    in_header = given.get(("HEADER", 0), ())
+    return Filled(
+        header=_text(header, in_header) if header and header.format == "TEXT" else "",
+        body=_text(body, given.get(("BODY", 0), ())) if body else "",
+        footer=footer.text if footer else "",
+        image=_media(in_header),
+        buttons=tuple(str(button.get("text", "")) for button in template.buttons),
+    )
+
+
+def _text(component: Component, given: Sequence[Any]) -> str:
+    values = {
+        one.get("parameter_name") or str(number): str(value(one))
+        for number, one in enumerate(given, start=1)
+    }
+    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), component.text)
+
+
+def value(parameter: Mapping[str, Any]) -> str:
+    """Return what a parameter puts into a text."""
+    match parameter.get("type"):
+        case "currency":
+            return str(parameter.get("currency", {}).get("fallback_value", ""))
+        case "date_time":
+            return str(parameter.get("date_time", {}).get("fallback_value", ""))
+        case _:
+            return str(parameter.get("text", ""))
+
+
+def _media(given: Sequence[Any]) -> str:
+    for parameter in given:
+        for kind in ("image", "video", "document"):
+            media = parameter.get(kind)
+            if isinstance(media, dict):
+                return str(media.get("link") or media.get("id") or "")
+    return ""
+
+
+def _read(path: Path) -> list[Template]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[Template])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnreadableTemplates(f"{path} is no list of templates: {error}.") from error
+
+
+HELLO_WORLD = Template(
+    name="hello_world",
+    language="en_US",
+    category="UTILITY",
+    components=[
+        Component(type="HEADER", text="Hello World"),
+        Component(type="BODY", text="Welcome and congratulations!! This message is a test."),
+        Component(type="FOOTER", text="WhatsApp Business Platform sample message"),
+    ],
+)
+"""The one template that every new account has."""

@@ -1,0 +1,172 @@
+"""What the control API is asked for, checked."""
+
+import re
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+from aiohttp import web
+
+from .behaviours import EVERYBODY, canonical
+from .copies import Case
+from .log import Record
+
+DEFAULT_LIMIT, MAX_LIMIT = 20, 1000
+MAX_DUPLICATES = 100
+MAX_DELAY = 3600.0
+LATEST = 9_999_999_999
+_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+Wanted = TypeVar("Wanted", bound=msgspec.Struct)
+
+
+class Refused(Exception):
+    """A request of the control API that cannot be done."""
+
+    def __init__(self, detail: str, *, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class WantedBehaviour(msgspec.Struct, forbid_unknown_fields=True):
+    """A script."""
+
+    outcome: str
+    times: int | None = None
+
+
+class WantedEvent(msgspec.Struct, forbid_unknown_fields=True):
+    """An event about a message."""
+
+    reference: str
+    kind: str
+    delay: float = 0.0
+    duplicates: int = 0
+    recipient: str | None = None
+    timestamp: int | None = None
+    code: int | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be done."""
+        if not 0 <= self.delay <= MAX_DELAY:
+            raise Refused(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
+        check_copies(self.duplicates, self.timestamp)
+
+
+class WantedWords(msgspec.Struct, forbid_unknown_fields=True):
+    """Something a person writes back."""
+
+    sender: str = msgspec.field(name="from")
+    text: str
+    name: str | None = None
+    button: str | None = None
+    duplicates: int = 0
+    timestamp: int | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be done."""
+        if not self.text.strip():
+            raise Refused("text must not be empty.")
+        check_copies(self.duplicates, self.timestamp)
+
+
+def refuse_other_sites(request: web.Request) -> None:
+    """Let no page of another site change anything by way of somebody's browser."""
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if request.method != "GET" and site not in ("none", "same-origin"):
+        raise Refused("Another site's page may not do this.", status=HTTPStatus.FORBIDDEN)
+
+
+async def body(request: web.Request, kind: type[Wanted]) -> Wanted:
+    """Return the body of a request; raises Refused."""
+    try:
+        return msgspec.json.decode(await request.read(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(f"The body is not what it should be: {error}.") from None
+
+
+def query(request: web.Request, *known: str) -> Mapping[str, str]:
+    """Return the query of a request, which may only name what is known."""
+    unknown = sorted(set(request.query) - set(known))
+    if unknown:
+        raise Refused(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}.")
+    return dict(request.query)
+
+
+def record_filter(
+    asked: Mapping[str, str], *, channels: Mapping[str, str]
+) -> Callable[[Record], bool]:
+    """Return what tells the wanted requests; ``channels`` has each provider's channel."""
+    reference, provider, channel = (asked.get(n) for n in ("reference", "provider", "channel"))
+    recipient = canonical(asked["recipient"]) if asked.get("recipient") else None
+    accepted = asked.get("accepted")
+    if accepted not in (None, "true", "false"):
+        raise Refused("accepted must be true or false.")
+    _check_known(provider, channel, channels=channels)
+
+    def wanted(record: Record) -> bool:
+        return (
+            (accepted is None or record.accepted == (accepted == "true"))
+            and provider in (None, record.provider)
+            and channel in (None, channels.get(record.provider))
+            and (reference is None or reference in record.references)
+            and (recipient is None or recipient in map(canonical, record.recipients))
+        )
+
+    return wanted
+
+
+def case_filter(asked: Mapping[str, str], *, channels: Mapping[str, str]) -> Callable[[Case], bool]:
+    """Return what tells the wanted cases."""
+    reference, provider, channel = (asked.get(n) for n in ("reference", "provider", "channel"))
+    recipient = canonical(asked["recipient"]) if asked.get("recipient") else None
+    _check_known(provider, channel, channels=channels)
+
+    def wanted(case: Case) -> bool:
+        return (
+            provider in (None, case.provider)
+            and channel in (None, case.channel)
+            and reference in (None, case.reference)
+            and recipient in (None, canonical(case.recipient))
+        )
+
+    return wanted
+
+
+def number(asked: Mapping[str, str], name: str, *, default: int, most: int) -> int:
+    """Return a number of the query; raises Refused."""
+    text = asked.get(name, str(default))
+    found = int(text) if _NUMBER.fullmatch(text) else 0
+    if not 1 <= found <= most:
+        raise Refused(f"{name} must be between 1 and {most}.")
+    return found
+
+
+def match(request: web.Request) -> str:
+    """Return what a script is for."""
+    found = canonical(request.match_info["match"])
+    if not found:
+        raise Refused(f"The match must be an address, or {EVERYBODY} for everybody.")
+    return found
+
+
+def not_scripted(found: str) -> Refused:
+    """Return the refusal of a script there is not."""
+    return Refused(f"Nothing is scripted for “{found}”.", status=HTTPStatus.NOT_FOUND)
+
+
+def check_copies(duplicates: int, timestamp: int | None) -> None:
+    """Refuse too many duplicates, and a time that is none."""
+    if not 0 <= duplicates <= MAX_DUPLICATES:
+        raise Refused(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
+    if timestamp is not None and not 0 < timestamp <= LATEST:
+        raise Refused("timestamp must be the seconds since 1970.")
+
+
+def _check_known(provider: str | None, channel: str | None, *, channels: Mapping[str, str]) -> None:
+    for name, given, known in (
+        ("provider", provider, list(channels)),
+        ("channel", channel, list(dict.fromkeys(channels.values()))),
+    ):
+        if given is not None and given not in known:
+            raise Refused(f"{name} must be one of {', '.join(known)}.")

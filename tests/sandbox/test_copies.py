@@ -1,0 +1,130 @@
+"""How often one message was accepted: a message that was sent twice can be counted."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+
+from sandbox import copies
+from sandbox.config import Config
+from sandbox.server import running
+
+from .chats import ADA, Chats, text
+from .conftest import QUICK, Box, mail
+from .pushes import Pushes, push
+
+
+def counted(box: Box, query: str = "") -> list[tuple[str, str, str, list[int]]]:
+    """Return the cases with the ids of the requests they were accepted in."""
+    found = box.control("GET", f"/copies{query}")["results"]
+    assert all(one["copies"] == len(one["requests"]) for one in found)
+    return [(one["channel"], one["reference"], one["recipient"], one["requests"]) for one in found]
+
+
+def test_a_mail_is_counted_for_each_recipient_by_its_own_reference(box: Box) -> None:
+    people: list[Any] = [
+        {"to": [{"email": f"{name}@example.com"}], "custom_args": {"reference": f"ref-{name}"}}
+        for name in ("ada", "bob")
+    ]
+    box.send(mail(personalizations=people))
+    box.send(mail(personalizations=people[:1]))
+    assert counted(box) == [
+        ("email", "ref-bob", "bob@example.com", [1]),
+        ("email", "ref-ada", "ada@example.com", [1, 2]),
+    ]
+
+
+def test_a_push_is_counted_by_every_reference_it_has(box: Box) -> None:
+    pushes = Pushes(box=box)
+    access = pushes.sign_in()
+    for attempt in ("a-1", "a-2"):
+        message = push(
+            data={"reference": attempt, "notification_id": "n-1"},
+            android={"notification": {"tag": "d-1"}},
+            apns={"headers": {"apns-collapse-id": "d-1"}},
+        )
+        pushes.post({"message": message}, access=access)
+    assert counted(box) == [
+        ("push", "a-2", "device-1", [3]),
+        ("push", "d-1", "device-1", [2, 3]),
+        ("push", "n-1", "device-1", [2, 3]),
+        ("push", "a-1", "device-1", [2]),
+    ]
+    assert box.control("GET", "/counters")["duplicates"] == 1
+
+
+def test_the_same_reference_for_another_device_is_no_duplicate(box: Box) -> None:
+    pushes = Pushes(box=box)
+    for token in ("device-1", "device-2"):
+        pushes.send(token)
+    assert counted(box, "?at_least=2") == []
+    assert box.control("GET", "/counters")["duplicates"] == 0
+
+
+def test_a_whatsapp_message_is_counted_by_what_was_sent_along(box: Box) -> None:
+    chats = Chats(box=box)
+    for reference in ("ref-1", "ref-1", "ref-2"):
+        chats.post(text(reference=reference))
+    assert counted(box, "?channel=whatsapp&at_least=2") == [("whatsapp", "ref-1", ADA, [1, 2])]
+    copies_of = [one["copies"] for one in box.control("GET", "/messages")["results"]]
+    assert copies_of == [1, 2, 2]
+    assert box.control("GET", "/counters")["duplicates"] == 1
+
+
+def test_a_refused_message_is_no_copy_and_an_unanswered_one_is(box: Box) -> None:
+    box.control("PUT", "/behaviours/ada@example.com", {"outcome": "unavailable", "times": 1})
+    assert box.send(mail()).status == 503
+    box.control("PUT", "/behaviours/ada@example.com", {"outcome": "timeout", "times": 1})
+    with pytest.raises(urllib3.exceptions.ReadTimeoutError):
+        box.send(mail(), timeout=0.2)
+    box.send(mail())
+    assert counted(box) == [("email", "ref-1", "ada@example.com", [2, 3])]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("", 3),
+        ("?provider=sendgrid", 2),
+        ("?channel=push", 1),
+        ("?recipient=ADA@example.com", 1),
+        ("?reference=ref-2", 1),
+        ("?at_least=2", 1),
+        ("?at_least=2&limit=1", 1),
+        ("?limit=1", 1),
+        ("?provider=whatsapp", 0),
+    ],
+)
+def test_copies_can_be_narrowed(box: Box, query: str, count: int) -> None:
+    box.send(mail())
+    box.send(mail())
+    box.send(mail("bob@example.com", reference="ref-2"))
+    Pushes(box=box).send()
+    assert len(counted(box, query)) == count
+
+
+@pytest.mark.parametrize("query", ["?at_least=0", "?provider=sms", "?channel=post", "?who=ada"])
+def test_a_bad_question_is_refused(box: Box, query: str) -> None:
+    assert box.refused("GET", f"/copies{query}").status == 400
+
+
+def test_copies_are_counted_across_a_restart_and_forgotten_at_a_reset(
+    data: Path, http: urllib3.PoolManager
+) -> None:
+    for _ in range(2):
+        with running(Config(data=data, timings=QUICK)) as sandbox:
+            box = Box(sandbox=sandbox, http=http)
+            box.send(mail())
+    with running(Config(data=data, timings=QUICK)) as sandbox:
+        box = Box(sandbox=sandbox, http=http)
+        assert counted(box) == [("email", "ref-1", "ada@example.com", [1, 2])]
+        box.control("POST", "/reset")
+        assert counted(box) == []
+
+
+def test_the_oldest_cases_are_forgotten(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copies, "MAX_REMEMBERED", 2)
+    for number in range(4):
+        box.send(mail(reference=f"ref-{number}"))
+    assert [reference for _, reference, _, _ in counted(box)] == ["ref-3", "ref-2"]

@@ -1,0 +1,233 @@
+"""FCM's magic tokens, on the wire and as the libraries understand them."""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import pytest
+from pyfcm import FCMNotification
+from pyfcm.errors import FCMNotRegisteredError, FCMSenderIdMismatchError, InvalidDataError
+from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+
+from .conftest import QUICK, Box
+from .pushes import Pushes, details, error, push, violations
+
+
+@pytest.fixture
+def pushes(box: Box) -> Pushes:
+    return Pushes(box=box)
+
+
+@pytest.mark.parametrize(
+    ("token", "code", "status", "fcm_code"),
+    [
+        ("unregistered-1", 404, "NOT_FOUND", "UNREGISTERED"),
+        ("unregistered", 404, "NOT_FOUND", "UNREGISTERED"),
+        ("UNREGISTERED_1:APA91b" + "x" * 134, 404, "NOT_FOUND", "UNREGISTERED"),
+        ("wrong-sender-1", 403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH"),
+        ("invalid-1", 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
+        ("bad-field-1", 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
+        ("too-large-1", 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
+        ("ratelimit-1", 429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"),
+        ("ratelimit-bare-1", 429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"),
+        ("third-party-auth-1", 401, "UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR"),
+        ("server-error-1", 500, "INTERNAL", "INTERNAL"),
+        ("error-1", 500, "INTERNAL", "INTERNAL"),
+        ("unavailable-1", 503, "UNAVAILABLE", "UNAVAILABLE"),
+    ],
+)
+def test_a_refusal_has_its_status_and_fcms_own_code(
+    pushes: Pushes, token: str, code: int, status: str, fcm_code: str
+) -> None:
+    answer = pushes.send(token)
+    assert (answer.status, error(answer)["status"]) == (code, status)
+    assert details(answer)["FcmError"]["errorCode"] == fcm_code
+    recorded = pushes.box.requests()[0]
+    assert (recorded["status"], recorded["accepted"]) == (code, False)
+    assert recorded["references"] == ["ref-1"]
+
+
+def test_an_ordinary_token_only_begins_like_a_magic_one(pushes: Pushes) -> None:
+    assert {pushes.send(token).status for token in ("unregistered1", "errors-1", "a-error")} == {
+        200
+    }
+
+
+def test_a_bad_token_and_a_bad_field_are_told_apart(pushes: Pushes) -> None:
+    assert violations(pushes.send("invalid-1")) == ["message.token"]
+    assert violations(pushes.send("bad-field-1")) == ["message.android.ttl"]
+
+
+@pytest.mark.parametrize(
+    ("token", "code", "status", "reason"),
+    [
+        ("no-permission-1", 403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"),
+        ("unauthenticated-1", 401, "UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED"),
+    ],
+)
+def test_what_is_wrong_with_us_says_nothing_of_the_device(
+    pushes: Pushes, token: str, code: int, status: str, reason: str
+) -> None:
+    answer = pushes.send(token)
+    assert (answer.status, error(answer)["status"]) == (code, status)
+    assert set(details(answer)) == {"ErrorInfo"}
+    assert details(answer)["ErrorInfo"]["reason"] == reason
+
+
+def test_a_project_that_is_not_found_has_no_details(pushes: Pushes) -> None:
+    answer = pushes.send("wrong-project-1")
+    assert (answer.status, details(answer)) == (404, {})
+    assert error(answer)["message"] == error(pushes.send("unregistered-1"))["message"]
+
+
+def test_an_expired_access_token_stays_so_and_a_new_one_helps(pushes: Pushes) -> None:
+    old = pushes.sign_in()
+    answer = pushes.post({"message": push("expired-token-1")}, access=old)
+    assert details(answer)["ErrorInfo"]["reason"] == "ACCESS_TOKEN_EXPIRED"
+    assert pushes.post({"message": push("device-1")}, access=old).status == 401
+    assert pushes.post({"message": push("expired-token-1")}, access=pushes.sign_in()).status == 200
+
+
+def test_a_short_lived_access_token_ends(pushes: Pushes) -> None:
+    email = pushes.account["client_email"]
+    pushes.box.control("PUT", f"/behaviours/{email}", {"outcome": "short-lived"})
+    token = pushes.sign_in()
+    assert pushes.post({"message": push()}, access=token).status == 200
+    time.sleep(QUICK.short_lived)
+    assert pushes.post({"message": push()}, access=token).status == 401
+
+
+def test_a_rate_limit_says_how_long_in_seconds_as_a_date_or_not_at_all(pushes: Pushes) -> None:
+    assert pushes.send("ratelimit-1").headers["Retry-After"] == str(QUICK.rate_limit)
+    date = parsedate_to_datetime(pushes.send("ratelimit-date-1").headers["Retry-After"])
+    assert 3 <= date.timestamp() - time.time() <= 7
+    assert "Retry-After" not in pushes.send("ratelimit-bare-1").headers
+
+
+@pytest.mark.parametrize(
+    ("token", "statuses"),
+    [
+        ("ratelimit-once-1", [429, 200, 429, 200]),
+        ("flaky-1", [500, 500, 200, 500, 500, 200]),
+        ("server-error-1", [500, 500, 500]),
+    ],
+)
+def test_some_tokens_recover(pushes: Pushes, token: str, statuses: list[int]) -> None:
+    assert [pushes.send(token).status for _ in statuses] == statuses
+
+
+def test_a_script_makes_any_token_recover_after_any_number(pushes: Pushes) -> None:
+    pushes.box.control("PUT", "/behaviours/Device-1", {"outcome": "unavailable", "times": 4})
+    assert [pushes.send().status for _ in range(6)] == [503, 503, 503, 503, 200, 200]
+
+
+def test_a_broken_token_can_be_fixed(pushes: Pushes) -> None:
+    assert pushes.send("server-error-1").status == 500
+    pushes.box.control("PUT", "/behaviours/server-error-1", {"outcome": "delivered"})
+    assert pushes.send("server-error-1").status == 200
+    pushes.box.control("DELETE", "/behaviours/server-error-1")
+    assert pushes.send("server-error-1").status == 500
+
+
+def test_a_topic_is_magic_too(pushes: Pushes) -> None:
+    message = {"topic": "unavailable-news", "notification": {"title": "T"}}
+    assert pushes.post({"message": message}).status == 503
+    assert pushes.box.requests()[0]["recipients"] == ["/topics/unavailable-news"]
+
+
+@pytest.mark.parametrize(
+    ("token", "body", "headers"),
+    [
+        ("not-json-1", b"<html></html>", {"Content-Type": "text/html; charset=UTF-8"}),
+        ("no-name-1", b"{}\n", {}),
+        ("retry-after-1", None, {"Retry-After": "1"}),
+    ],
+)
+def test_an_acceptance_may_be_odd(
+    pushes: Pushes, token: str, body: bytes | None, headers: Mapping[str, str]
+) -> None:
+    answer = pushes.send(token)
+    assert answer.status == 200
+    assert body in (None, answer.data)
+    assert headers.items() <= dict(answer.headers).items()
+    assert pushes.box.requests()[0]["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("token", "failure", "status", "accepted"),
+    [
+        ("timeout-1", ReadTimeoutError, "stalled", True),
+        ("timeout-lost-1", ReadTimeoutError, "stalled", False),
+        ("reset-1", ProtocolError, "reset", True),
+        ("truncated-1", ProtocolError, 200, True),
+    ],
+)
+def test_an_answer_can_be_spoiled(
+    pushes: Pushes, token: str, failure: type[HTTPError], status: int | str, accepted: bool
+) -> None:
+    access = pushes.sign_in()
+    with pytest.raises(failure):
+        pushes.post({"message": push(token)}, access=access, timeout=0.3)
+    recorded = pushes.box.requests()[0]
+    assert (recorded["status"], recorded["accepted"]) == (status, accepted)
+
+
+def test_an_answer_can_be_slow_or_drip(pushes: Pushes) -> None:
+    access = pushes.sign_in()
+    for token, least in (("slow-1", QUICK.slow), ("dripping-1", 100 * QUICK.drip)):
+        start = time.monotonic()
+        assert pushes.post({"message": push(token)}, access=access).status == 200
+        assert time.monotonic() - start >= least
+
+
+def test_a_proxy_may_answer_in_fcms_place(pushes: Pushes) -> None:
+    answer = pushes.send("bad-gateway-1")
+    assert (answer.status, answer.data.startswith(b"<html>")) == (502, True)
+    answer = pushes.send("redirect-1")
+    assert answer.status == 302
+    assert answer.headers["Location"].startswith("http://elsewhere.invalid/v1/projects/")
+
+
+def test_fcm_reports_nothing(pushes: Pushes) -> None:
+    pushes.send()
+    answer = pushes.box.refused("POST", "/events", {"reference": "ref-1", "kind": "delivered"})
+    assert (answer.status, "There are: none" in answer.json()["detail"]) == (400, True)
+
+
+def test_sixty_four_cold_threads_are_counted_one_by_one(pushes: Pushes) -> None:
+    access = pushes.sign_in()
+    with ThreadPoolExecutor(64) as pool:
+        bodies = [{"message": push(f"device-{n}", reference=f"ref-{n}")} for n in range(64)]
+        answers = list(pool.map(lambda body: pushes.post(body, access=access), bodies))
+    assert {answer.status for answer in answers} == {200}
+    counts = pushes.box.control("GET", "/counters")["providers"]
+    assert (counts["google-oauth"]["requests"], counts["fcm"]["accepted"]) == (1, 64)
+    assert counts["fcm"]["connections"] > 1
+
+
+@pytest.fixture
+def library(pushes: Pushes) -> Any:
+    """Give a test pyfcm, as it is, with the sandbox in Google's place."""
+    path = str(pushes.box.sandbox.service_account)
+    client = FCMNotification(service_account_file=path, project_id=pushes.account["project_id"])
+    project = pushes.account["project_id"]
+    client._fcm_end_point = f"{pushes.box.sandbox.url}/v1/projects/{project}/messages:send"
+    yield client
+    client.requests_session.close()
+
+
+@pytest.mark.parametrize(
+    ("token", "failure"),
+    [
+        ("unregistered-1", FCMNotRegisteredError),
+        ("wrong-sender-1", FCMSenderIdMismatchError),
+        ("invalid-1", InvalidDataError),
+    ],
+)
+def test_pyfcm_understands_the_answers(library: Any, token: str, failure: type[Exception]) -> None:
+    sent = library.notify(fcm_token="device-1", notification_title="T", notification_body="B")
+    assert sent["name"].startswith("projects/")
+    with pytest.raises(failure):
+        library.notify(fcm_token=token, notification_title="T")

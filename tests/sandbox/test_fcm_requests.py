@@ -1,0 +1,264 @@
+"""What FCM's route takes, and how it refuses the rest."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import urllib3
+
+from sandbox import google_account
+from sandbox.config import Config
+from sandbox.log import REQUESTS_FILE, read
+from sandbox.server import running
+
+from .conftest import QUICK, Box
+from .pushes import Pushes, details, error, push, violations
+
+LIMIT = 4 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def one_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pushes]:
+    """Start one sandbox for all these tests: none of them looks at what another did."""
+    config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
+    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
+        yield Pushes(box=Box(sandbox=sandbox, http=http))
+
+
+@pytest.fixture
+def pushes(one_client: Pushes) -> Pushes:
+    one_client.box.control("POST", "/reset")
+    return one_client
+
+
+def test_a_push_is_accepted_and_named(pushes: Pushes) -> None:
+    answer = pushes.send()
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "application/json; charset=UTF-8"
+    name = answer.json()["name"]
+    assert name.startswith(f"projects/{google_account.PROJECT}/messages/0:")
+    assert pushes.box.requests()[0]["message_id"] == name
+
+
+def test_every_request_is_recorded(pushes: Pushes) -> None:
+    body = {"message": push("device-1", reference="ref-7")}
+    pushes.post(body)
+    record = list(read(pushes.box.sandbox.data / REQUESTS_FILE))[-1]
+    assert record.json() == body
+    assert (record.provider, record.status, record.accepted) == ("fcm", 200, True)
+    assert (record.recipients, record.references) == (("device-1",), ("ref-7",))
+    assert (record.title, record.is_message) == ("Your order has shipped", True)
+
+
+def test_a_request_needs_an_access_token(pushes: Pushes) -> None:
+    url = f"{pushes.box.sandbox.url}/v1/projects/x/messages:send"
+    answer = pushes.box.http.request("POST", url, json={"message": push()})
+    assert (answer.status, error(answer)["status"]) == (401, "UNAUTHENTICATED")
+    assert details(answer)["ErrorInfo"]["reason"] == "CREDENTIALS_MISSING"
+    assert "WWW-Authenticate" in answer.headers
+
+
+@pytest.mark.parametrize("token", ["other", "ya29.", "ya29.made.up", "ya29.é"])
+def test_an_unknown_access_token_is_refused(pushes: Pushes, token: str) -> None:
+    answer = pushes.post({"message": push()}, Authorization=f"Bearer {token}".encode())
+    assert answer.status == 401
+    assert details(answer)["ErrorInfo"]["reason"] == "ACCESS_TOKEN_TYPE_UNSUPPORTED"
+
+
+def test_a_token_for_another_api_is_refused(pushes: Pushes) -> None:
+    token = pushes.sign_in(scope="https://www.googleapis.com/auth/userinfo.email")
+    answer = pushes.post({"message": push()}, access=token)
+    assert (answer.status, error(answer)["status"]) == (403, "PERMISSION_DENIED")
+    assert details(answer)["ErrorInfo"]["reason"] == "ACCESS_TOKEN_SCOPE_INSUFFICIENT"
+
+
+def test_another_project_is_not_found_and_the_device_not_blamed(pushes: Pushes) -> None:
+    answer = pushes.post({"message": push()}, project="another")
+    assert (answer.status, error(answer)["status"], details(answer)) == (404, "NOT_FOUND", {})
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", f"/v1/projects/{google_account.PROJECT}/messages:send"),
+        ("POST", f"/v1/projects/{google_account.PROJECT}/messages:sendAll"),
+        ("POST", "/v1/projects"),
+    ],
+)
+def test_another_path_is_answered_by_a_page(pushes: Pushes, method: str, path: str) -> None:
+    answer = pushes.box.http.request(method, pushes.box.sandbox.url + path)
+    assert (answer.status, b"Error 404 (Not Found)!!1" in answer.data) == (404, True)
+    assert answer.headers["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"{'a': 1}", b'"\xff"', b"[" * 100_000, b"{} {}"])
+def test_what_is_not_json_is_refused(pushes: Pushes, raw: bytes) -> None:
+    answer = pushes.post(raw)
+    assert (answer.status, error(answer)["status"]) == (400, "INVALID_ARGUMENT")
+    assert error(answer)["message"].startswith("Invalid JSON payload received.")
+    assert "FcmError" not in details(answer)
+
+
+def test_a_form_is_refused(pushes: Pushes) -> None:
+    kind = "application/x-www-form-urlencoded"
+    answer = pushes.post(b"token=x", **{"Content-Type": kind})
+    assert "Cannot bind query parameter" in error(answer)["message"]
+
+
+def test_a_body_over_four_megabytes_is_refused(pushes: Pushes) -> None:
+    answer = pushes.post(b"x" * (LIMIT + 1))
+    message = error(answer)["message"]
+    assert message == f"Request payload size exceeds the limit: {LIMIT} bytes."
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"data": {"n": 5}}, "message.data[0].value", "(TYPE_STRING), 5"),
+        ({"data": {"a": "x", "b": True}}, "message.data[1].value", "(TYPE_STRING), true"),
+        ({"data": {"a": {"b": "c"}}}, "message.data[0].value", '(TYPE_STRING), {"b":"c"}'),
+        ({"data": []}, "message.data", "(Map), []"),
+        ({"tokn": "x"}, "message", "Unknown name \"tokn\" at 'message': Cannot find field."),
+        (
+            {"notification": {"titel": "x"}},
+            "message.notification",
+            "Unknown name \"titel\" at 'message.notification': Cannot find field.",
+        ),
+        ({"notification": "text"}, "message.notification", 'fcm.v1.Notification), "text"'),
+        ({"notification": {"title": 5}}, "message.notification.title", "(TYPE_STRING), 5"),
+        ({"android": {"priority": "urgent"}}, "message.android.priority", 'Priority), "urgent"'),
+        ({"android": {"ttl": 5}}, "message.android.ttl", "protobuf.Duration), 5"),
+        ({"android": {"ttl": "5"}}, "message.android.ttl", 'protobuf.Duration), "5"'),
+        ({"android": {"direct_boot_ok": "x"}}, "message.android.direct_boot_ok", "(TYPE_BOOL)"),
+        (
+            {"android": {"notification": {"notification_count": 1.5}}},
+            "message.android.notification.notification_count",
+            "(TYPE_INT32), 1.5",
+        ),
+        (
+            {"android": {"notification": {"event_time": "now"}}},
+            "message.android.notification.event_time",
+            "protobuf.Timestamp)",
+        ),
+        (
+            {"android": {"notification": {"vibrate_timings": ["1s", 2]}}},
+            "message.android.notification.vibrate_timings[1]",
+            "protobuf.Duration), 2",
+        ),
+        ({"apns": {"payload": "x"}}, "message.apns.payload", "protobuf.Struct)"),
+        ({"apns": {"headers": {"a": 5}}}, "message.apns.headers[0].value", "(TYPE_STRING), 5"),
+        ({"topic": "news"}, "message", "oneof field 'target' is already set. Cannot set 'topic'"),
+    ],
+)
+def test_a_wrong_shape_is_named_by_google_itself(
+    pushes: Pushes, changes: dict[str, Any], field: str, words: str
+) -> None:
+    answer = pushes.post({"message": push(**changes)})
+    assert (answer.status, error(answer)["status"]) == (400, "INVALID_ARGUMENT")
+    assert violations(answer) == [field]
+    assert words in error(answer)["message"]
+    assert set(details(answer)) == {"BadRequest"}
+
+
+def test_all_that_is_misshapen_is_said_at_once(pushes: Pushes) -> None:
+    answer = pushes.post({"message": push(x=1, data={"n": 5}), "extra": 1})
+    assert violations(answer) == ["message.data[0].value", "message", ""]
+    assert len(error(answer)["message"].split("\n")) == 3
+
+
+@pytest.mark.parametrize("body", [[], "text", 5, None])
+def test_json_that_is_no_object_is_refused(pushes: Pushes, body: Any) -> None:
+    assert "Root element must be a message." in error(pushes.post(body))["message"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"token": None}, "message"),
+        ({"token": ""}, "message"),
+        ({"token": "has spaces"}, "message.token"),
+        ({"token": "x" * 4097}, "message.token"),
+        ({"token": None, "topic": "no topic"}, "message.topic"),
+        ({"token": None, "condition": "'a' in topics && "}, "message.condition"),
+        ({"token": None, "condition": "('a' in topics"}, "message.condition"),
+        ({"token": None, "condition": "a in topics"}, "message.condition"),
+        ({"token": None, "condition": " || ".join(["'a' in topics"] * 6)}, "message.condition"),
+        ({"data": {"from": "x"}}, "message.data"),
+        ({"data": {"google.x": "x"}}, "message.data"),
+        ({"data": {"gcm_id": "x"}}, "message.data"),
+        ({"android": {"data": {"message_type": "x"}}}, "message.android.data"),
+        ({"android": {"ttl": "-1s"}}, "message.android.ttl"),
+        ({"android": {"ttl": "2419201s"}}, "message.android.ttl"),
+        ({"android": {"notification": {"color": "red"}}}, "message.android.notification.color"),
+        ({"apns": {"headers": {"apns-priority": "7"}}}, "message.apns.headers"),
+        ({"apns": {"headers": {"apns-expiration": "soon"}}}, "message.apns.headers"),
+        ({"apns": {"headers": {"apns-collapse-id": "x" * 65}}}, "message.apns.headers"),
+        ({"apns": {"payload": {"aps": "x"}}}, "message.apns.payload.aps"),
+        (
+            {"webpush": {"fcm_options": {"link": "http://example.com"}}},
+            "message.webpush.fcm_options.link",
+        ),
+        ({"fcm_options": {"analytics_label": "a b"}}, "message.fcm_options.analytics_label"),
+        ({"data": {"x": "x" * 4096}}, "message"),
+        ({"notification": {"body": "é" * 2048}, "data": {"x": "y"}}, "message"),
+        ({"apns": {"payload": {"aps": {"alert": "x" * 4096}}}}, "message"),
+        ({"token": None, "topic": "news", "data": {"x": "x" * 2048}}, "message"),
+    ],
+)
+def test_a_faulty_message_is_refused_by_fcm(
+    pushes: Pushes, changes: dict[str, Any], field: str
+) -> None:
+    answer = pushes.post({"message": push(**changes)})
+    assert (answer.status, violations(answer)) == (400, [field])
+    assert details(answer)["FcmError"]["errorCode"] == "INVALID_ARGUMENT"
+    assert not pushes.box.requests()[0]["accepted"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": {"x": "x" * 4000}, "notification": None},
+        {"token": None, "topic": "news"},
+        {"token": None, "topic": "/topics/news"},
+        {"token": None, "condition": "'a' in topics && ('b' in topics || !('c' in topics))"},
+        {"token": None, "fid": "an-installation"},
+        {"notification": None, "data": {"only": "data"}},
+        {"notification": None, "data": None},
+        {"android": {"priority": "high", "ttl": "3.5s", "collapse_key": "orders"}},
+        {"android": {"priority": "HIGH", "collapseKey": "orders", "notification": None}},
+        {
+            "android": {
+                "notification": {
+                    "tag": "t",
+                    "color": "#ff0000",
+                    "notification_priority": "PRIORITY_MAX",
+                    "visibility": "PRIVATE",
+                    "notification_count": 3,
+                    "event_time": "2026-01-01T12:00:00Z",
+                    "vibrate_timings": ["0.5s"],
+                    "title_loc_args": ["a"],
+                    "light_settings": {"color": {"red": 1, "alpha": 0.5}},
+                }
+            }
+        },
+        {
+            "apns": {
+                "headers": {"apns-priority": "5", "apns-collapse-id": "x" * 64},
+                "payload": {"aps": {"alert": {"title": "T"}, "badge": 3}, "own": [1, None]},
+            }
+        },
+        {"webpush": {"notification": {"actions": [1]}, "fcm_options": {"link": "https://a.b"}}},
+    ],
+)
+def test_unusual_messages_are_accepted(pushes: Pushes, changes: dict[str, Any]) -> None:
+    answer = pushes.post({"message": push(**changes)})
+    assert answer.status == 200, answer.data
+
+
+def test_validate_only_checks_and_sends_nothing(pushes: Pushes) -> None:
+    answer = pushes.post({"message": push(), "validate_only": True})
+    assert answer.json()["name"].endswith("/messages/fake_message_id")
+    [recorded, *_] = pushes.box.requests()
+    assert (recorded["outcome"], recorded["accepted"]) == ("only-checked", False)
+    wrong = {"message": push("unregistered-1"), "validateOnly": True}
+    assert pushes.post(wrong).status == 404

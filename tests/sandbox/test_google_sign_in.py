@@ -1,0 +1,225 @@
+"""The token endpoint: a service account's assertion for an access token."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+from cryptography.hazmat.primitives.asymmetric import rsa
+from google.auth.exceptions import RefreshError
+from google.auth.transport.urllib3 import Request
+from google.oauth2.service_account import Credentials
+
+from sandbox import google_account
+from sandbox.config import Config
+from sandbox.keys import UnreadableKey
+from sandbox.log import REQUESTS_FILE
+from sandbox.server import running
+
+from .conftest import QUICK, Box
+from .pushes import GRANT, SCOPE, Pushes, encoded, push
+
+EMAIL = google_account.EMAIL
+SHORT = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."
+NO_SCOPE = "Invalid OAuth scope or ID token audience provided."
+
+
+@pytest.fixture
+def pushes(box: Box) -> Pushes:
+    return Pushes(box=box)
+
+
+def test_googles_own_library_signs_in_with_the_service_account(box: Box) -> None:
+    credentials = Credentials.from_service_account_file(
+        str(box.sandbox.service_account), scopes=[SCOPE]
+    )
+    credentials.refresh(Request(box.http))
+    assert credentials.token.startswith("ya29.")
+    assert credentials.project_id == google_account.PROJECT
+    assert Pushes(box=box).post({"message": push()}, access=credentials.token).status == 200
+
+
+def test_a_good_assertion_gets_a_token_for_an_hour(pushes: Pushes) -> None:
+    answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion())
+    body = answer.json()
+    assert answer.status == 200
+    assert (body["expires_in"], body["token_type"]) == (3599, "Bearer")
+    assert answer.headers["Content-Type"] == "application/json; charset=UTF-8"
+
+
+def test_every_token_is_another(pushes: Pushes) -> None:
+    assert pushes.sign_in() != pushes.sign_in()
+
+
+def test_the_parameters_may_be_json(pushes: Pushes) -> None:
+    asked = {"grant_type": GRANT, "assertion": pushes.assertion()}
+    answer = pushes.box.http.request("POST", pushes.account["token_uri"], json=asked)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "error", "words"),
+    [
+        ({"iss": "other@example.com"}, 400, "invalid_grant", "Invalid grant: account not found"),
+        ({"iss": None}, 400, "invalid_grant", "Invalid grant: account not found"),
+        ({"aud": "https://example.com/"}, 400, "invalid_grant", "Failed audience check."),
+        ({"aud": None}, 400, "invalid_grant", "Failed audience check."),
+        ({"exp": int(time.time()) - 10}, 400, "invalid_grant", SHORT),
+        ({"exp": int(time.time()) + 7300}, 400, "invalid_grant", SHORT),
+        ({"exp": None}, 400, "invalid_grant", SHORT),
+        ({"exp": "soon"}, 400, "invalid_grant", SHORT),
+        ({"iat": int(time.time()) + 1000}, 400, "invalid_grant", SHORT),
+        ({"iat": None}, 400, "invalid_grant", SHORT),
+        ({"scope": None}, 400, "invalid_scope", NO_SCOPE),
+        ({"scope": ""}, 400, "invalid_scope", NO_SCOPE),
+        ({"scope": "everything"}, 400, "invalid_scope", NO_SCOPE),
+        ({"scope": f"{SCOPE} everything"}, 400, "invalid_scope", NO_SCOPE),
+        ({"sub": "ada@example.com"}, 401, "unauthorized_client", "Client is unauthorized"),
+        ({"header": {"alg": "HS256"}}, 400, "invalid_grant", "Invalid JWT Signature."),
+        ({"header": {"alg": "none"}}, 400, "invalid_grant", "Invalid JWT Signature."),
+        ({"header": {"kid": "another"}}, 400, "invalid_grant", "Invalid JWT Signature."),
+    ],
+)
+def test_a_faulty_assertion_is_refused_as_google_does_it(
+    pushes: Pushes, changes: dict[str, Any], status: int, error: str, words: str
+) -> None:
+    answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion(**changes))
+    assert (answer.status, answer.json()["error"]) == (status, error)
+    assert words in answer.json()["error_description"]
+    [recorded] = pushes.box.requests()
+    assert (recorded["outcome"], recorded["status"]) == ("not-granted", status)
+    assert recorded["reason"].startswith(f"{error}: ")
+
+
+def test_a_signature_by_another_key_is_refused(pushes: Pushes) -> None:
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion(key=other))
+    assert answer.json() == {
+        "error": "invalid_grant",
+        "error_description": "Invalid JWT Signature.",
+    }
+
+
+def test_a_changed_claim_does_not_fit_the_signature(pushes: Pushes) -> None:
+    head, _, signature = pushes.assertion().split(".")
+    now = int(time.time())
+    claims = {"iss": EMAIL, "aud": pushes.account["token_uri"], "iat": now, "exp": now + 60}
+    forged = f"{head}.{encoded(json.dumps(claims))}.{signature}"
+    assert pushes.ask(grant_type=GRANT, assertion=forged).status == 400
+
+
+@pytest.mark.parametrize(
+    "assertion",
+    ["x", "a.b", "a.b.c", "..", "e30.W10.x", "é.é.é", "e30.e30.e30.e30", "e30.bnVsbA.x"],
+)
+def test_what_is_no_jwt_is_refused(pushes: Pushes, assertion: str) -> None:
+    answer = pushes.ask(grant_type=GRANT, assertion=assertion)
+    assert (answer.status, answer.json()["error"]) == (400, "invalid_grant")
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "words"),
+    [
+        ({}, "invalid_request", "Required parameter is missing: grant_type"),
+        ({"grant_type": GRANT}, "invalid_request", "Required parameter is missing: assertion"),
+        ({"grant_type": "password"}, "unsupported_grant_type", "Invalid grant_type: password"),
+    ],
+)
+def test_a_request_for_something_else_is_refused(
+    pushes: Pushes, fields: dict[str, str], error: str, words: str
+) -> None:
+    body = pushes.ask(**fields).json()
+    assert body == {"error": error, "error_description": words}
+
+
+def test_a_token_cannot_be_got_by_get(pushes: Pushes) -> None:
+    assert pushes.box.get("/token").status == 404
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "error"),
+    [
+        ("invalid-grant", 400, "invalid_grant"),
+        ("account-deleted", 400, "invalid_grant"),
+        ("server-error", 500, "internal_failure"),
+        ("unavailable", 503, "internal_failure"),
+    ],
+)
+def test_the_endpoint_can_be_told_to_fail(
+    pushes: Pushes, outcome: str, status: int, error: str
+) -> None:
+    pushes.box.control("PUT", f"/behaviours/{EMAIL}", {"outcome": outcome, "times": 1})
+    answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion())
+    assert (answer.status, answer.json()["error"]) == (status, error)
+    assert pushes.sign_in()
+
+
+def test_googles_own_library_says_what_was_refused(box: Box) -> None:
+    box.control("PUT", f"/behaviours/{EMAIL}", {"outcome": "account-deleted"})
+    credentials = Credentials.from_service_account_file(
+        str(box.sandbox.service_account), scopes=[SCOPE]
+    )
+    with pytest.raises(RefreshError, match="account not found"):
+        credentials.refresh(Request(box.http))
+
+
+def test_a_token_can_be_short_lived_or_missing(pushes: Pushes) -> None:
+    for outcome, lifetime in (("short-lived", QUICK.short_lived), ("no-token", None)):
+        pushes.box.control("PUT", f"/behaviours/{EMAIL}", {"outcome": outcome})
+        answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion())
+        assert answer.json().get("expires_in") == lifetime
+
+
+def test_a_script_for_all_messages_is_not_for_signing_in(pushes: Pushes) -> None:
+    pushes.box.control("PUT", "/behaviours/*", {"outcome": "server-error"})
+    assert pushes.sign_in()
+    pushes.box.control("PUT", "/behaviours/google-oauth:*", {"outcome": "server-error"})
+    assert pushes.ask(grant_type=GRANT, assertion=pushes.assertion()).status == 500
+
+
+def test_tokens_are_counted_and_neither_they_nor_assertions_are_recorded(pushes: Pushes) -> None:
+    assertion = pushes.assertion()
+    token = pushes.ask(grant_type=GRANT, assertion=assertion).json()["access_token"]
+    pushes.post({"message": push()}, access=token)
+    counters = pushes.box.control("GET", "/counters")
+    assert counters["outcomes"] == {"granted": 1, "delivered": 1}
+    assert counters["providers"]["google-oauth"]["requests"] == 1
+    assert counters["accepted"] == 1
+    log = (pushes.box.sandbox.data / REQUESTS_FILE).read_text()
+    assert token not in log
+    assert assertion.rpartition(".")[2] not in log
+    recorded = pushes.box.requests("?provider=google-oauth")[0]
+    assert (recorded["recipients"], recorded["is_message"]) == ([EMAIL], False)
+    assert recorded["body"]["claims"]["scope"] == SCOPE
+
+
+def test_the_account_outlives_the_sandbox_and_its_tokens_too(
+    data: Path, http: urllib3.PoolManager
+) -> None:
+    with running(Config(data=data, timings=QUICK)) as sandbox:
+        pushes = Pushes(box=Box(sandbox=sandbox, http=http))
+        first, token = pushes.account, pushes.sign_in()
+    with running(Config(data=data, timings=QUICK)) as sandbox:
+        pushes = Pushes(box=Box(sandbox=sandbox, http=http))
+        assert pushes.account == {**first, "token_uri": f"{sandbox.url}/token"}
+        assert pushes.post({"message": push()}, access=token).status == 200
+
+
+def test_the_account_can_be_made_before_the_sandbox_starts(data: Path) -> None:
+    path = google_account.ensure(data, url="http://127.0.0.1:8001/")
+    account = json.loads(path.read_text())
+    assert path == data / "fcm_service_account.json"
+    assert (account["type"], account["token_uri"]) == (
+        "service_account",
+        "http://127.0.0.1:8001/token",
+    )
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("content", ["", "{}", "no key", '{"private_key": "x"}'])
+def test_an_account_that_cannot_be_read_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / google_account.FILE).write_text(content)
+    with pytest.raises(UnreadableKey, match="delete it to get a new one"):
+        google_account.load(tmp_path)

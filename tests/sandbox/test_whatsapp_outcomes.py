@@ -1,0 +1,244 @@
+"""WhatsApp's magic numbers, on the wire and in the reports."""
+
+import time
+from typing import Any
+
+import pytest
+from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+
+from sandbox.providers.whatsapp.outcomes import ERRORS, NUMBERS, OUTCOMES, magic
+
+from .chats import ADA, Chats, error, template, text, wait_for
+from .conftest import QUICK, Box, Receiver, until
+
+
+@pytest.fixture
+def chats(chat_box: Box) -> Chats:
+    return Chats(box=chat_box)
+
+
+def number(last: str) -> str:
+    """Return a number with these last three digits that nobody has."""
+    return f"+447700900{last}"
+
+
+def test_every_outcome_has_a_number_and_every_number_an_outcome() -> None:
+    assert sorted(NUMBERS.values()) == sorted(row.name for row in OUTCOMES.table)
+
+
+def test_an_ordinary_number_only_looks_like_a_magic_one() -> None:
+    assert [magic(one) for one in ("447700901026", "26", "4477009000260", "447700900999")] == [
+        ""
+    ] * 4
+    assert magic("12024900026") == "undeliverable"
+
+
+@pytest.mark.parametrize(
+    ("to", "kinds"),
+    [
+        (ADA, ["sent", "delivered"]),
+        (number("001"), ["sent", "delivered"]),
+        (number("002"), ["sent", "delivered", "read"]),
+        (number("003"), ["sent"]),
+        (number("005"), ["read", "sent", "read", "delivered", "sent", "delivered"]),
+        (number("006"), ["sent", "failed"]),
+        (number("007"), ["failed"]),
+        (number("149"), ["failed"]),
+        (number("413"), ["sent", "delivered"]),
+        (number("414"), ["sent", "delivered"]),
+        (number("415"), ["sent", "delivered"]),
+    ],
+)
+def test_an_accepted_message_causes_its_reports(
+    chats: Chats, meta_receiver: Receiver, to: str, kinds: list[str]
+) -> None:
+    assert chats.send(to).status == 200
+    found = wait_for(meta_receiver, *kinds)
+    assert {one["recipient_id"] for one in found} == {to.removeprefix("+")}
+    assert {one["id"] for one in found} == {chats.box.requests()[0]["message_id"]}
+
+
+def test_an_accepted_message_may_cause_no_report_at_all(
+    chats: Chats, meta_receiver: Receiver
+) -> None:
+    chats.post(text(number("004"), reference="silent"))
+    chats.post(text(reference="other"))
+    wait_for(meta_receiver, "sent", "delivered", reference="other")
+    wait_for(meta_receiver, reference="silent")
+
+
+@pytest.mark.parametrize(
+    ("last", "status", "code"),
+    [
+        ("026", 400, 131026),
+        ("047", 400, 131047),
+        ("056", 400, 131056),
+        ("429", 429, 130429),
+        ("428", 400, 130429),
+        ("427", 429, 130429),
+        ("807", 400, 80007),
+        ("104", 400, 4),
+        ("048", 400, 131048),
+        ("500", 500, 131000),
+        ("501", 500, 131000),
+        ("016", 500, 131016),
+        ("101", 400, 1),
+        ("102", 503, 2),
+        ("057", 500, 131057),
+        ("100", 401, 0),
+        ("103", 500, 3),
+        ("110", 403, 10),
+        ("033", 400, 33),
+        ("200", 403, 200),
+        ("190", 401, 190),
+        ("368", 403, 368),
+        ("105", 403, 131005),
+        ("031", 403, 131031),
+        ("037", 400, 131037),
+        ("042", 400, 131042),
+        ("045", 500, 131045),
+        ("310", 400, 133010),
+        ("021", 400, 131021),
+        ("030", 400, 131030),
+        ("050", 400, 131050),
+        ("049", 400, 131049),
+        ("472", 400, 130472),
+        ("009", 400, 131009),
+        ("008", 400, 131008),
+        ("051", 400, 131051),
+        ("416", 400, None),
+        ("417", 400, 139999),
+    ],
+)
+def test_a_refusal_has_its_status_and_code(
+    chats: Chats, last: str, status: int, code: int | None
+) -> None:
+    answer = chats.send(number(last))
+    assert (answer.status, error(answer).get("code")) == (status, code)
+    recorded = chats.box.requests()[0]
+    assert (recorded["status"], recorded["accepted"]) == (status, False)
+    assert recorded["outcome"] == NUMBERS[last]
+    assert recorded["references"] == ["ref-1"]
+
+
+def test_every_error_is_tried_above() -> None:
+    marks = [
+        mark
+        for mark in getattr(test_a_refusal_has_its_status_and_code, "pytestmark", [])
+        if mark.name == "parametrize"
+    ]
+    tried = {NUMBERS[last] for last, _, _ in marks[0].args[1]}
+    assert set(ERRORS) <= tried
+
+
+def test_an_error_has_the_graph_apis_envelope(chats: Chats) -> None:
+    found = error(chats.send(number("026")))
+    assert found.pop("fbtrace_id")
+    assert found == {
+        "message": "(#131026) Message undeliverable",
+        "type": "OAuthException",
+        "code": 131026,
+        "error_data": {"messaging_product": "whatsapp", "details": "Message Undeliverable."},
+    }
+
+
+def test_a_closed_window_refuses_texts_and_lets_templates_through(chats: Chats) -> None:
+    hello = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}
+    assert error(chats.send(number("047")))["code"] == 131047
+    assert chats.post(template(number("047"), **hello)).status == 200
+
+
+def test_a_template_may_be_held_for_a_quality_check(chats: Chats, meta_receiver: Receiver) -> None:
+    hello = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}
+    answer = chats.post(template(number("107"), **hello))
+    assert answer.json()["messages"][0]["message_status"] == "held_for_quality_assessment"
+    wait_for(meta_receiver, "sent", "delivered")
+
+
+def test_a_rate_limit_says_how_long(chats: Chats) -> None:
+    assert chats.send(number("429")).headers["Retry-After"] == str(QUICK.rate_limit)
+    assert "Retry-After" not in chats.send(number("428")).headers
+
+
+@pytest.mark.parametrize(
+    ("last", "statuses"),
+    [
+        ("427", [429, 200, 429, 200]),
+        ("501", [500, 500, 200, 500, 500, 200]),
+        ("500", [500, 500, 500]),
+    ],
+)
+def test_some_numbers_recover(chats: Chats, last: str, statuses: list[int]) -> None:
+    assert [chats.send(number(last)).status for _ in statuses] == statuses
+
+
+def test_a_script_works_with_and_without_a_plus_sign(chats: Chats) -> None:
+    for match in ("+447700900999", "447700900999"):
+        chats.box.control("PUT", f"/behaviours/{match}", {"outcome": "unavailable", "times": 2})
+        assert [chats.send(ADA).status for _ in range(3)] == [500, 500, 200]
+
+
+def test_a_broken_number_can_be_fixed(chats: Chats) -> None:
+    assert chats.send(number("500")).status == 500
+    chats.box.control("PUT", f"/behaviours/{number('500')}", {"outcome": "delivered"})
+    assert chats.send(number("500")).status == 200
+
+
+@pytest.mark.parametrize(("last", "body"), [("414", b"{}"), ("415", b"<html></html>")])
+def test_an_acceptance_may_be_odd(chats: Chats, last: str, body: bytes) -> None:
+    answer = chats.send(number(last))
+    assert (answer.status, answer.data) == (200, body)
+    assert chats.box.requests()[0]["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("last", "failure", "status", "accepted"),
+    [
+        ("408", ReadTimeoutError, "stalled", True),
+        ("409", ReadTimeoutError, "stalled", False),
+        ("410", ProtocolError, "reset", True),
+        ("411", ProtocolError, 200, True),
+    ],
+)
+def test_an_answer_can_be_spoiled(
+    chats: Chats, last: str, failure: type[HTTPError], status: int | str, accepted: bool
+) -> None:
+    with pytest.raises(failure):
+        chats.send(number(last), timeout=0.2)
+    recorded = chats.box.requests()[0]
+    assert (recorded["status"], recorded["accepted"]) == (status, accepted)
+
+
+def test_a_message_that_got_no_answer_is_reported_later(
+    chats: Chats, meta_receiver: Receiver
+) -> None:
+    start = time.monotonic()
+    with pytest.raises(ReadTimeoutError):
+        chats.send(number("408"), timeout=0.2)
+    wait_for(meta_receiver, "sent", "delivered")
+    assert time.monotonic() - start >= QUICK.late
+
+
+def test_an_answer_can_be_slow_or_drip(chats: Chats) -> None:
+    for last, least in (("413", QUICK.slow), ("412", 100 * QUICK.drip)):
+        start = time.monotonic()
+        assert chats.send(number(last), timeout=10.0).status == 200
+        assert time.monotonic() - start >= least
+
+
+def test_a_proxy_may_answer_in_metas_place(chats: Chats) -> None:
+    answer = chats.send(number("502"))
+    assert (answer.status, answer.data.startswith(b"<html>")) == (502, True)
+    answer = chats.send(number("302"))
+    assert answer.status == 302
+    assert answer.headers["Location"].startswith("http://elsewhere.invalid/")
+
+
+def test_everybody_can_be_scripted_for_one_provider_only(chats: Chats) -> None:
+    chats.box.control("PUT", "/behaviours/whatsapp:*", {"outcome": "payment"})
+    assert error(chats.send())["code"] == 131042
+    refused: Any = chats.box.refused("PUT", "/behaviours/fcm:*", {"outcome": "payment"})
+    assert (refused.status, "There is no outcome" in refused.json()["detail"]) == (400, True)
+    refused = chats.box.refused("PUT", "/behaviours/sms:*", {"outcome": "delivered"})
+    assert (refused.status, "There is no such provider" in refused.json()["detail"]) == (400, True)
+    until(lambda: chats.box.control("GET", "/counters")["outcomes"] == {"payment": 1})

@@ -1,0 +1,261 @@
+"""What the Cloud API's route takes, and how it refuses the rest."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import urllib3
+
+from sandbox.config import Config
+from sandbox.log import REQUESTS_FILE, read
+from sandbox.server import running
+
+from .chats import ADA, Chats, buttons, details, error, message, text
+from .conftest import QUICK, Box
+
+OWN = "+15550100000"
+
+
+@pytest.fixture(scope="module")
+def one_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chats]:
+    """Start one sandbox for all these tests: none of them looks at what another did."""
+    config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
+    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
+        yield Chats(box=Box(sandbox=sandbox, http=http))
+
+
+@pytest.fixture
+def chats(one_client: Chats) -> Chats:
+    one_client.box.control("POST", "/reset")
+    return one_client
+
+
+def test_a_text_is_accepted_and_has_an_id(chats: Chats) -> None:
+    answer = chats.send()
+    body = answer.json()
+    assert answer.status == 200
+    assert body["messaging_product"] == "whatsapp"
+    assert body["contacts"] == [{"input": ADA, "wa_id": ADA.removeprefix("+")}]
+    [sent] = body["messages"]
+    assert sent["id"].startswith("wamid.")
+    assert set(sent) == {"id"}
+    assert chats.box.requests()[0]["message_id"] == sent["id"]
+
+
+def test_every_request_is_recorded_without_the_access_token(chats: Chats) -> None:
+    chats.send(key="EAAcanary")
+    path = chats.box.sandbox.data / REQUESTS_FILE
+    record = list(read(path))[-1]
+    assert record.json() == text()
+    assert (record.provider, record.status, record.accepted) == ("whatsapp", 200, True)
+    assert (record.recipients, record.references) == ((ADA,), ("ref-1",))
+    assert record.title == "Hello Ada"
+    assert "canary" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "status", "code", "subcode"),
+    [
+        (None, 401, 0, None),
+        ("", 401, 0, None),
+        ("other", 401, 190, None),
+        ("EAAexpired", 401, 190, 463),
+        ("EAArevoked", 401, 190, 460),
+        ("EAAnoscope", 403, 10, None),
+    ],
+)
+def test_an_access_token_that_will_not_do_is_refused(
+    chats: Chats, key: str | None, status: int, code: int, subcode: int | None
+) -> None:
+    answer = chats.send(key=key)
+    found = error(answer)
+    assert (answer.status, found["code"], found.get("error_subcode")) == (status, code, subcode)
+    assert found["type"] == "OAuthException"
+
+
+def test_another_phone_number_id_is_an_unknown_object(chats: Chats) -> None:
+    answer = chats.graph("POST", "999/messages", text())
+    found = error(answer)
+    assert (answer.status, found["code"], found["error_subcode"]) == (400, 100, 33)
+    assert found["type"] == "GraphMethodException"
+    assert "Object with ID '999' does not exist" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [("GET", "100000000000001/messages", 100), ("POST", "x/y", 2500), ("GET", "me", 2500)],
+)
+def test_another_path_or_method_is_refused(chats: Chats, method: str, path: str, code: int) -> None:
+    answer = chats.graph(method, path, text())
+    assert (answer.status, error(answer)["code"]) == (400, code)
+
+
+@pytest.mark.parametrize("version", ["v16.0", "v23.0", "v99.0"])
+def test_every_version_will_do(chats: Chats, version: str) -> None:
+    assert chats.send(version=version).status == 200
+
+
+def test_only_old_versions_have_a_subcode(chats: Chats) -> None:
+    found = [error(chats.send("x", version=version)) for version in ("v15.0", "v16.0")]
+    assert [one.get("error_subcode") for one in found] == [2494010, None]
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b'"\xff"', b"[" * 100_000, b"{} {}"])
+def test_what_is_not_json_is_refused(chats: Chats, raw: bytes) -> None:
+    answer = chats.post(raw)
+    assert (answer.status, error(answer)["code"]) == (400, 100)
+
+
+@pytest.mark.parametrize("body", [[], "text", 5])
+def test_json_that_is_no_object_is_refused(chats: Chats, body: Any) -> None:
+    assert error(chats.post(body))["code"] == 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"messaging_product": None}, 100, "messaging_product is required"),
+        ({"messaging_product": "sms"}, 100, "messaging_product is required"),
+        ({"recipient_type": "group"}, 100, "recipient_type"),
+        ({"to": None}, 100, "The parameter to is required."),
+        ({"to": ""}, 100, "The parameter to is required."),
+        ({"to": "ada@example.com"}, 131009, "must be a phone number"),
+        ({"to": "00447700900123"}, 131009, "must be a phone number"),
+        ({"to": 447700900123}, 131009, "must be a phone number"),
+        ({"to": "+44"}, 131009, "must be a phone number"),
+        ({"to": OWN}, 131021, "the same"),
+        ({"type": "poem"}, 100, 'TEXT, VIDEO} - got "poem"'),
+        ({"type": 5}, 100, "got"),
+        ({"type": []}, 100, "got"),
+        ({"type": "location", "text": None, "location": {}}, 131051, "location"),
+        ({"texts": {}}, 100, 'Unexpected key "texts".'),
+        ({"text": None}, 131008, "text.body"),
+        ({"text": "Hello"}, 131008, "text.body"),
+        ({"text": {"body": ""}}, 131008, "text.body"),
+        ({"text": {"body": 5}}, 131008, "text.body"),
+        ({"text": {"body": "x" * 4097}}, 100, "at most 4096 characters"),
+        ({"text": {"body": "x", "preview_url": "yes"}}, 100, "must be a boolean"),
+        ({"text": {"body": "x", "title": "y"}}, 100, 'Unexpected key "title" on param "text".'),
+        ({"biz_opaque_callback_data": 5}, 100, "must be a string"),
+        ({"biz_opaque_callback_data": "x" * 513}, 100, "at most 512 characters"),
+        ({"context": {}}, 131009, "the id of a message"),
+    ],
+)
+def test_a_faulty_message_is_refused_with_its_code_and_details(
+    chats: Chats, changes: dict[str, Any], code: int, words: str
+) -> None:
+    answer = chats.post({**text(), **changes} if None not in changes.values() else text(**changes))
+    found = error(answer)
+    assert (answer.status, found["code"]) == (400, code)
+    assert found["message"].startswith(f"(#{code}) ")
+    assert words in details(answer)
+    recorded = chats.box.requests()[0]
+    assert (recorded["outcome"], recorded["accepted"]) == ("invalid-request", False)
+    assert recorded["reason"].startswith(f"({code}) ")
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "words"),
+    [
+        (None, 131008, "'interactive' is mandatory"),
+        ({}, 131009, "interactive['type']"),
+        ({"type": []}, 131009, "interactive['type']"),
+        ({**buttons("Yes"), "body": None}, 131008, "['body']['text']"),
+        ({**buttons("Yes"), "body": {"text": "x" * 1025}}, 131009, "at most 1024"),
+        ({**buttons("Yes"), "header": "x"}, 131008, "['header']['text']"),
+        ({**buttons("Yes"), "footer": {"text": "x" * 61}}, 131009, "at most 60"),
+        ({**buttons("Yes"), "action": None}, 131008, "interactive.action"),
+        ({**buttons("Yes"), "extra": 1}, 100, 'Unexpected key "extra"'),
+        (buttons(), 131009, "buttons count"),
+        (buttons("1", "2", "3", "4"), 131009, "buttons count"),
+        (buttons("Yes", "Yes"), 131009, "Duplicated ids"),
+        (buttons("x" * 21), 131009, "at most 20"),
+        ({**buttons(), "action": {"buttons": [{}]}}, 131008, "['reply']['id']"),
+        (
+            {"type": "list", "body": {"text": "B"}, "action": {"button": "Go", "sections": []}},
+            131009,
+            "section count",
+        ),
+        (
+            {
+                "type": "list",
+                "body": {"text": "B"},
+                "action": {
+                    "button": "Go",
+                    "sections": [{"rows": [{"id": f"{n}", "title": "T"} for n in range(11)]}],
+                },
+            },
+            131009,
+            "row count",
+        ),
+        (
+            {"type": "cta_url", "body": {"text": "B"}, "action": {"name": "cta_url"}},
+            131008,
+            "display_text",
+        ),
+    ],
+)
+def test_a_faulty_interactive_message_is_refused(
+    chats: Chats, content: Any, code: int, words: str
+) -> None:
+    answer = chats.post(message("interactive", content))
+    assert (answer.status, error(answer)["code"]) == (400, code)
+    assert words in details(answer)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        text(to="44 7700 900123"),
+        text(to="+44 (7700) 900-123"),
+        text(type=None),
+        text(context={"message_id": "wamid.x"}),
+        text(biz_opaque_callback_data=None),
+        message("text", {"body": "x" * 4096, "preview_url": True}),
+        message("interactive", buttons("Yes", "No", "Maybe")),
+        message(
+            "interactive",
+            {
+                "type": "list",
+                "body": {"text": "Which?"},
+                "action": {
+                    "button": "Choose",
+                    "sections": [{"rows": [{"id": "1", "title": "One", "description": "d"}]}],
+                },
+            },
+        ),
+        message(
+            "interactive",
+            {
+                "type": "cta_url",
+                "header": {"type": "image", "image": {"link": "https://example.com/a.png"}},
+                "body": {"text": "Look"},
+                "action": {
+                    "name": "cta_url",
+                    "parameters": {"display_text": "Open", "url": "https://example.com/"},
+                },
+            },
+        ),
+        message("image", {"link": "https://example.com/a.png", "caption": "A picture"}),
+        message("document", {"id": "123", "filename": "a.pdf"}),
+    ],
+)
+def test_unusual_messages_are_accepted(chats: Chats, body: Any) -> None:
+    answer = chats.post(body)
+    assert answer.status == 200, answer.data
+    path = f"/messages/{chats.box.requests()[0]['id']}"
+    assert chats.box.get(path).status == 200
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ({}, 131008),
+        ({"link": "https://example.com/a.png", "id": "1"}, 131008),
+        ({"link": "file:///etc/passwd"}, 131009),
+        ({"link": "https://["}, 131009),
+        ({"id": "1", "caption": "x" * 1025}, 100),
+    ],
+)
+def test_a_faulty_picture_is_refused(chats: Chats, content: Any, code: int) -> None:
+    assert error(chats.post(message("image", content)))["code"] == code

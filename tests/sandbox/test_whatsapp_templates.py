@@ -1,0 +1,216 @@
+"""Templates: which there are, and what a message made from one must have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+
+from sandbox.__main__ import main
+from sandbox.config import Config
+from sandbox.server import running
+
+from .chats import ADA, ORDER, Chats, details, error, message, template, words
+from .conftest import QUICK, Box
+
+
+@pytest.fixture
+def chats(box: Box) -> Chats:
+    chats = Chats(box=box)
+    assert chats.add_template().status == 200
+    return chats
+
+
+def body_of(*texts: Any) -> list[dict[str, Any]]:
+    """Return the components of a message whose body has these parameters."""
+    whole = template()["template"]["components"]
+    return [{**whole[1], "parameters": [words(one) for one in texts]}, whole[0], whole[2]]
+
+
+def test_a_template_is_filled_and_accepted(chats: Chats) -> None:
+    answer = chats.post(template())
+    assert answer.status == 200
+    assert answer.json()["messages"][0]["message_status"] == "accepted"
+    [sent] = chats.box.control("GET", "/messages")["results"]
+    assert (sent["subject"], sent["text"]) == (
+        "Order 1001",
+        "Hello Ada, your order 1001 has shipped.",
+    )
+    assert (sent["channel"], sent["to"], sent["reference"]) == ("whatsapp", [ADA], "ref-1")
+
+
+def test_every_new_account_has_hello_world(chats: Chats) -> None:
+    content = {"name": "hello_world", "language": {"code": "en_US"}}
+    assert chats.post(message("template", content)).status == 200
+    assert chats.box.control("GET", "/messages")["results"][0]["subject"] == "Hello World"
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code", "words_"),
+    [
+        ({"name": "other"}, 404, 132001, "template name (other) does not exist in en"),
+        (
+            {"language": {"code": "pt_BR"}},
+            404,
+            132001,
+            "template name (order_shipped) does not exist in pt_BR",
+        ),
+        ({"name": ""}, 400, 131008, "template.name"),
+        ({"language": "en"}, 400, 131008, "template.language.code"),
+        ({"extra": 1}, 400, 100, 'Unexpected key "extra"'),
+        ({"components": "x"}, 400, 100, "must be a list of components"),
+        ({"components": [{"type": "body", "index": "9" * 5000}]}, 400, 100, "list of components"),
+        (
+            {"components": []},
+            400,
+            132000,
+            "header: number of localizable_params (0) does not match",
+        ),
+        (
+            {"components": body_of("Ada")},
+            400,
+            132000,
+            "localizable_params (1) does not match the expected number of params (2)",
+        ),
+        ({"components": body_of("Ada", "1", "2")}, 400, 132000, "(3) does not match"),
+        ({"components": body_of("Ada", "")}, 400, 131008, "missing text value"),
+        ({"components": body_of("Ada", 5)}, 400, 131008, "missing text value"),
+        ({"components": body_of("Ada", "a\nb")}, 400, 100, "new-line/tab characters"),
+        ({"components": body_of("Ada", "a     b")}, 400, 100, "4 consecutive spaces"),
+        ({"components": body_of("x" * 1000, "y" * 100)}, 400, 132005, "longer than 1024"),
+        (
+            {"components": template()["template"]["components"][:2]},
+            400,
+            131008,
+            "Button at index 0 of type Url requires a parameter",
+        ),
+        (
+            {
+                "components": [
+                    *template()["template"]["components"],
+                    {"type": "button", "index": 7, "parameters": [words("x")]},
+                ]
+            },
+            400,
+            132012,
+            "no such component",
+        ),
+        (
+            {
+                "components": [
+                    {"type": "header", "parameters": [{"type": "image", "image": {"id": "1"}}]},
+                    *template()["template"]["components"][1:],
+                ]
+            },
+            400,
+            132012,
+            "header: Format mismatch, expected TEXT, received image",
+        ),
+    ],
+)
+def test_a_template_that_does_not_fit_is_refused(
+    chats: Chats, changes: dict[str, Any], status: int, code: int, words_: str
+) -> None:
+    answer = chats.post(template(**changes))
+    assert (answer.status, error(answer)["code"]) == (status, code)
+    assert words_ in details(answer)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [("PAUSED", 132015), ("DISABLED", 132016), ("REJECTED", 132001)]
+)
+def test_a_template_that_may_not_be_used_is_refused(chats: Chats, status: str, code: int) -> None:
+    chats.add_template({**ORDER, "language": "de", "status": status})
+    answer = chats.post(template(language={"code": "de"}))
+    assert error(answer)["code"] == code
+
+
+def test_a_header_may_be_a_picture(chats: Chats) -> None:
+    header = {"type": "HEADER", "format": "IMAGE"}
+    chats.add_template(
+        {**ORDER, "name": "picture", "components": [header, {"type": "BODY", "text": "Look"}]}
+    )
+    image = {"type": "image", "image": {"link": "https://example.com/a.png"}}
+
+    def send(*parameters: Any) -> int:
+        component = {"type": "header", "parameters": list(parameters)}
+        content = {"name": "picture", "language": {"code": "en"}, "components": [component]}
+        answer = chats.post(message("template", content))
+        return 200 if answer.status == 200 else error(answer)["code"]
+
+    assert [send(image), send(), send(words("x")), send({"type": "image", "image": {}})] == [
+        200,
+        132000,
+        132012,
+        131008,
+    ]
+
+
+def test_parameters_may_have_names(chats: Chats) -> None:
+    body = {"type": "BODY", "text": "Hello {{first_name}}"}
+    chats.add_template(
+        {**ORDER, "name": "named", "parameter_format": "NAMED", "components": [body]}
+    )
+    for name, status in (("first_name", 200), ("name", 400)):
+        parameter = {**words("Ada"), "parameter_name": name}
+        component = {"type": "body", "parameters": [parameter]}
+        content = {"name": "named", "language": {"code": "en"}, "components": [component]}
+        assert chats.post(message("template", content)).status == status
+    assert chats.box.control("GET", "/messages")["results"][0]["text"] == "Hello Ada"
+
+
+def test_templates_are_made_listed_and_deleted_as_in_the_graph_api(chats: Chats) -> None:
+    path = f"{chats.account.business_account_id}/message_templates"
+    made = chats.add_template({**ORDER, "language": "pt_BR"}).json()
+    assert (made["status"], made["category"]) == ("APPROVED", "UTILITY")
+    listed = chats.graph("GET", f"{path}?name=order_shipped").json()["data"]
+    assert [one["language"] for one in listed] == ["en", "pt_BR"]
+    assert listed[1]["id"] == made["id"]
+    assert chats.graph("DELETE", f"{path}?name=order_shipped").json() == {"success": True}
+    assert chats.post(template()).status == 404
+    assert error(chats.graph("DELETE", f"{path}?name=order_shipped"))["code"] == 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "words_"),
+    [
+        ({}, "Content in This Language Already Exists"),
+        ({"name": "Order Shipped"}, "Param name"),
+        ({"language": "English"}, "Param language"),
+        ({"category": "POETRY"}, "Param category"),
+        ({"components": []}, "one BODY"),
+        ({"components": [{"type": "BODY", "text": "x"}] * 2}, "one BODY"),
+        ({"components": "x"}, "Expected `array`"),
+    ],
+)
+def test_a_faulty_template_is_refused(chats: Chats, changes: dict[str, Any], words_: str) -> None:
+    answer = chats.add_template({**ORDER, **changes})
+    assert (answer.status, error(answer)["code"]) == (400, 100)
+    assert words_ in error(answer)["message"]
+
+
+def test_templates_outlive_the_sandbox_and_can_be_given_at_its_start(
+    data: Path, tmp_path: Path, http: urllib3.PoolManager
+) -> None:
+    given = tmp_path / "templates.json"
+    given.write_text(json.dumps([ORDER]))
+    config = Config(data=data, timings=QUICK, whatsapp_templates=given)
+    with running(config) as sandbox:
+        chats = Chats(box=Box(sandbox=sandbox, http=http))
+        assert chats.post(template()).status == 200
+        chats.add_template({**ORDER, "language": "de"})
+    with running(Config(data=data, timings=QUICK)) as sandbox:
+        chats = Chats(box=Box(sandbox=sandbox, http=http))
+        assert chats.post(template(language={"code": "de"})).status == 200
+
+
+@pytest.mark.parametrize("content", ["", "{}", '[{"name": "x"}]'])
+def test_a_file_of_templates_that_is_none_is_named(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    given = tmp_path / "templates.json"
+    given.write_text(content)
+    arguments = ["--port", "0", "--data", str(data), "--whatsapp-templates", str(given)]
+    assert main(arguments) == 1
+    assert f"{given} is no list of templates" in capsys.readouterr().err

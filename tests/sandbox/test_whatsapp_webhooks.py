@@ -1,0 +1,230 @@
+"""WhatsApp's webhooks: the handshake, the signature, reports, and what people write."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import urllib3
+
+from sandbox import meta_account
+from sandbox.config import Config
+from sandbox.keys import UnreadableKey
+from sandbox.meta_account import MetaAccount
+from sandbox.server import running
+
+from .chats import ADA, Chats, is_signed, reports, template, text, values, wait_for
+from .conftest import QUICK, Box, Receiver, until
+
+WA_ID = ADA.removeprefix("+")
+HELLO = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}
+
+
+@pytest.fixture
+def chats(chat_box: Box) -> Chats:
+    return Chats(box=chat_box)
+
+
+def test_the_receiver_is_asked_to_verify_itself_once(chats: Chats, meta_receiver: Receiver) -> None:
+    for number in range(3):
+        chats.post(text(reference=f"ref-{number}"))
+        wait_for(meta_receiver, "sent", "delivered", reference=f"ref-{number}")
+    [handshake] = meta_receiver.handshakes
+    assert handshake["hub.mode"] == "subscribe"
+    assert handshake["hub.verify_token"] == chats.account.verify_token
+    assert handshake["hub.challenge"].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("answers", "challenge", "words"),
+    [
+        ([403], None, "the handshake was answered with 403"),
+        ([], "other", "something else than the challenge"),
+        ([], "1", "something else than the challenge"),
+    ],
+)
+def test_a_receiver_that_does_not_verify_itself_gets_nothing(
+    chats: Chats, meta_receiver: Receiver, answers: list[int], challenge: str | None, words: str
+) -> None:
+    meta_receiver.answers, meta_receiver.challenge = answers * 1000, challenge
+    chats.send()
+    until(lambda: words in chats.box.get("/").data.decode())
+    assert meta_receiver.posts == []
+    meta_receiver.answers, meta_receiver.challenge = [], None
+    until(lambda: len(reports(meta_receiver)) == 2)
+
+
+def test_every_post_is_signed(chats: Chats, meta_receiver: Receiver) -> None:
+    chats.send()
+    wait_for(meta_receiver, "sent", "delivered")
+    for post in meta_receiver.posts:
+        assert is_signed(post, chats.account.app_secret)
+        assert post.headers["X-Hub-Signature"].startswith("sha1=")
+        assert post.headers["Content-Type"] == "application/json"
+
+
+def test_a_post_is_ascii_with_escaped_slashes(chats: Chats, meta_receiver: Receiver) -> None:
+    chats.post(text(reference="ref/é☂"))
+    wait_for(meta_receiver, "sent", "delivered", reference="ref/é☂")
+    raw = meta_receiver.posts[0].raw
+    assert raw.isascii()
+    assert b"ref\\/\\u00e9\\u2602" in raw
+
+
+def test_a_report_has_metas_fields(chats: Chats, meta_receiver: Receiver) -> None:
+    chats.send()
+    sent, _ = wait_for(meta_receiver, "sent", "delivered")
+    value = values(meta_receiver.posts[0])[0]
+    assert value["messaging_product"] == "whatsapp"
+    assert value["metadata"] == {
+        "display_phone_number": chats.account.display_phone_number,
+        "phone_number_id": chats.account.phone_number_id,
+    }
+    assert (sent["recipient_id"], sent["biz_opaque_callback_data"]) == (WA_ID, "ref-1")
+    assert abs(int(sent["timestamp"]) - time.time()) < 5
+    assert value["contacts"] == [{"wa_id": WA_ID, "user_id": sent["recipient_user_id"]}]
+    assert sent["conversation"]["origin"] == {"type": "service"}
+    assert sent["pricing"]["category"] == "service"
+
+
+def test_a_template_is_charged_by_its_category(chats: Chats, meta_receiver: Receiver) -> None:
+    chats.post(template(**HELLO))
+    sent, _ = wait_for(meta_receiver, "sent", "delivered")
+    assert sent["pricing"]["category"] == "utility"
+
+
+def test_a_message_without_a_reference_is_reported_by_its_id_alone(
+    chats: Chats, meta_receiver: Receiver
+) -> None:
+    message_id = chats.post(text(biz_opaque_callback_data=None)).json()["messages"][0]["id"]
+    until(lambda: len(meta_receiver.posts) > 0)
+    [status] = values(meta_receiver.posts[0])[0]["statuses"]
+    assert (status["id"], "biz_opaque_callback_data" in status) == (message_id, False)
+
+
+def test_a_failure_says_why(chats: Chats, meta_receiver: Receiver) -> None:
+    chats.send("+447700900149")
+    [failed] = wait_for(meta_receiver, "failed")
+    [error] = failed["errors"]
+    assert (error["code"], error["title"]) == (131049, "Meta chose not to deliver")
+    assert error["error_data"]["details"]
+    assert "conversation" not in failed
+
+
+def test_reports_in_no_order_say_when_it_really_happened(
+    chats: Chats, meta_receiver: Receiver
+) -> None:
+    chats.send("+447700900005")
+    found = wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
+    times = {one["status"]: int(one["timestamp"]) for one in found}
+    assert times["sent"] < times["delivered"] < times["read"]
+
+
+def test_any_share_of_messages_can_be_reported_in_no_order(
+    data: Path, meta_receiver: Receiver, http: urllib3.PoolManager
+) -> None:
+    config = Config(
+        data=data,
+        whatsapp_webhook_url=meta_receiver.url,
+        timings=replace(QUICK, delivered=0.15),
+        disordered=1.0,
+    )
+    with running(config) as sandbox:
+        Chats(box=Box(sandbox=sandbox, http=http)).send()
+        wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
+
+
+def test_many_reports_share_a_post(chats: Chats, meta_receiver: Receiver) -> None:
+    for number in range(30):
+        chats.post(text(reference=f"ref-{number}"))
+    until(lambda: sum(len(values(post)) for post in meta_receiver.posts) == 60)
+    sizes = [len(values(post)) for post in meta_receiver.posts]
+    assert 1 < max(sizes) <= 10
+
+
+def test_a_report_can_be_asked_for_in_any_order_and_number(
+    chats: Chats, meta_receiver: Receiver
+) -> None:
+    chats.send("+447700900004")
+    event = {"reference": "ref-1", "kind": "read", "duplicates": 2}
+    chats.box.control("POST", "/events", event)
+    wait_for(meta_receiver, "read", "read", "read")
+    late = {"reference": "ref-1", "kind": "failed", "code": 131031, "timestamp": 1_700_000_000}
+    chats.box.control("POST", "/events", late)
+    failed = wait_for(meta_receiver, "read", "read", "read", "failed")[-1]
+    assert (failed["errors"][0]["code"], failed["timestamp"]) == (131031, "1700000000")
+    assert len({json.dumps(one) for one in wait_for(meta_receiver, *["read"] * 3, "failed")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ({"kind": "bounce"}, "There are: delivered, failed, read, sent"),
+        ({"kind": "failed", "code": 5}, "There is no error 5"),
+        ({"kind": "read", "recipient": "+447700900111"}, "no such recipient"),
+    ],
+)
+def test_a_report_that_cannot_be_is_refused(
+    chats: Chats, event: dict[str, str | int], words: str
+) -> None:
+    chats.send()
+    answer = chats.box.refused("POST", "/events", {"reference": "ref-1", **event})
+    assert (answer.status, words in answer.json()["detail"]) == (400, True)
+
+
+def test_a_person_can_write_back(chats: Chats, meta_receiver: Receiver) -> None:
+    words = {"from": ADA, "text": "Where is it?", "name": "Ada", "duplicates": 1}
+    answer = chats.box.control("POST", "/whatsapp/written", words)
+    assert answer == {"request": 0, "kind": "written", "copies": 2}
+    until(lambda: sum(len(values(post)) for post in meta_receiver.posts) == 2)
+    first, second = [value for post in meta_receiver.posts for value in values(post)]
+    assert first == second
+    [contact], [message] = first["contacts"], first["messages"]
+    assert (contact["wa_id"], contact["profile"]) == (WA_ID, {"name": "Ada"})
+    assert (message["from"], message["type"]) == (WA_ID, "text")
+    assert message["from_user_id"] == contact["user_id"]
+    assert message["text"] == {"body": "Where is it?"}
+    assert is_signed(meta_receiver.posts[0], chats.account.app_secret)
+
+
+def test_a_person_can_tap_a_button_and_have_written_long_ago(
+    chats: Chats, meta_receiver: Receiver
+) -> None:
+    words = {"from": ADA, "text": "Stop", "button": "b-stop", "timestamp": 1_700_000_000}
+    chats.box.control("POST", "/whatsapp/written", words)
+    until(lambda: len(meta_receiver.posts) > 0)
+    [message] = values(meta_receiver.posts[0])[0]["messages"]
+    assert message["timestamp"] == "1700000000"
+    assert message["interactive"]["button_reply"] == {"id": "b-stop", "title": "Stop"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "words", "status", "detail"),
+    [
+        ("whatsapp", {"from": "ada", "text": "x"}, 400, "must be a phone number"),
+        ("whatsapp", {"from": ADA, "text": " "}, 400, "must not be empty"),
+        ("whatsapp", {"from": ADA}, 400, "missing required field `text`"),
+        ("whatsapp", {"from": ADA, "text": "x", "duplicates": -1}, 400, "duplicates"),
+        ("sendgrid", {"from": "ada@example.com", "text": "x"}, 400, "takes no messages"),
+        ("fcm", {"from": "device-1", "text": "x"}, 400, "takes no messages"),
+        ("sms", {"from": ADA, "text": "x"}, 404, "There is no provider"),
+    ],
+)
+def test_what_nobody_can_write_is_refused(
+    chats: Chats, provider: str, words: dict[str, str | int], status: int, detail: str
+) -> None:
+    answer = chats.box.refused("POST", f"/{provider}/written", words)
+    assert (answer.status, detail in answer.json()["detail"]) == (status, True)
+
+
+def test_the_account_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    first = meta_account.ensure(tmp_path)
+    path = tmp_path / meta_account.FILE
+    assert meta_account.ensure(tmp_path) == first
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text())["verify_token"] == first.verify_token
+    assert isinstance(first, MetaAccount)
+    path.write_text("{}")
+    with pytest.raises(UnreadableKey, match="delete it to get a new one"):
+        meta_account.ensure(tmp_path)
