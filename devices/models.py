@@ -1,6 +1,8 @@
 """Devices that receive push messages."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from django.db import models
 from django_mongodb_backend.fields import EmbeddedModelField
@@ -9,6 +11,9 @@ from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import optional_moment, optional_text, word
 from notifyproject.db.indexes import MongoIndex
+
+Document = Mapping[str, Any]
+"""A device as it is stored."""
 
 
 class Platform(StrEnum):
@@ -19,13 +24,39 @@ class Platform(StrEnum):
     WEB = "web"
 
 
+class DeactivationReason(StrEnum):
+    """Why nothing more is pushed to a device."""
+
+    UNREGISTERED = "unregistered"
+    """The provider says that the app is gone, or that its token was replaced."""
+    SENDER_MISMATCH = "sender_mismatch"
+    """The provider says that the token is another sender's."""
+    SUSPECT = "suspect"
+    """The provider called the token malformed three times in a row."""
+    REPLACED = "replaced"
+    """The app told of a new token: that is another device here."""
+    BY_USER = "by_user"
+    """The app asked for it, such as when its user signed out."""
+    BY_OPERATOR = "by_operator"
+    """Somebody switched it off in the console."""
+
+
+BY_PROVIDER = (
+    DeactivationReason.UNREGISTERED,
+    DeactivationReason.SENDER_MISMATCH,
+    DeactivationReason.SUSPECT,
+)
+"""Reasons that a later proof of life from the provider refutes."""
+
+
 class DeviceQuietHours(EmbeddedModel):
     """A daily span of local time in which this device is left alone."""
 
     enabled = models.BooleanField(default=False)
     start = models.CharField(max_length=5, default="22:00")
     end = models.CharField(max_length=5, default="07:00")
-    timezone = models.CharField(max_length=64, default="UTC")
+    timezone = models.CharField(max_length=64, null=True, blank=True)
+    """Empty: the device's own zone."""
 
 
 class DevicePreferences(EmbeddedModel):
@@ -33,11 +64,25 @@ class DevicePreferences(EmbeddedModel):
 
     enabled = models.BooleanField(default=True)
     categories = models.JSONField(default=dict, blank=True)
+    """By category or type: ``{"marketing": false, "mfa_code": true}``."""
     quiet_hours = EmbeddedModelField(DeviceQuietHours, null=True, blank=True)
 
 
+class DeactivationEvidence(EmbeddedModel):
+    """What a deactivation rests on."""
+
+    at = models.DateTimeField()
+    """When the send began that was answered with it, or when somebody decided it."""
+    source = models.CharField(max_length=150)
+    """A provider's name, ``api``, or a member of staff."""
+    code = optional_text(100)
+    """The provider's own word for it."""
+    notification_id = optional_text(24)
+    """What was being sent."""
+
+
 class Device(models.Model):
-    """An installed app that push messages can reach."""
+    """An installed app that push messages can reach. Written by :mod:`devices.registry` only."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of the token: unique on any shard."""
@@ -46,22 +91,52 @@ class Device(models.Model):
     platform = word(Platform)
     app_version = optional_text(40)
     device_model = optional_text(120)
-    os_version = optional_text(40)
+    os_version = optional_text(40, verbose_name="OS version")
     language = optional_text(35)
-    timezone = optional_text(64)
+    timezone = optional_text(64, verbose_name="time zone")
     notification_preferences = EmbeddedModelField(DevicePreferences, null=True, blank=True)
     is_active = models.BooleanField(default=True)
+    deactivated_at = optional_moment()
+    deactivation_reason = word(DeactivationReason, null=True, blank=True)
+    deactivation_evidence = EmbeddedModelField(DeactivationEvidence, null=True, blank=True)
+    suspicions = models.IntegerField(default=0)
+    """How often in a row the provider called the token malformed; three deactivate."""
+    suspected_at = optional_moment()
+    """When the last send began that ended so."""
+    last_accepted_at = optional_moment()
+    """When the provider last took a message for it."""
+    last_receipt_at = optional_moment()
+    """When the device itself last reported a message."""
+    proven_at = optional_moment()
+    """The last registration, undo or proof of life: older evidence deactivates nothing."""
     created_at = models.DateTimeField()
+    """When its present user got it."""
     updated_at = models.DateTimeField()
     last_seen = optional_moment()
+    """When its app last registered or sent a heartbeat, to five minutes."""
 
     objects = MongoManager()
 
     class Meta:
         db_table = "devices"
-        indexes = (
-            MongoIndex("user_id", name="dev_user"),
-            MongoIndex("device_token", name="dev_token", unique=True),
-            MongoIndex("platform", name="dev_platform"),
-            MongoIndex("last_seen", name="dev_last_seen"),
+        ordering = ("-last_seen", "-id")
+        permissions = (
+            ("deactivate_device", "Can switch devices off"),
+            ("reactivate_device", "Can switch devices on again"),
         )
+        indexes = (
+            MongoIndex("user_id", "is_active", "-created_at", "-_id", name="dev_user"),
+            MongoIndex("device_token", name="dev_token", unique=True),
+            MongoIndex("platform", "-last_seen", "-_id", name="dev_platform"),
+            MongoIndex("-last_seen", "-_id", name="dev_last_seen"),
+            MongoIndex(
+                "deactivation_reason",
+                "-last_seen",
+                "-_id",
+                name="dev_inactive",
+                partial={"deactivation_reason": {"$exists": True}},
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.platform} {self.id[:12]}"

@@ -13,6 +13,8 @@ class FailureCode(StrEnum):
 
     # The provider may take it later.
     RATE_LIMITED = "rate_limited"
+    RECIPIENT_RATE_LIMITED = "recipient_rate_limited"
+    """The provider wants fewer messages to this one person; others may go."""
     PROVIDER_ERROR = "provider_error"
     CONNECTION_FAILED = "connection_failed"
     """No byte of the request left: refused, DNS, TLS, connect timeout."""
@@ -79,6 +81,8 @@ class RecipientAction(StrEnum):
     """Count it; three in a row deactivate."""
     SUPPRESS = "suppress"
     """Send nothing more to this address on this channel."""
+    SUPPRESS_MARKETING = "suppress_marketing"
+    """Send no more marketing to it: the person does not want any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

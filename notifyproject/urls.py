@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from notifications.api.webhooks import SendGridWebhook
+from notifications.api.whatsapp_webhook import WhatsAppWebhook
 
 from . import health
 
@@ -18,6 +19,7 @@ urlpatterns = [
     path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("notifications.api.urls")),
     path("webhooks/sendgrid", SendGridWebhook.as_view(), name="webhook-sendgrid"),
+    path("webhooks/whatsapp", WhatsAppWebhook.as_view(), name="webhook-whatsapp"),
 ]
 
 handler400 = "notifications.api.problems.bad_request_page"

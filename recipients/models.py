@@ -89,3 +89,37 @@ class Suppression(models.Model):
 
     def __str__(self) -> str:
         return f"{self.channel}: {self.reason}"
+
+
+class Conversation(models.Model):
+    """Somebody who has written to us on WhatsApp: for a day, we may answer in our own words."""
+
+    phone = models.CharField(primary_key=True, db_column="_id", max_length=16)
+    """E.164, as :func:`recipients.conversations.conversation_key` writes it."""
+    last_inbound_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "conversations"
+        ordering = ("phone",)
+        indexes = (MongoIndex("expires_at", name="cnv_expires", expire_after_seconds=0),)
+
+    def __str__(self) -> str:
+        return f"since {self.last_inbound_at:%Y-%m-%d %H:%M}"
+
+
+class Suspicion(models.Model):
+    """An address that a provider has called undeliverable, and how often in a row."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=300)
+    """``<channel>:<address>``: unique on any shard."""
+    strikes = models.IntegerField()
+    expires_at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "suspicions"
+        indexes = (MongoIndex("expires_at", name="sus_expires", expire_after_seconds=0),)

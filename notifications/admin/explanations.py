@@ -65,6 +65,11 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "Nothing is wrong with the message. A retry works once the rush is over.",
         Verdict.SAFE,
     ),
+    F.RECIPIENT_RATE_LIMITED: Explanation(
+        "the provider wants fewer messages to this one person",
+        "Nothing is to be done: it is tried again later.",
+        Verdict.SAFE,
+    ),
     F.PROVIDER_ERROR: Explanation(
         "the provider had a problem of its own",
         "Nothing is wrong with the message. Retry it when the provider is well again.",
@@ -135,6 +140,12 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         Verdict.POINTLESS,
         is_ours=True,
     ),
+    F.WINDOW_CLOSED: Explanation(
+        "they have not written on WhatsApp for a day, and the type has no approved template",
+        "Give the type a template that WhatsApp has approved, or wait until they write.",
+        Verdict.POINTLESS,
+        is_ours=True,
+    ),
     F.QUARANTINED: Explanation(
         "three workers took it and none came back",
         "Something in it stops workers. Look into their log before you retry.",
@@ -180,6 +191,11 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "its time was over before it could be sent",
         "If it still matters, resend it: its time begins anew.",
         Verdict.EXPIRED,
+    ),
+    F.NOT_NEEDED: Explanation(
+        "another channel delivered it in time",
+        "They have it: nothing is to be done.",
+        Verdict.SAFE,
     ),
     F.CANCELLED: Explanation(
         "somebody withdrew it before it was sent",

@@ -5,12 +5,14 @@ To add one: a module beside this one with a class that is a :class:`Channel`, it
 :mod:`.registry`, and a test for each answer it may give, for none, and for half of one.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
+from ..attachments import Attachment
 from ..errors import Answer
 from ..states import Priority
 
@@ -40,6 +42,10 @@ class Message:
     """WhatsApp: what may be sent to somebody who has not written for a day."""
     unsubscribe_url: str | None = None
     """Mail: where one click ends messages of this kind."""
+    reply_to: str | None = None
+    """Mail: where an answer goes; None: wherever the service is configured to want it."""
+    attachments: tuple[Attachment, ...] = ()
+    """Mail: files that are fetched when it is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +111,14 @@ class Receipt:
     """The provider's own id of the event: the same event may be reported again."""
     address: str | None
     """Whom it is about, for suppressions; never logged."""
+    is_undeliverable: bool = False
+    """The provider says that nothing can be delivered to this address: three such are proof."""
+
+
+def account_of(name: str, *credentials: str) -> str:
+    """Return the name of a provider's account: the provider's and a fingerprint, no secret."""
+    fingerprint = hashlib.sha256("\0".join(credentials).encode()).hexdigest()
+    return f"{name}:{fingerprint[:8]}"
 
 
 class InvalidSignature(Exception):

@@ -13,6 +13,11 @@ class Inbox:
 
     name: str = "inbox"
 
+    @property
+    def account(self) -> str:
+        """Ours: it has no credentials."""
+        return self.name
+
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         """Return that it is delivered: from now on feeds show it."""
         return SendResult(provider_id=None, answer=Answer(status=200), delivered=True)

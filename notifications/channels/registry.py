@@ -1,4 +1,4 @@
-"""Which provider serves which channel, as the settings say."""
+"""Which providers serve which channel, in their order, as the settings say."""
 
 from collections.abc import Callable
 from functools import cache
@@ -13,13 +13,13 @@ from .base import Channel as Provider
 from .email_sendgrid import SendGrid
 from .email_smtp import SMTP
 from .in_app import Inbox
+from .whatsapp_cloud import WhatsApp
 
 
 @cache
-def provider_for(channel: Channel) -> Provider | None:
-    """Return the provider of a channel; None if none is set up."""
-    make = _MAKERS.get(channel)
-    return make() if make else None
+def providers_for(channel: Channel) -> tuple[Provider, ...]:
+    """Return the providers of a channel, the first to be used first; none if none is set up."""
+    return tuple(make() for make in _makers(channel))
 
 
 @cache
@@ -34,9 +34,9 @@ def sendgrid() -> SendGrid:
     )
 
 
-def _email() -> Provider:
-    if settings.EMAIL_PROVIDER == "sendgrid":
-        return sendgrid()
+@cache
+def smtp() -> SMTP:
+    """Return the configured mail server."""
     return SMTP(
         sender=settings.EMAIL_FROM,
         options={
@@ -50,12 +50,48 @@ def _email() -> Provider:
     )
 
 
-_MAKERS: dict[Channel, Callable[[], Provider]] = {Channel.EMAIL: _email, Channel.IN_APP: Inbox}
+@cache
+def fcm() -> Provider:
+    """Return the configured Firebase project."""
+    # Here, since importing Google's libraries takes half a second that few processes need.
+    from .push_fcm import FCM
+
+    return FCM(
+        credentials=settings.FCM_CREDENTIALS,
+        project_id=settings.FCM_PROJECT_ID,
+        base_url=settings.FCM_URL,
+        clock=utc_now,
+    )
 
 
-def _forget_providers(**_: Any) -> None:
-    provider_for.cache_clear()
-    sendgrid.cache_clear()
+@cache
+def whatsapp() -> WhatsApp:
+    """Return the configured number at the WhatsApp Cloud API; its webhooks need no token."""
+    return WhatsApp(
+        token=settings.WHATSAPP_TOKEN,
+        phone_number_id=settings.WHATSAPP_PHONE_NUMBER_ID,
+        base_url=settings.WHATSAPP_URL,
+        app_secret=settings.WHATSAPP_APP_SECRET,
+        verify_token=settings.WHATSAPP_VERIFY_TOKEN,
+        clock=utc_now,
+    )
 
 
-setting_changed.connect(_forget_providers)
+def _makers(channel: Channel) -> list[Callable[[], Provider]]:
+    mail: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
+    if channel is Channel.EMAIL:
+        return [mail[name] for name in settings.EMAIL_PROVIDERS]
+    if channel is Channel.PUSH:
+        return [fcm] if settings.FCM_CREDENTIALS else []
+    if channel is Channel.WHATSAPP:
+        return [whatsapp] if settings.WHATSAPP_TOKEN else []
+    return [Inbox]
+
+
+def forget(**_: Any) -> None:
+    """Make the providers anew at the next use: the settings are others."""
+    for made in (providers_for, sendgrid, smtp, fcm, whatsapp):
+        made.cache_clear()
+
+
+setting_changed.connect(forget)

@@ -129,7 +129,7 @@ def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that follow from the environment."""
     return {
         "SECRET_KEY": environment.SECRET_KEY,
-        "ALLOWED_HOSTS": [h.strip() for h in environment.ALLOWED_HOSTS.split(",") if h.strip()],
+        "ALLOWED_HOSTS": _listed(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
         "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "REDIS_URL": environment.REDIS_URL,
@@ -137,9 +137,15 @@ def configure(environment: Environment) -> dict[str, Any]:
         "PROVIDER_RATES": _provider_rates(environment),
         "DATABASES": _databases(environment),
         **_email(environment),
+        **_push_and_whatsapp(environment),
         **_celery(environment),
         **_logging(environment),
     }
+
+
+def _listed(text: str) -> list[str]:
+    """Return what a variable lists, separated by commas."""
+    return [item for part in text.split(",") if (item := part.strip())]
 
 
 def _databases(environment: Environment) -> dict[str, Any]:
@@ -171,6 +177,8 @@ def _email(environment: Environment) -> dict[str, Any]:
     return {
         "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
         "EMAIL_FROM": environment.EMAIL_FROM,
+        "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
+        "ATTACHMENT_HOSTS": frozenset(_listed(environment.ATTACHMENT_HOSTS.lower())),
         "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
         "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
         "SENDGRID_WEBHOOK_PUBLIC_KEY": environment.SENDGRID_WEBHOOK_PUBLIC_KEY,
@@ -182,6 +190,19 @@ def _email(environment: Environment) -> dict[str, Any]:
         "EMAIL_USE_TLS": environment.SMTP_SECURITY == "starttls",
         "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
         "EMAIL_TIMEOUT": 15,
+    }
+
+
+def _push_and_whatsapp(environment: Environment) -> dict[str, Any]:
+    return {
+        "FCM_CREDENTIALS": environment.FCM_CREDENTIALS,
+        "FCM_PROJECT_ID": environment.FCM_PROJECT_ID,
+        "FCM_URL": environment.FCM_URL.rstrip("/"),
+        "WHATSAPP_TOKEN": environment.WHATSAPP_TOKEN,
+        "WHATSAPP_PHONE_NUMBER_ID": environment.WHATSAPP_PHONE_NUMBER_ID,
+        "WHATSAPP_APP_SECRET": environment.WHATSAPP_APP_SECRET,
+        "WHATSAPP_VERIFY_TOKEN": environment.WHATSAPP_VERIFY_TOKEN,
+        "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
     }
 
 

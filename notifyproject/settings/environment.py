@@ -38,6 +38,10 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     EMAIL_PROVIDER: Literal["sendgrid", "smtp", "sendgrid,smtp", "smtp,sendgrid"] = "sendgrid"
     """With two, the second is given what the first does not take."""
     EMAIL_FROM: str = "Notifications <notifications@example.com>"
+    EMAIL_REPLY_TO: str = ""
+    """Where answers to mail go, unless a request says otherwise. Empty: to EMAIL_FROM."""
+    ATTACHMENT_HOSTS: str = ""
+    """Hosts that attachments of mail may be fetched from, separated by commas. Empty: none."""
     SENDGRID_API_KEY: str = ""
     """Empty: mail goes to the sandbox."""
     SENDGRID_URL: str = ""
@@ -49,6 +53,20 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     SMTP_USER: str = ""
     SMTP_PASSWORD: str = ""
     SMTP_SECURITY: Literal["none", "starttls", "tls"] = "none"
+
+    FCM_CREDENTIALS: str = ""
+    """A Google service account: the path of its JSON, or the JSON. Empty: nothing is pushed."""
+    FCM_PROJECT_ID: str = ""
+    """Empty: the service account's own project."""
+    FCM_URL: str = "https://fcm.googleapis.com"
+    WHATSAPP_TOKEN: str = ""
+    """A system user's access token. Empty: nothing goes by WhatsApp."""
+    WHATSAPP_PHONE_NUMBER_ID: str = ""
+    WHATSAPP_APP_SECRET: str = ""
+    """Signs Meta's webhooks. Empty: every one is refused."""
+    WHATSAPP_VERIFY_TOKEN: str = ""
+    """What Meta shows when the webhook is set up."""
+    WHATSAPP_URL: str = "https://graph.facebook.com"
 
     RATE_SENDGRID: PerSecond = 0
     RATE_SMTP: PerSecond = 0

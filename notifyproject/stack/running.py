@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from notifyproject.settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, is_alive
-from sandbox import keys
+from sandbox import assembly
 
 from . import servers
 from .supervisor import Program, Supervisor
@@ -93,6 +93,7 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
             *(python, "-m", "sandbox", "--port", str(addresses.port + 1)),
             *("--data", str(DATA_DIR / "sandbox")),
             *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
+            *("--whatsapp-webhook-url", f"{addresses.web}/webhooks/whatsapp"),
         ],
         "web": [
             *(python, "-m", "gunicorn", "notifyproject.wsgi"),
@@ -140,8 +141,33 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         "SECRET_KEY": str(known["secret_key"]),
         "PUBLIC_URL": addresses.web,
         "SANDBOX_URL": addresses.sandbox,
-        "SENDGRID_WEBHOOK_PUBLIC_KEY": os.environ.get("SENDGRID_WEBHOOK_PUBLIC_KEY")
-        or keys.ensure(DATA_DIR / "sandbox"),
+        **_providers(addresses),
+    }
+
+
+def _providers(addresses: Addresses) -> dict[str, str]:
+    """Return what makes the sandbox every provider that the environment does not name itself."""
+    secrets_of = assembly.secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
+    account = secrets_of.whatsapp
+    sandboxes = {
+        "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": secrets_of.public_key},
+        "FCM_CREDENTIALS": {
+            "FCM_CREDENTIALS": str(secrets_of.service_account),
+            "FCM_URL": addresses.sandbox,
+        },
+        "WHATSAPP_TOKEN": {
+            "WHATSAPP_TOKEN": account.access_token,
+            "WHATSAPP_PHONE_NUMBER_ID": account.phone_number_id,
+            "WHATSAPP_APP_SECRET": account.app_secret,
+            "WHATSAPP_VERIFY_TOKEN": account.verify_token,
+            "WHATSAPP_URL": addresses.sandbox,
+        },
+    }
+    return {
+        name: value
+        for variable, values in sandboxes.items()
+        if not os.environ.get(variable)
+        for name, value in values.items()
     }
 
 

@@ -6,6 +6,9 @@ from django.test import Client
 from django.urls import reverse
 
 from access.models import StaffUser
+from devices import registry
+from devices.models import Platform
+from devices.registry import Registration
 from notifications.states import DeliveryStatus
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
@@ -23,6 +26,7 @@ READ_ONLY = {
     "deliveryattempt",
     "webhooklog",
     "recipient",
+    "device",
     "logentry",
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
@@ -41,6 +45,7 @@ def one_of_each() -> None:
         {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
         | {"is_active": True, "created_at": now, "updated_at": now}
     )
+    registry.register(Registration(user_id="ada", token="token", platform=Platform.IOS), now=now)
     suppress(
         channel="email",
         address="ada@example.com",

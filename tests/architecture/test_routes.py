@@ -20,6 +20,7 @@ OPEN = {
     "api/schema": "the description of the API holds no data",
     "api/docs": "a page that shows the description",
     "webhooks/sendgrid": "the signature is the authentication",
+    "webhooks/whatsapp": "the signature is the authentication, and a token for the handshake",
     "admin/login/": "where one logs in",
     "admin/jsi18n/": "words for the admin's scripts",
 }

@@ -1,0 +1,5 @@
+"""The admin of devices."""
+
+from .pages import DeviceAdmin
+
+__all__ = ["DeviceAdmin"]

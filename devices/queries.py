@@ -1,0 +1,162 @@
+"""What is read of devices. A test explains each: an index scan, no sort, little read in vain."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from notifyproject.db.collections import collection
+
+from .models import Document, Platform
+from .preferences import Preferences, from_document
+
+MAX_TARGETS = 20
+"""Of one user's active devices, a notification goes to so many, the most recently seen first."""
+MAX_PAGE = 100
+AT_ONCE = 5_000
+"""Devices MongoDB answers with at once: all that a hundred users can have."""
+NEWEST_FIRST = (("created_at", -1), ("_id", -1))
+EITHER = {"$in": [True, False]}
+"""Active or not. Both are named, so that one index serves this too, in the order of creation."""
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_SHOWN = (
+    *("user_id", "device_token", "platform", "notification_preferences"),
+    *("language", "timezone", "last_seen"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A device that can be pushed to."""
+
+    device_id: str
+    user_id: str
+    token: str = field(repr=False)
+    platform: Platform
+    preferences: Preferences
+    language: str | None = None
+    timezone: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """The devices that a batch of notifications can be pushed to."""
+
+    by_user: Mapping[str, tuple[Target, ...]]
+    """The most recently seen first, at most 20."""
+    by_device: Mapping[str, Target]
+
+    def of(self, *, user_id: str | None, device_ids: Sequence[str]) -> tuple[Target, ...]:
+        """Return where one notification goes: to the devices it names, or to all of its user's.
+
+        A named device that belongs to somebody else by now gets nothing meant for this user.
+        """
+        if not device_ids:
+            return self.by_user.get(user_id, ()) if user_id is not None else ()
+        named = (self.by_device.get(one) for one in dict.fromkeys(device_ids))
+        return tuple(t for t in named if t is not None and user_id in (None, t.user_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a user's list of devices."""
+
+    created_at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a list, and whether there is more on either side."""
+
+    documents: Sequence[Document]
+    has_next: bool
+    has_previous: bool
+
+
+def targets(*, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()) -> Targets:
+    """Return the active devices of these users and those with these ids, in one read.
+
+    Meant for the notifications of one batch, up to a hundred: those that name devices give the ids,
+    the others their users. Raises PyMongoError.
+    """
+    users, ids = sorted(set(user_ids)), sorted(set(device_ids))
+    wanted: list[dict[str, Any]] = []
+    if users:
+        wanted.append({"user_id": {"$in": users}, "is_active": True})
+    if ids:
+        wanted.append({"_id": {"$in": ids}, "is_active": True})
+    if not wanted:
+        return Targets(by_user={}, by_device={})
+    match = wanted[0] if len(wanted) == 1 else {"$or": wanted}
+    read = collection("devices").find(match, _SHOWN, batch_size=AT_ONCE)
+    found = sorted(read, key=_seen, reverse=True)
+    by_user: dict[str, list[Target]] = {user_id: [] for user_id in users}
+    by_device: dict[str, Target] = {}
+    named = set(ids)
+    for document in found:
+        target = _target(document)
+        if target.device_id in named:
+            by_device[target.device_id] = target
+        others = by_user.get(target.user_id)
+        if others is not None and len(others) < MAX_TARGETS:
+            others.append(target)
+    some = {user_id: tuple(own) for user_id, own in by_user.items() if own}
+    return Targets(by_user=some, by_device=by_device)
+
+
+def one(device_id: str) -> Document | None:
+    """Return a device, active or not. Raises PyMongoError."""
+    return collection("devices").find_one({"_id": device_id})
+
+
+def page(
+    *, user_id: str, limit: int, after: Position | None = None, before: Position | None = None
+) -> Page:
+    """Return up to ``limit`` of a user's devices, active or not, newest first.
+
+    Those behind ``after``, or else those before ``before``. Raises PyMongoError.
+    """
+    backwards = before is not None and after is None
+    position = before if backwards else after
+    wanted: dict[str, Any] = {"user_id": user_id, "is_active": EITHER}
+    if position is not None:
+        wanted |= _beyond(position, backwards=backwards)
+    order = [(name, -direction if backwards else direction) for name, direction in NEWEST_FIRST]
+    found = list(collection("devices").find(wanted).sort(order).limit(limit + 1))
+    more = len(found) > limit
+    found = found[:limit]
+    if backwards:
+        return Page(found[::-1], has_next=True, has_previous=more)
+    return Page(found, has_next=more, has_previous=after is not None)
+
+
+def _beyond(position: Position, *, backwards: bool) -> dict[str, Any]:
+    """Return what holds for devices on the far side of a position.
+
+    The first condition says less than the second: it gives the index scan its bound.
+    """
+    operator = "$gt" if backwards else "$lt"
+    return {
+        "created_at": {f"{operator}e": position.created_at},
+        "$or": [
+            {"created_at": {operator: position.created_at}},
+            {"created_at": position.created_at, "_id": {operator: position.id}},
+        ],
+    }
+
+
+def _seen(document: Document) -> tuple[datetime, str]:
+    return document.get("last_seen") or _LONG_AGO, document["_id"]
+
+
+def _target(document: Document) -> Target:
+    return Target(
+        device_id=document["_id"],
+        user_id=document["user_id"],
+        token=document["device_token"],
+        platform=Platform(document["platform"]),
+        preferences=from_document(document.get("notification_preferences")),
+        language=document.get("language"),
+        timezone=document.get("timezone"),
+    )

@@ -1,0 +1,32 @@
+"""Device tokens: the secret address that a push provider knows a device by. Pure."""
+
+import hashlib
+import re
+
+MAX_LENGTH = 4096
+_TOKEN = re.compile(rf"[\x21-\x7e]{{1,{MAX_LENGTH}}}", re.ASCII)
+_DEVICE_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_KEPT_HEAD, _KEPT_TAIL = 6, 4
+_SHORTEST_SHOWN = 24
+
+
+def is_token(text: str) -> bool:
+    """Return whether a text can be a token: 1 to 4,096 visible ASCII characters."""
+    return _TOKEN.fullmatch(text) is not None
+
+
+def device_id(token: str) -> str:
+    """Return the id of the device that has this token: its SHA-256 in hex digits."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def is_device_id(text: str) -> bool:
+    """Return whether a text has the form of a device's id."""
+    return _DEVICE_ID.fullmatch(text) is not None
+
+
+def shortened(token: str) -> str:
+    """Return what may be shown of a token: ``dGhpcy…x9Qw``; nothing of a short one."""
+    if len(token) < _SHORTEST_SHOWN:
+        return "…"
+    return f"{token[:_KEPT_HEAD]}…{token[-_KEPT_TAIL:]}"

@@ -1,0 +1,193 @@
+"""What apps send about devices: strict structures, and whether what they hold makes sense."""
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from devices.models import Platform
+from devices.preferences import Preferences
+from devices.registry import Registration
+from devices.tokens import MAX_LENGTH, is_token
+
+from .. import timing
+from ..intake.addresses import has_control_characters
+from ..intake.problems import Collector
+from ..models.notification import USER_ID_LENGTH
+
+MAX_CATEGORIES = 100
+RENEWED = (
+    "A new token makes a new device with all that is known of this one, which is switched off."
+)
+SWITCHED = "False, such as when its user signs out: nothing more is pushed to it. True: again."
+PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
+"""Platforms by how they may be written."""
+_SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
+_WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
+
+Text40 = Annotated[str, Meta(max_length=40)]
+Text120 = Annotated[str, Meta(max_length=120)]
+Language = Annotated[str, Meta(max_length=35, examples=["pt-BR"])]
+Zone = Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])]
+WallClock = Annotated[str, Meta(max_length=5, examples=["22:00"])]
+Token = Annotated[str, Meta(description=f"1 to {MAX_LENGTH} visible ASCII characters.")]
+
+
+class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A device to register. What is left out is not known afterwards."""
+
+    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)]
+    device_token: Token
+    platform: Annotated[str, Meta(description="android, ios or web.")]
+    app_version: Text40 | None = None
+    device_model: Text120 | None = None
+    os_version: Text40 | None = None
+    language: Language | None = None
+    timezone: Zone | None = None
+
+
+class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What has changed of a device. What is left out stays; null forgets a value."""
+
+    device_token: Annotated[str, Meta(description=RENEWED)] | UnsetType = UNSET
+    app_version: Text40 | UnsetType | None = UNSET
+    device_model: Text120 | UnsetType | None = UNSET
+    os_version: Text40 | UnsetType | None = UNSET
+    language: Language | UnsetType | None = UNSET
+    timezone: Zone | UnsetType | None = UNSET
+    is_active: Annotated[bool, Meta(description=SWITCHED)] | UnsetType = UNSET
+
+
+class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a device is now. It is forgotten after an hour."""
+
+    online: bool
+    app_foreground: bool
+    notification_enabled: bool
+
+
+class QuietHoursRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A daily span of local time in which a device is left alone: start included, end not."""
+
+    enabled: bool
+    start: WallClock = "22:00"
+    end: WallClock = "07:00"
+    timezone: Zone | None = None
+    """IANA name; left out: the device's own zone."""
+
+
+class DevicePreferencesRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """What a device wants to be told. What is left out is as if it had never been told."""
+
+    enabled: bool = True
+    """False: nothing at all."""
+    categories: Annotated[
+        dict[str, Any],
+        Meta(
+            max_length=MAX_CATEGORIES,
+            description="By category or type; a type goes before its category.",
+            examples=[{"marketing": False}],
+            extra_json_schema={"additionalProperties": {"type": "boolean"}},
+        ),
+    ] = {}
+    quiet_hours: QuietHoursRequest | None = None
+
+
+def registration(body: DeviceRequest) -> Registration:
+    """Return the registration a body is; raises InvalidRequest."""
+    problems = Collector()
+    if body.platform not in PLATFORMS:
+        expected = f"Expected one of {', '.join(Platform)}."
+        problems.add("/platform", "unknown_platform", expected)
+    _check_token(body.device_token, problems)
+    told = {
+        "app_version": body.app_version,
+        "device_model": body.device_model,
+        "os_version": body.os_version,
+        "language": body.language,
+        "timezone": body.timezone,
+    }
+    _check_description(told, problems)
+    problems.raise_if_any()
+    return Registration(
+        user_id=body.user_id,
+        token=body.device_token,
+        platform=PLATFORMS[body.platform],
+        **told,
+    )
+
+
+def description(body: DeviceChanges) -> dict[str, str | None]:
+    """Return what a body changes of a device's description; raises InvalidRequest."""
+    problems = Collector()
+    if body.device_token is not UNSET:
+        _check_token(body.device_token, problems)
+    given = {
+        "app_version": body.app_version,
+        "device_model": body.device_model,
+        "os_version": body.os_version,
+        "language": body.language,
+        "timezone": body.timezone,
+    }
+    told = {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
+    _check_description(told, problems)
+    problems.raise_if_any()
+    return told
+
+
+def preferences(body: DevicePreferencesRequest) -> Preferences:
+    """Return the preferences a body is; raises InvalidRequest."""
+    problems = Collector()
+    for name, wish in body.categories.items():
+        if not _SLUG.fullmatch(name):
+            slug = "A category or type is named by its slug, such as marketing."
+            problems.add("/categories", "invalid_category", slug)
+        elif not isinstance(wish, bool):
+            problems.add(f"/categories/{name}", "wrong_type", "Expected true or false.")
+    if body.quiet_hours is not None:
+        _check_quiet_hours(body.quiet_hours, problems)
+    problems.raise_if_any()
+    return Preferences(
+        enabled=body.enabled,
+        categories=body.categories,
+        quiet_hours=msgspec.to_builtins(body.quiet_hours) if body.quiet_hours else None,
+    )
+
+
+def _check_token(token: str, problems: Collector) -> None:
+    if not is_token(token):
+        expected = f"A token has 1 to {MAX_LENGTH} visible ASCII characters."
+        problems.add("/device_token", "invalid_token", expected)
+
+
+def _check_description(told: dict[str, str | None], problems: Collector) -> None:
+    for name in ("app_version", "device_model", "os_version"):
+        if has_control_characters(told.get(name) or ""):
+            problems.add(f"/{name}", "control_characters", "One line without control characters.")
+    language = told.get("language")
+    if language is not None and not _LANGUAGE.fullmatch(language):
+        problems.add("/language", "invalid_language", "Expected a language such as pt or pt-BR.")
+    _check_zone(told.get("timezone"), "/timezone", problems)
+
+
+def _check_zone(zone: str | None, pointer: str, problems: Collector) -> None:
+    try:
+        if zone is not None:
+            timing.parse_zone(zone)
+    except timing.TimeProblem as problem:
+        problems.add(pointer, problem.code, str(problem))
+
+
+def _check_quiet_hours(hours: QuietHoursRequest, problems: Collector) -> None:
+    at, clocks = "/quiet_hours", {"start": hours.start, "end": hours.end}
+    wrong = [name for name, clock in clocks.items() if not _WALL_CLOCK.fullmatch(clock)]
+    for name in wrong:
+        problems.add(f"{at}/{name}", "invalid_time", "Expected a time of day such as 22:00.")
+    if not wrong and hours.start == hours.end:
+        same = "Quiet hours cannot start when they end."
+        problems.add(f"{at}/end", "empty_quiet_hours", same)
+    _check_zone(hours.timezone, f"{at}/timezone", problems)

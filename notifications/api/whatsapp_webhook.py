@@ -1,0 +1,67 @@
+"""What Meta calls: a handshake first, then what became of our messages and who has written."""
+
+from typing import Any
+
+import structlog
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from recipients import conversations
+
+from .. import receipts
+from ..channels.base import InvalidSignature
+from ..channels.registry import whatsapp
+from ..channels.whatsapp_webhooks import without_words
+from ..timing import utc_now
+from .parsing import MAX_BYTES_BULK, read_raw
+from .problems import Problem, malformed
+
+log = structlog.get_logger(__name__)
+
+
+class WhatsAppWebhook(APIView):
+    """WhatsApp's webhook. The signature is the authentication; without a secret nobody is let in.
+
+    Whatever fails half-way is sent again by Meta, and applying it twice ends as applying it once.
+    """
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(exclude=True)
+    def get(self, request: Any) -> HttpResponse:
+        """Prove to Meta that the webhook is ours."""
+        try:
+            proof = whatsapp().challenge(request.query_params)
+        except InvalidSignature as error:
+            raise _refused(error, code="invalid_token", detail="The token is not valid.") from None
+        return HttpResponse(proof, content_type="text/plain; charset=utf-8")
+
+    @extend_schema(exclude=True)
+    def post(self, request: Any) -> Response:
+        """Apply the reports of a signed webhook, and note who has written."""
+        raw = read_raw(request._request, limit=MAX_BYTES_BULK)
+        number, now = whatsapp(), utc_now()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        try:
+            events = number.parse_receipts(headers, raw)
+            written = number.parse_inbound(raw)
+            body = without_words(raw)
+        except InvalidSignature as error:
+            raise _refused(
+                error, code="invalid_signature", detail="The signature is not valid."
+            ) from None
+        except ValueError:
+            raise malformed("malformed", "Not a webhook of WhatsApp's.") from None
+        applied = receipts.receive(events, provider=number.name, body=body, now=now)
+        conversations.note_inbound([(one.phone, one.at) for one in written], now=now)
+        return Response(
+            {"events": applied.events, "changed": applied.changed, "inbound": len(written)}
+        )
+
+
+def _refused(error: InvalidSignature, *, code: str, detail: str) -> Problem:
+    log.warning("webhook_refused", provider="whatsapp", reason=str(error))
+    return Problem(status=403, code=code, detail=detail)

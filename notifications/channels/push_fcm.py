@@ -1,0 +1,163 @@
+"""Push by Firebase Cloud Messaging's HTTP v1 API.
+
+``pyfcm`` builds the body; its own transport is not used: it repeats POSTs, so that one timeout may
+push four times, sleeps on Retry-After, and fetches a token for every thread.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+from pyfcm import FCMNotification
+
+from ..errors import Answer, ChannelUnavailable, FailureCode, PermanentError
+from . import fcm_answers, fcm_tokens, http
+from .base import Outbound, Receipt, SendResult
+from .deadlines import Deadline
+from .fcm_account import ServiceAccount, UnusableAccount, read
+from .fcm_message import arguments
+from .fcm_refusals import accepted_name
+from .fcm_refusals import read as read_refusal
+from .fcm_tokens import AccessToken, Tokens
+
+ACCEPTED = 200
+MAX_ID_LENGTH = 200
+"""A message's name is kept up to this length; they are shorter."""
+
+
+class Client(FCMNotification):
+    """pyfcm with a transport of our own: one POST, and at most one more with a new token."""
+
+    def __init__(
+        self,
+        *,
+        tokens: Tokens,
+        base_url: str,
+        project: str,
+        clock: Callable[[], datetime],
+    ) -> None:
+        super().__init__(credentials=tokens, project_id=quote(project, safe=""))
+        self.FCM_END_POINT_BASE = f"{base_url}/v1/projects"
+        self._tokens = tokens
+        self._clock = clock
+
+    def send_request(
+        self, payload: bytes | None = None, timeout: float = http.TOTAL_TIMEOUT
+    ) -> http.Response:
+        """POST a body and return FCM's answer, within ``timeout`` seconds in all.
+
+        Raises ChannelUnavailable without an access token, and what :func:`.http.post` raises.
+        """
+        deadline = Deadline.after(timeout)
+        token = self._tokens.current(deadline=deadline)
+        response = self._post(payload or b"", token, deadline)
+        if response.status != ACCEPTED and _wants_new_token(response):
+            # Refused for the token, so it cannot have been sent.
+            token = self._tokens.replace(token, deadline=deadline)
+            response = self._post(payload or b"", token, deadline)
+        return response
+
+    def parse_response(
+        self, response: http.Response, *, token: str = "", platform: str | None = None
+    ) -> SendResult:
+        """Return the acceptance that an answer is; raises a ProviderError for any other."""
+        name = accepted_name(response) if response.status == ACCEPTED else None
+        if name is None:
+            raise fcm_answers.error(response, token=token, platform=platform, now=self._clock())
+        return SendResult(provider_id=name[:MAX_ID_LENGTH], answer=Answer(status=response.status))
+
+    def _post(self, payload: bytes, token: AccessToken, deadline: Deadline) -> http.Response:
+        try:
+            left = deadline.left()
+        except TimeoutError as error:
+            raise ChannelUnavailable(fcm_tokens.SLOW) from error
+        return http.post(
+            self.fcm_end_point,
+            body=payload,
+            headers={
+                "Authorization": f"Bearer {token.value}",
+                "Content-Type": "application/json; charset=UTF-8",
+            },
+            timeout=left,
+        )
+
+    def _get_access_token(self) -> str:
+        # Whatever else of pyfcm asks for one gets the one there is.
+        return self._tokens.current(deadline=Deadline.after(http.TOTAL_TIMEOUT)).value
+
+
+@dataclass(frozen=True, kw_only=True)
+class FCM:
+    """A Firebase project."""
+
+    credentials: str = field(repr=False)
+    """The path of a service account's JSON, or the JSON itself."""
+    base_url: str
+    clock: Callable[[], datetime]
+    project_id: str = ""
+    """Empty: the service account's own project."""
+    name: str = "fcm"
+
+    @property
+    def account(self) -> str:
+        """The name and a fingerprint of project and service account."""
+        try:
+            project, email = self._project, self._service_account.email
+        except UnusableAccount:
+            project, email = self.project_id, ""
+        fingerprint = hashlib.sha256(f"{project}\n{email}".encode()).hexdigest()
+        return f"{self.name}:{fingerprint[:8]}"
+
+    def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
+        """Hand one push to FCM; see :class:`notifications.channels.base.Channel`."""
+        try:
+            client = self._client
+        except UnusableAccount as error:
+            raise ChannelUnavailable(str(error)) from error
+        try:
+            payload = client.parse_payload(**self.body(outbound))
+        except ValueError as error:
+            raise PermanentError(
+                "The message cannot be made into a push.", code=FailureCode.RENDER_FAILED
+            ) from error
+        return client.parse_response(
+            client.send_request(payload, timeout),
+            token=outbound.recipient,
+            platform=outbound.platform,
+        )
+
+    def body(self, outbound: Outbound) -> dict[str, Any]:
+        """Return what the body is built of; raises PermanentError or ValueError."""
+        return arguments(outbound, now=self.clock())
+
+    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
+        """Raise ValueError: FCM reports nothing; devices say themselves what they got."""
+        raise ValueError("FCM sends no webhooks")
+
+    @cached_property
+    def _service_account(self) -> ServiceAccount:
+        return read(self.credentials)
+
+    @property
+    def _project(self) -> str:
+        project = self.project_id or self._service_account.project_id
+        if not project:
+            raise UnusableAccount("No Firebase project is configured.")
+        return project
+
+    @cached_property
+    def _client(self) -> Client:
+        return Client(
+            tokens=fcm_tokens.shared(self.credentials, clock=self.clock),
+            base_url=self.base_url,
+            project=self._project,
+            clock=self.clock,
+        )
+
+
+def _wants_new_token(response: http.Response) -> bool:
+    return fcm_answers.row_for(read_refusal(response)).new_token

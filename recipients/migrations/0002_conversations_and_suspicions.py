@@ -1,0 +1,37 @@
+import notifyproject.db.indexes
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('recipients', '0001_initial'),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='Conversation',
+            fields=[
+                ('phone', models.CharField(db_column='_id', max_length=16, primary_key=True, serialize=False)),
+                ('last_inbound_at', models.DateTimeField()),
+                ('expires_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'conversations',
+                'ordering': ('phone',),
+                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='cnv_expires')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Suspicion',
+            fields=[
+                ('id', models.CharField(db_column='_id', max_length=300, primary_key=True, serialize=False)),
+                ('strikes', models.IntegerField()),
+                ('expires_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'suspicions',
+                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='sus_expires')],
+            },
+        ),
+    ]

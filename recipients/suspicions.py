@@ -1,0 +1,30 @@
+"""Addresses that a provider has called undeliverable: a few times in a row are proof."""
+
+from datetime import datetime, timedelta
+
+from pymongo import ReturnDocument
+
+from notifyproject.db.collections import collection
+
+from .queries import suppression_key
+
+MAX_STRIKES = 3
+"""So many in a row, and the address is not written to any more."""
+MEMORY = timedelta(days=30)
+"""A strike that no other follows for so long is forgotten."""
+
+
+def strike(*, channel: str, address: str, now: datetime) -> int:
+    """Count one more against an address; return how many there are now. Raises PyMongoError."""
+    stored = collection("suspicions").find_one_and_update(
+        {"_id": suppression_key(channel, address)},
+        {"$inc": {"strikes": 1}, "$set": {"expires_at": now + MEMORY}},
+        upsert=True,
+        return_document=ReturnDocument.AFTER,
+    )
+    return int(stored["strikes"]) if stored is not None else 1
+
+
+def clear(*, channel: str, address: str) -> None:
+    """Forget what was counted: something has reached the person. Raises PyMongoError."""
+    collection("suspicions").delete_one({"_id": suppression_key(channel, address)})

@@ -1,0 +1,101 @@
+"""What a device's app last said of itself: kept in Valkey for an hour, lost without harm."""
+
+import socket
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+
+from devices import state
+from devices.state import LIFETIME, DeviceState
+from devices.tokens import device_id
+from notifyproject import valkey
+from notifyproject.stack.servers import free_port
+from tests.factories import NOON
+
+ID, OTHER = device_id("token"), device_id("other")
+KEY = f"device:{ID}:state"
+AWAKE = DeviceState(online=True, app_foreground=False, notification_enabled=True, last_active=NOON)
+MOMENT = 1.0
+"""Seconds: more than Valkey is waited for, less than anybody would."""
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    valkey.forget()
+    yield
+    valkey.forget()
+
+
+@pytest.fixture
+def gone(settings: Any) -> None:
+    """Nobody listens where Valkey was."""
+    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+
+
+@pytest.fixture
+def hanging(settings: Any) -> Iterator[None]:
+    """Somebody listens there and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=8) as server:
+        settings.REDIS_URL = f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+        yield
+
+
+def test_what_is_stored_comes_back(broker: redis.Redis) -> None:
+    assert state.store(ID, AWAKE)
+    asleep = DeviceState(
+        online=False, app_foreground=True, notification_enabled=False, last_active=NOON
+    )
+    assert state.store(OTHER, asleep)
+    assert state.read([ID, "nobody", OTHER]) == {ID: AWAKE, OTHER: asleep}
+
+
+def test_it_is_a_hash_that_is_gone_after_an_hour(broker: redis.Redis) -> None:
+    state.store(ID, AWAKE)
+    assert broker.type(KEY) == b"hash"
+    assert set(broker.hgetall(KEY)) == {
+        *(b"online", b"last_active", b"app_foreground", b"notification_enabled")
+    }
+    assert LIFETIME - 5 <= broker.ttl(KEY) <= LIFETIME == 3600
+
+
+def test_a_later_heartbeat_takes_the_place_and_the_hour_begins_anew(broker: redis.Redis) -> None:
+    state.store(ID, AWAKE)
+    broker.expire(KEY, 10)
+    later = DeviceState(
+        online=False,
+        app_foreground=False,
+        notification_enabled=True,
+        last_active=NOON + timedelta(milliseconds=1_234),
+    )
+    state.store(ID, later)
+    assert state.read([ID]) == {ID: later}
+    assert broker.ttl(KEY) > 10
+
+
+@pytest.mark.parametrize("left", [{}, {"online": "1"}, {"last_active": "yesterday"}])
+def test_what_is_not_whole_is_not_known(broker: redis.Redis, left: dict[str, str]) -> None:
+    if left:
+        state.store(ID, AWAKE)
+        broker.hset(KEY, mapping=left)
+        if "online" in left:
+            broker.hdel(KEY, "last_active")
+    assert state.read([ID]) == {}
+
+
+def test_nobody_is_not_asked_for(gone: None) -> None:
+    assert state.read([]) == {}
+
+
+@pytest.mark.parametrize("trouble", ["gone", "hanging"])
+def test_without_valkey_nothing_is_known_and_nothing_waits(
+    trouble: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(trouble)
+    began = time.monotonic()
+    assert not state.store(ID, AWAKE)
+    assert state.read([ID]) == {}
+    assert time.monotonic() - began < MOMENT

@@ -1,0 +1,98 @@
+"""Tokens that a provider calls malformed: three times in a row, and the device is off."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from devices import queries, registry
+from devices.models import Platform
+from devices.registry import MAX_SUSPICIONS, Evidence, Registration
+from devices.tokens import device_id
+from tests.factories import NOON
+
+pytestmark = pytest.mark.usefixtures("db")
+
+TOKEN = "token"
+ID = device_id(TOKEN)
+
+
+def at(minutes: float) -> datetime:
+    return NOON + timedelta(minutes=minutes)
+
+
+def register(token: str = TOKEN, *, minute: float = 0) -> str:
+    new = Registration(user_id="ada", token=token, platform=Platform.IOS)
+    return str(registry.register(new, now=at(minute))["_id"])
+
+
+def suspect(*, began: float) -> int:
+    evidence = Evidence(at=at(began), source="fcm", code="INVALID_ARGUMENT")
+    return registry.suspect(device_ids=[ID], evidence=evidence, now=at(began))
+
+
+def accept(*, answered: float) -> int:
+    return registry.alive(accepted={ID: at(answered)})
+
+
+def device(one: str = ID) -> registry.Document:
+    document = queries.one(one)
+    assert document is not None
+    return document
+
+
+def test_three_suspicions_in_a_row_switch_a_device_off() -> None:
+    register()
+    for minute in range(1, MAX_SUSPICIONS):
+        assert suspect(began=minute) == 1
+        assert (device()["is_active"], device()["suspicions"]) == (True, minute)
+    assert "deactivated_at" not in device()
+    assert suspect(began=MAX_SUSPICIONS) == 1
+    document = device()
+    assert (document["is_active"], document["deactivation_reason"]) == (False, "suspect")
+    assert document["deactivated_at"] == at(MAX_SUSPICIONS)
+    assert document["deactivation_evidence"]["code"] == "INVALID_ARGUMENT"
+    assert suspect(began=9) == 0
+
+
+def test_what_the_provider_accepted_in_between_ends_the_row() -> None:
+    register()
+    suspect(began=1)
+    suspect(began=2)
+    accept(answered=3)
+    assert device()["suspicions"] == 0
+    suspect(began=4)
+    assert (device()["is_active"], device()["suspicions"]) == (True, 1)
+
+
+def test_an_acceptance_from_before_the_suspicion_does_not_end_the_row() -> None:
+    register()
+    suspect(began=5)
+    accept(answered=4)
+    assert device()["suspicions"] == 1
+
+
+def test_a_receipt_does_not_end_the_row() -> None:
+    """It may be of an old message, opened long after the token was replaced."""
+    register()
+    suspect(began=1)
+    registry.alive(accepted={}, receipts={ID: at(2)})
+    assert device()["suspicions"] == 1
+
+
+def test_sends_that_began_together_or_earlier_count_once() -> None:
+    register()
+    assert suspect(began=5) == 1
+    assert suspect(began=5) == 0
+    assert suspect(began=4) == 0
+    assert device()["suspicions"] == 1
+
+
+def test_suspicions_from_before_the_registration_do_not_count() -> None:
+    register(minute=5)
+    assert suspect(began=5) == 0
+    assert device()["suspicions"] == 0
+
+
+def test_nobody_is_suspected_of_nothing() -> None:
+    evidence = Evidence(at=NOON, source="fcm")
+    assert registry.suspect(device_ids=[], evidence=evidence, now=NOON) == 0

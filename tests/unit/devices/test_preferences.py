@@ -1,0 +1,102 @@
+"""What a device wants to be told."""
+
+from typing import Any
+
+import pytest
+
+from devices.preferences import ANYTHING, Preferences, allows, from_document, to_document
+from notifications import gate
+from notifications.states import Category, Priority
+
+QUIET = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
+
+
+def allowed(
+    preferences: Preferences,
+    *,
+    category: str = Category.MARKETING,
+    type_slug: str = "new_sale",
+    priority: str = Priority.NORMAL,
+) -> bool:
+    return allows(preferences, category=category, type_slug=type_slug, priority=priority)
+
+
+@pytest.mark.parametrize("priority", list(Priority))
+def test_who_told_no_wish_is_told_everything(priority: Priority) -> None:
+    assert allowed(ANYTHING, priority=priority)
+    assert allowed(Preferences(categories={"alert": False}), priority=priority)
+
+
+@pytest.mark.parametrize("priority", list(Priority))
+def test_a_device_that_wants_nothing_gets_nothing(priority: Priority) -> None:
+    off = Preferences(enabled=False, categories={"marketing": True, "new_sale": True})
+    assert not allowed(off, priority=priority)
+
+
+@pytest.mark.parametrize(
+    ("categories", "expected"),
+    [
+        ({"marketing": False}, False),
+        ({"marketing": True}, True),
+        ({"new_sale": False}, False),
+        ({"new_sale": True, "marketing": False}, True),
+        ({"new_sale": False, "marketing": True}, False),
+        ({"transactional": False}, True),
+    ],
+)
+def test_a_wish_about_the_type_goes_before_one_about_its_category(
+    categories: dict[str, bool], expected: bool
+) -> None:
+    assert allowed(Preferences(categories=categories)) is expected
+
+
+def test_what_is_critical_passes_a_muted_category_and_not_a_muted_type() -> None:
+    critical = {"category": "transactional", "type_slug": "mfa_code", "priority": "critical"}
+    assert allowed(Preferences(categories={"transactional": False}), **critical)
+    assert not allowed(Preferences(categories={"mfa_code": False}), **critical)
+    high = {**critical, "priority": "high"}
+    assert not allowed(Preferences(categories={"transactional": False}), **high)
+
+
+@pytest.mark.parametrize(
+    "preferences",
+    [
+        ANYTHING,
+        Preferences(enabled=False),
+        Preferences(categories={"marketing": False, "mfa_code": True}),
+        Preferences(quiet_hours=QUIET),
+    ],
+)
+def test_what_is_stored_comes_back(preferences: Preferences) -> None:
+    assert from_document(to_document(preferences)) == preferences
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [None, {}, {"enabled": None}, {"categories": None}, {"categories": {"marketing": "no"}}],
+)
+def test_what_is_no_wish_is_as_if_it_had_not_been_told(stored: dict[str, Any] | None) -> None:
+    assert from_document(stored) == ANYTHING
+
+
+@pytest.mark.parametrize(
+    ("stored", "own_zone", "zone"),
+    [
+        (QUIET, "Europe/Lisbon", "Europe/Lisbon"),
+        ({**QUIET, "timezone": "Asia/Tokyo"}, "Europe/Lisbon", "Asia/Tokyo"),
+        (QUIET, None, "UTC"),
+    ],
+)
+def test_the_gate_understands_a_devices_quiet_hours(
+    stored: dict[str, Any], own_zone: str | None, zone: str
+) -> None:
+    preferences = from_document({"quiet_hours": stored})
+    quiet = gate.quiet_hours(preferences.quiet_hours, own_zone=own_zone, sent_zone=None)
+    assert quiet is not None
+    assert (f"{quiet.start:%H:%M}", f"{quiet.end:%H:%M}") == ("22:00", "07:00")
+    assert quiet.zone.key == zone
+
+
+def test_quiet_hours_that_are_off_are_none() -> None:
+    preferences = from_document({"quiet_hours": {**QUIET, "enabled": False}})
+    assert gate.quiet_hours(preferences.quiet_hours, own_zone=None, sent_zone=None) is None
