@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -17,6 +17,7 @@ from notifyproject.settings.environment import BASE_DIR
 FOLDER = BASE_DIR / "tests" / "examples"
 REQUEST_SECONDS = 10.0
 POLL_SECONDS = 0.5
+WEBHOOK_SECONDS = 1.0
 WITHIN_SECONDS = 110.0
 """The slowest example has two retries, 15 and 30 seconds apart, give or take a fifth."""
 _RELATIVE = re.compile(r"now\+(\d+)h")
@@ -32,6 +33,12 @@ class Example:
     expected: Mapping[str, Any]
     read_in_app: bool
     """The person opens it in the app."""
+    devices: tuple[Mapping[str, Any], ...] = ()
+    """Registered beforehand."""
+    behaviours: Mapping[str, Any] = field(default_factory=dict)
+    """What the sandbox is told beforehand to do with an address or token."""
+    written: tuple[str, ...] = ()
+    """Phone numbers whose owners write to us on WhatsApp beforehand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +52,18 @@ class Outcome:
     def is_as_expected(self) -> bool:
         """Whether every channel ended as the example says."""
         expected, notification = self.example.expected, self.notification
-        statuses = {d["channel"]: d["status"] for d in notification["delivery"]}
-        errors = len(notification["error_history"])
+        deliveries = {d["channel"]: d for d in notification["delivery"]}
+
+        def are(field: str, wanted: Mapping[str, Any]) -> bool:
+            return all(deliveries[channel][field] == value for channel, value in wanted.items())
+
         return (
             notification["status"] == expected["status"]
-            and statuses == expected["delivery"]
-            and errors >= expected.get("errors", 0)
+            and deliveries.keys() == expected["delivery"].keys()
+            and are("status", expected["delivery"])
+            and are("attempt_count", expected.get("attempts", {}))
+            and are("failure_reason", expected.get("reasons", {}))
+            and len(notification["error_history"]) >= expected.get("errors", 0)
         )
 
 
@@ -65,20 +78,29 @@ class API:
     base_url: str
     key: str
     pool: urllib3.PoolManager
+    sandbox: str
+    """The base URL of the providers' sandbox."""
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """Return the answer's JSON; raises RefusedExample for anything but a success."""
+        return self._call(method, f"{self.base_url}/api/v1{path}", body)
+
+    def tell_sandbox(self, method: str, path: str, body: Any) -> None:
+        """Tell the sandbox what to do; raises RefusedExample if it will not."""
+        self._call(method, f"{self.sandbox}/_sandbox{path}", body)
+
+    def _call(self, method: str, url: str, body: Any) -> dict[str, Any]:
         response = self.pool.request(
             method,
-            f"{self.base_url}/api/v1{path}",
+            url,
             json=body,
             headers={"Authorization": f"Bearer {self.key}"},
             timeout=REQUEST_SECONDS,
             retries=False,
         )
-        answer = response.json()
+        answer = response.json() if response.data else {}
         if response.status >= HTTPStatus.BAD_REQUEST:
-            raise RefusedExample(f"{method} {path}: {answer.get('detail')} {answer.get('errors')}")
+            raise RefusedExample(f"{method} {url}: {answer.get('detail')} {answer.get('errors')}")
         return answer
 
 
@@ -94,13 +116,26 @@ def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
                 request=_absolute(stored["request"], now),
                 expected=stored["expect"],
                 read_in_app=stored.get("read_in_app", False),
+                devices=tuple(stored.get("devices", ())),
+                behaviours=stored.get("sandbox", {}),
+                written=tuple(stored.get("written", ())),
             )
         )
     return examples
 
 
 def send_all(api: API, examples: list[Example]) -> list[Outcome]:
-    """Send the examples and return them as accepted."""
+    """Prepare and send the examples and return them as accepted."""
+    for one in examples:
+        for device in one.devices:
+            api.call("PUT", "/devices", device)
+        for match, behaviour in one.behaviours.items():
+            api.tell_sandbox("PUT", f"/behaviours/{match}", behaviour)
+        for phone in one.written:
+            api.tell_sandbox("POST", "/whatsapp/written", {"from": phone, "text": "Hello"})
+    if any(one.written for one in examples):
+        # The sandbox tells the service by webhook that they have written.
+        time.sleep(WEBHOOK_SECONDS)
     return [
         Outcome(example=one, notification=api.call("POST", "/notifications", one.request))
         for one in examples

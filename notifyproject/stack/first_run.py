@@ -47,7 +47,14 @@ def main() -> None:
     credentials = _credentials(arguments.web, arguments.sandbox)
     _greet(credentials, is_new=is_new)
     if is_new and not arguments.no_examples:
-        _show_examples(examples.API(base_url=credentials.web, key=credentials.api_key, pool=pool))
+        _show_examples(
+            examples.API(
+                base_url=credentials.web,
+                key=credentials.api_key,
+                pool=pool,
+                sandbox=credentials.sandbox,
+            )
+        )
 
 
 def _credentials(web: str, sandbox: str) -> Credentials:

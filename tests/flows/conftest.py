@@ -32,11 +32,19 @@ def app(db: None, broker: Any) -> App:
 def provider(live_server: Any, settings: Any, tmp_path: Path) -> Iterator[Sandbox]:
     """Give a test a provider that reports back to this service."""
     config = Config(
-        data=tmp_path, webhook_url=f"{live_server.url}/webhooks/sendgrid", timings=QUICK
+        data=tmp_path,
+        webhook_url=f"{live_server.url}/webhooks/sendgrid",
+        whatsapp_webhook_url=f"{live_server.url}/webhooks/whatsapp",
+        timings=QUICK,
     )
     with running(config) as sandbox:
-        settings.SENDGRID_URL = sandbox.url
+        settings.SENDGRID_URL = settings.FCM_URL = settings.WHATSAPP_URL = sandbox.url
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = sandbox.public_key
+        settings.FCM_CREDENTIALS = str(sandbox.service_account)
+        settings.WHATSAPP_TOKEN = sandbox.whatsapp.access_token
+        settings.WHATSAPP_PHONE_NUMBER_ID = sandbox.whatsapp.phone_number_id
+        settings.WHATSAPP_APP_SECRET = sandbox.whatsapp.app_secret
+        settings.WHATSAPP_VERIFY_TOKEN = sandbox.whatsapp.verify_token
         yield sandbox
 
 

@@ -9,25 +9,32 @@ import urllib3
 from django.core.management import CommandError, call_command
 
 from notifyproject.stack import examples
+from sandbox.server import Sandbox
 from tests.api.conftest import App
 
 pytestmark = pytest.mark.usefixtures("worker", "quick_retries")
 
 
-def test_every_example_ends_as_it_says(app: App, live_server: Any) -> None:
-    api = examples.API(base_url=live_server.url, key=app.key, pool=urllib3.PoolManager())
+def api_of(app: App, live_server: Any, provider: Sandbox) -> examples.API:
+    return examples.API(
+        base_url=live_server.url, key=app.key, pool=urllib3.PoolManager(), sandbox=provider.url
+    )
+
+
+def test_every_example_ends_as_it_says(app: App, live_server: Any, provider: Sandbox) -> None:
+    api = api_of(app, live_server, provider)
     outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
     for latest in examples.follow(api, outcomes, stop=lambda: False):
         outcomes = latest
     unexpected = [o.example.name for o in outcomes if not o.is_as_expected]
     assert unexpected == []
     table = examples.table(outcomes)
-    assert "email delivered, push failed (channel_unavailable), in_app read" in table
+    assert "email delivered, push failed after 2 attempts (invalid_recipient), in_app read" in table
     assert "email delivered after 3 attempts" in table
 
 
-def test_an_example_the_api_refuses_says_why(app: App, live_server: Any) -> None:
-    api = examples.API(base_url=live_server.url, key=app.key, pool=urllib3.PoolManager())
+def test_an_example_the_api_refuses_says_why(app: App, live_server: Any, provider: Sandbox) -> None:
+    api = api_of(app, live_server, provider)
     with pytest.raises(examples.RefusedExample, match="unknown_type"):
         api.call("POST", "/notifications", {"type": "nope"})
 
