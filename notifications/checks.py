@@ -10,7 +10,7 @@ from django.core import checks
 def provider_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return what is missing before mail can leave for real."""
     problems: list[checks.CheckMessage] = []
-    if settings.EMAIL_PROVIDER == "sendgrid" and settings.SENDGRID_API_KEY == "SG.sandbox":
+    if "sendgrid" in settings.EMAIL_PROVIDERS and settings.SENDGRID_API_KEY == "SG.sandbox":
         problems.append(
             checks.Warning(
                 "Mail goes to the sandbox: SENDGRID_API_KEY is not set.",
@@ -18,7 +18,7 @@ def provider_settings(**_: Any) -> list[checks.CheckMessage]:
                 id="notifications.W001",
             )
         )
-    if settings.EMAIL_PROVIDER == "sendgrid" and not settings.SENDGRID_WEBHOOK_PUBLIC_KEY:
+    if "sendgrid" in settings.EMAIL_PROVIDERS and not settings.SENDGRID_WEBHOOK_PUBLIC_KEY:
         problems.append(
             checks.Warning(
                 "SendGrid's webhooks are refused: SENDGRID_WEBHOOK_PUBLIC_KEY is not set.",

@@ -5,8 +5,8 @@ Nothing here writes state itself: the store does.
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from typing import TypeVar
@@ -17,14 +17,27 @@ from django.conf import settings
 
 from recipients import queries as recipients
 
-from . import gate, rendering, store
-from .channels.base import Channel as Provider
-from .channels.base import Message
-from .channels.registry import provider_for
+from . import (
+    approved,
+    consequences,
+    gate,
+    health,
+    rendering,
+    routing,
+    store,
+    targets,
+    types,
+    unsubscribing,
+)
+from .channels.base import ManyAtOnce, Message
+from .channels.registry import providers_for
 from .errors import FailureCode
-from .sending import Clock, send_all
+from .outcomes import Result, conclude
+from .routing import Route
+from .sending import Clock, Job, send_all, throw
 from .states import Channel, DeliveryStatus
 from .store import Claimed, Parked, Settlement
+from .targets import Aim
 from .timing import utc_now
 
 log = structlog.get_logger(__name__)
@@ -72,24 +85,84 @@ def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now
 def _deliver_claimed(
     claims: Sequence[Claimed], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    provider = provider_for(channel)
-    ready, parked = _sort_out(claims, provider, clock())
-    messages, unrenderable = _render(ready)
-    _park([*parked, *unrenderable], clock(), report)
+    providers = providers_for(channel)
+    ready, parked = _sort_out(claims, clock(), has_provider=bool(providers))
+    aim = targets.aim(ready, channel=channel, now=clock())
+    messages, unrenderable = _render([c for c in ready if c.reference in aim.targets])
+    _park([*parked, *aim.parked, *unrenderable], clock(), report)
     sendable = [claimed for claimed in ready if claimed.notification_id in messages]
-    if provider is None:
+    if not sendable:
         return
-    for some in _chunks(sendable, settings.WORKER_THREADS):
-        started = store.start(some, provider=provider.name, worker=worker_name(), now=clock())
-        if len(started) < len(some):
-            log.info("deliveries_taken_over", channel=channel.value, lost=len(some) - len(started))
-        sent = send_all(provider, started, messages, clock)
-        _settle(sent, clock(), report)
-        _withdraw(started, sent, clock(), report)
+    routes, waiting = routing.choose(
+        sendable, providers=providers, targets=aim.targets, now=clock()
+    )
+    _park(waiting, clock(), report)
+    for route in routes:
+        size = MAX_BATCH if isinstance(route.provider, ManyAtOnce) else settings.WORKER_THREADS
+        for some in _chunks(route.claims, size):
+            _send(route, _jobs(route, some, aim, messages), clock, report)
+
+
+def _jobs(
+    route: Route,
+    claims: Sequence[Claimed],
+    aim: Aim,
+    messages: Mapping[ObjectId, Message],
+) -> list[Job]:
+    """Return what is to be sent now; devices whose platform is held are left out."""
+    jobs = []
+    for claimed in claims:
+        whole = aim.targets[claimed.reference]
+        now_going = tuple(t for t in whole if t.platform not in route.held)
+        held = [route.held[t.platform] for t in whole if t.platform in route.held]
+        ids = tuple(t.device_id for t in now_going if t.device_id is not None)
+        jobs.append(
+            Job(
+                claimed=replace(claimed, device_ids=ids),
+                message=messages[claimed.notification_id],
+                targets=now_going,
+                held_until=min(held, default=None),
+                asleep_until=aim.asleep.get(claimed.reference),
+            )
+        )
+    return jobs
+
+
+def _send(route: Route, jobs: Sequence[Job], clock: Clock, report: BatchReport) -> None:
+    """Start, send, settle; and tell the provider's circuit, and whom it concerns, how it went."""
+    provider = route.provider
+    begun = store.start(
+        [job.claimed for job in jobs], provider=provider.name, worker=worker_name(), now=clock()
+    )
+    if len(begun) < len(jobs):
+        log.info("deliveries_taken_over", provider=provider.name, lost=len(jobs) - len(begun))
+    by_id = {job.claimed.notification_id: job for job in jobs}
+    started = [replace(by_id[c.notification_id], claimed=c) for c in begun]
+    sent = send_all(provider, started, clock)
+    now = clock()
+    _settle([_settlement(route, job, results, now) for job, results in sent], now, report)
+    _withdraw(begun, [job.claimed for job, _ in sent], now, report)
+    flat = [(job, result) for job, results in sent for result in results]
+    results = [result for _, result in flat]
+    health.report(provider, results, probes=route.probes, now=now)
+    consequences.draw(flat, provider=provider.name, now=now)
+
+
+def _settlement(route: Route, job: Job, results: Sequence[Result], now: datetime) -> Settlement:
+    return conclude(
+        job.claimed,
+        results,
+        provider=route.provider.name,
+        now=now,
+        dice=throw(),
+        has_substitute=route.has_substitute,
+        held_until=job.held_until,
+        asleep_until=job.asleep_until,
+    )
 
 
 def _sort_out(
-    claims: Sequence[Claimed], provider: Provider | None, now: datetime
+    claims: Sequence[Claimed], now: datetime, *, has_provider: bool
 ) -> tuple[list[Claimed], list[Parked]]:
     """Return what is to be sent now, and what is not with the reason."""
     people = recipients.known(c.user_id for c in claims if c.user_id)
@@ -113,7 +186,7 @@ def _sort_out(
                 sent_zone=claimed.recipient.timezone,
             ),
             suppression=suppression.reason if suppression and held_back else None,
-            has_provider=provider is not None,
+            has_provider=has_provider,
         )
         if reason is None:
             ready.append(claimed)
@@ -128,9 +201,7 @@ def _render(claims: Sequence[Claimed]) -> tuple[dict[ObjectId, Message], list[Pa
     parked: list[Parked] = []
     for claimed in claims:
         try:
-            messages[claimed.notification_id] = rendering.render_message(
-                content=claimed.content, data=claimed.data, recipient=claimed.recipient
-            )
+            messages[claimed.notification_id] = _message(claimed)
         except rendering.TemplateProblem as problem:
             parked.append(
                 Parked(
@@ -143,6 +214,23 @@ def _render(claims: Sequence[Claimed]) -> tuple[dict[ObjectId, Message], list[Pa
     return messages, parked
 
 
+def _message(claimed: Claimed) -> Message:
+    """Return what a delivery says; raises TemplateProblem."""
+    message = rendering.render_message(
+        channel=claimed.channel,
+        content=claimed.content,
+        data=claimed.data,
+        recipient=claimed.recipient,
+        unsubscribe_url=unsubscribing.url_of(claimed),
+    )
+    if claimed.channel is not Channel.WHATSAPP:
+        return message
+    known = types.find(claimed.type)
+    wordings = known.approved if known else ()
+    locale = claimed.recipient.locale
+    return replace(message, approved=approved.choose(wordings, locale=locale, data=claimed.data))
+
+
 def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchReport) -> None:
     ours = store.settle(settlements, now=now)
     if ours < len(settlements):
@@ -151,14 +239,15 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
         report.count(settlement.status)
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
             report.wakeups.append(_wakeup(settlement.claimed, settlement.next_attempt_at))
+    _call_in([s.claimed for s in settlements if s.status is S.FAILED], now, report)
 
 
 def _withdraw(
-    started: Sequence[Claimed], sent: Sequence[Settlement], now: datetime, report: BatchReport
+    started: Sequence[Claimed], begun: Sequence[Claimed], now: datetime, report: BatchReport
 ) -> None:
     """Give back what the sender did not begin: it was too late for it."""
-    begun = {settlement.claimed.reference for settlement in sent}
-    left = [claimed for claimed in started if claimed.reference not in begun]
+    known = {claimed.reference for claimed in begun}
+    left = [claimed for claimed in started if claimed.reference not in known]
     store.withdraw(left, now=now)
     for claimed in left:
         report.count(S.PENDING)
@@ -166,11 +255,31 @@ def _withdraw(
 
 
 def _park(parked: Sequence[Parked], now: datetime, report: BatchReport) -> None:
+    parked = [_or_sent(one) for one in parked]
     store.park(parked, now=now)
     for one in parked:
         report.count(one.status)
         if one.next_attempt_at is not None:
             report.wakeups.append(_wakeup(one.claimed, one.next_attempt_at))
+    _call_in([p.claimed for p in parked if p.status in (S.FAILED, S.SUPPRESSED)], now, report)
+
+
+def _or_sent(parked: Parked) -> Parked:
+    """Return the end of a delivery: whatever keeps it from the others, one device has it."""
+    is_over = parked.status is not S.PENDING
+    return replace(parked, status=S.SENT) if is_over and parked.claimed.accepted_targets else parked
+
+
+def _call_in(failed: Sequence[Claimed], now: datetime, report: BatchReport) -> None:
+    """Let the channels that wait for these to fail go at once."""
+    for claimed in failed:
+        if claimed.substitutes:
+            ids = [claimed.notification_id]
+            store.hasten(ids=ids, instead_of=claimed.channel, now=now)
+            report.wakeups += [
+                Wakeup(claimed.notification_id, channel, claimed.priority.value, now)
+                for channel in claimed.substitutes
+            ]
 
 
 def _wakeup(claimed: Claimed, at: datetime) -> Wakeup:

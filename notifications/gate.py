@@ -13,6 +13,7 @@ MAX_CLAIMS = 3
 """A delivery that was claimed this often and never came to sending has killed its workers."""
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
 S = DeliveryStatus
+REACHED = frozenset({S.DELIVERED, S.READ})
 
 
 def check(
@@ -27,11 +28,28 @@ def check(
 
     ``suppression`` is the reason why its address gets nothing of this category.
     """
+    return (
+        _over(claimed, now)
+        or _unsendable(claimed, suppression=suppression, has_provider=has_provider)
+        or _quiet(claimed, quiet, now)
+    )
+
+
+def _over(claimed: Claimed, now: datetime) -> Parked | None:
+    """Return the end of what it is too late for, or nobody needs, or no worker survives."""
     if claimed.expires_at is not None and now >= claimed.expires_at:
         return _ended(claimed, S.EXPIRED, FailureCode.EXPIRED, "Its time was over.")
+    if claimed.instead_of is not None and claimed.standings.get(claimed.instead_of) in REACHED:
+        reason = f"Not needed: {claimed.instead_of} delivered it in time."
+        return _ended(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
         reason = "Three workers took it and none came back."
         return _ended(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
+    return None
+
+
+def _unsendable(claimed: Claimed, *, suppression: str | None, has_provider: bool) -> Parked | None:
+    """Return the end of what has nowhere to go, or may not go there."""
     if not has_provider:
         reason = f"No provider is set up for {claimed.channel}."
         return _ended(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
@@ -40,7 +58,7 @@ def check(
     if suppression is not None:
         reason = f"The address is suppressed: {suppression}."
         return _ended(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
-    return _quiet(claimed, quiet, now)
+    return None
 
 
 def applies(claimed: Claimed, *, marketing_only: bool) -> bool:
@@ -68,8 +86,11 @@ def quiet_hours(
 def _quiet(claimed: Claimed, quiet: QuietHours | None, now: datetime) -> Parked | None:
     exempt = claimed.priority is Priority.CRITICAL or claimed.channel is Channel.IN_APP
     until = quiet.until(now) if quiet and not exempt else None
-    if until is None:
-        return None
+    return until_quiet_ends(claimed, until=until) if until is not None else None
+
+
+def until_quiet_ends(claimed: Claimed, *, until: datetime) -> Parked:
+    """Return the wait for the end of quiet hours, or the end of what expires before it."""
     if claimed.expires_at is not None and until >= claimed.expires_at:
         reason = "It would have expired before the quiet hours end."
         return _ended(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)

@@ -10,7 +10,7 @@ from bson import ObjectId
 from notifyproject.db.collections import collection
 
 from .states import Channel, DeliveryStatus, Priority
-from .store import Document
+from .store import Document, Reference
 
 MAX_PAGE = 100
 COUNT_CAP = 10_000
@@ -126,6 +126,24 @@ def page(
     if backwards:
         return Page(found[::-1], has_next=True, has_previous=more)
     return Page(found, has_next=more, has_previous=after is not None)
+
+
+def by_provider_message(provider_ids: Sequence[str]) -> dict[str, Reference]:
+    """Return which deliveries these messages of a provider's are, by the provider's id."""
+    if not provider_ids:
+        return {}
+    found = _notifications().find(
+        {"delivery.provider_message_id": {"$in": list(provider_ids)}},
+        {"delivery.channel": 1, "delivery.provider_message_id": 1, "delivery.attempt_count": 1},
+    )
+    return {
+        delivery["provider_message_id"]: Reference(
+            document["_id"], Channel(delivery["channel"]), delivery["attempt_count"]
+        )
+        for document in found
+        for delivery in document["delivery"]
+        if delivery.get("provider_message_id") in provider_ids
+    }
 
 
 def attempts_of(notification_id: ObjectId) -> list[Document]:

@@ -1,26 +1,30 @@
 """Provider events to the store: what each kind of event means for a delivery and an address."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from pymongo.errors import BulkWriteError
 
 from notifyproject.db.collections import collection
+from recipients import suspicions
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 
-from . import store
+from . import queries, store
 from .channels.base import Receipt, ReceiptKind
 from .errors import FailureCode
-from .states import DeliveryStatus
+from .states import Channel, DeliveryStatus
 from .store import Reference, Report
 
 log = structlog.get_logger(__name__)
 
 EVENT_MEMORY = timedelta(days=30)
 """How long an event's id is remembered: providers repeat events for days."""
+YOUNG = timedelta(minutes=5)
+"""An event about a message we do not know may be faster than our own write: it is tried again."""
 LOG_RETENTION = timedelta(days=30)
 K, S = ReceiptKind, DeliveryStatus
 
@@ -49,6 +53,8 @@ SUPPRESSIONS: Mapping[ReceiptKind, tuple[SuppressionReason, bool]] = {
     K.UNSUBSCRIBED: (SuppressionReason.UNSUBSCRIBED, True),
 }
 """Why an address gets nothing more; whether only marketing is meant."""
+PROOFS = frozenset({K.DELIVERED, K.READ})
+"""What shows that an address is good, whatever was said of it before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +100,69 @@ def receive(receipts: Sequence[Receipt], *, provider: str, body: str, now: datet
 def apply(receipts: Sequence[Receipt], *, provider: str, now: datetime) -> Applied:
     """Apply events in any order, any number of times; return what they did."""
     new = _unseen(receipts, provider)
-    changed = unmatched = 0
-    for receipt in new:
-        reference = Reference.parse(receipt.reference or "")
-        if reference is None:
-            unmatched += 1
-            log.info("receipt_unmatched", provider=provider, kind=receipt.kind.value)
-            continue
+    references = _references(new)
+    changed = 0
+    unmatched = [receipt for receipt in new if receipt.event_id not in references]
+    matched = [receipt for receipt in new if receipt.event_id in references]
+    for receipt in matched:
+        reference = references[receipt.event_id]
         changed += _apply_one(receipt, reference, provider, now)
-        _suppress(receipt, reference, provider, now)
-    _remember(new, provider, now)
-    return Applied(len(receipts), changed, len(receipts) - len(new), unmatched)
+        _blame(receipt, reference, provider, now)
+    _keep_early(unmatched, provider, now)
+    _remember(matched, provider, now)
+    return Applied(len(receipts), changed, len(receipts) - len(new), len(unmatched))
+
+
+def apply_early(*, now: datetime, limit: int = 500) -> int:
+    """Try events again whose message was not known when they came; return how many it is now."""
+    stored = list(collection("early_receipts").find().limit(limit))
+    found = 0
+    for provider in {document["provider"] for document in stored}:
+        early = [_thawed(d["receipt"]) for d in stored if d["provider"] == provider]
+        applied = apply(early, provider=provider, now=now)
+        found += len(early) - applied.unmatched
+    return found
+
+
+def _references(receipts: Sequence[Receipt]) -> dict[str, Reference]:
+    """Return what each event is about, by the event's id; what nobody knows is left out.
+
+    A provider that does not return our reference is found by its own id of the message.
+    """
+    known = {r.event_id: Reference.parse(r.reference or "") for r in receipts}
+    theirs = {r.provider_id for r in receipts if known[r.event_id] is None and r.provider_id}
+    by_message = queries.by_provider_message(sorted(theirs))
+    found = {r.event_id: known[r.event_id] or by_message.get(r.provider_id or "") for r in receipts}
+    return {event_id: reference for event_id, reference in found.items() if reference is not None}
+
+
+def _keep_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
+    """Store events that nothing is known of yet; those that are too old are logged and dropped."""
+    for receipt in receipts:
+        key = _event_key(receipt, provider)
+        if receipt.provider_id is None or now - receipt.at >= YOUNG:
+            log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)
+            collection("early_receipts").delete_one({"_id": key})
+            continue
+        collection("early_receipts").update_one(
+            {"_id": key},
+            {
+                "$setOnInsert": {
+                    "provider": provider,
+                    "receipt": _frozen(receipt),
+                    "expires_at": now + 2 * YOUNG,
+                }
+            },
+            upsert=True,
+        )
+
+
+def _frozen(receipt: Receipt) -> dict[str, Any]:
+    return {**asdict(receipt), "kind": receipt.kind.value}
+
+
+def _thawed(stored: Mapping[str, Any]) -> Receipt:
+    return Receipt(**{**stored, "kind": ReceiptKind(stored["kind"])})
 
 
 def _apply_one(receipt: Receipt, reference: Reference, provider: str, now: datetime) -> bool:
@@ -133,18 +191,40 @@ def _apply_one(receipt: Receipt, reference: Reference, provider: str, now: datet
     return changed
 
 
-def _suppress(receipt: Receipt, reference: Reference, provider: str, now: datetime) -> None:
-    if receipt.kind not in SUPPRESSIONS or not receipt.address:
+def _blame(receipt: Receipt, reference: Reference, provider: str, now: datetime) -> None:
+    """Suppress the address an event speaks against, or count it; one that speaks for it clears."""
+    told = receipt.kind in SUPPRESSIONS or receipt.is_undeliverable
+    if not told and (reference.channel is not Channel.WHATSAPP or receipt.kind not in PROOFS):
         return
-    reason, marketing_only = SUPPRESSIONS[receipt.kind]
+    channel = reference.channel.value
+    address = _address(receipt, reference)
+    if address is None:
+        return
+    if not told:
+        suspicions.clear(channel=channel, address=address)
+        return
+    if receipt.is_undeliverable:
+        strikes = suspicions.strike(channel=channel, address=address, now=now)
+        if strikes < suspicions.MAX_STRIKES:
+            return
+    reason, marketing_only = SUPPRESSIONS.get(receipt.kind, (SuppressionReason.HARD_BOUNCE, False))
     suppress(
-        channel=reference.channel.value,
-        address=receipt.address,
+        channel=channel,
+        address=address,
         reason=reason,
         source=provider,
         marketing_only=marketing_only,
         now=now,
     )
+
+
+def _address(receipt: Receipt, reference: Reference) -> str | None:
+    """Return whom an event is about, as we wrote to them: some numbers are reported otherwise."""
+    if reference.channel is not Channel.WHATSAPP:
+        return receipt.address
+    document = queries.one(notification_id=reference.notification_id)
+    phone = document["recipient"].get("phone") if document else None
+    return phone or receipt.address
 
 
 def _unseen(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:
@@ -163,6 +243,9 @@ def _remember(receipts: Sequence[Receipt], provider: str, now: datetime) -> None
     ]
     if not documents:
         return
+    by_message = [_event_key(r, provider) for r in receipts if not r.reference]
+    if by_message:
+        collection("early_receipts").delete_many({"_id": {"$in": by_message}})
     try:
         collection("provider_events").insert_many(documents, ordered=False)
     except BulkWriteError as error:

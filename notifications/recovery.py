@@ -12,7 +12,7 @@ import structlog
 
 from notifyproject.db.collections import collection
 
-from . import hints, queries, retry, store, types
+from . import hints, queries, receipts, retry, store, types
 from .states import Channel, Priority
 
 log = structlog.get_logger(__name__)
@@ -45,6 +45,7 @@ class SweepReport:
 
 def sweep(*, now: datetime) -> SweepReport:
     """Rescue, resolve, and publish hints for what is due; safe to run anywhere, at any time."""
+    receipts.apply_early(now=now)
     rescued = store.rescue(now=now)
     resolved = resolve_unknown(now=now)
     hinted = unpublished = 0

@@ -1,28 +1,29 @@
 """Handing claimed deliveries to a provider, and what becomes of them.
 
-The only place where an exception becomes an outcome.
+The only place where an exception becomes a result; what that makes of a delivery stands in
+:mod:`notifications.outcomes`.
 """
 
 import os
 import random
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 
 import structlog
-from bson import ObjectId
 from django.conf import settings
 
-from . import retry
 from .channels.base import Channel as Provider
-from .channels.base import Message, Outbound, SendResult
+from .channels.base import ManyAtOnce, Message, NotTried, Outbound, SendResult
 from .channels.http import TOTAL_TIMEOUT
-from .errors import Answer, FailureCode, ProviderError, TransientError
-from .states import DeliveryStatus
-from .store import Claimed, ProviderAnswer, Settlement
+from .errors import FailureCode, ProviderError, TransientError
+from .outcomes import Result
+from .store import Claimed
+from .targets import Target
 
 log = structlog.get_logger(__name__)
 
@@ -31,62 +32,144 @@ LEASE_MARGIN = timedelta(seconds=2)
 LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
 """How much of a defect is logged: so many errors, each from so many of the last calls."""
 Clock = Callable[[], datetime]
-S = DeliveryStatus
 _dice = random.SystemRandom()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A started delivery, what it says, and where it goes."""
+
+    claimed: Claimed
+    message: Message
+    targets: tuple[Target, ...]
+    """At least one; several for a person with several devices."""
+    held_until: datetime | None = None
+    """Others are left out, as nothing goes to their platform before then."""
+    asleep_until: datetime | None = None
+    """Others are left out, as they are in their quiet hours until then."""
+
+
+Pair = tuple[Job, Target]
+
+
 def send_all(
-    provider: Provider,
-    started: Sequence[Claimed],
-    messages: dict[ObjectId, Message],
-    clock: Clock,
-) -> list[Settlement]:
+    provider: Provider, jobs: Sequence[Job], clock: Clock
+) -> list[tuple[Job, tuple[Result, ...]]]:
     """Send concurrently; a single one in this thread, so that it never queues behind a batch.
 
-    Return an outcome of each that was begun. The others came too late, and nothing of them left.
+    Return what came of each that was begun. The others came too late, and nothing of them left.
     """
+    groups = _groups(provider, [(job, target) for job in jobs for target in job.targets])
 
-    def send(claimed: Claimed) -> Settlement | None:
-        return _send_one(provider, claimed, messages[claimed.notification_id], clock)
+    def send(group: Sequence[Pair]) -> list[Result | None]:
+        if len(group) == 1 or not isinstance(provider, ManyAtOnce):
+            return [_send_one(provider, *pair, clock) for pair in group]
+        return _send_together(provider, group, clock)
 
-    results = map(send, started) if len(started) == 1 else _senders(os.getpid()).map(send, started)
-    return [settlement for settlement in results if settlement is not None]
+    results = map(send, groups) if len(groups) == 1 else _senders(os.getpid()).map(send, groups)
+    by_reference: dict[str, list[Result]] = {}
+    for group, some in zip(groups, results, strict=True):
+        for (job, _), result in zip(group, some, strict=True):
+            if result is not None:
+                by_reference.setdefault(job.claimed.reference, []).append(result)
+    return [
+        (job, tuple(by_reference[job.claimed.reference]))
+        for job in jobs
+        if job.claimed.reference in by_reference
+    ]
 
 
-def _send_one(
-    provider: Provider, claimed: Claimed, message: Message, clock: Clock
-) -> Settlement | None:
-    """Send one delivery and return its outcome; None if it is too late to begin."""
+def _groups(provider: Provider, pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """Return what goes in one request each: alone, but for the same mail to several people."""
+    if len(pairs) == 1 or not isinstance(provider, ManyAtOnce):
+        return [[pair] for pair in pairs]
+    groups: dict[Hashable, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(provider.same_mail(_outbound(*pair)), []).append(pair)
+    return list(groups.values())
+
+
+def _send_together(
+    provider: ManyAtOnce, group: Sequence[Pair], clock: Clock
+) -> list[Result | None]:
+    """Send the same mail to several people at once; None for who was too late or not tried."""
     started_at, ticks = clock(), time.monotonic()
+    in_time = [pair for pair in group if not _is_too_late(pair[0].claimed, started_at)]
+    try:
+        outcomes = provider.send_many([_outbound(*p) for p in in_time], timeout=TOTAL_TIMEOUT)
+    except Exception as error:
+        # As in _try: whether these left, nobody knows.
+        outcomes = [_defect(error, _outbound(*pair)) for pair in in_time]
+    taken = {pair[0].claimed.reference: o for pair, o in zip(in_time, outcomes, strict=True)}
+    return [
+        _result(job, target, outcome, clock=clock, started_at=started_at, ticks=ticks)
+        if (outcome := taken.get(job.claimed.reference)) is not None
+        and not isinstance(outcome, NotTried)
+        else None
+        for job, target in group
+    ]
+
+
+def throw() -> float:
+    """Return the dice of a retry's wait, in [-1, 1]."""
+    return _dice.uniform(-1, 1)
+
+
+def _send_one(provider: Provider, job: Job, target: Target, clock: Clock) -> Result | None:
+    """Send to one target and return what came of it; None if it is too late to begin."""
+    claimed, started_at, ticks = job.claimed, clock(), time.monotonic()
     if _is_too_late(claimed, started_at):
         return None
-    outbound = Outbound(
-        reference=claimed.reference,
-        recipient=claimed.recipient.address(claimed.channel) or claimed.user_id or "",
+    outcome = _try(provider, _outbound(job, target))
+    return _result(job, target, outcome, clock=clock, started_at=started_at, ticks=ticks)
+
+
+def _outbound(job: Job, target: Target) -> Outbound:
+    claimed = job.claimed
+    return Outbound(
+        reference=claimed.reference_to(target.device_id),
+        thread=str(claimed.notification_id),
+        recipient=target.address,
         recipient_name=claimed.recipient.name,
-        message=message,
+        message=job.message,
         category=claimed.category.value,
+        priority=claimed.priority,
+        platform=target.platform or None,
+        window_open=target.window_open,
         expires_at=claimed.expires_at,
     )
-    settlement = outcome(
-        claimed,
-        _try(provider, outbound),
-        provider=provider.name,
-        now=clock(),
+
+
+def _result(
+    job: Job,
+    target: Target,
+    outcome: SendResult | ProviderError,
+    *,
+    clock: Clock,
+    started_at: datetime,
+    ticks: float,
+) -> Result:
+    """Return and log what came of one try; ``ticks`` is when it began by the steady clock."""
+    claimed = job.claimed
+    result = Result(
+        device_id=target.device_id,
+        platform=target.platform,
+        outcome=outcome,
+        started_at=started_at,
+        finished_at=clock(),
         duration_ms=round((time.monotonic() - ticks) * 1000),
-        dice=_dice.uniform(-1, 1),
     )
     log.info(
         "delivery_attempted",
-        delivery_id=claimed.reference,
+        delivery_id=claimed.reference_to(target.device_id),
         channel=claimed.channel.value,
         attempt=claimed.attempt_count,
-        status=settlement.status.value,
-        code=settlement.code,
-        duration_ms=settlement.duration_ms,
+        outcome=type(outcome).__name__,
+        code=outcome.code if isinstance(outcome, ProviderError) else None,
+        duration_ms=result.duration_ms,
         request_id=claimed.request_id,
     )
-    return settlement
+    return result
 
 
 def _is_too_late(claimed: Claimed, now: datetime) -> bool:
@@ -134,53 +217,6 @@ def _places(error: BaseException) -> str:
         chain.append(f"{frames}{type(one).__module__}.{type(one).__qualname__}")
         one = one.__cause__ or one.__context__
     return "\n".join(reversed(chain))
-
-
-def outcome(
-    claimed: Claimed,
-    result: SendResult | ProviderError,
-    *,
-    provider: str,
-    now: datetime,
-    duration_ms: int,
-    dice: float,
-) -> Settlement:
-    """Return what an attempt's result makes of the delivery. Pure."""
-    if isinstance(result, SendResult):
-        return Settlement(
-            claimed=claimed,
-            status=S.DELIVERED if result.delivered else S.SENT,
-            finished_at=now,
-            duration_ms=duration_ms,
-            answer=_provider_answer(provider, result.answer, message_id=result.provider_id),
-        )
-    decision = retry.decide(error=result, standing=claimed.standing, now=now, dice=dice)
-    status, next_attempt_at = S.FAILED, None
-    if isinstance(decision, retry.RetryAt | retry.ExcusedUntil):
-        status, next_attempt_at = S.PENDING, decision.at
-    elif isinstance(decision, retry.AwaitReceipt):
-        status, next_attempt_at = S.UNKNOWN, decision.until
-    return Settlement(
-        claimed=claimed,
-        status=status,
-        finished_at=now,
-        duration_ms=duration_ms,
-        answer=_provider_answer(provider, result.answer),
-        next_attempt_at=next_attempt_at,
-        excused=isinstance(decision, retry.ExcusedUntil),
-        code=result.code,
-        reason=result.reason,
-    )
-
-
-def _provider_answer(
-    provider: str, answer: Answer | None, *, message_id: str | None = None
-) -> ProviderAnswer:
-    response = None
-    if answer is not None:
-        said = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}
-        response = {name: value for name, value in said.items() if value is not None}
-    return ProviderAnswer(provider=provider, message_id=message_id, response=response)
 
 
 @cache

@@ -4,7 +4,8 @@ import difflib
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 
@@ -15,11 +16,35 @@ from .retry import UnknownPolicy
 from .states import Category, Channel, Priority
 from .timing import utc_now
 
+FALLBACK_AFTER = 600
+"""Seconds a channel has before the one that stands in for it is used, if a type says no other."""
 FRESH_SECONDS = 5.0
 """A change of a type is seen by every process within this time."""
 MASK = "••••••"
 """Stands for a secret wherever it may be seen."""
+SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """A channel that is used only if another one has not delivered in time."""
+
+    channel: Channel
+    after: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved:
+    """A wording that WhatsApp has approved, for people of one language."""
+
+    locale: str
+    name: str
+    language: str
+    """As Meta writes it: ``pt_PT``."""
+    parameters: tuple[str, ...]
+    """Variables, in the order of their places in the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +59,11 @@ class NotificationKind:
     ttl_seconds: int | None
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
+    fallback: Fallback | None = None
+    approved: tuple[Approved, ...] = ()
+    """What WhatsApp has approved for it, by language."""
+    template_version: int = 0
+    """What new notifications say; 0 is the files of the release."""
 
 
 class UnknownType(LookupError):
@@ -48,6 +78,8 @@ class UnknownType(LookupError):
 class _Snapshot:
     kinds: Mapping[str, NotificationKind]
     read_at: float
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """The published template of every type, of those switched off too."""
 
 
 _snapshots: dict[str, _Snapshot] = {}
@@ -59,11 +91,53 @@ def get(name: str) -> NotificationKind:
 
     ``MfaCode`` and ``CONTEST_REMINDER`` are understood as ``mfa_code`` and ``contest_reminder``.
     """
-    kinds = _current()
+    kinds = _current().kinds
     kind = kinds.get(name) or kinds.get(_CAMEL.sub("_", name).lower())
     if kind is None:
         raise UnknownType(difflib.get_close_matches(name.lower(), kinds, n=3, cutoff=0.5))
     return kind
+
+
+def template_version(slug: str) -> int:
+    """Return which version of a template is published; 0 for one that is no type's."""
+    return _current().versions.get(slug, 0)
+
+
+def define(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
+    """Store a type with these fields, as they are stored; return whether it is a new one.
+
+    The version of its template is none of them: see :func:`choose_template`.
+    """
+    result = collection("notification_types").update_one(
+        {"_id": slug},
+        {
+            "$set": {**fields, "updated_at": now},
+            "$setOnInsert": {"template_version": 0, "created_at": now},
+        },
+        upsert=True,
+    )
+    forget()
+    return result.upserted_id is not None
+
+
+def read(slug: str) -> Mapping[str, Any] | None:
+    """Return a type's document, switched off or not; None if there is none."""
+    return collection("notification_types").find_one({"_id": slug})
+
+
+def choose_template(slug: str, *, version: int, now: datetime) -> None:
+    """Let new notifications of a type take this version of its template; raises UnknownType."""
+    result = collection("notification_types").update_one(
+        {"_id": slug}, {"$set": {"template_version": version, "updated_at": now}}
+    )
+    forget()
+    if not result.matched_count:
+        raise UnknownType([])
+
+
+def find(slug: str) -> NotificationKind | None:
+    """Return a stored notification's type; None if it is no more, or switched off."""
+    return _current().kinds.get(slug)
 
 
 def forget() -> None:
@@ -84,7 +158,17 @@ def add_missing_defaults() -> int:
             fields[name] = str(fields[name])
         result = collection("notification_types").update_one(
             {"_id": slug},
-            {"$setOnInsert": {**fields, "is_active": True, "created_at": now, "updated_at": now}},
+            {
+                "$setOnInsert": {
+                    **fields,
+                    "template_version": 0,
+                    "fallback_after_seconds": FALLBACK_AFTER,
+                    "approved_templates": [],
+                    "is_active": True,
+                    "created_at": now,
+                    "updated_at": now,
+                }
+            },
             upsert=True,
         )
         added += result.upserted_id is not None
@@ -92,18 +176,22 @@ def add_missing_defaults() -> int:
     return added
 
 
-def _current() -> Mapping[str, NotificationKind]:
+def _current() -> _Snapshot:
     snapshot = _snapshots.get("all")
     if snapshot is None or time.monotonic() - snapshot.read_at > FRESH_SECONDS:
         with _lock:
-            snapshot = _Snapshot(_read(), time.monotonic())
+            snapshot = _read()
             _snapshots["all"] = snapshot
-    return snapshot.kinds
+    return snapshot
 
 
-def _read() -> dict[str, NotificationKind]:
-    documents = collection("notification_types").find({"is_active": True})
-    return {document["_id"]: _kind(document) for document in documents}
+def _read() -> _Snapshot:
+    documents = list(collection("notification_types").find())
+    return _Snapshot(
+        kinds={d["_id"]: _kind(d) for d in documents if d["is_active"]},
+        read_at=time.monotonic(),
+        versions={d["_id"]: d.get("template_version") or 0 for d in documents},
+    )
 
 
 def _kind(document: Mapping[str, Any]) -> NotificationKind:
@@ -116,4 +204,25 @@ def _kind(document: Mapping[str, Any]) -> NotificationKind:
         ttl_seconds=document.get("ttl_seconds"),
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
+        fallback=_fallback(document),
+        approved=tuple(_approved(one) for one in document.get("approved_templates") or ()),
+        template_version=document.get("template_version") or 0,
+    )
+
+
+def _fallback(document: Mapping[str, Any]) -> Fallback | None:
+    channel = document.get("fallback_channel")
+    if not channel:
+        return None
+    return Fallback(
+        channel=Channel(channel), after=timedelta(seconds=document["fallback_after_seconds"])
+    )
+
+
+def _approved(stored: Mapping[str, Any]) -> Approved:
+    return Approved(
+        locale=stored["locale"],
+        name=stored["name"],
+        language=stored["language"],
+        parameters=tuple(stored["parameters"]),
     )

@@ -5,6 +5,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from notifications.api.unsubscribe import Resubscribe, Unsubscribe
 from notifications.api.webhooks import SendGridWebhook
 from notifications.api.whatsapp_webhook import WhatsAppWebhook
 
@@ -20,6 +21,8 @@ urlpatterns = [
     path("api/v1/", include("notifications.api.urls")),
     path("webhooks/sendgrid", SendGridWebhook.as_view(), name="webhook-sendgrid"),
     path("webhooks/whatsapp", WhatsAppWebhook.as_view(), name="webhook-whatsapp"),
+    path("u/<str:token>", Unsubscribe.as_view(), name="unsubscribe"),
+    path("u/<str:token>/undo", Resubscribe.as_view(), name="resubscribe"),
 ]
 
 handler400 = "notifications.api.problems.bad_request_page"

@@ -1,6 +1,8 @@
 """Fixtures every test may use. The database is real; what a test wrote is gone after it."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from django.db import connection
 from pymongo import monitoring
 
 from notifications import hints, types
+from notifications import templates as message_templates
 from notifications.channels import registry
 
 KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
@@ -53,6 +56,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Give a test the database, with the shipped types and the schedule in it."""
     with django_db_blocker.unblock():
         types.forget()
+        message_templates.forget()
         yield
         _empty_what_was_written()
 
@@ -72,11 +76,23 @@ def broker() -> Iterator[redis.Redis]:
     client.close()
 
 
+@pytest.fixture
+def templates(tmp_path: Path, settings: Any) -> Iterator[Path]:
+    """Give a test a folder of templates of its own, with the real layout in it."""
+    folder = tmp_path / "templates" / "notifications"
+    shipped = Path(settings.BASE_DIR, "templates", "notifications")
+    shutil.copytree(shipped / "_layout", folder / "_layout")
+    settings.BASE_DIR = tmp_path
+    message_templates.forget()
+    yield folder
+    message_templates.forget()
+
+
 @pytest.fixture(autouse=True)
 def _no_memory_between_tests() -> Iterator[None]:
     hints._health = hints._Health()
     yield
-    registry.provider_for.cache_clear()
+    registry.forget()
     registry.sendgrid.cache_clear()
     cache.clear()
 

@@ -7,6 +7,10 @@ from typing import Any
 
 from bson import ObjectId
 
+from devices import registry
+from devices.models import Platform
+from devices.preferences import Preferences
+from devices.registry import Registration
 from notifications import store
 from notifications.errors import FailureCode
 from notifications.states import Category, Channel, DeliveryStatus, Priority
@@ -78,9 +82,9 @@ def started(*, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: 
     return start(claimed(at=at, channel=channel, **fields), at=at)
 
 
-def start(one: Claimed, *, at: datetime = NOON) -> Claimed:
+def start(one: Claimed, *, at: datetime = NOON, provider: str = "sendgrid") -> Claimed:
     """Start to send a claimed delivery."""
-    (begun,) = store.start([one], provider="sendgrid", worker=WORKER, now=at)
+    (begun,) = store.start([one], provider=provider, worker=WORKER, now=at)
     return begun
 
 
@@ -131,3 +135,38 @@ def attempts(notification_id: ObjectId) -> list[dict[str, Any]]:
     """Return the records of a notification's attempts, in order."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda a: a["attempt_number"])
+
+
+def tries(notification_id: ObjectId) -> dict[tuple[int, str], tuple[str, str | None]]:
+    """Return what became of a push, by attempt and device: the status and the error's code."""
+    return {
+        (record["attempt_number"], record["device_id"]): (
+            record["status"],
+            record.get("error_code"),
+        )
+        for record in attempts(notification_id)
+    }
+
+
+def device(
+    token: str,
+    *,
+    user_id: str = "ada",
+    platform: Platform = Platform.ANDROID,
+    preferences: Preferences | None = None,
+    at: datetime = NOON - timedelta(days=1),
+    **fields: Any,
+) -> str:
+    """Register a device and return its id."""
+    new = Registration(user_id=user_id, token=token, platform=platform, **fields)
+    device_id: str = registry.register(new, now=at)["_id"]
+    if preferences is not None:
+        registry.set_preferences(device_id=device_id, preferences=preferences, now=at)
+    return device_id
+
+
+def stored_device(device_id: str) -> dict[str, Any]:
+    """Return a device as it is stored."""
+    found = collection("devices").find_one({"_id": device_id})
+    assert found is not None
+    return found

@@ -87,12 +87,21 @@ class AttemptLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What one channel says."""
+
+    channel: str
+    icon: str
+    subject: str | None
+    text: str
+    html: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """What the recipient sees, secrets masked."""
 
-    subject: str | None
-    text: str
-    html: str | None
+    words: Sequence[Words]
     problem: str | None = None
     """Why it cannot be shown."""
 
@@ -121,18 +130,32 @@ def errors(document: Document, *, whole: bool) -> list[dict[str, Any]]:
 
 
 def shown(document: Document) -> Shown:
-    """Return the message as it is sent, with the mask in place of each secret."""
+    """Return the message as each channel sends it, with the mask in place of each secret."""
     content = store.content_of(document)
+    channels = [Channel(name) for name in document["channels"]]
+    recipient = replace(store.recipient_of(document), email=None, phone=None)
+    data = variables(document, whole=True)
     try:
-        message = rendering.render_message(
-            content=content,
-            data=variables(document, whole=True),
-            recipient=replace(store.recipient_of(document), email=None, phone=None),
-        )
+        messages = [
+            rendering.render_message(
+                channel=channel, content=content, data=data, recipient=recipient
+            )
+            for channel in channels
+        ]
     except TemplateProblem as problem:
         stored = Message(subject=content.subject, text=content.body or "")
-        return Shown(subject=stored.subject, text=stored.text, html=None, problem=str(problem))
-    return Shown(subject=message.subject, text=message.text, html=_framed(message.html))
+        return Shown(words=[_words(channels[0], stored)], problem=str(problem))
+    return Shown(words=[_words(*pair) for pair in zip(channels, messages, strict=True)])
+
+
+def _words(channel: Channel, message: Message) -> Words:
+    return Words(
+        channel=CHANNELS[channel],
+        icon=CHANNEL_ICONS[channel],
+        subject=message.subject,
+        text=message.text,
+        html=framed(message.html),
+    )
 
 
 def variables(document: Document, *, whole: bool) -> dict[str, Any]:
@@ -219,8 +242,8 @@ def _value(value: Any, *, whole: bool) -> Any:
     return mask_text(value if isinstance(value, str) else json.dumps(value, default=str))
 
 
-def _framed(html: str | None) -> str | None:
-    """Return a mail for a frame: it says first what it may load."""
+def framed(html: str | None) -> str | None:
+    """Return a mail for a sandboxed frame: it says first what it may load."""
     if html is None:
         return None
     return html.replace(_HEAD, _HEAD + _POLICY, 1) if _HEAD in html else _POLICY + html

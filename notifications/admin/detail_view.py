@@ -1,5 +1,6 @@
 """The page about one notification."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from bson import ObjectId
@@ -63,7 +64,6 @@ def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, 
         "timeline": detail.timeline(queries.attempts_of(document["_id"]), whole=whole),
         "errors": detail.errors(document, whole=whole),
         "shown": detail.shown(document),
-        "has_email": "email" in document["channels"],
         "contact": detail.contact(document, whole=whole),
         "variables": detail.variables(document, whole=whole),
         "facts": _facts(document),
@@ -97,9 +97,15 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("External id", document.get("external_id")),
         ("Idempotency key", document.get("idempotency_key")),
         ("Request", document.get("request_id")),
-        ("Template", document["content"].get("template_id")),
+        ("Template", _template(document["content"])),
     )
     return [(label, value) for label, value in facts if value]
+
+
+def _template(content: Mapping[str, Any]) -> str | None:
+    """Return the template and the version it was accepted with."""
+    name, version = content.get("template_id"), content.get("template_version")
+    return f"{name}, version {version}" if name and version else name
 
 
 def _times(document: Document) -> list[tuple[str, Any]]:

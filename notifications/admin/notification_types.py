@@ -1,11 +1,12 @@
 """Kinds of notification: what operators may change about them."""
 
-import re
 from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib.admin.utils import unquote
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -23,11 +24,8 @@ from ..models.types import SLUG_LENGTH
 from ..retry import MAX_RETRIES, UnknownPolicy
 from ..states import Channel
 from ..timing import MAX_TTL
-from . import columns
+from . import columns, templates
 from .explanations import CHANNELS
-
-_SLUG = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 class NotificationTypeForm(forms.ModelForm):
@@ -87,7 +85,7 @@ class NotificationTypeForm(forms.ModelForm):
         """The model and the fields that are filled in."""
 
         model = NotificationType
-        exclude = ("created_at", "updated_at")
+        exclude = ("created_at", "updated_at", "template_version")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -97,7 +95,7 @@ class NotificationTypeForm(forms.ModelForm):
     def clean_slug(self) -> str:
         """Return the slug; lower case, digits and underscores only."""
         slug: str = self.cleaned_data["slug"]
-        if not _SLUG.fullmatch(slug):
+        if not types.SLUG.fullmatch(slug):
             raise forms.ValidationError(
                 "Write lower-case letters, digits and underscores, beginning with a letter."
             )
@@ -114,7 +112,7 @@ class NotificationTypeForm(forms.ModelForm):
         """Return the names as a list."""
         names = [n.strip() for n in self.cleaned_data["sensitive_variables"].split(",")]
         names = [name for name in dict.fromkeys(names) if name]
-        if wrong := [name for name in names if not _VARIABLE.fullmatch(name)]:
+        if wrong := [name for name in names if not types.VARIABLE.fullmatch(name)]:
             raise forms.ValidationError(f"Not a variable's name: {', '.join(wrong)}.")
         return names
 
@@ -132,8 +130,17 @@ class NotificationTypeForm(forms.ModelForm):
 class NotificationTypeAdmin(MongoModelAdmin):
     """The registered types. They are switched off, not deleted: notifications name them."""
 
+    class Media:
+        """What templates look like."""
+
+        css = {"all": ("console/templates.css",)}
+
     form = NotificationTypeForm
-    list_display = ("name", "slug", "category", "priority", "on_channels", "tries", "is_active")
+    list_display = (
+        *("name", "slug", "category", "priority", "on_channels", "tries"),
+        *("says", "is_active"),
+    )
+    change_form_outer_after_template = f"{templates.FOLDER}/templates.html"
     ordering = ("slug",)
     search_fields = ("slug__startswith",)
     search_help_text = "Beginning of the slug"
@@ -154,6 +161,27 @@ class NotificationTypeAdmin(MongoModelAdmin):
         """How often it is tried in all."""
         return int(row.max_retries) + 1
 
+    @admin.display(description="Template")
+    def says(self, row: Any) -> str:
+        """The published version of what it says."""
+        number = row.template_version
+        return f"Version {number}" if number else "The release's own"
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the admin's URLs, and those of templates."""
+        return templates.urls(self) + super().get_urls()
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show a type and what it says."""
+        says = templates.on_type_page(self, request, unquote(object_id))
+        return super().change_view(request, object_id, form_url, says | (extra_context or {}))
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Return what cannot be changed: the slug of a type that exists."""
         return ("slug",) if obj else ()
@@ -163,6 +191,12 @@ class NotificationTypeAdmin(MongoModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store the type; this process reads it anew at once, the others within seconds."""
-        super().save_model(request, obj, form, change)
+        """Store the type; this process reads it anew at once, the others within seconds.
+
+        Of one that exists, what the form has: meanwhile another version may have been published.
+        """
+        if change:
+            obj.save(update_fields=[*form.changed_data, "updated_at"])
+        else:
+            super().save_model(request, obj, form, change)
         types.forget()

@@ -1,9 +1,11 @@
 """What apps send about devices: strict structures, and whether what they hold makes sense."""
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
+from bson import ObjectId
 from msgspec import UNSET, Meta, UnsetType
 
 from devices.models import Platform
@@ -12,6 +14,7 @@ from devices.registry import Registration
 from devices.tokens import MAX_LENGTH, is_token
 
 from .. import timing
+from ..device_receipts import Event
 from ..intake.addresses import has_control_characters
 from ..intake.problems import Collector
 from ..models.notification import USER_ID_LENGTH
@@ -66,6 +69,29 @@ class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     online: bool
     app_foreground: bool
     notification_enabled: bool
+
+
+class DeviceReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What became of a push at a device."""
+
+    notification_id: Annotated[
+        str, Meta(description="24 hex digits: notification_id in the data of the push.")
+    ]
+    event: Annotated[
+        str,
+        Meta(
+            description="delivered or opened.",
+            extra_json_schema={"enum": [event.value for event in Event]},
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of which push."""
+
+    notification_id: ObjectId
+    event: Event
 
 
 class QuietHoursRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -156,6 +182,17 @@ def preferences(body: DevicePreferencesRequest) -> Preferences:
         categories=body.categories,
         quiet_hours=msgspec.to_builtins(body.quiet_hours) if body.quiet_hours else None,
     )
+
+
+def receipt(body: DeviceReceiptRequest) -> Receipt:
+    """Return the receipt a body is; raises InvalidRequest."""
+    problems = Collector()
+    if not ObjectId.is_valid(body.notification_id):
+        problems.add("/notification_id", "invalid_id", "Expected 24 hex digits.")
+    if body.event not in set(Event):
+        problems.add("/event", "unknown_event", f"Expected one of {', '.join(Event)}.")
+    problems.raise_if_any()
+    return Receipt(notification_id=ObjectId(body.notification_id), event=Event(body.event))
 
 
 def _check_token(token: str, problems: Collector) -> None:

@@ -35,7 +35,7 @@ _REQUIRED = re.compile(r"Object missing required field `(\w+)`")
 _PATH = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
-FREE_FORM = frozenset({"data", "payload"})
+FREE_FORM = frozenset({"data", "payload", "example_data"})
 """Fields whose keys the caller chooses: they become field names in MongoDB."""
 T = TypeVar("T")
 

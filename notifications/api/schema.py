@@ -11,9 +11,20 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from access.models import Scope
 
 from ..intake import NotificationRequest
+from .devices_answers import DeviceList, DeviceView
+from .devices_requests import (
+    DeviceChanges,
+    DevicePreferencesRequest,
+    DeviceReceiptRequest,
+    DeviceRequest,
+    HeartbeatRequest,
+)
 from .lists import DEFAULT_PAGE, MOMENTS, TEXTS, VOCABULARIES
+from .preview_answers import PreviewView
 from .problems import MEDIA_TYPE, ProblemView
 from .representations import AttemptList, NotificationList, NotificationView
+from .templates_answers import TypeView, VersionList, VersionView
+from .templates_requests import TemplateRequest, TypeRequest
 
 REFERENCE = "#/components/schemas/{name}"
 ALWAYS = (401, 403, 503)
@@ -50,6 +61,19 @@ STRUCTURES = (
     NotificationList,
     AttemptList,
     UpdatedView,
+    DeviceRequest,
+    DeviceChanges,
+    DevicePreferencesRequest,
+    HeartbeatRequest,
+    DeviceReceiptRequest,
+    DeviceView,
+    DeviceList,
+    TypeRequest,
+    TypeView,
+    TemplateRequest,
+    VersionView,
+    VersionList,
+    PreviewView,
     ProblemView,
 )
 
@@ -58,16 +82,15 @@ def describe(
     *,
     operation: str,
     scope: Scope,
-    response: type[msgspec.Struct],
+    response: type[msgspec.Struct] | None,
     status: int = 200,
     request: type[msgspec.Struct] | None = None,
     problems: Sequence[int] = (),
     parameters: Sequence[OpenApiParameter] = (),
 ) -> Callable[[Any], Any]:
-    """Describe a view's method; its docstring is the summary."""
-    responses: dict[Any, Any] = {
-        status: OpenApiResponse(_reference(response), HTTPStatus(status).phrase)
-    }
+    """Describe a view's method; its docstring is the summary. ``response`` None: without a body."""
+    body = _reference(response) if response else None
+    responses: dict[Any, Any] = {status: OpenApiResponse(body, HTTPStatus(status).phrase)}
     for code in sorted({*ALWAYS, *problems}):
         responses[code, MEDIA_TYPE] = OpenApiResponse(
             _reference(ProblemView), HTTPStatus(code).phrase
@@ -92,7 +115,11 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
         OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in MOMENTS
     ]
     parameters += [
-        OpenApiParameter("unread", bool, description="Delivered in-app and not read."),
+        OpenApiParameter(
+            "unread",
+            bool,
+            description="Delivered in-app and not read; no other channel or delivery_status.",
+        ),
         OpenApiParameter(
             "limit",
             {"type": "integer", "minimum": 1, "maximum": 100, "default": DEFAULT_PAGE},

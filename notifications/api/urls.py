@@ -3,10 +3,13 @@
 from django.urls import URLPattern, re_path
 from rest_framework.views import APIView
 
-from . import views
+from . import devices, devices_receipts, preview, templates, views
 
 ID = r"(?P<notification_id>[^/]{1,64})"
 USER = r"(?P<user_id>[^/]{1,128})"
+DEVICE = r"(?P<device_id>[^/]{1,64})"
+TYPE = r"types/(?P<slug>[^/]{1,64})"
+VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 
 def route(pattern: str, view: type[APIView], name: str) -> URLPattern:
@@ -16,6 +19,7 @@ def route(pattern: str, view: type[APIView], name: str) -> URLPattern:
 
 urlpatterns = [
     route("notifications", views.Notifications, "notifications"),
+    route("notifications/preview", preview.Preview, "preview"),
     route(f"notifications/{ID}", views.OneNotification, "notification"),
     route(f"notifications/{ID}/attempts", views.Attempts, "attempts"),
     route(f"notifications/{ID}/cancel", views.Cancel, "cancel"),
@@ -23,4 +27,13 @@ urlpatterns = [
     route(f"notifications/{ID}/resend", views.Resend, "resend"),
     route(f"recipients/{USER}/notifications", views.RecipientNotifications, "history"),
     route(f"recipients/{USER}/notifications/read-all", views.RecipientReadAll, "read-all"),
+    route(TYPE, templates.OneType, "type"),
+    route(f"{TYPE}/templates", templates.Templates, "templates"),
+    route(VERSION, templates.OneVersion, "template-version"),
+    route(f"{VERSION}/publish", templates.Publish, "template-publish"),
+    route("devices", devices.Devices, "devices"),
+    route(f"devices/{DEVICE}", devices.OneDevice, "device"),
+    route(f"devices/{DEVICE}/heartbeat", devices.Heartbeat, "device-heartbeat"),
+    route(f"devices/{DEVICE}/preferences", devices.Preferences, "device-preferences"),
+    route(f"devices/{DEVICE}/receipts", devices_receipts.Receipts, "device-receipts"),
 ]

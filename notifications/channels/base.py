@@ -6,14 +6,14 @@ To add one: a module beside this one with a class that is a :class:`Channel`, it
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ..attachments import Attachment
-from ..errors import Answer
+from ..errors import Answer, FailureCode, ProviderError, TransientError
 from ..states import Priority
 
 
@@ -148,4 +148,29 @@ class Channel(Protocol):
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return the events of a webhook; raises InvalidSignature or ValueError."""
+        ...
+
+
+class NotTried(TransientError):
+    """There was no time left for it in its batch. Nothing of it left: it may be given back."""
+
+    def __init__(self) -> None:
+        super().__init__("There was no time left to send it in.", code=FailureCode.PROVIDER_ERROR)
+
+
+@runtime_checkable
+class ManyAtOnce(Channel, Protocol):
+    """A provider that takes the same message for several people in one request."""
+
+    def same_mail(self, outbound: Outbound) -> Hashable:
+        """Return what is equal for messages that may go together."""
+        ...
+
+    def send_many(
+        self, outbounds: Sequence[Outbound], *, timeout: float
+    ) -> list[SendResult | ProviderError]:
+        """Hand messages that may go together to the provider; return what became of each.
+
+        :class:`NotTried` is what was left when the time was over. Raises nothing.
+        """
         ...

@@ -4,43 +4,39 @@
 timeout, follows redirects with the key, and opens a connection for every request.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from email.utils import parseaddr
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from cryptography.exceptions import UnsupportedAlgorithm
-from msgspec import Meta
-from sendgrid.helpers.eventwebhook import EventWebhook
-from sendgrid.helpers.mail import (
-    Content,
-    CustomArg,
-    Email,
-    Mail,
-    Personalization,
-    SendGridException,
-    Subject,
-    To,
-)
+from sendgrid.helpers.mail import SendGridException
 
-from ..errors import Answer, FailureCode, PermanentError
+from ..errors import Answer, FailureCode, PermanentError, ProviderError
+from . import email_sendgrid_bodies as bodies
+from . import email_sendgrid_webhooks as webhooks
 from . import http
-from .addresses import ascii_email
 from .answers import Kind, Rule, classify
-from .base import InvalidSignature, Outbound, Receipt, ReceiptKind, SendResult
+from .base import NotTried, Outbound, Receipt, SendResult, account_of
+from .deadlines import Deadline
+from .email_sendgrid_bodies import Tag
+from .email_sendgrid_halves import Outcome, Verdict, ask_in_halves
+from .mail_attachments import File, fetched
 
 ACCEPTED = 202
-REPLAY_WINDOW = timedelta(minutes=10)
-"""A signed webhook older than this is refused: somebody may have kept a copy."""
-SIGNATURE_HEADER = "x-twilio-email-event-webhook-signature"
-TIMESTAMP_HEADER = "x-twilio-email-event-webhook-timestamp"
+REFUSED = 400
+MAX_RECIPIENTS = 1_000
+"""Of one request."""
+SHORTEST = 2.0
+"""Seconds that must be left for another request for a part of a batch."""
 MAX_ID_LENGTH = 200
 """An id or field name of SendGrid's is kept up to this length; they are shorter."""
-_EPOCH = re.compile(r"\d{10}", re.ASCII)
 
 ANSWERS: Sequence[Rule] = (
     Rule(
@@ -75,34 +71,6 @@ ANSWERS: Sequence[Rule] = (
     Rule(statuses=(400,), kind=Kind.PERMANENT, reason="SendGrid refused the message."),
 )
 
-EVENTS: Mapping[str, ReceiptKind] = {
-    "processed": ReceiptKind.QUEUED,
-    "deferred": ReceiptKind.DEFERRED,
-    "delivered": ReceiptKind.DELIVERED,
-    "open": ReceiptKind.OPENED,
-    "click": ReceiptKind.CLICKED,
-    "bounce": ReceiptKind.BOUNCED,
-    "blocked": ReceiptKind.BLOCKED,
-    "dropped": ReceiptKind.REJECTED,
-    "spamreport": ReceiptKind.COMPLAINED,
-    "unsubscribe": ReceiptKind.UNSUBSCRIBED,
-    "group_unsubscribe": ReceiptKind.UNSUBSCRIBED,
-}
-"""SendGrid's event names; a bounce whose ``type`` is ``blocked`` is looked up as that."""
-
-
-class _Event(msgspec.Struct):
-    """The fields of an event that matter here; there are many more."""
-
-    event: str
-    timestamp: Annotated[int, Meta(ge=0, lt=10**11)]
-    sg_event_id: str
-    sg_message_id: str = ""
-    reference: str | None = None
-    email: str | None = None
-    reason: str | None = None
-    type: str | None = None
-
 
 @dataclass(frozen=True, kw_only=True)
 class SendGrid:
@@ -114,107 +82,189 @@ class SendGrid:
     """``Name <address>``."""
     webhook_public_key: str
     clock: Callable[[], datetime]
+    reply_to: str | None = None
+    """``Name <address>`` that answers go to, unless a message says otherwise."""
+    attachment_hosts: AbstractSet[str] = frozenset()
+    """Hosts that attachments are fetched from; of no others."""
     name: str = "sendgrid"
+
+    @cached_property
+    def account(self) -> str:
+        """The account whose health and rate the mails share."""
+        return account_of(self.name, self.base_url, self.api_key)
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         """Hand one email to SendGrid; see :class:`notifications.channels.base.Channel`."""
-        response = http.post(
-            f"{self.base_url}/v3/mail/send",
-            body=self._encoded(outbound),
-            headers={
-                "Authorization": f"Bearer {self.api_key}",
-                "Content-Type": "application/json",
-            },
-            timeout=timeout,
-        )
-        if response.status != ACCEPTED:
-            fields = _fields(response)
-            raise classify(
-                ANSWERS,
-                answer=Answer(
-                    status=response.status,
-                    code=next(iter(fields), None),
-                    excerpt=response.excerpt,
-                ),
-                fields=fields,
-                retry_after=self._pause(response.headers),
-            )
-        return SendResult(
-            provider_id=response.headers.get("x-message-id", "")[:MAX_ID_LENGTH] or None,
-            answer=Answer(status=response.status),
-        )
+        deadline = Deadline.after(timeout)
+        attachments = outbound.message.attachments
+        with fetched(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
+            with _making_a_mail():
+                body = msgspec.json.encode(self.body(outbound, files=files))
+            outcome = self._post(body, deadline).outcome
+        if isinstance(outcome, ProviderError):
+            raise outcome
+        return outcome
 
-    def body(self, outbound: Outbound) -> dict[str, Any]:
+    def same_mail(self, outbound: Outbound) -> Hashable:
+        """Return what is equal for mails that :meth:`send_many` may send together."""
+        return bodies.same_mail(outbound)
+
+    def send_many(
+        self, outbounds: Sequence[Outbound], *, timeout: float
+    ) -> list[SendResult | ProviderError]:
+        """Hand the same email for several people to SendGrid; return what became of each.
+
+        They are all one :meth:`same_mail`; raises ValueError if not, and nothing else. A thousand
+        go in one request. All that share one with an unknown outcome have that outcome; if one of
+        them is refused for itself, the others go without it, as far as ``timeout`` allows:
+        :class:`.base.NotTried` is what was left.
+        """
+        if len({self.same_mail(outbound) for outbound in outbounds}) > 1:
+            raise ValueError("these are different mails")
+        deadline = Deadline.after(timeout)
+        tag = Tag.new()
+        outcomes: dict[int, Outcome] = {}
+        people: dict[int, msgspec.Raw] = {}
+        for number, outbound in enumerate(outbounds):
+            try:
+                with _making_a_mail():
+                    own = bodies.own(outbound, tag=tag)
+                    people[number] = msgspec.Raw(msgspec.json.encode(own))
+            except PermanentError as error:
+                outcomes[number] = error
+        if people:
+            outcomes |= self._send_to(people, outbounds, tag, deadline)
+        return [outcomes[number] for number in range(len(outbounds))]
+
+    def body(self, outbound: Outbound, *, files: Sequence[File] = ()) -> dict[str, Any]:
         """Return the JSON body of one email, as Python's objects."""
-        message = outbound.message
-        mail = Mail()
-        mail.from_email = self._sender
-        mail.subject = Subject(message.subject)
-        personalization = Personalization()
-        personalization.add_to(To(ascii_email(outbound.recipient), outbound.recipient_name))
-        personalization.add_custom_arg(CustomArg("reference", outbound.reference))
-        mail.add_personalization(personalization)
-        mail.add_content(Content("text/plain", message.text))
-        if message.html:
-            mail.add_content(Content("text/html", message.html))
-        return mail.get()
+        return {
+            **self._shared(outbound, files, None),
+            "personalizations": [bodies.own(outbound, tag=None)],
+        }
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return the events of a webhook; raises InvalidSignature or ValueError."""
-        self._verify(headers, raw)
-        try:
-            events = msgspec.json.decode(raw, type=list[_Event])
-        except RecursionError as error:
-            raise ValueError("the JSON is nested too deeply") from error
-        return [_receipt(event) for event in events if _kind(event) is not None]
+        webhooks.verify(headers, raw, public_key=self.webhook_public_key, now=self.clock())
+        return webhooks.receipts_of(raw)
 
-    def _encoded(self, outbound: Outbound) -> bytes:
+    def _send_to(
+        self,
+        people: Mapping[int, msgspec.Raw],
+        outbounds: Sequence[Outbound],
+        tag: Tag,
+        deadline: Deadline,
+    ) -> dict[int, Outcome]:
+        """Send to ``people``, who are some of the recipients by their number."""
+        first = outbounds[min(people)]
+        attachments = first.message.attachments
         try:
-            return msgspec.json.encode(self.body(outbound))
-        except (ValueError, SendGridException) as error:
-            raise PermanentError(
-                "The message cannot be made into a mail.", code=FailureCode.RENDER_FAILED
-            ) from error
+            with fetched(
+                attachments, hosts=self.attachment_hosts, timeout=_left(deadline)
+            ) as files:
+                with _making_a_mail():
+                    shared = msgspec.json.encode(self._shared(first, files, tag))
 
-    @cached_property
-    def _sender(self) -> Email:
-        name, address = parseaddr(self.sender)
-        return Email(address, name or None)
+                def ask(group: Sequence[int]) -> Verdict:
+                    return self._post(_joined(shared, [people[n] for n in group]), deadline)
 
-    @cached_property
-    def _verifier(self) -> EventWebhook:
-        return EventWebhook(self.webhook_public_key)
+                return ask_in_halves(
+                    _requests({number: outbounds[number].recipient for number in people}),
+                    ask=ask,
+                    has_time=lambda: _left(deadline) >= SHORTEST,
+                )
+        except ProviderError as error:
+            # Of what they share: an attachment, a text that is none. Nothing has been sent.
+            return dict.fromkeys(people, error)
 
-    def _verify(self, headers: Mapping[str, str], raw: bytes) -> None:
-        """Raise InvalidSignature unless SendGrid signed this body within the last ten minutes."""
-        if not self.webhook_public_key:
-            raise InvalidSignature("no public key is configured")
-        timestamp = headers.get(TIMESTAMP_HEADER, "")
-        if not _EPOCH.fullmatch(timestamp):
-            raise InvalidSignature("the timestamp is missing or not one")
-        age = self.clock() - datetime.fromtimestamp(int(timestamp), UTC)
-        if abs(age) > REPLAY_WINDOW:
-            raise InvalidSignature("the timestamp is not of the last ten minutes")
+    def _post(self, body: bytes, deadline: Deadline) -> Verdict:
+        """Return what SendGrid makes of a body."""
+        timeout = _left(deadline)
+        if timeout <= 0:
+            return Verdict(outcome=NotTried())
         try:
-            verifier = self._verifier
-        except (ValueError, UnsupportedAlgorithm) as error:
-            raise InvalidSignature("the public key, as configured, cannot be read") from error
-        try:
-            genuine = verifier.verify_signature(
-                raw.decode(), headers.get(SIGNATURE_HEADER, ""), timestamp
+            response = http.post(
+                f"{self.base_url}/v3/mail/send",
+                body=body,
+                headers={
+                    "Authorization": f"Bearer {self.api_key}",
+                    "Content-Type": "application/json",
+                },
+                timeout=timeout,
             )
-        except (ValueError, TypeError, AttributeError) as error:
-            # The latter two: a public key of another kind.
-            raise InvalidSignature("the signature cannot be read") from error
-        if not genuine:
-            raise InvalidSignature("the signature is not SendGrid's")
+        except ProviderError as error:
+            return Verdict(outcome=error)
+        if response.status == ACCEPTED:
+            message_id = response.headers.get("x-message-id", "")[:MAX_ID_LENGTH] or None
+            answer = Answer(status=response.status)
+            return Verdict(outcome=SendResult(provider_id=message_id, answer=answer))
+        return self._refusal(response)
+
+    def _refusal(self, response: http.Response) -> Verdict:
+        fields = _fields(response)
+        error = classify(
+            ANSWERS,
+            answer=Answer(
+                status=response.status,
+                code=next(iter(fields), None),
+                excerpt=response.excerpt,
+            ),
+            fields=fields,
+            retry_after=self._pause(response.headers),
+        )
+        is_about_all = fields and not any(f.startswith("personalizations") for f in fields)
+        return Verdict(
+            outcome=error,
+            is_about_a_recipient=response.status == REFUSED and not is_about_all,
+        )
+
+    def _shared(self, outbound: Outbound, files: Sequence[File], tag: Tag | None) -> dict[str, Any]:
+        return bodies.shared(
+            outbound.message,
+            sender=parseaddr(self.sender),
+            default_reply_to=self.reply_to,
+            files=files,
+            tag=tag,
+        )
 
     def _pause(self, headers: Mapping[str, str]) -> float | None:
         """Return the pause SendGrid asks for: X-RateLimit-Reset is an epoch, else Retry-After."""
         reset = headers.get("x-ratelimit-reset", "")
-        if _EPOCH.fullmatch(reset):
+        if webhooks.EPOCH.fullmatch(reset):
             return http.bounded_pause(int(reset) - self.clock().timestamp())
         return http.retry_after(headers, now=self.clock())
+
+
+def _left(deadline: Deadline) -> float:
+    """Return the seconds that are left, none or less when it is over."""
+    return deadline.at - time.monotonic()
+
+
+@contextmanager
+def _making_a_mail() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, SendGridException) as error:
+        raise PermanentError(
+            "The message cannot be made into a mail.", code=FailureCode.RENDER_FAILED
+        ) from error
+
+
+def _requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:
+    """Yield who goes into one request: at most a thousand, and each address once."""
+    seen: Counter[str] = Counter()
+    rounds: defaultdict[int, list[int]] = defaultdict(list)
+    for number, address in addresses.items():
+        rounds[seen[address.lower()]].append(number)
+        seen[address.lower()] += 1
+    for numbers in rounds.values():
+        for start in range(0, len(numbers), MAX_RECIPIENTS):
+            yield numbers[start : start + MAX_RECIPIENTS]
+
+
+def _joined(shared: bytes, people: Sequence[msgspec.Raw]) -> bytes:
+    """Return a whole body; what all share is encoded once, however often it is asked for."""
+    return shared[:-1] + b',"personalizations":' + msgspec.json.encode(people) + b"}"
 
 
 def _fields(response: http.Response) -> list[str]:
@@ -228,21 +278,3 @@ def _fields(response: http.Response) -> list[str]:
         return []
     names = [error.get("field") for error in errors if isinstance(error, dict)]
     return [http.redact(name)[:MAX_ID_LENGTH] for name in names if isinstance(name, str)]
-
-
-def _kind(event: _Event) -> ReceiptKind | None:
-    name = event.type if event.event == "bounce" and event.type == "blocked" else event.event
-    return EVENTS.get(name)
-
-
-def _receipt(event: _Event) -> Receipt:
-    return Receipt(
-        reference=event.reference,
-        # X-Message-Id is the part of sg_message_id before its first dot.
-        provider_id=event.sg_message_id.partition(".")[0] or None,
-        kind=_kind(event) or ReceiptKind.QUEUED,
-        at=datetime.fromtimestamp(event.timestamp, UTC),
-        reason=http.excerpt(event.reason) if event.reason else None,
-        event_id=event.sg_event_id,
-        address=event.email,
-    )

@@ -6,12 +6,11 @@ import smtplib
 import ssl
 import threading
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from email.errors import MessageError
-from email.utils import formataddr, parseaddr
+from functools import cached_property
 from typing import Any
-
-from django.core.mail import EmailMultiAlternatives
 
 from ..errors import (
     Answer,
@@ -21,11 +20,12 @@ from ..errors import (
     ProviderError,
     TransientError,
 )
-from .addresses import ascii_email
 from .answers import Kind, Rule, classify
-from .base import Outbound, Receipt, SendResult
+from .base import Outbound, Receipt, SendResult, account_of
 from .deadlines import Deadline
 from .http import UNUSABLE, excerpt
+from .mail_attachments import File, fetched
+from .mail_mime import Mail, mail_of
 from .smtp_connection import Connection
 
 CLOSING = 421
@@ -81,16 +81,6 @@ ANSWERS: Sequence[Rule] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mail:
-    """A mail as it goes over the wire."""
-
-    message_id: str
-    sender: str
-    recipient: str
-    raw: bytes
-
-
 @dataclass(frozen=True, kw_only=True)
 class SMTP:
     """A mail server. One connection for each thread, kept open between messages."""
@@ -99,13 +89,35 @@ class SMTP:
     """``Name <address>``."""
     options: Mapping[str, Any] = field(repr=False)
     """Host, port, username, password, use_tls, use_ssl of Django's backend."""
+    reply_to: str | None = None
+    """``Name <address>`` that answers go to, unless a message says otherwise."""
+    attachment_hosts: AbstractSet[str] = frozenset()
+    """Hosts that attachments are fetched from; of no others."""
     name: str = "smtp"
+
     _local: threading.local = field(default_factory=threading.local, repr=False)
+
+    @cached_property
+    def account(self) -> str:
+        """The account whose health and rate the mails share."""
+        return account_of(
+            self.name, str(self.options.get("host")), str(self.options.get("username"))
+        )
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         """Hand one email to the server; see :class:`notifications.channels.base.Channel`."""
         deadline = Deadline.after(timeout)
-        mail = self._mail(outbound)
+        attachments = outbound.message.attachments
+        with fetched(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
+            mail = self._mail(outbound, files)
+            self._deliver(mail, deadline)
+        return SendResult(provider_id=mail.message_id, answer=Answer(status=250))
+
+    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
+        """Return nothing: a mail server sends no webhooks."""
+        return []
+
+    def _deliver(self, mail: Mail, deadline: Deadline) -> None:
         connection = self._connection()
         is_good = False
         try:
@@ -119,32 +131,11 @@ class SMTP:
             if not is_good:
                 # Whatever it was: an answer that is still to come would be the next mail's.
                 connection.forget()
-        return SendResult(provider_id=mail.message_id, answer=Answer(status=250))
 
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return nothing: a mail server sends no webhooks."""
-        return []
-
-    def _mail(self, outbound: Outbound) -> _Mail:
+    def _mail(self, outbound: Outbound, files: Sequence[File]) -> Mail:
         try:
-            name, address = parseaddr(self.sender)
-            sender = ascii_email(address)
-            recipient = ascii_email(outbound.recipient)
-            message_id = f"<{outbound.reference}@{sender.partition('@')[2]}>"
-            mail = EmailMultiAlternatives(
-                subject=outbound.message.subject or "",
-                body=outbound.message.text,
-                from_email=formataddr((name, sender)),
-                to=[formataddr((outbound.recipient_name or "", recipient))],
-                headers={"Message-ID": message_id},
-            )
-            if outbound.message.html:
-                mail.attach_alternative(outbound.message.html, "text/html")
-            return _Mail(
-                message_id=message_id,
-                sender=sender,
-                recipient=recipient,
-                raw=mail.message().as_bytes(linesep="\r\n"),
+            return mail_of(
+                outbound, sender=self.sender, default_reply_to=self.reply_to, files=files
             )
         except (ValueError, MessageError) as error:
             raise PermanentError(
@@ -160,7 +151,7 @@ class SMTP:
         return self._local.connection
 
 
-def _hand_over(connection: Connection, mail: _Mail, deadline: Deadline) -> None:
+def _hand_over(connection: Connection, mail: Mail, deadline: Deadline) -> None:
     """Hand over a mail, on a new connection if the server has closed the one it had kept."""
 
     def hand_over() -> None:

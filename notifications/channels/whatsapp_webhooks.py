@@ -16,7 +16,7 @@ from ..errors import RecipientAction
 from . import http
 from .answers import Kind
 from .base import InvalidSignature, Receipt, ReceiptKind
-from .whatsapp_answers import MAX_CODE, MAX_ID_LENGTH, rule_for, with_code
+from .whatsapp_answers import MAX_CODE, MAX_ID_LENGTH, CodeRule, rule_for, with_code
 
 SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
@@ -201,11 +201,14 @@ def _receipts(status: _Status) -> Iterator[Receipt]:
         kind = rule.reported if rule else kind
         event_id = f"{event_id}:{status.timestamp}"
         reason = _reason(error)
-    suspect = rule is not None and rule.kind is Kind.INVALID_RECIPIENT
     receipt = _receipt(status, kind, event_id, reason)
-    yield replace(receipt, is_undeliverable=suspect and rule.action is RecipientAction.SUSPECT)
+    yield replace(receipt, is_undeliverable=rule is not None and _is_suspect(rule))
     if rule and rule.action is RecipientAction.SUPPRESS_MARKETING:
         yield _receipt(status, ReceiptKind.UNSUBSCRIBED, f"{event_id}:unsubscribed", reason)
+
+
+def _is_suspect(rule: CodeRule) -> bool:
+    return rule.kind is Kind.INVALID_RECIPIENT and rule.action is RecipientAction.SUSPECT
 
 
 def _receipt(status: _Status, kind: ReceiptKind, event_id: str, reason: str | None) -> Receipt:

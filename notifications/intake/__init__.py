@@ -2,6 +2,7 @@
 
 from .accepting import Acceptance, accept
 from .preparing import Caller
+from .previewing import ChannelPreview, Preview, preview
 from .problems import AlreadyNotified, FieldProblem, InvalidRequest, KeyReused
 from .requests import ContentRequest, LocalTime, NotificationRequest, RecipientRequest
 
@@ -9,12 +10,15 @@ __all__ = [
     "Acceptance",
     "AlreadyNotified",
     "Caller",
+    "ChannelPreview",
     "ContentRequest",
     "FieldProblem",
     "InvalidRequest",
     "KeyReused",
     "LocalTime",
     "NotificationRequest",
+    "Preview",
     "RecipientRequest",
     "accept",
+    "preview",
 ]

@@ -39,7 +39,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     Raises InvalidRequest, AlreadyNotified, KeyReused; PyMongoError when nothing can be promised.
     Two calls with one idempotency key, at once or after a lost answer, make one notification.
     """
-    known = _known([request], now)
+    known = look_up([request], now=now)
     try:
         prepared = prepare(request, notification_id=ObjectId(), caller=caller, known=known, now=now)
     except InvalidRequest:
@@ -63,7 +63,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     )
 
 
-def _known(requests: Sequence[NotificationRequest], now: datetime) -> Known:
+def look_up(requests: Sequence[NotificationRequest], *, now: datetime) -> Known:
     """Read what a batch of requests needs, in two queries."""
     people = recipients.known(r.user_id for r in requests if r.user_id)
     addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]

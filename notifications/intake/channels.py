@@ -1,6 +1,7 @@
 """Which channels a notification takes: the caller's, or the recipient's, or the type's."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from recipients.queries import KnownRecipient
@@ -8,7 +9,7 @@ from recipients.queries import KnownRecipient
 from ..errors import FailureCode
 from ..states import Channel, DeliveryStatus
 from ..store import NewDelivery, Recipient
-from ..types import NotificationKind
+from ..types import Fallback, NotificationKind
 from .problems import Collector
 from .requests import NotificationRequest
 
@@ -42,6 +43,8 @@ def choose(
     ]
     if preference.get("muted"):
         return [_opted_out(delivery) for delivery in deliveries]
+    if not named and kind.fallback is not None:
+        deliveries = _with_fallback(deliveries, kind.fallback)
     if deliveries and not problems.problems and all(_is_skipped(d) for d in deliveries):
         problems.add(
             "/recipient", "no_address", "There is no way to reach this person on any channel."
@@ -113,6 +116,29 @@ def _delivery(
         failure_code=FailureCode.NO_ADDRESS,
         failure_reason=f"Skipped: {reason}",
     )
+
+
+def _with_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
+    """Return the deliveries, one of them waiting for the first other that reaches the person.
+
+    In-app is no other: it is delivered when it is stored, whether anybody looks or not.
+    """
+    first = next(
+        (
+            one.channel
+            for one in deliveries
+            if one.channel not in (fallback.channel, Channel.IN_APP) and not _is_skipped(one)
+        ),
+        None,
+    )
+    if first is None:
+        return deliveries
+    return [
+        replace(one, instead_of=first, delay=fallback.after)
+        if one.channel is fallback.channel and not _is_skipped(one)
+        else one
+        for one in deliveries
+    ]
 
 
 def _is_reachable(channel: Channel, request: NotificationRequest, recipient: Recipient) -> bool:

@@ -1,13 +1,16 @@
 """What a notification says: the caller's words, or a rendered template."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .. import rendering
+from .. import rendering, templates, types
 from ..models.notification import SUBJECT_LENGTH
+from ..states import Channel
 from ..store import Content, Recipient
+from ..templates import TemplateProblem
 from ..types import MASK, NotificationKind
-from .addresses import has_control_characters
+from .addresses import AddressProblem, check_email, has_control_characters
+from .attachments import check_attachments
 from .links import LinkProblem, check_deep_link, check_image_url
 from .problems import Collector
 from .requests import NotificationRequest
@@ -22,24 +25,33 @@ def compose(
     *,
     kind: NotificationKind,
     recipient: Recipient,
+    channels: Sequence[Channel],
     problems: Collector,
 ) -> Content:
     """Return the content; problems with any part of it are noted.
 
     A body of the caller's is used as it is, whatever it looks like. Without one the template
-    supplies subject and body, and a subject of the caller's replaces the template's.
+    supplies subject and body, and a subject of the caller's replaces the template's. What these
+    channels say besides is rendered when they send, by the version that is published now.
     """
     given = request.content
     subject = _given_subject(given.subject, problems)
     _check_body(given.body, problems)
     image_url = _checked_link(given.image_url, "/content/image_url", check_image_url, problems)
     deep_link = _checked_link(given.deep_link, "/content/deep_link", check_deep_link, problems)
-    body, template_id = given.body, None
+    body, template_id, version = given.body, None, None
     if body is None:
-        template_id = _template(given.template_id or kind.slug, given.template_id, problems)
+        template_id, version = _template(kind, given.template_id, problems)
         if template_id is not None:
             data = _masked(request.data, kind)
-            rendered = _rendered(template_id, data, recipient, problems)
+            rendered = _rendered(
+                template_id,
+                version,
+                data=data,
+                recipient=recipient,
+                channels=channels,
+                problems=problems,
+            )
             subject, body = subject or rendered[0], rendered[1]
     elif subject is None:
         subject = _first_line(body)
@@ -47,10 +59,13 @@ def compose(
         subject=subject,
         body=body,
         template_id=template_id,
+        template_version=version if template_id is not None else None,
         is_masked=template_id is not None and not kind.sensitive_variables.isdisjoint(request.data),
         image_url=image_url,
         deep_link=deep_link,
         payload=given.payload,
+        reply_to=_reply_to(given.reply_to, problems),
+        attachments=check_attachments(given.attachments, problems),
     )
 
 
@@ -64,7 +79,7 @@ def _given_subject(subject: str | None, problems: Collector) -> str | None:
             "A subject is one line without control characters.",
         )
         return None
-    subject = rendering.without_invisible(subject)
+    subject = templates.without_invisible(subject)
     if not subject.strip():
         problems.add("/content/subject", "blank", "A subject says something, or is left out.")
         return None
@@ -80,15 +95,26 @@ def _check_body(body: str | None, problems: Collector) -> None:
         problems.add("/content/body", "too_long", "A body has at most 100 KB.")
 
 
-def _template(name: str, named: str | None, problems: Collector) -> str | None:
-    """Return the name if there is such a template."""
-    if rendering.exists(name):
-        return name
+def _template(
+    kind: NotificationKind, named: str | None, problems: Collector
+) -> tuple[str | None, int]:
+    """Return the name of the template and its published version; None if there is none."""
+    name = named or kind.slug
+    version = kind.template_version if name == kind.slug else types.template_version(name)
+    if _exists(name, version):
+        return name, version
     if named is not None:
         problems.add("/content/template_id", "unknown_template", "There is no such template.")
     else:
         problems.add("/content/body", "required", "This type has no template: say what to send.")
-    return None
+    return None, version
+
+
+def _exists(name: str, version: int) -> bool:
+    try:
+        return rendering.exists(name, version=version)
+    except TemplateProblem:
+        return False
 
 
 def _masked(data: Mapping[str, Any], kind: NotificationKind) -> dict[str, Any]:
@@ -99,11 +125,22 @@ def _masked(data: Mapping[str, Any], kind: NotificationKind) -> dict[str, Any]:
 
 
 def _rendered(
-    template_id: str, data: Mapping[str, Any], recipient: Recipient, problems: Collector
+    template_id: str,
+    version: int,
+    *,
+    data: Mapping[str, Any],
+    recipient: Recipient,
+    channels: Sequence[Channel],
+    problems: Collector,
 ) -> tuple[str | None, str | None]:
     try:
-        subject, body = rendering.render_text(name=template_id, data=data, recipient=recipient)
-    except rendering.TemplateProblem as problem:
+        subject, body = rendering.render_text(
+            name=template_id, version=version, data=data, recipient=recipient
+        )
+        rendering.check_channels(
+            channels, name=template_id, version=version, data=data, recipient=recipient
+        )
+    except TemplateProblem as problem:
         problems.add(_place(problem.variable), problem.code, str(problem))
         return None, None
     if len(subject) > SUBJECT_LENGTH:
@@ -127,12 +164,22 @@ def _checked_link(
     if link is None:
         return None
     try:
-        return check(rendering.without_invisible(link))
+        return check(templates.without_invisible(link))
     except LinkProblem as problem:
         problems.add(pointer, "invalid_url", str(problem))
         return None
 
 
+def _reply_to(address: str | None, problems: Collector) -> str | None:
+    if address is None:
+        return None
+    try:
+        return check_email(address)
+    except AddressProblem as problem:
+        problems.add("/content/reply_to", "invalid_email", str(problem))
+        return None
+
+
 def _first_line(body: str) -> str:
-    lines = (rendering.clean_line(line) for line in body.splitlines())
+    lines = (templates.clean_line(line) for line in body.splitlines())
     return next(filter(None, lines), "")[:FIRST_LINE_LENGTH]

@@ -76,7 +76,13 @@ def prepare(
         problems.raise_if_any()
         raise AssertionError("an unknown type is a problem")
     deliveries = choose(request, kind=kind, recipient=recipient, person=person, problems=problems)
-    content = compose(request, kind=kind, recipient=recipient, problems=problems)
+    content = compose(
+        request,
+        kind=kind,
+        recipient=recipient,
+        channels=[delivery.channel for delivery in deliveries],
+        problems=problems,
+    )
     problems.raise_if_any()
     notification = NewNotification(
         id=notification_id,

@@ -8,7 +8,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ..models.notification import SUBJECT_LENGTH, USER_ID_LENGTH
+from ..attachments import MAX_COUNT
+from ..models.notification import (
+    CONTENT_TYPE_LENGTH,
+    FILENAME_LENGTH,
+    SUBJECT_LENGTH,
+    USER_ID_LENGTH,
+)
 from ..retry import MAX_RETRIES
 from ..timing import MAX_TTL
 
@@ -39,6 +45,19 @@ class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     timezone: Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])] | None = None
 
 
+class AttachmentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file that goes with the mail. It is fetched, without credentials, when the mail is sent."""
+
+    url: Annotated[
+        Link, Meta(description="https, on a host that the service is set up to fetch from.")
+    ]
+    filename: Annotated[
+        str, Meta(min_length=1, max_length=FILENAME_LENGTH, examples=["invoice.pdf"])
+    ]
+    content_type: Annotated[str, Meta(max_length=CONTENT_TYPE_LENGTH)] | None = None
+    """Left out: what the file's name tells."""
+
+
 class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to say. A body given here is used as it is; without one, the template is rendered."""
 
@@ -48,6 +67,13 @@ class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     image_url: Link | None = None
     deep_link: Link | None = None
     payload: dict[str, Any] | None = None
+    reply_to: (
+        Annotated[str, Meta(max_length=320, description="Where an answer to the mail goes.")] | None
+    ) = None
+    attachments: Annotated[
+        list[AttachmentRequest],
+        Meta(max_length=MAX_COUNT, description="Of the mail; 10 MB in all."),
+    ] = []
 
 
 class LocalTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,6 +17,18 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name='Attachment',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('url', models.CharField(max_length=2048)),
+                ('filename', models.CharField(max_length=120)),
+                ('content_type', models.CharField(max_length=127)),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
             name='Claim',
             fields=[
                 ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -40,6 +52,8 @@ class Migration(migrations.Migration):
                 ('image_url', models.CharField(blank=True, max_length=2048, null=True)),
                 ('deep_link', models.CharField(blank=True, max_length=2048, null=True)),
                 ('payload', models.JSONField(blank=True, null=True)),
+                ('reply_to', models.CharField(blank=True, max_length=254, null=True)),
+                ('attachments', django_mongodb_backend.fields.EmbeddedModelArrayField(blank=True, default=list, embedded_model=notifications.models.notification.Attachment)),
             ],
             options={
                 'abstract': False,
@@ -111,6 +125,9 @@ class Migration(migrations.Migration):
                 ('on_unknown', models.CharField(choices=[('retry', 'Retry'), ('fail', 'Fail')], default=notifications.retry.UnknownPolicy['RETRY'], max_length=40)),
                 ('example_data', models.JSONField(blank=True, default=dict)),
                 ('sensitive_variables', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list)),
+                ('fallback_channel', models.CharField(blank=True, choices=[('email', 'Email'), ('push', 'Push'), ('whatsapp', 'Whatsapp'), ('in_app', 'In app')], max_length=40, null=True)),
+                ('fallback_after_seconds', models.IntegerField(default=600)),
+                ('approved_templates', models.JSONField(blank=True, default=list)),
                 ('is_active', models.BooleanField(default=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
@@ -225,6 +242,19 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'provider_events',
                 'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='evt_expires')],
+            },
+        ),
+        migrations.CreateModel(
+            name='EarlyReceipt',
+            fields=[
+                ('id', models.CharField(db_column='_id', max_length=200, primary_key=True, serialize=False)),
+                ('provider', models.CharField(max_length=40)),
+                ('receipt', models.JSONField()),
+                ('expires_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'early_receipts',
+                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='ear_expires')],
             },
         ),
         migrations.CreateModel(

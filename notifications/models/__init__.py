@@ -1,6 +1,7 @@
 """The documents of the heart, as Django models over MongoDB collections."""
 
 from .notification import (
+    Attachment,
     Claim,
     Content,
     Delivery,
@@ -8,14 +9,24 @@ from .notification import (
     Notification,
     RecipientCopy,
 )
-from .records import DeliveryAttempt, Heartbeat, IdempotencyKey, ProviderEvent, WebhookLog
+from .records import (
+    DeliveryAttempt,
+    EarlyReceipt,
+    Heartbeat,
+    IdempotencyKey,
+    ProviderEvent,
+    WebhookLog,
+)
+from .templates import TemplateVersion
 from .types import NotificationType
 
 __all__ = [
+    "Attachment",
     "Claim",
     "Content",
     "Delivery",
     "DeliveryAttempt",
+    "EarlyReceipt",
     "ErrorRecord",
     "Heartbeat",
     "IdempotencyKey",
@@ -23,5 +34,6 @@ __all__ = [
     "NotificationType",
     "ProviderEvent",
     "RecipientCopy",
+    "TemplateVersion",
     "WebhookLog",
 ]

@@ -21,6 +21,9 @@ from ..states import Category, Channel, DeliveryStatus, Priority, Status
 
 USER_ID_LENGTH = 128
 SUBJECT_LENGTH = 255
+FILENAME_LENGTH = 120
+CONTENT_TYPE_LENGTH = 127
+"""RFC 6838 has this for each half of one; nobody needs as much for both."""
 
 
 class RecipientCopy(EmbeddedModel):
@@ -32,6 +35,14 @@ class RecipientCopy(EmbeddedModel):
     name = optional_text(200)
     locale = optional_text(35)
     timezone = optional_text(64)
+
+
+class Attachment(EmbeddedModel):
+    """A file that goes with the mail: where it is fetched from when it is sent."""
+
+    url = models.CharField(max_length=2048)
+    filename = models.CharField(max_length=FILENAME_LENGTH)
+    content_type = models.CharField(max_length=CONTENT_TYPE_LENGTH)
 
 
 class Content(EmbeddedModel):
@@ -46,6 +57,8 @@ class Content(EmbeddedModel):
     image_url = optional_text(2048)
     deep_link = optional_text(2048)
     payload = models.JSONField(null=True, blank=True)
+    reply_to = optional_text(254)
+    attachments = EmbeddedModelArrayField(Attachment, default=list, blank=True)
 
 
 class Claim(EmbeddedModel):

@@ -99,6 +99,22 @@ class Heartbeat(models.Model):
         db_table = "heartbeats"
 
 
+class EarlyReceipt(models.Model):
+    """An event about a message whose id we have not stored yet: it is tried again for a while."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=200)
+    """``<provider>:<event>``."""
+    provider = models.CharField(max_length=40)
+    receipt = models.JSONField()
+    expires_at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "early_receipts"
+        indexes = (MongoIndex("expires_at", name="ear_expires", expire_after_seconds=0),)
+
+
 class WebhookLog(models.Model):
     """A verified call from a provider, stored before it is answered."""
 

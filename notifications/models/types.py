@@ -34,6 +34,15 @@ class NotificationType(models.Model):
     """Variables for previews; their names document what the templates need."""
     sensitive_variables = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """Variables that are secrets, such as a code."""
+    template_version = models.IntegerField(default=0, editable=False)
+    """The published version of what it says; 0 is the files of the release."""
+    fallback_channel = word(Channel, null=True, blank=True)
+    """Used only if the type's first other channel has not delivered in time; empty: all at once."""
+    fallback_after_seconds = models.IntegerField(default=600)
+    """How long the other channel has for that."""
+    approved_templates = models.JSONField(default=list, blank=True)
+    """What WhatsApp has approved: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
+    "parameters": ["order"]}]``; the parameters are variables, in the order of their places."""
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -5,23 +5,21 @@ the claim's token. The states: :mod:`notifications.states`; the diagram: docs/st
 """
 
 from .accepting import DUPLICATE_KEY, Accepted, DuplicateEntity, accept
+from .contents import Content, Recipient, content_of, recipient_of
+from .devices import DeviceLog, device_logs
 from .documents import (
     Claimed,
-    Content,
     Document,
     NewDelivery,
     NewNotification,
     Parked,
     ProviderAnswer,
-    Recipient,
     Reference,
     Settlement,
     Try,
-    content_of,
-    recipient_of,
 )
 from .leasing import LEASE, claim, park, release, settle, start, withdraw
-from .operating import cancel, link_resend, mark_all_read, mark_read, requeue
+from .operating import cancel, hasten, link_resend, mark_all_read, mark_read, requeue
 from .receipts import Report, apply_report, is_known
 from .recovering import Unresolved, rescue, resolve, unresolved
 
@@ -31,6 +29,7 @@ __all__ = [
     "Accepted",
     "Claimed",
     "Content",
+    "DeviceLog",
     "Document",
     "DuplicateEntity",
     "NewDelivery",
@@ -48,6 +47,8 @@ __all__ = [
     "cancel",
     "claim",
     "content_of",
+    "device_logs",
+    "hasten",
     "is_known",
     "link_resend",
     "mark_all_read",

@@ -11,16 +11,16 @@ from bson import ObjectId
 from ..errors import FailureCode
 from ..retry import Standing
 from ..states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
+from .contents import Content, Recipient, content_of, recipient_of
 
 Document = Mapping[str, Any]
 
+S = DeliveryStatus
 ERROR_LENGTH = 500
 """Longer explanations are cut."""
 
 
-_REFERENCE = re.compile(
-    r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9A-Za-z_-]{1,64}))?", re.ASCII
-)
+_REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,37 +44,6 @@ class Reference:
         if match is None or match[2] not in {channel.value for channel in Channel}:
             return None
         return cls(ObjectId(match[1]), Channel(match[2]), int(match[3]), match[4])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipient:
-    """Whom to reach, and how."""
-
-    device_ids: tuple[str, ...] = ()
-    email: str | None = None
-    phone: str | None = None
-    name: str | None = None
-    locale: str | None = None
-    timezone: str | None = None
-
-    def address(self, channel: Channel) -> str | None:
-        """Return the address on a channel that has one; push goes to devices, in-app to users."""
-        return {Channel.EMAIL: self.email, Channel.WHATSAPP: self.phone}.get(channel)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """What to say."""
-
-    subject: str | None = None
-    body: str | None = None
-    template_id: str | None = None
-    template_version: int | None = None
-    is_masked: bool = False
-    """Subject and body hide secrets: they are rendered anew when they are sent."""
-    image_url: str | None = None
-    deep_link: str | None = None
-    payload: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +118,8 @@ class Claimed:
     """It is not needed if this channel has delivered the notification."""
     standings: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
     """Where each channel of the notification stands."""
+    substitutes: tuple[Channel, ...] = ()
+    """Channels that wait for this one to fail."""
     device_ids: tuple[str, ...] = ()
     """The devices that the current attempt is for; empty for one address."""
 
@@ -265,6 +236,11 @@ def claimed_from(document: Document, token: str) -> Claimed:
         last_provider=delivery.get("provider"),
         last_code=_code(delivery.get("failure_code")),
         instead_of=Channel(delivery["instead_of"]) if "instead_of" in delivery else None,
+        substitutes=tuple(
+            Channel(other["channel"])
+            for other in document["delivery"]
+            if other.get("instead_of") == delivery["channel"] and other["status"] == S.PENDING
+        ),
         standings={
             Channel(d["channel"]): DeliveryStatus(d["status"]) for d in document["delivery"]
         },
@@ -277,14 +253,3 @@ def _code(stored: str | None) -> FailureCode | None:
         return FailureCode(stored) if stored is not None else None
     except ValueError:
         return None
-
-
-def recipient_of(document: Document) -> Recipient:
-    """Return the recipient stored in a notification's document."""
-    stored = document["recipient"]
-    return Recipient(**{**stored, "device_ids": tuple(stored.get("device_ids", ()))})
-
-
-def content_of(document: Document) -> Content:
-    """Return the content stored in a notification's document."""
-    return Content(**document["content"])

@@ -183,7 +183,7 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
 
 def _parking(one: Parked, now: datetime) -> dict[str, Any]:
     left = (
-        {"sent_at": now}
+        {"sent_at": now, "failure_code": None, "failure_reason": None}
         if one.status is S.SENT
         else _failure(one.status, one.code, one.reason, now)
     )

@@ -33,7 +33,10 @@ class Unresolved:
 
 
 def rescue(*, now: datetime, limit: int = 500) -> int:
-    """Mark as unknown what was being sent when its lease ended; return how many there were."""
+    """End what was being sent when its lease ended; return how many there were.
+
+    It is unknown what became of it, unless the worker still wrote that the provider took it.
+    """
     found = _open(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
     abandoned = [
         (document, delivery)
@@ -43,9 +46,16 @@ def rescue(*, now: datetime, limit: int = 500) -> int:
     ]
     if not abandoned:
         return 0
-    attempts().bulk_write(_lost_attempts(abandoned, now), ordered=False)
-    result = notifications().bulk_write([_unknown(*one, now) for one in abandoned], ordered=False)
-    return result.matched_count
+    records = _records([document["_id"] for document, _ in abandoned])
+    lost, ends = [], []
+    for document, delivery in abandoned:
+        reference = _reference(document, delivery)
+        own = records.get(reference, [])
+        keys = [record["_id"] for record in own] or [reference]
+        lost += [_lost_attempt(key, document, delivery, now) for key in keys]
+        ends.append(_end(document, delivery, own, now))
+    attempts().bulk_write(lost, ordered=False)
+    return notifications().bulk_write(ends, ordered=False).matched_count
 
 
 def unresolved(*, now: datetime, limit: int = 500) -> list[Unresolved]:
@@ -83,22 +93,50 @@ def _open(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
     return list(found.hint("ntf_delivery_status").limit(limit))
 
 
-def _unknown(document: Document, delivery: Document, now: datetime) -> UpdateOne:
+def _records(ids: Sequence[ObjectId]) -> dict[str, list[Document]]:
+    """Return the records of these notifications' attempts, by the attempt's reference.
+
+    A push has a record for each device.
+    """
+    found: dict[str, list[Document]] = {}
+    for record in attempts().find({"notification_id": {"$in": list(ids)}}):
+        channel, number = Channel(record["channel"]), record["attempt_number"]
+        key = str(Reference(record["notification_id"], channel, number))
+        found.setdefault(key, []).append(record)
+    return found
+
+
+def _reference(document: Document, delivery: Document) -> str:
+    channel = Channel(delivery["channel"])
+    return str(Reference(document["_id"], channel, delivery["attempt_count"]))
+
+
+def _end(
+    document: Document, delivery: Document, records: Sequence[Document], now: datetime
+) -> UpdateOne:
+    """Return the write that ends a lost attempt: in doubt, or sent if its records say so.
+
+    A worker writes the records first. Which devices have it is known from them in any case.
+    """
     channel, token = delivery["channel"], delivery["claim"]["token"]
+    taken = [record for record in records if record["status"] == AttemptStatus.SENT]
+    devices = [record["device_id"] for record in taken if "device_id" in record]
+    is_sent = bool(taken) and len(taken) == len(records)
+    changes = _sent(channel, taken[-1]) if is_sent else _unknown(document, now)
     guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
     pipeline = update(
         condition={
             "$and": [in_statuses(channel, [S.SENDING]), {"$eq": ["$$d.claim.token", token]}],
         },
         changes={
-            "status": S.UNKNOWN.value,
+            **changes,
             "claim": None,
-            "next_attempt_at": now + UNKNOWN_WAIT[Priority(document["priority"])],
-            "failure_code": FailureCode.WORKER_LOST.value,
-            "failure_reason": LOST_REASON,
+            "accepted_targets": list(dict.fromkeys((*delivery["accepted_targets"], *devices))),
         },
         now=now,
-        error={
+        error=None
+        if is_sent
+        else {
             "timestamp": now,
             "channel": channel,
             "code": FailureCode.WORKER_LOST.value,
@@ -108,27 +146,27 @@ def _unknown(document: Document, delivery: Document, now: datetime) -> UpdateOne
     return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
 
 
-def _lost_attempts(
-    abandoned: Sequence[tuple[Document, Document]], now: datetime
-) -> list[UpdateOne]:
-    """Return the writes that close lost attempts' records, or make one where there is none."""
-    known: dict[str, list[str]] = {}
-    for record in attempts().find({"notification_id": {"$in": [d["_id"] for d, _ in abandoned]}}):
-        known.setdefault(_number_of(record), []).append(record["_id"])
-    writes = []
-    for document, delivery in abandoned:
-        attempt = Reference(
-            document["_id"], Channel(delivery["channel"]), delivery["attempt_count"]
-        )
-        keys = known.get(str(attempt), [str(attempt)])
-        writes += [_lost_attempt(key, document, delivery, now) for key in keys]
-    return writes
+def _unknown(document: Document, now: datetime) -> dict[str, Any]:
+    return {
+        "status": S.UNKNOWN.value,
+        "next_attempt_at": now + UNKNOWN_WAIT[Priority(document["priority"])],
+        "failure_code": FailureCode.WORKER_LOST.value,
+        "failure_reason": LOST_REASON,
+    }
 
 
-def _number_of(record: Document) -> str:
-    """Return the reference of the attempt a record is of; a push has a record for each device."""
-    channel = Channel(record["channel"])
-    return str(Reference(record["notification_id"], channel, record["attempt_number"]))
+def _sent(channel: str, record: Document) -> dict[str, Any]:
+    """Return what a delivery becomes whose provider took it; in-app is delivered by that."""
+    at = record["finished_at"]
+    sent = {
+        "status": S.SENT.value,
+        "next_attempt_at": None,
+        "sent_at": at,
+        "provider_message_id": record.get("provider_message_id"),
+    }
+    if channel == Channel.IN_APP:
+        sent |= {"status": S.DELIVERED.value, "delivered_at": at}
+    return sent
 
 
 def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:

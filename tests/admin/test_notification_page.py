@@ -68,6 +68,24 @@ def test_the_page_shows_no_frame_without_email(console: Client) -> None:
     assert "Your payment has arrived." in shown
 
 
+def test_every_channel_is_shown_with_its_own_words(console: Client) -> None:
+    content = Content(
+        subject="Paid", body="By body.", template_id="payment_confirmed", template_version=0
+    )
+    document = factories.accepted(
+        created_at=utc_now(),
+        channels=(Channel.EMAIL, Channel.PUSH, Channel.IN_APP),
+        content=content,
+        data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
+    )
+    said = console.get(f"{LIST}{document['_id']}/change/").context["shown"].words
+    assert [one.channel for one in said] == ["Email", "Push", "In-app"]
+    email, push, in_app = said
+    assert email.html is not None
+    assert push.text == "Your payment of 49.90 has arrived. Order number: 1001."
+    assert in_app.text == "By body."
+
+
 def test_secrets_are_shown_to_nobody(console: Client) -> None:
     document = factories.accepted(
         created_at=utc_now(),

@@ -37,19 +37,24 @@ class App:
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8") if body is not None else b""
         return self.send(path, raw, headers=headers)
 
+    def put(self, path: str, body: Any) -> Answer:
+        """PUT JSON below /api/v1."""
+        return self.send(path, json.dumps(body).encode(), method="PUT")
+
     def send(
         self,
         path: str,
         raw: bytes,
         *,
+        method: str = "POST",
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
         **environ: Any,
     ) -> Answer:
-        """POST bytes below /api/v1."""
+        """Send bytes below /api/v1."""
         return self._checked(
             self.http.generic(
-                "POST",
+                method,
                 f"/api/v1{path}",
                 raw,
                 content_type=content_type,

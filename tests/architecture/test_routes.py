@@ -21,6 +21,8 @@ OPEN = {
     "api/docs": "a page that shows the description",
     "webhooks/sendgrid": "the signature is the authentication",
     "webhooks/whatsapp": "the signature is the authentication, and a token for the handshake",
+    "u/<str:token>": "the link itself says whose subscription it is about",
+    "u/<str:token>/undo": "the same link",
     "admin/login/": "where one logs in",
     "admin/jsi18n/": "words for the admin's scripts",
 }

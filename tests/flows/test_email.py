@@ -168,7 +168,8 @@ def test_a_bounce_fails_the_mail_and_the_next_is_not_sent(app: App, received: Re
     assert len(received("bounce@example.com")) == 1
 
 
-def test_a_channel_without_a_provider_does_not_hold_up_the_others(app: App) -> None:
+def test_a_channel_without_a_provider_does_not_hold_up_the_others(app: App, settings: Any) -> None:
+    settings.FCM_CREDENTIALS = ""
     answer = app.notify(channels=["email", "push", "in_app"], user_id="ada")
     notification = when(app, answer, "partially_delivered")
     deliveries = {d["channel"]: d for d in notification["delivery"]}

@@ -194,7 +194,13 @@ ASKED = (
     Asked(
         collection=DEV, purpose="one platform", keys=(("platform", 1),), served_by="dev_platform"
     ),
-    Asked(collection=DEV, purpose="last seen", keys=(("last_seen", 1),), served_by="dev_last_seen"),
+    Asked(
+        collection=DEV,
+        purpose="last seen",
+        keys=(("last_seen", 1),),
+        served_by="dev_last_seen",
+        why="Most recently first; an index is read from either end.",
+    ),
     # Attempts.
     Asked(
         collection=ATT,
@@ -268,9 +274,12 @@ OTHERS: Mapping[str, str] = {
     "ntf_external": "a caller's own id",
     "ntf_provider_message": "a provider's id of a message",
     "ntf_failed": "failures, newest first",
+    "dev_inactive": "devices that were switched off for one reason, most recently seen first",
     "att_purge": "attempts are deleted with their notification",
     "idm_expires": "idempotency keys are forgotten",
     "evt_expires": "providers' events are forgotten",
+    "sus_expires": "addresses in doubt are forgotten",
+    "ear_expires": "events about messages that never came to be known are forgotten",
     "whk_received": "the webhook log, newest first",
     "whk_purge": "the webhook log is deleted after 30 days",
     "rcp_email": "a person by mail address",
@@ -278,6 +287,7 @@ OTHERS: Mapping[str, str] = {
     "sup_created": "suppressions, newest first",
     "sup_address": "a suppression by address",
     "sup_expires": "suppressions that were for a time end",
+    "cnv_expires": "when somebody last wrote on WhatsApp is forgotten after 30 days",
     "cli_key_prefix": "an API key by its prefix, unique",
 }
 """What nobody asked for by name and our own reads need."""

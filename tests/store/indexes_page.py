@@ -37,7 +37,16 @@ def as_page(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         for asked in ASKED
     ]
     collections = dict.fromkeys(asked.collection for asked in ASKED) | dict.fromkeys(
-        ("webhook_log", "provider_events", "recipients", "suppressions", "api_clients")
+        (
+            "webhook_log",
+            "provider_events",
+            "recipients",
+            "suppressions",
+            "conversations",
+            "suspicions",
+            "early_receipts",
+            "api_clients",
+        )
     )
     found = {name: index for c in collections for name, index in existing(c).items()}
     others = [f"| `{name}` | {OTHERS[name]} | {_keys(found[name]['key'])} |" for name in OTHERS]

@@ -34,6 +34,7 @@ class Scripted:
 
     def __init__(self, behave: Callable[[Outbound], SendResult]) -> None:
         self.behave = behave
+        self.account = f"scripted:{ObjectId()}"
         self.seen: list[Outbound] = []
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
@@ -54,7 +55,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
     def install(behave: Callable[[Outbound], SendResult] = accept) -> Scripted:
         provider = Scripted(behave)
-        monkeypatch.setattr(dispatch, "provider_for", lambda _channel: provider)
+        monkeypatch.setattr(dispatch, "providers_for", lambda _channel: (provider,))
         return provider
 
     return install
@@ -238,8 +239,11 @@ def test_a_send_that_is_not_begun_because_its_lease_is_short_is_not_an_unknown_o
     """The process was frozen between its start and its send: no byte has left."""
     provider = use()
     notification_id = accepted(type="marketing")["_id"]
-    moments = iter([NOON] * 4)
-    deliver(notification_id, clock=lambda: next(moments, NOON + LEASE))
+
+    def thaws_late() -> datetime:
+        return NOON + LEASE if outcome(notification_id)[0] == "sending" else NOON
+
+    deliver(notification_id, clock=thaws_late)
     assert provider.seen == []
     store.rescue(now=NOON + 2 * LEASE)
     assert outcome(notification_id)[0] != "unknown"

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from bson import ObjectId
@@ -13,6 +14,7 @@ from notifications.intake.requests import NotificationRequest
 from notifications.retry import Standing
 from notifications.states import Category, Channel, Priority
 from notifications.store import Claimed, Content, Recipient
+from notifications.templates import FILES, Part
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 """When everything happens, unless a test says otherwise."""
@@ -77,3 +79,13 @@ def request(**fields: Any) -> NotificationRequest:
     """Return a request that can be accepted."""
     default: dict[str, Any] = {"type": "alert", "user_id": "ada"}
     return NotificationRequest(**(default | fields))
+
+
+def write_template(
+    folder: Path, name: str, *, language: str = "", subject: str = "S", body: str = "B", **more: str
+) -> None:
+    """Write the files of a template, or of one of its languages; ``more`` are further parts."""
+    path = folder / name / language
+    path.mkdir(parents=True)
+    for part, text in {"subject": subject, "body": body, **more}.items():
+        (path / FILES[Part(part)]).write_text(text)

@@ -23,6 +23,13 @@ def test_a_reference_is_read_back_from_its_text(raw: bytes, channel: Channel, nu
     assert Reference.parse(str(reference)) == reference
 
 
+def test_a_reference_to_a_device_names_it_too() -> None:
+    device_id = "0f" * 32
+    text = f"{ID}.push.3.{device_id}"
+    assert str(Reference(ID, Channel.PUSH, 3, device_id)) == text
+    assert Reference.parse(text) == Reference(ID, Channel.PUSH, 3, device_id)
+
+
 def test_a_reference_names_notification_channel_and_attempt() -> None:
     assert str(Reference(ID, Channel.IN_APP, 3)) == "65f0c0ffee65f0c0ffee65f0.in_app.3"
 

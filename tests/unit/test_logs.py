@@ -16,6 +16,8 @@ from django.test import RequestFactory
 
 from notifications import sending
 from notifications.channels.base import Message, Outbound, SendResult
+from notifications.sending import Job
+from notifications.targets import address_of
 from notifyproject.logs import configure, logging_config
 
 from .building import NOON, claimed
@@ -111,7 +113,8 @@ class Failing:
 def send_by_a_provider_with_a_defect() -> None:
     one = claimed()
     message = Message(subject="Code", text=BODY)
-    sending.send_all(Failing(), [one], {one.notification_id: message}, lambda: NOON)
+    job = Job(claimed=one, message=message, targets=(address_of(one),))
+    sending.send_all(Failing(), [job], lambda: NOON)
 
 
 @pytest.mark.parametrize("form", ["json", "console"])

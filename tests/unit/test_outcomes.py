@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from notifications import sending
 from notifications.channels.base import SendResult
 from notifications.errors import (
     Answer,
@@ -18,6 +17,7 @@ from notifications.errors import (
     RecipientAction,
     TransientError,
 )
+from notifications.outcomes import Result, conclude
 from notifications.states import DeliveryStatus, Priority
 from notifications.store import Settlement
 
@@ -29,9 +29,8 @@ ANSWER = Answer(status=503, code="busy", excerpt="Try again.")
 
 
 def settled(result: SendResult | ProviderError, **fields: object) -> Settlement:
-    return sending.outcome(
-        claimed(**fields), result, provider="sendgrid", now=NOON, duration_ms=12, dice=0
-    )
+    one = Result(device_id=None, outcome=result, started_at=NOON, finished_at=NOON, duration_ms=12)
+    return conclude(claimed(**fields), [one], provider="sendgrid", now=NOON, dice=0)
 
 
 def busy(**details: Any) -> TransientError:

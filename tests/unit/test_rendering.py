@@ -1,7 +1,6 @@
 """Templates to texts."""
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications import rendering
 from notifications.default_types import DEFAULT_TYPES, DefaultType
 from notifications.rendering import (
     TemplateProblem,
@@ -17,7 +15,10 @@ from notifications.rendering import (
     render_message,
     render_text,
 )
+from notifications.states import Channel
 from notifications.store import Content, Recipient
+
+from .building import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 TEMPLATED = [default for default in DEFAULT_TYPES if exists(default.slug)]
@@ -28,28 +29,6 @@ json_values = st.recursive(
     ),
     max_leaves=5,
 )
-
-
-@pytest.fixture
-def templates(tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """Give a test a folder of templates of its own, with the real layout in it."""
-    folder = tmp_path / "templates" / "notifications"
-    layout = Path(settings.BASE_DIR, "templates", "notifications", "_layout", "email.html")
-    (folder / "_layout").mkdir(parents=True)
-    (folder / "_layout" / "email.html").write_text(layout.read_text())
-    settings.BASE_DIR = tmp_path
-    rendering._find.cache_clear()
-    yield folder
-    rendering._find.cache_clear()
-
-
-def write(folder: Path, name: str, *, subject: str = "S", body: str = "B", **parts: str) -> None:
-    path = folder / name
-    path.mkdir(parents=True)
-    (path / "subject.txt").write_text(subject)
-    (path / "body.txt").write_text(body)
-    for part, text in parts.items():
-        (path / f"{part}.html").write_text(text)
 
 
 def body_of(folder: Path, body: str, *, recipient: Recipient = ADA, **data: Any) -> str:
@@ -80,9 +59,11 @@ def test_every_shipped_template_renders_with_its_example(
     assert "\n" not in subject
     assert len(subject) <= 255
     content = Content(subject=subject, body=body, template_id=default.slug)
-    message = render_message(content=content, data=default.example_data, recipient=recipient)
+    message = render_message(
+        channel=Channel.EMAIL, content=content, data=default.example_data, recipient=recipient
+    )
     assert message.html is not None
-    assert message.html.startswith("<!doctype html>")
+    assert message.html.startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
@@ -295,6 +276,5 @@ def test_a_language_falls_back_to_the_nearest(
 ) -> None:
     write(templates, "t", body="Hello")
     for language, text in (("pt", "Ol\u00e1"), ("pt-BR", "Oi")):
-        (templates / "t" / language).mkdir()
-        (templates / "t" / language / "body.txt").write_text(text)
+        write(templates, "t", language=language, body=text)
     assert render_text(name="t", data={}, recipient=Recipient(locale=locale)) == ("S", body)

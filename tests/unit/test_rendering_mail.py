@@ -1,45 +1,29 @@
 """Messages to mail: escaped, in their language, with what is not text."""
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from notifications import rendering
-from notifications.rendering import (
-    clean_line,
-    render_message,
-    without_invisible,
-)
+from notifications.channels.base import Message
+from notifications.states import Channel
 from notifications.store import Content, Recipient
 from notifications.types import MASK
+
+from .building import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 
 
-@pytest.fixture
-def templates(tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """Give a test a folder of templates of its own, with the real layout in it."""
-    folder = tmp_path / "templates" / "notifications"
-    layout = Path(settings.BASE_DIR, "templates", "notifications", "_layout", "email.html")
-    (folder / "_layout").mkdir(parents=True)
-    (folder / "_layout" / "email.html").write_text(layout.read_text())
-    settings.BASE_DIR = tmp_path
-    rendering._find.cache_clear()
-    yield folder
-    rendering._find.cache_clear()
-
-
-def write(folder: Path, name: str, *, subject: str = "S", body: str = "B", **parts: str) -> None:
-    path = folder / name
-    path.mkdir(parents=True)
-    (path / "subject.txt").write_text(subject)
-    (path / "body.txt").write_text(body)
-    for part, text in parts.items():
-        (path / f"{part}.html").write_text(text)
+def render_message(
+    *, content: Content, data: dict[str, Any], recipient: Recipient, **options: Any
+) -> Message:
+    """Return a message as mail."""
+    return rendering.render_message(
+        channel=Channel.EMAIL, content=content, data=data, recipient=recipient, **options
+    )
 
 
 def html_of(content: Content, *, recipient: Recipient = ADA, **data: Any) -> str:
@@ -64,7 +48,7 @@ def html_of(content: Content, *, recipient: Recipient = ADA, **data: Any) -> str
 def test_the_callers_words_are_escaped_in_mail(text: str, shown: str) -> None:
     html = html_of(Content(subject=text, body=f"{text}\n\n{text}"))
     assert f"<title>{shown}</title>" in html
-    assert html.count(f"<p>{shown}</p>") == 2
+    assert html.count(f">{shown}</p>") == 2
     assert text == shown or text not in html
 
 
@@ -78,7 +62,7 @@ def test_a_link_cannot_break_out_of_its_place(field: str) -> None:
 
 def test_paragraphs_and_lines_stay_what_they_are_in_mail() -> None:
     html = html_of(Content(subject="s", body="one\ntwo\n\nthree"))
-    assert "<p>one<br>two</p>\n<p>three</p>" in html
+    assert re.search(r"<p style=[^>]*>one<br>two</p>\n<p style=[^>]*>three</p>", html)
 
 
 def test_a_deep_link_into_an_app_is_not_shown_in_mail() -> None:
@@ -86,16 +70,16 @@ def test_a_deep_link_into_an_app_is_not_shown_in_mail() -> None:
 
 
 def test_a_template_may_have_html_of_its_own(templates: Path) -> None:
-    write(templates, "t", body="plain", email="<h2>{{ a }}</h2>")
+    write(templates, "t", body="plain", email_html="<h2>{{ a }}</h2>")
     html = html_of(Content(subject="s", body="plain", template_id="t"), a="<b>")
-    assert "<h2>&lt;b&gt;</h2>" in html
-    assert "<p>plain</p>" not in html
+    assert re.search(r"<h2 style=[^>]*>&lt;b&gt;</h2>", html)
+    assert ">plain</p>" not in html
 
 
 def test_mail_names_its_language(templates: Path) -> None:
     html = html_of(Content(subject="s", body="b"), recipient=Recipient(locale="pt-BR"))
-    assert '<html lang="pt-BR">' in html
-    assert '<html lang="en">' in html_of(Content(subject="s", body="b"))
+    assert '<html lang="pt-BR"' in html
+    assert '<html lang="en"' in html_of(Content(subject="s", body="b"))
 
 
 def test_a_locale_that_is_none_does_not_get_into_the_mail() -> None:
@@ -135,32 +119,79 @@ def test_a_message_carries_what_is_not_text_too() -> None:
     assert message.payload == {"orderId": "1"}
 
 
-# Characters nobody sees.
+# What is around it.
 
 
-@pytest.mark.parametrize(
-    ("text", "clean"),
-    [
-        ("  two \n words\t\r\n", "two words"),
-        ("\u202eHello\u202c", "Hello"),
-        ("\u2066Hello\u2069", "Hello"),
-        ("\u200eHello\u200f\u061c", "Hello"),
-        ("He\u200bl\u2060lo\ufeff", "Hello"),
-        ("\U0001f469\u200d\U0001f467", "\U0001f469\u200d\U0001f467"),
-        ("\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",) * 2,
-        ("e\u0301",) * 2,
-        ("", ""),
-    ],
-)
-def test_a_line_loses_what_nobody_sees_and_keeps_what_letters_are_made_of(
-    text: str, clean: str
-) -> None:
-    assert clean_line(text) == clean
+def test_mail_says_who_sent_it(settings: Any) -> None:
+    settings.EMAIL_FROM = "The Shop <shop@example.com>"
+    assert "This message was sent by The Shop." in html_of(Content(subject="s", body="b"))
+    settings.EMAIL_FROM = "shop@example.com"
+    assert "This message was sent by shop@example.com." in html_of(Content(subject="s", body="b"))
 
 
-@given(st.text(max_size=60))
-def test_cleaning_twice_is_cleaning_once(text: str) -> None:
-    line = clean_line(text)
-    assert "\n" not in line
-    assert "\r" not in line
-    assert without_invisible(line) == line
+def test_mail_has_a_way_out_if_one_is_given() -> None:
+    content = Content(subject="s", body="b")
+    with_link = render_message(
+        content=content,
+        data={},
+        recipient=ADA,
+        unsubscribe_url='https://example.com/u?t="1"&n=2',
+    )
+    assert 'href="https://example.com/u?t=&#34;1&#34;&amp;n=2"' in str(with_link.html)
+    assert with_link.text.endswith(
+        '-- \nUnsubscribe from messages like this: https://example.com/u?t="1"&n=2'
+    )
+    without = render_message(content=content, data={}, recipient=ADA)
+    assert "Unsubscribe" not in f"{without.html}{without.text}"
+
+
+def test_a_link_is_a_button_in_html_and_an_address_in_text() -> None:
+    content = Content(subject="s", body="b", deep_link="https://example.com/orders/1")
+    message = render_message(content=content, data={}, recipient=ADA)
+    assert re.search(
+        r'<a class="button" href="https://example.com/orders/1"[^>]*>Open</a>', html_of(content)
+    )
+    assert message.text == "b\n\nOpen: https://example.com/orders/1"
+    named = Content(
+        subject="s", body="See https://example.com/1", deep_link="https://example.com/1"
+    )
+    assert render_message(content=named, data={}, recipient=ADA).text == named.body
+
+
+def test_what_is_around_it_is_in_the_language_of_the_words(templates: Path) -> None:
+    write(templates, "t", body="Hello")
+    content = Content(subject="s", body="b", deep_link="https://example.com/1")
+    html = html_of(content, recipient=Recipient(locale="pt-BR"))
+    assert "Mensagem enviada por" in html
+    assert ">Abrir</a>" in html
+    only_english = Content(subject="s", body="b", template_id="t")
+    html = html_of(only_english, recipient=Recipient(locale="pt-BR"))
+    assert "This message was sent by" in html
+    assert '<html lang="en"' in html
+
+
+def test_the_beginning_of_the_text_is_what_a_list_of_mail_shows() -> None:
+    html = html_of(Content(subject="s", body="The beginning.\n\n" + "x" * 200))
+    assert re.search(r'<div class="preheader"[^>]*>The beginning\. x{105}\W', html)
+
+
+def test_a_heading_of_its_own_stands_in_place_of_the_subject(templates: Path) -> None:
+    write(templates, "t", email_html="<h1>Own</h1>")
+    html = html_of(Content(subject="Subject", body="b", template_id="t"))
+    assert html.count("<h1") == 1
+    assert ">Own</h1>" in html
+    assert html_of(Content(subject="Subject", body="b")).count(">Subject</h1>") == 1
+
+
+def test_the_style_is_in_the_elements_and_only_what_cannot_be_is_not(templates: Path) -> None:
+    write(templates, "t", email_html='<p>One</p><p class="quiet">Two</p>')
+    html = html_of(Content(subject="s", body="b", template_id="t"))
+    assert len(re.findall(r"<p [^>]*style=\"[^\"]*margin: 0 0 16px", html)) == 2
+    (style,) = re.findall(r"<style[^>]*>(.*?)</style>", html, re.DOTALL)
+    assert "prefers-color-scheme: dark" in style
+    assert "max-width: 480px" in style
+    assert ".quiet { font-size" not in style
+
+
+def test_the_mail_of_a_page_of_text_stays_well_under_what_mail_programs_cut() -> None:
+    assert len(html_of(Content(subject="s", body="word " * 500))) < 20_000

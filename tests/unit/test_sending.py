@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications import sending
+from notifications import sending, targets
 from notifications.channels.base import Message, Outbound, Receipt, SendResult
 from notifications.errors import (
     Answer,
     FailureCode,
 )
+from notifications.outcomes import conclude
+from notifications.sending import Job
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import Claimed, Recipient, Settlement
 
@@ -28,7 +30,7 @@ MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
 class Scripted:
     """A provider that does what a test says and remembers what it was given."""
 
-    name = "scripted"
+    name = account = "scripted"
 
     def __init__(self, behave: Callable[[Outbound], SendResult]) -> None:
         self.behave = behave
@@ -47,8 +49,14 @@ def accept(_outbound: Outbound) -> SendResult:
 
 
 def send_all(provider: Scripted, *started: Claimed, now: datetime = NOON) -> list[Settlement]:
-    messages = {one.notification_id: MESSAGE for one in started}
-    return sending.send_all(provider, started, messages, lambda: now)
+    """Send each to its one address; return what becomes of those that were begun."""
+    jobs = [
+        Job(claimed=one, message=MESSAGE, targets=(targets.address_of(one),)) for one in started
+    ]
+    return [
+        conclude(job.claimed, results, provider=provider.name, now=now, dice=0)
+        for job, results in sending.send_all(provider, jobs, lambda: now)
+    ]
 
 
 def several(count: int) -> list[Claimed]:
@@ -69,6 +77,7 @@ def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_nee
     (outbound,) = provider.seen
     assert outbound == Outbound(
         reference=f"{'a' * 24}.email.1",
+        thread="a" * 24,
         recipient="ada@example.com",
         recipient_name="Ada",
         message=MESSAGE,

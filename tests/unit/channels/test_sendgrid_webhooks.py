@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifications.channels.base import InvalidSignature, Receipt, ReceiptKind
-from notifications.channels.email_sendgrid import (
+from notifications.channels.email_sendgrid import SendGrid
+from notifications.channels.email_sendgrid_webhooks import (
     REPLAY_WINDOW,
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
-    SendGrid,
 )
 from notifications.channels.http import EXCERPT_LENGTH
 

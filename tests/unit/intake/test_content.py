@@ -1,38 +1,19 @@
 """What a notification says."""
 
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from notifications import rendering
-from notifications.intake.content import FIRST_LINE_LENGTH, MAX_BODY_BYTES, compose
-from notifications.intake.problems import Collector
-from notifications.intake.requests import ContentRequest
-from notifications.store import Content, Recipient
-from notifications.types import MASK
+from notifications.intake.content import FIRST_LINE_LENGTH, MAX_BODY_BYTES
+from notifications.states import Channel
+from notifications.store import Recipient
 
-from ..building import SHIPPED, request
+from ..building import write_template
+from .composing import PAID, composed
 
-ADA = Recipient(email="ada@example.com", name="Ada")
-PAID = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
-
-
-def composed(
-    *,
-    kind: str = "payment_confirmed",
-    data: dict[str, Any] | None = None,
-    recipient: Recipient = ADA,
-    **content: Any,
-) -> tuple[Content, list[tuple[str, str]]]:
-    problems = Collector()
-    result = compose(
-        request(type=kind, data=PAID if data is None else data, content=ContentRequest(**content)),
-        kind=SHIPPED[kind],
-        recipient=recipient,
-        problems=problems,
-    )
-    return result, [(p.pointer, p.code) for p in problems.problems]
+pytestmark = pytest.mark.usefixtures("shipped_types")
 
 
 def test_the_template_speaks_when_the_caller_does_not() -> None:
@@ -41,7 +22,7 @@ def test_the_template_speaks_when_the_caller_does_not() -> None:
     assert content.subject == "Payment confirmed: Sunrise"
     assert content.body is not None
     assert "49.90" in content.body
-    assert content.template_id == "payment_confirmed"
+    assert (content.template_id, content.template_version) == ("payment_confirmed", 0)
     assert not content.is_masked
 
 
@@ -50,6 +31,7 @@ def test_the_callers_body_is_used_as_it_is_and_no_template() -> None:
     content, problems = composed(subject="Hello", body=body)
     assert problems == []
     assert (content.subject, content.body, content.template_id) == ("Hello", body, None)
+    assert content.template_version is None
 
 
 def test_the_callers_subject_replaces_the_templates() -> None:
@@ -130,6 +112,16 @@ def test_a_missing_variable_has_the_place_where_it_is_to_be_given(
     assert composed()[1] == [(pointer, "missing_variable")]
 
 
+def test_a_variable_that_only_a_channel_needs_is_missed_if_the_channel_is_taken(
+    templates: Path,
+) -> None:
+    write_template(templates, "payment_confirmed", push="{{ order_id }}", whatsapp="{{ tip }}")
+    data = {"order_id": 1}
+    assert composed(data=data, channels=list(Channel))[1] == [("/data/tip", "missing_variable")]
+    assert composed(data=data, channels=[Channel.EMAIL, Channel.PUSH])[1] == []
+    assert composed(data=data, channels=[Channel.WHATSAPP], body="The caller's")[1] == []
+
+
 def test_braces_in_the_data_are_text() -> None:
     content, problems = composed(data=PAID | {"video_title": "{{ amount }} {% raw %}"})
     assert problems == []
@@ -203,46 +195,6 @@ def test_a_rendered_subject_has_no_control_characters() -> None:
         content, _ = composed(data=PAID | {"video_title": f"Sun{character}Bcc: eve@example.com"})
         assert content.subject is not None
         assert content.subject.isprintable()
-
-
-SECRET = {"code": "493817", "expires_in": 5}
-
-
-def test_what_is_stored_of_a_secret_is_a_mask() -> None:
-    content, problems = composed(kind="mfa_code", data=SECRET)
-    assert problems == []
-    assert content.is_masked
-    assert content.subject == f"{MASK} is your login code"
-    assert "493817" not in repr(content)
-
-
-def test_a_secret_that_was_not_given_is_missing_and_not_masked() -> None:
-    content, problems = composed(kind="mfa_code", data={"expires_in": 5})
-    assert problems == [("/data/code", "missing_variable")]
-    assert not content.is_masked
-
-
-def test_a_subject_of_the_callers_leaves_the_body_masked() -> None:
-    content, _ = composed(kind="mfa_code", data=SECRET, subject="Your code")
-    assert content.is_masked
-    assert content.body is not None
-    assert MASK in content.body
-
-
-def test_a_subject_of_the_callers_is_sent_with_a_masked_body() -> None:
-    """What is masked is rendered anew when it is sent: the caller's subject must outlive that."""
-    content, _ = composed(kind="mfa_code", data=SECRET, subject="Your code")
-    message = rendering.render_message(content=content, data=SECRET, recipient=ADA)
-    assert message.subject == "Your code"
-    assert "493817" in message.text
-
-
-def test_a_subject_without_the_secret_is_sent_as_it_was_accepted() -> None:
-    content, _ = composed(kind="mfa_code", data=SECRET, template_id="forgot_password")
-    stored = replace(content, is_masked=True, subject="As it was accepted")
-    data = SECRET | {"reset_link": "https://example.com/r"}
-    message = rendering.render_message(content=stored, data=data, recipient=ADA)
-    assert message.subject == "As it was accepted"
 
 
 def test_the_persons_language_is_the_templates() -> None:

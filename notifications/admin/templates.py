@@ -1,0 +1,246 @@
+"""What a type says, on its page and on pages of its own: versions, previews, publishing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.utils import quote
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from .. import templates, types
+from ..models import NotificationType
+from ..store import Document
+from ..templates import DEFAULT_LANGUAGE, SHIPPED, NumbersTaken, TemplateProblem, Version
+from ..timing import utc_now
+from . import templates_form as form
+from . import templates_preview as shown
+
+LIST = "admin:notifications_notificationtype_changelist"
+TYPE = "admin:notifications_notificationtype_change"
+VERSION = "admin:notifications_notificationtype_version"
+NEW = "admin:notifications_notificationtype_new_version"
+PUBLISH = "admin:notifications_notificationtype_publish"
+FOLDER = "admin/notifications/notificationtype"
+LISTED = 50
+"""How many versions the type's page lists."""
+
+
+def urls(admin: Any) -> list[URLPattern]:
+    """Return the addresses of a type's templates, for its admin."""
+    views = (
+        ("<path:slug>/templates/new/", new_view, NEW),
+        ("<path:slug>/templates/<int:number>/", version_view, VERSION),
+        ("<path:slug>/templates/<int:number>/publish/", publish_view, PUBLISH),
+    )
+    return [
+        path(
+            address,
+            admin.admin_site.admin_view(view),
+            {"admin": admin},
+            name=name.partition(":")[2],
+        )
+        for address, view, name in views
+    ]
+
+
+def on_type_page(admin: Any, request: HttpRequest, slug: str) -> dict[str, Any]:
+    """Return what the page of a type shows of its templates; nothing if there is no such type."""
+    document = types.read(slug)
+    if document is None:
+        return {}
+    number = document.get("template_version") or SHIPPED
+    published = templates.get(type_slug=slug, number=number)
+    listed = templates.listing(type_slug=slug, limit=LISTED)
+    shipped = templates.get(type_slug=slug, number=SHIPPED)
+    rows = [*listed, *([shipped] if shipped else [])]
+    return {
+        "slug": slug,
+        "published": published,
+        "rows": [_row(version, number) for version in rows],
+        "may_change_templates": admin.has_change_permission(request),
+        "variables": shown.variables(document["example_data"]),
+        **_preview(request, document, published),
+    }
+
+
+def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
+    """Show one version of a type's template."""
+    if not admin.has_view_permission(request):
+        raise PermissionDenied
+    document = types.read(slug)
+    version = templates.get(type_slug=slug, number=number) if document else None
+    if document is None or version is None:
+        messages.warning(request, "There is no such version.")
+        return HttpResponseRedirect(reverse(LIST) if document is None else _type_url(slug))
+    context = {
+        "title": _name(number),
+        "slug": slug,
+        "version": version,
+        "row": _row(version, document.get("template_version") or SHIPPED),
+        "may_change_templates": admin.has_change_permission(request),
+        "sources": _sources(version),
+        "back": _type_url(slug),
+        **_preview(request, document, version),
+    }
+    return _page(admin, request, "version.html", document, context)
+
+
+def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
+    """Show the form of a new version, and store what it is filled with."""
+    if not admin.has_change_permission(request):
+        raise PermissionDenied
+    document = types.read(slug)
+    if document is None:
+        messages.warning(request, "There is no such type.")
+        return HttpResponseRedirect(reverse(LIST))
+    if request.method == "POST":
+        filled = form.sent(request.POST)
+        filled = filled.with_faults(_faults(document, filled))
+        if not filled.errors and not filled.faults:
+            return _stored(request, document, filled)
+    else:
+        filled = form.filled(_texts_to_start_from(document))
+    context = {
+        "title": "New version",
+        "slug": slug,
+        "form": filled,
+        "variables": shown.variables(document["example_data"]),
+        "recipient_variables": ("name", "locale", "timezone"),
+        "back": _type_url(slug),
+    }
+    return _page(admin, request, "new_version.html", document, context)
+
+
+def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
+    """Let new notifications take a version; POST only."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    if not admin.has_change_permission(request):
+        raise PermissionDenied
+    try:
+        templates.publish(type_slug=slug, number=number, now=utc_now())
+    except (templates.UnknownVersion, types.UnknownType):
+        messages.warning(request, "There is no such version.")
+        return HttpResponseRedirect(reverse(LIST))
+    _record(request, slug, f"Published {_name(number).lower()} of what it says.")
+    messages.success(request, f"{_name(number)} is published: new notifications take it.")
+    return HttpResponseRedirect(_type_url(slug))
+
+
+def _stored(request: HttpRequest, document: Document, filled: form.VersionForm) -> HttpResponse:
+    slug = document["_id"]
+    try:
+        version = templates.create(
+            type_slug=slug,
+            parts=filled.given,
+            note=filled.note,
+            created_by=f"staff:{request.user.get_username()}",
+            now=utc_now(),
+        )
+    except NumbersTaken:
+        messages.error(request, "Somebody else is storing versions of it: try again.")
+        return HttpResponseRedirect(reverse(NEW, args=[slug]))
+    _record(request, slug, f"Stored version {version.number} of what it says.")
+    messages.success(
+        request, f"Version {version.number} is stored. It is used once it is published."
+    )
+    return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
+
+
+def _faults(document: Document, filled: form.VersionForm) -> list[templates.Fault]:
+    return templates.check(
+        name=document["_id"],
+        parts=filled.given,
+        example_data=document["example_data"],
+        sensitive=frozenset(document["sensitive_variables"]),
+    )
+
+
+def _texts_to_start_from(document: Document) -> Mapping[str, Mapping[str, str]]:
+    """Return what the type says now: a new version changes some of it."""
+    try:
+        return templates.in_effect(document["_id"], document.get("template_version") or SHIPPED)
+    except TemplateProblem:
+        return templates.in_effect(document["_id"], SHIPPED)
+
+
+def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
+    """Return what a version says in the language that the page is asked for."""
+    asked = request.GET.get("language", DEFAULT_LANGUAGE)
+    languages = shown.languages(document, version, asked=asked)
+    chosen = next(language.code for language in languages if language.is_chosen)
+    number = version.number if version else SHIPPED
+    return {
+        "languages": languages,
+        "preview": shown.preview(document, version=number, language=chosen),
+    }
+
+
+def _row(version: Version, published: int) -> dict[str, Any]:
+    who, _, name = (version.created_by or "").partition(":")
+    return {
+        "version": version,
+        "name": _name(version.number),
+        "is_published": version.number == published,
+        "by": f"{name} (app)" if who == "app" else name,
+        "languages": [shown.language_name(code) for code in version.parts],
+        "url": reverse(VERSION, args=[version.type, version.number]),
+        "publish_url": reverse(PUBLISH, args=[version.type, version.number]),
+    }
+
+
+def _sources(version: Version) -> list[dict[str, Any]]:
+    """Return a version's texts as they were written."""
+    return [
+        {
+            "name": shown.language_name(language),
+            "texts": [
+                (form.LABELS[part][0], texts[part]) for part in templates.Part if part in texts
+            ],
+        }
+        for language, texts in version.parts.items()
+    ]
+
+
+def _name(number: int) -> str:
+    return "The release's own" if number == SHIPPED else f"Version {number}"
+
+
+def _type_url(slug: str) -> str:
+    # The admin's own addresses write an underscore in a way of their own.
+    return reverse(TYPE, args=[quote(slug)])
+
+
+def _page(
+    admin: Any, request: HttpRequest, name: str, document: Document, context: dict[str, Any]
+) -> HttpResponse:
+    request.current_app = admin.admin_site.name
+    original = NotificationType(pk=document["_id"], name=document["name"])
+    return TemplateResponse(
+        request,
+        f"{FOLDER}/{name}",
+        {
+            **admin.admin_site.each_context(request),
+            "opts": admin.opts,
+            "original": original,
+            "media": admin.media,
+            **context,
+        },
+    )
+
+
+def _record(request: HttpRequest, slug: str, message: str) -> None:
+    document = types.read(slug) or {}
+    LogEntry.objects.create(
+        user_id=request.user.pk,
+        content_type=ContentType.objects.get_for_model(NotificationType),
+        object_id=slug,
+        object_repr=document.get("name", slug),
+        action_flag=CHANGE,
+        change_message=message,
+    )

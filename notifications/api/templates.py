@@ -1,0 +1,191 @@
+"""Types and what they say. Each method reads, calls one service, and answers."""
+
+from typing import Any, ClassVar
+
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.models import Scope
+
+from .. import templates, types
+from ..store import Document
+from ..templates import NumbersTaken, UnknownVersion
+from ..timing import utc_now
+from . import templates_list as lists
+from .parsing import check_values, convert, decode, read_body
+from .problems import Problem, not_found
+from .schema import describe, identifier
+from .templates_answers import TypeView, VersionList, VersionView, type_view, version_view
+from .templates_requests import (
+    NothingRequest,
+    TemplateRequest,
+    TypeRequest,
+    refusal,
+    template_parts,
+    type_fields,
+)
+
+TEMPLATES = Scope.TEMPLATES_WRITE
+BAD_BODY = (400, 413, 415, 422)
+SLUG = identifier("slug", "The type's slug, such as order_shipped")
+NUMBER = identifier("number", "The version's number; 0 is the release's own")
+
+
+class OneType(APIView):
+    """A registered type."""
+
+    scopes: ClassVar = {"GET": TEMPLATES, "PUT": TEMPLATES}
+
+    @describe(
+        operation="getType", scope=TEMPLATES, response=TypeView, problems=(404,), parameters=(SLUG,)
+    )
+    def get(self, request: Any, slug: str) -> Response:
+        """Return a type."""
+        return Response(type_view(_type(slug)))
+
+    @describe(
+        operation="putType",
+        scope=TEMPLATES,
+        request=TypeRequest,
+        response=TypeView,
+        problems=BAD_BODY,
+        parameters=(SLUG,),
+    )
+    def put(self, request: Any, slug: str) -> Response:
+        """Make a type, or make it what the body says; 201 for a new one."""
+        raw = _body(request)
+        fields = type_fields(slug, convert(raw, TypeRequest))
+        is_new = types.define(slug, fields, now=utc_now())
+        return Response(type_view(_type(slug)), status=201 if is_new else 200)
+
+
+class Templates(APIView):
+    """The versions of what a type says."""
+
+    scopes: ClassVar = {"GET": TEMPLATES, "POST": TEMPLATES}
+
+    @describe(
+        operation="listTemplateVersions",
+        scope=TEMPLATES,
+        response=VersionList,
+        problems=(400, 404, 422),
+        parameters=(SLUG, *lists.DESCRIBED),
+    )
+    def get(self, request: Any, slug: str) -> Response:
+        """List the versions of a type's template, newest first; the release's own is the last."""
+        published = type_view(_type(slug)).template_version
+        page = lists.page(slug, lists.parse(request.query_params))
+        results = [version_view(version, published=published) for version in page.versions]
+        return Response(VersionList(results=results, next=page.next, previous=page.previous))
+
+    @describe(
+        operation="createTemplateVersion",
+        scope=TEMPLATES,
+        request=TemplateRequest,
+        response=VersionView,
+        status=201,
+        problems=(*BAD_BODY, 404, 409),
+        parameters=(SLUG,),
+    )
+    def post(self, request: Any, slug: str) -> Response:
+        """Store a new version of a type's template. Publish it to have it used."""
+        document = _type(slug)
+        parts, note = template_parts(_body(request))
+        faults = templates.check(
+            name=slug,
+            parts=parts,
+            example_data=document["example_data"],
+            sensitive=frozenset(document["sensitive_variables"]),
+        )
+        if faults:
+            raise refusal(faults)
+        try:
+            version = templates.create(
+                type_slug=slug,
+                parts=parts,
+                note=note,
+                created_by=f"app:{request.user.name}",
+                now=utc_now(),
+            )
+        except NumbersTaken:
+            detail = "Too many versions are made at the same time: try again."
+            raise Problem(status=409, code="busy", detail=detail) from None
+        response = Response(version_view(version, published=_published(document)), status=201)
+        response["Location"] = f"{request.path.rstrip('/')}/versions/{version.number}"
+        return response
+
+
+class OneVersion(APIView):
+    """One of them."""
+
+    scopes: ClassVar = {"GET": TEMPLATES}
+
+    @describe(
+        operation="getTemplateVersion",
+        scope=TEMPLATES,
+        response=VersionView,
+        problems=(404,),
+        parameters=(SLUG, NUMBER),
+    )
+    def get(self, request: Any, slug: str, number: str) -> Response:
+        """Return a version of a type's template."""
+        return Response(_shown(slug, number))
+
+
+class Publish(APIView):
+    """Choosing one of them."""
+
+    scopes: ClassVar = {"POST": TEMPLATES}
+
+    @describe(
+        operation="publishTemplateVersion",
+        scope=TEMPLATES,
+        response=VersionView,
+        problems=(*BAD_BODY, 404),
+        parameters=(SLUG, NUMBER),
+    )
+    def post(self, request: Any, slug: str, number: str) -> Response:
+        """Let new notifications take this version; 0 for the release's own."""
+        _refuse_fields(request)
+        _type(slug)
+        try:
+            templates.publish(type_slug=slug, number=int(number), now=utc_now())
+        except UnknownVersion:
+            raise not_found() from None
+        return Response(_shown(slug, number))
+
+
+def _type(slug: str) -> Document:
+    document = types.read(slug)
+    if document is None:
+        raise not_found()
+    return document
+
+
+def _published(document: Document) -> int:
+    return document.get("template_version") or templates.SHIPPED
+
+
+def _shown(slug: str, number: str) -> VersionView:
+    document = _type(slug)
+    version = templates.get(type_slug=slug, number=int(number))
+    if version is None:
+        raise not_found()
+    return version_view(version, published=_published(document))
+
+
+def _body(request: Any) -> dict[str, Any]:
+    raw = decode(read_body(request._request))
+    check_values(raw)
+    return raw
+
+
+def _refuse_fields(request: Any) -> None:
+    """Raise Problem if a request that needs no body has one that says something."""
+    try:
+        raw = read_body(request._request)
+    except Problem as problem:
+        if problem.code == "empty_body":
+            return
+        raise
+    convert(decode(raw), NothingRequest)

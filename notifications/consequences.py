@@ -1,0 +1,101 @@
+"""What a provider's answer means for the address or the device, beyond the one delivery."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+
+from devices import registry
+from devices.models import DeactivationReason
+from devices.registry import Evidence
+from recipients import suspicions
+from recipients.models import SuppressionReason
+from recipients.suppressions import suppress
+
+from .channels.base import SendResult
+from .errors import InvalidRecipient, RecipientAction
+from .outcomes import Result
+from .sending import Job
+
+log = structlog.get_logger(__name__)
+
+MISMATCH = "SENDER_ID_MISMATCH"
+MANY = 5
+"""So many devices that are all another sender's are no coincidence."""
+
+
+def draw(sent: Sequence[tuple[Job, Result]], *, provider: str, now: datetime) -> None:
+    """Switch off dead devices, suppress dead addresses, and note who is alive.
+
+    For devices, doing it twice is doing it once; a suspected address is counted each time. What it
+    raises is the store's: PyMongoError.
+    """
+    alive: dict[str, datetime] = {}
+    if _is_wrong_sender(sent):
+        log.error("every_device_is_another_senders", provider=provider, count=len(sent))
+        return
+    for job, result in sent:
+        if isinstance(result.outcome, InvalidRecipient):
+            _blame(job, result, result.outcome, provider=provider, now=now)
+        elif isinstance(result.outcome, SendResult) and result.device_id is not None:
+            known = alive.get(result.device_id, result.finished_at)
+            alive[result.device_id] = max(known, result.finished_at)
+    if alive:
+        registry.alive(accepted=alive)
+
+
+def _is_wrong_sender(sent: Sequence[tuple[Job, Result]]) -> bool:
+    """Return whether a whole batch of devices is said to be another sender's.
+
+    That is our credentials' fault, and not theirs: they are of another project.
+    """
+    codes = [
+        result.outcome.answer.code
+        for _, result in sent
+        if isinstance(result.outcome, InvalidRecipient) and result.outcome.answer
+    ]
+    return len(sent) >= MANY and len(codes) == len(sent) and set(codes) == {MISMATCH}
+
+
+def _blame(
+    job: Job, result: Result, error: InvalidRecipient, *, provider: str, now: datetime
+) -> None:
+    if result.device_id is not None:
+        _blame_device(job, result, error, provider=provider, now=now)
+        return
+    channel = job.claimed.channel
+    address = job.claimed.recipient.address(channel)
+    if address is None:
+        return
+    log.info("address_blamed", delivery_id=job.claimed.reference, action=error.action.value)
+    if error.action is RecipientAction.SUSPECT:
+        strikes = suspicions.strike(channel=channel.value, address=address, now=now)
+        if strikes < suspicions.MAX_STRIKES:
+            return
+    unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING
+    suppress(
+        channel=channel.value,
+        address=address,
+        reason=SuppressionReason.UNSUBSCRIBED if unsubscribed else SuppressionReason.HARD_BOUNCE,
+        source=provider,
+        marketing_only=unsubscribed,
+        now=now,
+    )
+
+
+def _blame_device(
+    job: Job, result: Result, error: InvalidRecipient, *, provider: str, now: datetime
+) -> None:
+    evidence = Evidence(
+        at=result.started_at,
+        source=provider,
+        code=error.answer.code if error.answer else None,
+        notification_id=str(job.claimed.notification_id),
+    )
+    ids = [result.device_id or ""]
+    if error.action is RecipientAction.SUSPECT:
+        registry.suspect(device_ids=ids, evidence=evidence, now=now)
+    else:
+        mismatch = evidence.code == MISMATCH
+        reason = DeactivationReason.SENDER_MISMATCH if mismatch else DeactivationReason.UNREGISTERED
+        registry.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)

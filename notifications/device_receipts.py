@@ -1,0 +1,86 @@
+"""What a device itself says of a push: that it came, that its user opened it.
+
+No provider reports that. The first device that says so speaks for its user: the push is delivered,
+whatever the user's other devices still wait for.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+import structlog
+from bson import ObjectId
+
+from devices import registry
+
+from . import queries, store
+from .states import AttemptStatus, Channel, DeliveryStatus
+from .store import Document, Reference, Report
+
+log = structlog.get_logger(__name__)
+
+
+class Event(StrEnum):
+    """What happened at a device."""
+
+    DELIVERED = "delivered"
+    """The device has it."""
+    OPENED = "opened"
+    """Its user has opened it."""
+
+
+STATUSES = {Event.DELIVERED: DeliveryStatus.DELIVERED, Event.OPENED: DeliveryStatus.READ}
+"""What the delivery becomes. Nobody but the user opens a push: an opened one is read."""
+
+
+class NotPushed(LookupError):
+    """The client has no such notification, or it never was on its way to this device."""
+
+
+def receive(
+    *, device_id: str, notification_id: ObjectId, client_id: ObjectId, event: Event, now: datetime
+) -> bool:
+    """Apply what a device says; return whether it is news about the delivery.
+
+    In any order and any number of times it ends the same, also before our own record of the send,
+    and also if the device has been replaced or forgotten since. Raises NotPushed, and PyMongoError.
+    """
+    document = queries.one(notification_id=notification_id, client_id=client_id)
+    delivery = _push(document) if document is not None else None
+    if delivery is None or not _was_pushed(notification_id, delivery, device_id):
+        raise NotPushed
+    registry.alive(accepted={}, receipts={device_id: now})
+    reference = Reference(notification_id, Channel.PUSH, delivery["attempt_count"], device_id)
+    changed = store.apply_report(
+        Report(
+            reference=reference,
+            status=STATUSES[event],
+            at=now,
+            provider=delivery["provider"],
+        ),
+        now=now,
+    )
+    log.info(
+        "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
+    )
+    return changed
+
+
+def _push(document: Document) -> Document | None:
+    """Return a notification's push; None if it has none that a provider was ever given."""
+    return next(
+        (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider")),
+        None,
+    )
+
+
+def _was_pushed(notification_id: ObjectId, delivery: Document, device_id: str) -> bool:
+    """Return whether the provider took it for this device, or may have done so by now.
+
+    A device may be faster than our own record: then only the attempt is known that has begun.
+    """
+    if device_id in delivery["accepted_targets"]:
+        return True
+    return any(
+        attempt.get("device_id") == device_id and attempt["status"] != AttemptStatus.EXPIRED
+        for attempt in queries.attempts_of(notification_id)
+    )

@@ -1,0 +1,90 @@
+"""What the log of attempts says of a person's devices: who has a push, who is not to get it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bson import ObjectId
+
+from ..errors import FailureCode
+from ..states import AttemptStatus
+from .collections import attempts
+from .documents import Claimed, Document
+
+LASTING = frozenset(
+    {
+        FailureCode.INVALID_RECIPIENT,
+        FailureCode.REJECTED,
+        FailureCode.TOO_LARGE,
+        FailureCode.RENDER_FAILED,
+    }
+)
+"""A device that the message failed at of one of these will never get it."""
+ANSWERED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UNKNOWN})
+"""Attempts that were made: the others say nothing of a device."""
+SHOWN = (
+    *("notification_id", "device_id", "attempt_number", "status", "attempted_at"),
+    *("error_code", "error_message"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why one device will never get a message."""
+
+    code: FailureCode
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLog:
+    """How the devices stand that one push was tried at."""
+
+    have: frozenset[str] = frozenset()
+    """The provider took it for them."""
+    doubtful: frozenset[str] = frozenset()
+    """It may have."""
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
+
+    @property
+    def closed(self) -> frozenset[str]:
+        """Devices that nothing more goes to.
+
+        A doubtful one is tried again, if its type says so, only while nobody is known to have it.
+        """
+        return self.have | self.refused.keys() | (self.doubtful if self.have else frozenset())
+
+
+def device_logs(claims: Sequence[Claimed]) -> Mapping[ObjectId, DeviceLog]:
+    """Return how the devices of pushes stand that were tried before, by notification.
+
+    What was tried before an operator opened a delivery again does not count against a device. One
+    read for all, and none if none was tried. Raises PyMongoError.
+    """
+    tried = {c.notification_id: c for c in claims if c.attempt_count > 0}
+    if not tried:
+        return {}
+    found = attempts().find({"notification_id": {"$in": list(tried)}}, SHOWN)
+    records: dict[ObjectId, list[Document]] = {one: [] for one in tried}
+    for record in sorted(found, key=lambda r: r["attempt_number"]):
+        if "device_id" in record:
+            records[record["notification_id"]].append(record)
+    return {one: _log_of(tried[one], some) for one, some in records.items()}
+
+
+def _log_of(claimed: Claimed, records: Sequence[Document]) -> DeviceLog:
+    """Return how the devices stand by their records, the oldest first."""
+    sent = {r["device_id"] for r in records if r["status"] == AttemptStatus.SENT}
+    last = {
+        r["device_id"]: r
+        for r in records
+        if r["status"] in ANSWERED and r["attempted_at"] >= claimed.first_due_at
+    }
+    return DeviceLog(
+        have=frozenset(sent | {*claimed.accepted_targets}),
+        doubtful=frozenset(d for d, r in last.items() if r["status"] == AttemptStatus.UNKNOWN),
+        refused={
+            device: Refusal(FailureCode(record["error_code"]), record.get("error_message", ""))
+            for device, record in last.items()
+            if record.get("error_code") in LASTING
+        },
+    )

@@ -1,0 +1,136 @@
+"""Where claimed deliveries go: one address each, or every device of a person that wants it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from devices import preferences as wishes
+from devices import queries as devices
+from recipients import conversations
+
+from . import gate
+from .errors import FailureCode
+from .states import Channel, DeliveryStatus, Priority
+from .store import Claimed, DeviceLog, Parked, device_logs
+
+S = DeliveryStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One address in the channel's own form."""
+
+    address: str = field(repr=False)
+    device_id: str | None = None
+    platform: str = ""
+    """Push: android, ios or web."""
+    window_open: bool = True
+    """WhatsApp: the person has written within a day, so free text may be sent."""
+
+
+Aimed = Mapping[str, tuple[Target, ...]]
+"""At least one target for each claim, by its reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """Where a batch goes."""
+
+    targets: Aimed
+    asleep: Mapping[str, datetime] = field(default_factory=dict)
+    """Devices in their quiet hours are left out: when the first of a claim's wakes up."""
+    parked: Sequence[Parked] = ()
+    """What has nowhere to go now, or at all."""
+
+
+def aim(claims: Sequence[Claimed], *, channel: Channel, now: datetime) -> Aim:
+    """Return where each claim goes, and what has nowhere to go now, or at all."""
+    if channel is Channel.PUSH:
+        return _at_devices(claims, now)
+    if channel is Channel.WHATSAPP:
+        return Aim(targets=_at_phones(claims, now))
+    return Aim(targets={c.reference: (address_of(c),) for c in claims})
+
+
+def address_of(claimed: Claimed) -> Target:
+    """Return the one address of a channel that has no devices; in-app goes to the user's id."""
+    return Target(address=claimed.recipient.address(claimed.channel) or claimed.user_id or "")
+
+
+def _at_phones(claims: Sequence[Claimed], now: datetime) -> Aimed:
+    """Return the phones, and whether each has written to us within a day."""
+    written = conversations.open_windows([c.recipient.phone or "" for c in claims], now=now)
+    return {
+        c.reference: (replace(address_of(c), window_open=c.recipient.phone in written),)
+        for c in claims
+    }
+
+
+def _at_devices(claims: Sequence[Claimed], now: datetime) -> Aim:
+    known = devices.targets(
+        user_ids=[c.user_id for c in claims if c.user_id and not c.recipient.device_ids],
+        device_ids=[one for c in claims for one in c.recipient.device_ids],
+    )
+    logs = device_logs(claims)
+    aimed: dict[str, tuple[Target, ...]] = {}
+    asleep: dict[str, datetime] = {}
+    parked: list[Parked] = []
+    for claimed in claims:
+        found = known.of(user_id=claimed.user_id, device_ids=claimed.recipient.device_ids)
+        past = logs.get(claimed.notification_id, DeviceLog())
+        willing = [d for d in found if d.device_id not in past.closed and _wants(d, claimed)]
+        quiet = {d.device_id: at for d in willing if (at := _quiet_until(d, claimed, now))}
+        awake = [device for device in willing if device.device_id not in quiet]
+        if awake:
+            aimed[claimed.reference] = tuple(map(_target, awake))
+            if quiet:
+                asleep[claimed.reference] = min(quiet.values())
+        else:
+            parked.append(_nowhere(claimed, found, past, wakes=min(quiet.values(), default=None)))
+    return Aim(targets=aimed, asleep=asleep, parked=parked)
+
+
+def _target(device: devices.Target) -> Target:
+    return Target(address=device.token, device_id=device.device_id, platform=device.platform.value)
+
+
+def _nowhere(
+    claimed: Claimed, found: Sequence[devices.Target], past: DeviceLog, *, wakes: datetime | None
+) -> Parked:
+    """Return what becomes of a push that no device is to get now."""
+    if past.have:
+        reason = "The devices that are left have it, or cannot get it."
+        return _parked(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
+    if wakes is not None:
+        return gate.until_quiet_ends(claimed, until=wakes)
+    if any(device.device_id not in past.closed for device in found):
+        reason = "The person's devices do not want this kind of message."
+        return _parked(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
+    refusals = [past.refused[d.device_id] for d in found if d.device_id in past.refused]
+    if refusals:
+        return _parked(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
+    return _parked(claimed, S.FAILED, FailureCode.NO_ADDRESS, "There is no active device for it.")
+
+
+def _wants(device: devices.Target, claimed: Claimed) -> bool:
+    return wishes.allows(
+        device.preferences,
+        category=claimed.category.value,
+        type_slug=claimed.type,
+        priority=claimed.priority.value,
+    )
+
+
+def _quiet_until(device: devices.Target, claimed: Claimed, now: datetime) -> datetime | None:
+    if claimed.priority is Priority.CRITICAL:
+        return None
+    quiet = gate.quiet_hours(
+        device.preferences.quiet_hours,
+        own_zone=device.timezone,
+        sent_zone=claimed.recipient.timezone,
+    )
+    return quiet.until(now) if quiet else None
+
+
+def _parked(claimed: Claimed, status: DeliveryStatus, code: FailureCode, reason: str) -> Parked:
+    return Parked(claimed=claimed, status=status, code=code, reason=reason)

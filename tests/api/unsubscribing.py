@@ -1,0 +1,30 @@
+"""Unsubscribe links, and how to read the pages behind them."""
+
+import re
+from typing import Any
+
+from bson import ObjectId
+
+from notifications import unsubscribing
+from notifications.states import Channel
+
+ADA = "ada@example.com"
+
+
+def link(address: str = ADA, *, locale: str | None = None) -> str:
+    """Return the path of a link."""
+    url = unsubscribing.url_for(
+        channel=Channel.EMAIL, address=address, notification_id=ObjectId(), locale=locale
+    )
+    return url[url.index("/u/") :]
+
+
+def heading(page: Any) -> str:
+    """Return what a page says first."""
+    (found,) = re.findall(r"<h1>(.*?)</h1>", page.text)
+    return found
+
+
+def actions(page: Any) -> list[tuple[str, str]]:
+    """Return what its buttons do: method and address."""
+    return re.findall(r'<form method="(\w+)" action="([^"]*)">', page.text)

@@ -1,0 +1,163 @@
+"""The layout of mail in a browser: on a phone and on a desk, by day and by night."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from notifications import rendering
+from notifications.default_types import DEFAULT_TYPES
+from notifications.rendering import render_message, render_text
+from notifications.states import Channel
+from notifications.store import Content, Recipient
+
+WIDTHS = (375, 700)
+AA = 4.5
+"""The least contrast of text, by WCAG 2 at level AA."""
+LINK = "https://example.com/orders/12345"
+LONG = "https://example.com/" + "very-long-without-a-break" * 12
+# A picture as wide as the card is on a desk, so that a phone has to make it smaller.
+PICTURE = "https://pictures.example/wide.svg"
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="400">'
+    '<rect width="9" height="9"/></svg>'
+)
+TEMPLATED = {d.slug: d for d in DEFAULT_TYPES if rendering.exists(d.slug)}
+CONTRASTS = """() => {
+  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
+  const light = (color) => {
+    const [r, g, b] = parse(color).map((v) => {
+      const s = v / 255;
+      return s <= 0.03928 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const color = getComputedStyle(e).backgroundColor;
+      if (parse(color)[3] !== 0) return color;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
+    const [a, b] = [light(getComputedStyle(element).color), light(behind(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    found.push([walker.currentNode.data.trim().slice(0, 40), ratio]);
+  }
+  return found;
+}"""
+
+
+def mail(content: Content, *, locale: str = "en", **data: object) -> str:
+    message = render_message(
+        channel=Channel.EMAIL,
+        content=content,
+        data=data,
+        recipient=Recipient(name="Ada", locale=locale),
+        unsubscribe_url="https://example.com/unsubscribe",
+    )
+    assert message.html is not None
+    return message.html
+
+
+def of_type(slug: str, *, locale: str) -> str:
+    data = dict(TEMPLATED[slug].example_data)
+    person = Recipient(name="Ada", locale=locale)
+    subject, body = render_text(name=slug, data=data, recipient=person)
+    content = Content(subject=subject, body=body, template_id=slug, deep_link=LINK)
+    return mail(content, locale=locale, **data)
+
+
+@pytest.fixture(params=["light", "dark"])
+def scheme(request: pytest.FixtureRequest) -> str:
+    """Give the colours a person prefers."""
+    return str(request.param)
+
+
+@pytest.fixture(params=WIDTHS)
+def page(request: pytest.FixtureRequest, chromium: Browser, scheme: str) -> Iterator[Page]:
+    """Give a window of a phone's or a desk's width that loads nothing but one picture."""
+    size = {"width": request.param, "height": 800}
+    context = chromium.new_context(viewport=size, color_scheme=scheme)
+    context.route("**/*", lambda route: route.abort())
+    context.route(PICTURE, lambda route: route.fulfill(body=SVG, content_type="image/svg+xml"))
+    yield context.new_page()
+    context.close()
+
+
+def check(page: Page, what: str = "it") -> None:
+    """Nothing sticks out, and every text can be read."""
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, what
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) > 3, what
+    assert [(text, ratio) for text, ratio in contrasts if ratio < AA] == [], what
+
+
+def test_every_shipped_mail_fits_and_can_be_read(page: Page) -> None:
+    for slug in TEMPLATED:
+        for locale in ("en", "pt"):
+            page.set_content(of_type(slug, locale=locale))
+            check(page, f"{slug} in {locale}")
+
+
+def test_the_button_can_be_seen_and_hit(page: Page) -> None:
+    page.set_content(of_type("order_shipped", locale="en"))
+    button = page.get_by_role("link", name="Open")
+    expect(button).to_be_visible()
+    expect(button).to_have_attribute("href", LINK)
+    box = button.bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    if page.viewport_size == {"width": 375, "height": 800}:
+        assert box["width"] > 280, "a thumb finds it anywhere on the line"
+
+
+def test_it_says_who_sent_it_and_how_to_get_out(page: Page) -> None:
+    page.set_content(of_type("order_shipped", locale="en"))
+    expect(page.get_by_text("This message was sent by Notifications.")).to_be_visible()
+    expect(page.get_by_role("link", name="Unsubscribe from messages like this")).to_be_visible()
+
+
+def test_a_word_without_an_end_and_a_wide_picture_do_not_stick_out(page: Page) -> None:
+    content = Content(
+        subject=f"Subject {LONG}", body=f"Look: {LONG}\n\n{'x' * 400}", image_url=PICTURE
+    )
+    page.set_content(mail(content), wait_until="load")
+    check(page)
+    picture = page.locator("img").bounding_box()
+    assert picture is not None
+    assert picture["width"] <= 560
+    assert picture["height"] > 50
+
+
+def test_what_a_list_of_mail_shows_is_not_seen_in_the_mail(page: Page) -> None:
+    page.set_content(of_type("payment_confirmed", locale="en"))
+    expect(page.locator(".preheader")).to_be_hidden()
+    assert "Your payment of 49.90" in str(page.locator(".preheader").text_content())
+
+
+def test_by_night_it_is_dark(page: Page, scheme: str) -> None:
+    page.set_content(of_type("mfa_code", locale="en"))
+    for place in ("body", ".card"):
+        shade = page.locator(place).first.evaluate(
+            "e => getComputedStyle(e).backgroundColor.match(/\\d+/g).map(Number)"
+        )
+        assert (sum(shade[:3]) < 250) is (scheme == "dark"), place
+
+
+def test_a_program_that_knows_no_style_sheets_shows_it_well(page: Page, scheme: str) -> None:
+    """What must not be missing is in the elements."""
+    html = of_type("order_shipped", locale="en")
+    head, _, rest = html.partition("<style")
+    page.set_content(head + rest.partition("</style>")[2])
+    check(page)
+    button = page.get_by_role("link", name="Open")
+    colours = button.evaluate(
+        "e => [getComputedStyle(e).color, getComputedStyle(e.parentElement).backgroundColor]"
+    )
+    assert colours == ["rgb(255, 255, 255)", "rgb(79, 70, 229)"]

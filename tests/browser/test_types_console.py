@@ -1,0 +1,88 @@
+"""What a type says: looked at, written anew, published."""
+
+import pytest
+from playwright.sync_api import expect
+
+from notifications import templates, types
+from notifications.timing import utc_now
+
+from .conftest import Screen
+
+pytestmark = pytest.mark.usefixtures("db")
+
+TYPE = "/admin/notifications/notificationtype/payment_confirmed/"
+
+
+def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
+    page = screen.page
+    screen.log_in()
+    screen.choose("Types")
+    page.get_by_role("link", name="Payment confirmed").first.click()
+    mail = page.frame_locator("iframe.mail-frame")
+    expect(mail.get_by_text("Your payment has arrived.", exact=False).last).to_be_visible()
+    expect(page.locator(".push-card")).to_contain_text("Your payment of 49.90 has arrived.")
+    expect(page.locator(".chat-bubble strong")).to_have_text("49.90")
+    expect(page.locator(".inbox-card")).to_contain_text("Your order number is 1001.")
+    assert screen.fits()
+
+    page.get_by_role("link", name="Portuguese").click()
+    expect(page.locator(".push-card")).to_contain_text("Recebemos o seu pagamento de 49.90.")
+
+    page.get_by_role("link", name="Write a new version").click()
+    assert screen.fits()
+    page.get_by_label("Push", exact=True).first.fill("We have {{ tip }}.")
+    page.get_by_role("button", name="Store as a new version").click()
+    expect(page.get_by_text("Line 1: The type's example data has no 'tip'.")).to_be_visible()
+    assert screen.fits()
+    page.get_by_label("Push", exact=True).first.fill("We have {{ amount }}.")
+    page.get_by_label("What has changed").fill("A shorter push")
+    page.get_by_role("button", name="Store as a new version").click()
+
+    expect(page.get_by_role("heading", name="Version 1: A shorter push")).to_be_visible()
+    expect(page.locator(".push-card")).to_contain_text("We have 49.90.")
+    assert types.template_version("payment_confirmed") == 0
+    assert screen.fits()
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_text("Version 1 is published: new notifications take it.")).to_be_visible()
+    assert types.template_version("payment_confirmed") == 1
+    version = templates.get(type_slug="payment_confirmed", number=1)
+    assert version is not None
+    assert version.created_by == "staff:maria"
+    assert set(version.parts) == {"default", "pt"}
+
+
+def test_another_language_is_added(screen: Screen) -> None:
+    page = screen.page
+    screen.log_in()
+    screen.open(f"{TYPE}templates/new/")
+    page.get_by_role("heading", name="Another language").click()
+    page.get_by_label("Its code").fill("pt-BR")
+    section = page.locator("details.language").last
+    section.get_by_label("Subject", exact=True).fill("Pago")
+    page.get_by_role("button", name="Store as a new version").click()
+    expect(page.get_by_role("link", name="Brazilian Portuguese")).to_be_visible()
+    version = templates.get(type_slug="payment_confirmed", number=1)
+    assert version is not None
+    assert version.parts["pt-BR"] == {"subject": "Pago"}
+
+
+def test_nothing_in_a_template_runs_in_the_console(screen: Screen) -> None:
+    """The frame a mail is shown in runs no script, and the page around it shows text."""
+    script = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
+    parts = {"default": {"subject": script, "body": script, "email_html": script, "push": script}}
+    templates.create(
+        type_slug="payment_confirmed",
+        parts=parts,
+        note=script,
+        created_by="app:x",
+        now=utc_now(),
+    )
+    screen.log_in()
+    screen.open(f"{TYPE}templates/1/")
+    expect(screen.page.locator(".push-card")).to_contain_text("<script>")
+    expect(screen.page.locator(".inbox-card")).to_contain_text("<script>")
+    assert screen.page.title() != "run"
+    # The browser says that it refused: that is the point.
+    refused = [p for p in screen.problems if "sandboxed" in p or "Content Security Policy" in p]
+    assert refused
+    screen.problems.clear()

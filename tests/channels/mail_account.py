@@ -1,0 +1,111 @@
+"""What the tests of mail share: a SendGrid account in the sandbox, and mails to many by it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import urllib3
+
+from notifications.channels.base import Message, Outbound, SendResult
+from notifications.channels.email_sendgrid import SendGrid
+from notifications.errors import ProviderError
+from sandbox.server import Sandbox
+
+from ..unit.building import outbound
+
+NEWS = Message(subject="News", text="There is news.", html="<p>There is news.</p>")
+LINK = "https://notify.example.com/u/"
+
+
+def mails(*recipients: str, **fields: Any) -> list[Outbound]:
+    """Return the same mail for each of these, with references of their own."""
+    default = {"message": NEWS, "category": "marketing", "recipient_name": None}
+    return [
+        outbound(reference=f"{number:024x}.email.1", recipient=recipient, **(default | fields))
+        for number, recipient in enumerate(recipients)
+    ]
+
+
+def leaving(recipient: str, *, number: int = 0, token: str, **fields: Any) -> Outbound:
+    """Return a mail by which its recipient may unsubscribe with a token of their own."""
+    url = f"{LINK}{token}"
+    message = Message(
+        subject="News",
+        text=f"There is news.\n\nUnsubscribe: {url}",
+        html=f'<p>There is news.</p><a href="{url}">Unsubscribe</a>',
+        unsubscribe_url=url,
+    )
+    (mail,) = mails(recipient, message=message, **fields)
+    return outbound(
+        reference=f"{number:024x}.email.1",
+        recipient=mail.recipient,
+        recipient_name=None,
+        message=message,
+        category="marketing",
+    )
+
+
+def people(count: int, *others: str) -> list[str]:
+    """Return the addresses of so many whose mail arrives, and then these."""
+    return [*(f"person-{number}@example.com" for number in range(count)), *others]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A SendGrid account."""
+
+    sandbox: Sandbox
+
+    def sendgrid(self, **fields: Any) -> SendGrid:
+        """Return our own channel, with the sandbox as its provider."""
+        default: dict[str, Any] = {
+            "api_key": "SG.test",
+            "base_url": self.sandbox.url,
+            "sender": "The Shop <shop@example.com>",
+            "webhook_public_key": self.sandbox.public_key,
+            "clock": lambda: datetime.now(UTC),
+        }
+        return SendGrid(**(default | fields))
+
+    def send(
+        self, outbounds: Sequence[Outbound], *, timeout: float = 10.0, **fields: Any
+    ) -> list[SendResult | ProviderError]:
+        """Send the same mail to many."""
+        return self.sendgrid(**fields).send_many(outbounds, timeout=timeout)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return the requests that came, oldest first."""
+        found = self._control("GET", "/requests?provider=sendgrid&limit=1000")["results"]
+        return found[::-1]
+
+    def bodies(self) -> list[dict[str, Any]]:
+        """Return the bodies of those that came, oldest first."""
+        return [request["body"] for request in self.requests()]
+
+    def reached(self) -> list[str]:
+        """Return whom SendGrid has taken a mail for, once for each time."""
+        taken = (request for request in self.requests() if request["accepted"])
+        return sorted(address for request in taken for address in request["recipients"])
+
+    def reached_within(self, seconds: float, count: int) -> list[str]:
+        """Return the same, as soon as it is so many."""
+        end = time.monotonic() + seconds
+        while len(found := self.reached()) < count and time.monotonic() < end:
+            time.sleep(0.02)
+        return found
+
+    def script(self, address: str, outcome: str, *, times: int | None = None) -> None:
+        """Say what becomes of the mails for an address."""
+        self._control("PUT", f"/behaviours/{address}", {"outcome": outcome, "times": times})
+
+    def reset(self) -> None:
+        """Forget what came and what was scripted."""
+        self._control("POST", "/reset")
+
+    def _control(self, method: str, path: str, body: Any = None) -> Any:
+        with urllib3.PoolManager(retries=False) as pool:
+            answer = pool.request(method, f"{self.sandbox.url}/_sandbox{path}", json=body)
+            assert answer.status < 300, answer.data
+            return answer.json() if answer.data else None

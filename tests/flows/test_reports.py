@@ -1,0 +1,210 @@
+"""What providers report, each webhook ten times, in no order, early and late: one end."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import urllib3
+from bson import ObjectId
+
+from notifications import store
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from recipients import conversations
+from sandbox import keys
+from sandbox.providers.sendgrid import events as sendgrid
+from sandbox.providers.whatsapp import events as whatsapp
+from sandbox.providers.whatsapp.errors import Fault
+from sandbox.server import Sandbox
+from tests import factories
+from tests.api.conftest import App
+
+from .conftest import wait_for
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+TIMES = 10
+ADA, PHONE = "ada@example.com", "+447700900999"
+Script = Callable[..., None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """What a provider reports about one message, and what becomes of it."""
+
+    name: str
+    channel: str
+    kinds: Sequence[str]
+    """In the order in which it happens."""
+    end: tuple[str, str | None]
+    """The delivery's status, and what it failed of."""
+    suppressions: int = 0
+    suspicions: int = 0
+
+    @property
+    def address(self) -> str:
+        return ADA if self.channel == "email" else PHONE
+
+
+STORIES = [
+    Story(
+        name="a mail is delivered, opened and clicked",
+        channel="email",
+        kinds=("processed", "deferred", "delivered", "open", "click"),
+        end=("delivered", None),
+    ),
+    Story(
+        name="a mail is taken by its server and comes back",
+        channel="email",
+        kinds=("processed", "delivered", "bounce"),
+        end=("failed", "bounced"),
+        suppressions=1,
+    ),
+    Story(
+        name="a mail is called spam",
+        channel="email",
+        kinds=("processed", "delivered", "spamreport"),
+        end=("delivered", None),
+        suppressions=1,
+    ),
+    Story(
+        name="a chat message is read",
+        channel="whatsapp",
+        kinds=("sent", "delivered", "read"),
+        end=("read", None),
+    ),
+    Story(
+        name="a chat message reaches no phone",
+        channel="whatsapp",
+        kinds=("sent", "failed"),
+        end=("failed", "reported_failed"),
+        suspicions=1,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """One POST as its provider makes it, signature and all."""
+
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, kind: str, *, story: Story, reference: str, provider: Sandbox) -> "Webhook":
+        """Return the report that a message has come so far."""
+        dialect: Any = whatsapp.SignedWebhooks(provider.whatsapp)
+        now = utc_now()
+        if story.channel == "email":
+            dialect = sendgrid.SignedWebhooks(private_key=keys.load(provider.data))
+            args = {"reference": reference}
+            payload = sendgrid.payload(kind, address=ADA, message_id="sg-1", args=args)
+        else:
+            payload = whatsapp.status(
+                kind,
+                message_id="wamid.1",
+                wa_id=PHONE[1:],
+                at=0,
+                reference=reference,
+                category="utility",
+                fault=Fault(code=131026) if kind == "failed" else None,
+            )
+        for one in (payload, *payload.get("statuses", ())):
+            if "timestamp" in one:
+                one["timestamp"] = type(one["timestamp"])(int(now.timestamp()))
+        body = dialect.encode([payload])
+        path = "/webhooks/sendgrid" if story.channel == "email" else "/webhooks/whatsapp"
+        return cls(path=path, body=body, headers=dialect.headers(body, now=now))
+
+
+@pytest.fixture
+def post(live_server: Any) -> Callable[[Webhook], None]:
+    """Give a test a way to post a webhook; it is taken, however often it comes."""
+    http = urllib3.PoolManager(retries=False)
+
+    def send(webhook: Webhook) -> None:
+        url = f"{live_server.url}{webhook.path}"
+        answer = http.request("POST", url, body=webhook.body, headers=dict(webhook.headers))
+        assert answer.status == 200, answer.data
+
+    return send
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Give a test a worker that writes down what came of a send only once this is set."""
+    go, settle = threading.Event(), store.settle
+
+    def later(*args: Any, **options: Any) -> int:
+        go.wait(30)
+        return settle(*args, **options)
+
+    monkeypatch.setattr(store, "settle", later)
+    yield go
+    go.set()
+
+
+def notify(app: App, story: Story) -> ObjectId:
+    """Have the message of a story sent."""
+    if story.channel == "whatsapp":
+        conversations.note_inbound([(PHONE, utc_now())], now=utc_now())
+    recipient = {"email" if story.channel == "email" else "phone": story.address}
+    answer = app.notify(channels=[story.channel], recipient=recipient)
+    assert answer.status_code == 202
+    return ObjectId(answer.json()["id"])
+
+
+def attempts(notification_id: ObjectId) -> list[str]:
+    return [one["status"] for one in factories.attempts(notification_id)]
+
+
+@pytest.mark.parametrize("early", [0, 1 / 2, 1], ids=["all late", "some early", "all early"])
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_each_webhook_ten_times_in_any_order_ends_the_same(
+    app: App,
+    provider: Sandbox,
+    record: threading.Event,
+    post: Callable[[Webhook], None],
+    script: Script,
+    received: Callable[[str], list[dict[str, Any]]],
+    story: Story,
+    early: float,
+) -> None:
+    script(story.address, "no-events")
+    notification_id = notify(app, story)
+    wait_for(lambda: received(story.address))
+    reference = f"{notification_id}.{story.channel}.1"
+    webhooks = [
+        Webhook.of(kind, story=story, reference=reference, provider=provider)
+        for kind in story.kinds
+    ] * TIMES
+    random.Random(f"{story.name}{early}").shuffle(webhooks)
+    before = round(len(webhooks) * early)
+    for webhook in webhooks[:before]:
+        post(webhook)
+    assert attempts(notification_id) == ["started"]
+    record.set()
+    wait_for(lambda: attempts(notification_id) == ["sent"])
+    for webhook in webhooks[before:]:
+        post(webhook)
+
+    (delivery,) = factories.read(notification_id)["delivery"]
+    assert (delivery["status"], delivery.get("failure_code")) == story.end
+    assert delivery["attempt_count"] == 1
+    assert delivery["next_attempt_at"] is None
+    counts = {
+        name: collection(name).count_documents({})
+        for name in ("provider_events", "early_receipts", "suppressions")
+    }
+    assert counts == {
+        "provider_events": len(story.kinds),
+        "early_receipts": 0,
+        "suppressions": story.suppressions,
+    }
+    strikes = [one["strikes"] for one in collection("suspicions").find()]
+    assert strikes == [1] * story.suspicions
+    assert len(received(story.address)) == 1

@@ -1,0 +1,88 @@
+"""A provider that does what a test says, and what providers say."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bson import ObjectId
+
+from notifications.channels.base import Outbound, Receipt, SendResult
+from notifications.errors import (
+    Answer,
+    ChannelUnavailable,
+    FailureCode,
+    InvalidRecipient,
+    PermanentError,
+    ProviderError,
+    RecipientAction,
+    TransientError,
+)
+
+Outcome = SendResult | ProviderError
+Behaviour = Callable[[Outbound], Outcome]
+
+
+class Scripted:
+    """A provider that does what a test says and remembers what it was given."""
+
+    def __init__(self, behave: Behaviour | None = None, *, name: str = "scripted") -> None:
+        self.name = name
+        self.account = f"{name}:{ObjectId()}"
+        self.behave = behave or (lambda _outbound: accepted())
+        self.seen: list[Outbound] = []
+
+    def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
+        self.seen.append(outbound)
+        outcome = self.behave(outbound)
+        if isinstance(outcome, ProviderError):
+            raise outcome
+        return outcome
+
+    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
+        return []
+
+    def always(self, make: Callable[[], Outcome]) -> None:
+        """Answer everything with this from now on."""
+        self.behave = lambda _outbound: make()
+
+
+def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:
+    """Return a behaviour by the address or token; whoever is not named accepts."""
+    return lambda outbound: outcomes.get(outbound.recipient, accepted)()
+
+
+def accepted(**details: Any) -> SendResult:
+    return SendResult(**{"provider_id": "x-1", "answer": Answer(status=200), **details})
+
+
+def busy(**details: Any) -> TransientError:
+    return TransientError("The provider is busy.", **{"code": FailureCode.PROVIDER_ERROR} | details)
+
+
+def slowed(**details: Any) -> TransientError:
+    return TransientError("It was too much.", **{"code": FailureCode.RATE_LIMITED} | details)
+
+
+def unreachable() -> TransientError:
+    return TransientError("Nobody listens.", code=FailureCode.CONNECTION_FAILED)
+
+
+def silent() -> TransientError:
+    return TransientError("No answer came.", code=FailureCode.TIMEOUT, ambiguous=True)
+
+
+def unavailable(**details: Any) -> ChannelUnavailable:
+    return ChannelUnavailable("The project is a wrong one.", **details)
+
+
+def refused() -> PermanentError:
+    return PermanentError("The message is refused.", code=FailureCode.REJECTED)
+
+
+def dead(**details: Any) -> InvalidRecipient:
+    return InvalidRecipient(
+        "Device token invalid", **{"action": RecipientAction.DEACTIVATE} | details
+    )
+
+
+def suspect() -> InvalidRecipient:
+    return dead(action=RecipientAction.SUSPECT)

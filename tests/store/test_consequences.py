@@ -1,0 +1,210 @@
+"""What an answer means beyond the delivery: for the device, or for the address."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from structlog.testing import capture_logs
+
+from notifications import consequences
+from notifications.channels.base import Message
+from notifications.consequences import MANY
+from notifications.errors import Answer, RecipientAction
+from notifications.outcomes import Result
+from notifications.sending import Job
+from notifications.states import Channel
+from notifyproject.db.collections import collection
+from recipients import queries
+from tests.factories import NOON, device, stored_device
+from tests.scripted import (
+    Outcome,
+    accepted,
+    busy,
+    dead,
+    refused,
+    silent,
+    slowed,
+    suspect,
+    unavailable,
+    unreachable,
+)
+from tests.unit.building import claimed
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
+MISMATCH = Answer(status=403, code="SENDER_ID_MISMATCH")
+NOTIFICATION = ObjectId("b" * 24)
+
+
+def sent(
+    outcome: Outcome,
+    device_id: str | None = None,
+    *,
+    channel: Channel = PUSH,
+    at: datetime = NOON,
+    took: timedelta = SECOND,
+) -> tuple[Job, Result]:
+    one = claimed(channel=channel, notification_id=NOTIFICATION)
+    result = Result(
+        device_id=device_id,
+        outcome=outcome,
+        started_at=at,
+        finished_at=at + took,
+        duration_ms=1,
+    )
+    return Job(claimed=one, message=MESSAGE, targets=()), result
+
+
+def draw(*some: tuple[Job, Result], at: datetime = NOON) -> None:
+    consequences.draw(some, provider="fcm", now=at)
+
+
+# Devices.
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [("UNREGISTERED", "unregistered"), ("SENDER_ID_MISMATCH", "sender_mismatch")],
+)
+def test_a_dead_token_switches_its_device_off(code: str, reason: str) -> None:
+    old, other = device("old"), device("other")
+    draw(sent(dead(answer=Answer(status=404, code=code)), old))
+    off = stored_device(old)
+    assert (off["is_active"], off["deactivation_reason"]) == (False, reason)
+    assert off["deactivation_evidence"] == {
+        "at": NOON,
+        "source": "fcm",
+        "code": code,
+        "notification_id": str(NOTIFICATION),
+    }
+    assert stored_device(other)["is_active"]
+
+
+def test_a_dead_token_needs_no_answer_to_be_dead() -> None:
+    old = device("old")
+    draw(sent(dead(), old))
+    assert stored_device(old)["deactivation_reason"] == "unregistered"
+
+
+def test_a_token_called_malformed_is_suspected_three_times_in_a_row() -> None:
+    phone = device("phone")
+    for n in range(3):
+        assert stored_device(phone)["is_active"]
+        draw(sent(suspect(), phone, at=NOON + n * MINUTE))
+    assert stored_device(phone)["deactivation_reason"] == "suspect"
+
+
+def test_a_message_that_is_taken_ends_the_row() -> None:
+    phone = device("phone")
+    for n, outcome in enumerate([suspect(), suspect(), accepted(), suspect(), suspect()]):
+        draw(sent(outcome, phone, at=NOON + n * MINUTE))
+    assert stored_device(phone)["is_active"]
+
+
+def test_a_device_that_takes_a_message_is_alive_from_when_it_was_answered() -> None:
+    phone = device("phone")
+    draw(sent(accepted(), phone, took=3 * SECOND))
+    assert stored_device(phone)["last_accepted_at"] == NOON + 3 * SECOND
+
+
+def test_of_several_messages_to_one_device_the_last_counts() -> None:
+    phone = device("phone")
+    draw(*(sent(accepted(), phone, at=NOON + n * MINUTE) for n in (0, 5, 2)))
+    assert stored_device(phone)["last_accepted_at"] == NOON + 5 * MINUTE + SECOND
+
+
+@pytest.mark.parametrize("died_later", [True, False])
+def test_of_two_answers_in_one_batch_the_later_holds(died_later: bool) -> None:
+    phone = device("phone")
+    alive = sent(accepted(), phone, at=NOON + (0 if died_later else 5) * MINUTE)
+    died = sent(dead(), phone, at=NOON + (5 if died_later else 0) * MINUTE)
+    draw(died, alive)
+    assert stored_device(phone)["is_active"] is not died_later
+
+
+def test_an_answer_about_the_time_before_a_device_registered_again_is_old() -> None:
+    phone = device("phone", at=NOON + MINUTE)
+    draw(sent(dead(), phone), at=NOON + 2 * MINUTE)
+    assert stored_device(phone)["is_active"]
+
+
+@pytest.mark.parametrize(
+    "outcome", [busy(), slowed(), unreachable(), silent(), unavailable(), refused()]
+)
+def test_no_other_trouble_is_blamed_on_anybody(outcome: Outcome) -> None:
+    phone = device("phone")
+    before = stored_device(phone)
+    draw(sent(outcome, phone), sent(outcome, channel=EMAIL), sent(outcome, channel=WHATSAPP))
+    assert stored_device(phone) == before
+    assert collection("suppressions").count_documents({}) == 0
+    assert collection("suspicions").count_documents({}) == 0
+
+
+def test_a_whole_batch_of_another_senders_tokens_is_a_mistake_of_ours() -> None:
+    phones = [device(f"phone-{n}") for n in range(MANY)]
+    with capture_logs() as logs:
+        draw(*(sent(dead(answer=MISMATCH), phone) for phone in phones))
+    assert all(stored_device(phone)["is_active"] for phone in phones)
+    assert [entry["log_level"] for entry in logs] == ["error"]
+
+
+def test_one_token_of_ours_among_them_and_the_others_are_another_senders() -> None:
+    phones = [device(f"phone-{n}") for n in range(MANY)]
+    first, *others = phones
+    draw(sent(accepted(), first), *(sent(dead(answer=MISMATCH), phone) for phone in others))
+    assert stored_device(first)["is_active"]
+    assert not any(stored_device(phone)["is_active"] for phone in others)
+
+
+def test_what_is_told_twice_of_a_device_is_as_if_told_once() -> None:
+    old, phone, odd = device("old"), device("phone"), device("odd")
+    some = [sent(dead(), old), sent(accepted(), phone), sent(suspect(), odd)]
+    draw(*some)
+    once = [stored_device(one) for one in (old, phone, odd)]
+    draw(*some)
+    assert [stored_device(one) for one in (old, phone, odd)] == once
+
+
+# Addresses.
+
+MAIL, PHONE = ("email", "ada@example.com"), ("whatsapp", "+351912345678")
+
+
+def suppressions() -> dict[tuple[str, str], Any]:
+    return dict(queries.suppressed({MAIL, PHONE}, now=NOON))
+
+
+@pytest.mark.parametrize("action", [RecipientAction.SUPPRESS, RecipientAction.DEACTIVATE])
+def test_a_dead_address_gets_nothing_more(action: RecipientAction) -> None:
+    draw(sent(dead(action=action), channel=EMAIL))
+    ((address, found),) = suppressions().items()
+    assert (address, found.reason, found.marketing_only) == (MAIL, "hard_bounce", False)
+
+
+def test_who_does_not_want_marketing_gets_all_the_rest() -> None:
+    draw(sent(dead(action=RecipientAction.SUPPRESS_MARKETING), channel=WHATSAPP))
+    ((address, found),) = suppressions().items()
+    assert (address, found.reason, found.marketing_only) == (PHONE, "unsubscribed", True)
+
+
+def test_an_address_that_is_suspected_three_times_gets_nothing_more() -> None:
+    for n in range(3):
+        assert suppressions() == {}
+        draw(sent(suspect(), channel=WHATSAPP), at=NOON + n * MINUTE)
+    assert list(suppressions()) == [PHONE]
+
+
+def test_who_has_no_address_cannot_be_blamed() -> None:
+    draw(sent(dead(), channel=IN_APP))
+    assert collection("suppressions").count_documents({}) == 0
+
+
+def test_no_address_is_in_the_log() -> None:
+    with capture_logs() as logs:
+        draw(sent(dead(), channel=EMAIL), sent(suspect(), channel=WHATSAPP))
+    assert len(logs) == 2
+    assert not [entry for entry in logs if "ada@" in str(entry) or "3519" in str(entry)]

@@ -1,0 +1,108 @@
+"""A server of files at https://files.example.com, on this machine, and trust in its certificate."""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from notifications.channels import mail_downloads
+from notifications.channels.deadlines import Deadline
+
+from . import wire
+
+HOST = "files.example.com"
+URL = f"https://{HOST}/invoices/7.pdf"
+
+
+def certificate(folder: Path, *, host: str = HOST) -> Path:
+    """Return a file with a certificate for a host and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{host}.pem"
+    path.write_bytes(
+        signed.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return path
+
+
+def encrypted(handler: wire.Handler, file: Path) -> wire.Handler:
+    """Return a handler that does the same behind TLS and ends it properly."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+
+    def handle(connection: socket.socket) -> None:
+        secure = context.wrap_socket(connection, server_side=True)
+        try:
+            handler(secure)
+            secure.unwrap()
+        finally:
+            secure.close()
+
+    return handle
+
+
+class Files:
+    """Says the same to each request, and keeps what was asked."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = parts
+        self.asked: list[bytes] = []
+
+    def __call__(self, connection: socket.socket) -> None:
+        self.asked.append(read_head(connection))
+        for part in self.parts:
+            connection.sendall(part)
+
+
+def read_head(connection: socket.socket) -> bytes:
+    """Return a request that has no body."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        some = connection.recv(65536)
+        if not some:
+            break
+        head += some
+    return head
+
+
+@contextlib.contextmanager
+def files_at(
+    handler: wire.Handler, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[wire.Wire]:
+    """Let every host be this handler's server, and trust its certificate."""
+    context = ssl.create_default_context(cafile=file)
+    with wire.serving(encrypted(handler, file)) as server:
+        here = [("127.0.0.1", server.port)]
+        monkeypatch.setattr(mail_downloads, "addresses_of", lambda host: here)
+        monkeypatch.setattr(mail_downloads, "_context", lambda: context)
+        yield server
+
+
+def get(url: str = URL, *, limit: int = 1_000, seconds: float = 5.0) -> bytes:
+    """Fetch a file."""
+    return mail_downloads.fetch(url, limit=limit, deadline=Deadline.after(seconds))

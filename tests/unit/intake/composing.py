@@ -1,0 +1,35 @@
+"""Contents as intake makes them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from notifications.intake.content import compose
+from notifications.intake.problems import Collector
+from notifications.intake.requests import ContentRequest
+from notifications.states import Channel
+from notifications.store import Content, Recipient
+
+from ..building import SHIPPED, request
+
+ADA = Recipient(email="ada@example.com", name="Ada")
+PAID = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
+
+
+def composed(
+    *,
+    kind: str = "payment_confirmed",
+    data: dict[str, Any] | None = None,
+    recipient: Recipient = ADA,
+    channels: Sequence[Channel] = (Channel.EMAIL,),
+    **content: Any,
+) -> tuple[Content, list[tuple[str, str]]]:
+    """Return the content of a request, and the pointers and codes of its problems."""
+    problems = Collector()
+    result = compose(
+        request(type=kind, data=PAID if data is None else data, content=ContentRequest(**content)),
+        kind=SHIPPED[kind],
+        recipient=recipient,
+        channels=channels,
+        problems=problems,
+    )
+    return result, [(p.pointer, p.code) for p in problems.problems]

@@ -1,0 +1,208 @@
+"""What is wrong with a template, with the line and the reason."""
+
+from typing import Any
+
+import pytest
+
+from notifications.templates import Fault, Part, check
+from notifications.templates.checking import MAX_LANGUAGES, MAX_SOURCE
+
+EXAMPLE = {"order": "12345", "items": [{"name": "Tea"}], "shop": {"city": "Porto"}, "code": "1"}
+
+
+def faults(parts: dict[str, dict[str, str]], **example: Any) -> list[Fault]:
+    return check(
+        name="parcel_lost",
+        parts=parts,
+        example_data=EXAMPLE | example,
+        sensitive=frozenset({"code"}),
+    )
+
+
+def fault_of(source: str, *, part: str = "body") -> tuple[str, int | None, str]:
+    """Return the only fault of a template with this part."""
+    texts = {"subject": "S", "body": "B", part: source}
+    (fault,) = faults({"default": texts})
+    assert (fault.language, fault.part) == ("default", part)
+    return fault.code, fault.line, fault.reason
+
+
+def test_a_good_template_has_no_faults() -> None:
+    good = {
+        "subject": "Order {{ order }} for {{ recipient.name }}",
+        "body": "{% for item in items %}{{ forloop.index }} {{ item.name }}{% endfor %}",
+        "email_html": "<p>{{ shop.city }}{% if recipient.locale == 'pt' %}!{% endif %}</p>",
+        "push_title": "{{ order | upcase }}",
+        "push": "{{ '2026-01-01' | in_zone: recipient.timezone | date: '%Y' }}",
+        "whatsapp": "{% assign o = order %}*{{ o }}* {{ items.size }} {{ items[0].name }}",
+    }
+    assert faults({"default": good, "pt": good, "pt-BR": {"body": "Oi"}}) == []
+
+
+# Liquid.
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "reason"),
+    [
+        ("a\n{% nope %}", 2, "Unexpected tag 'nope'."),
+        ("a\nb {% endif %}", 2, "Unexpected tag 'endif'."),
+        ("a\n\n{{ order | }}\n", 3, "Expected word, found end of expression."),
+        ("{{ order }}\n{% for x %}{% endfor %}", 2, "Expected in, found end of expression."),
+        ("{% if order %}\n{% for i in items %}\nx", 2, "Expected tag endfor, found end of"),
+        ("{% if order %}x{% endif %}\n{% if order %}\nx", 2, "Expected tag endif, found end of"),
+        ("a\n{{ order", 2, "Expected '}}', found end of file."),
+        ("a\n{{ 'order }}", 2, 'Unexpected "\'".'),
+        ("a\n{% include 'b' %}", 2, "Unexpected tag 'include'."),
+        ("a\n{% render 'b' %}", 2, "Unexpected tag 'render'."),
+    ],
+)
+def test_what_is_not_liquid_is_told_with_its_line(source: str, line: int, reason: str) -> None:
+    code, at, told = fault_of(source)
+    assert (code, at) == ("syntax", line)
+    assert told.startswith(reason)
+
+
+@pytest.mark.parametrize("part", ["body", "email_html"])
+def test_a_filter_there_is_not_is_named(part: str) -> None:
+    fault = fault_of("a\n{{ order | shout }}", part=part)
+    assert fault == ("unknown_filter", 2, "There is no filter 'shout'.")
+
+
+def test_a_filter_that_would_let_html_through_is_none() -> None:
+    assert fault_of("{{ order | safe }}", part="email_html")[0] == "unknown_filter"
+
+
+def test_a_filter_is_looked_for_where_it_is_not_reached_too() -> None:
+    assert fault_of("{% if order == 'x' %}{{ order | shout }}{% endif %}")[0] == "unknown_filter"
+
+
+@pytest.mark.parametrize(
+    ("source", "variable"),
+    [
+        ("{{ parcel }}", "parcel"),
+        ("{% if parcel %}x{% endif %}y", "parcel"),
+        ("{{ parcel | default: 'x' }}", "parcel"),
+        ("{{ order | append: parcel }}", "parcel"),
+        ("{{ shop.street }}", "shop.street"),
+        ("{{ recipient.email }}", "recipient.email"),
+        ("{% for x in parcels %}{{ x }}{% endfor %}y", "parcels"),
+        ("{{ size }}", "size"),
+    ],
+)
+def test_a_variable_the_example_does_not_have_is_named(source: str, variable: str) -> None:
+    fault = fault_of(f"a\n{source}")
+    assert fault == ("unknown_variable", 2, f"The type's example data has no '{variable}'.")
+
+
+def test_every_fault_is_told_at_once() -> None:
+    found = faults(
+        {
+            "default": {"subject": "{{ a }}\n{{ b | c }}", "body": "{% d %}"},
+            "pt": {"body": "{{ e }}"},
+        }
+    )
+    assert [(f.language, f.part, f.code, f.line) for f in found] == [
+        ("default", Part.SUBJECT, "unknown_filter", 2),
+        ("default", Part.SUBJECT, "unknown_variable", 1),
+        ("default", Part.SUBJECT, "unknown_variable", 2),
+        ("default", Part.BODY, "syntax", 1),
+        ("pt", Part.BODY, "unknown_variable", 1),
+    ]
+    assert found[0].text == "Line 2: There is no filter 'c'."
+
+
+# What comes of it.
+
+
+def test_more_than_a_message_may_hold_is_refused() -> None:
+    code, line, reason = fault_of("a\n{% for i in (1..1001) %}x{% endfor %}")
+    assert (code, line) == ("template_failed", 2)
+    assert reason == "The template cannot be rendered: LoopIterationLimitError."
+    long = "{% for i in (1..900) %}" + "x" * 300 + "{% endfor %}"
+    assert "OutputStreamLimitError" in fault_of(long)[2]
+
+
+def test_what_cannot_be_done_with_the_example_is_refused() -> None:
+    assert fault_of("{{ order | in_zone }}")[0] == "template_failed"
+    assert fault_of("{{ order | divided_by: 0 }}")[0] == "template_failed"
+
+
+def test_what_can_only_be_done_with_a_secret_itself_is_refused() -> None:
+    """Stored and shown, a secret is a mask: the template must do with that too."""
+    assert fault_of("{{ code | in_zone }}")[0] == "template_failed"
+    assert faults({"default": {"subject": "{{ code }}", "body": "{{ code | upcase }}"}}) == []
+
+
+@pytest.mark.parametrize("source", ["", "  \n", "{% if order == 'x' %}x{% endif %}", "\u200b"])
+def test_a_part_that_says_nothing_is_refused(source: str) -> None:
+    assert fault_of(source)[0] == "blank"
+
+
+@pytest.mark.parametrize("part", ["subject", "push_title"])
+def test_one_line_is_at_most_255_characters(part: str) -> None:
+    assert fault_of("x" * 256, part=part)[0] == "too_long"
+    assert faults({"default": {"subject": "S", "body": "B", part: "x" * 255}}) == []
+
+
+def test_a_part_has_a_size() -> None:
+    assert fault_of("x" * (MAX_SOURCE + 1)) == (
+        "too_long",
+        None,
+        "A part has at most 65,536 characters.",
+    )
+
+
+def test_liquid_where_html_has_no_place_for_it_is_refused() -> None:
+    code, line, _ = fault_of(
+        "<p>x</p>\n<a {% if order %}href='/'{% endif %}>x</a>", part="email_html"
+    )
+    assert (code, line) == ("misplaced", 2)
+
+
+# The whole.
+
+
+def test_a_template_has_a_subject_and_a_body_in_its_own_language() -> None:
+    found = faults({"pt": {"subject": "S", "body": "B"}})
+    assert [(f.language, f.part, f.code) for f in found] == [
+        ("default", Part.SUBJECT, "required"),
+        ("default", Part.BODY, "required"),
+    ]
+    assert [f.part for f in faults({"default": {"body": "B"}})] == [Part.SUBJECT]
+
+
+def test_what_the_files_have_need_not_be_repeated() -> None:
+    found = check(
+        name="mfa_code",
+        parts={"pt": {"body": "{{ code }}"}},
+        example_data={"code": "1"},
+        sensitive=frozenset({"code"}),
+    )
+    assert found == []
+
+
+@pytest.mark.parametrize("parts", [{}, {"default": {}}, {"default": {}, "pt": {}}])
+def test_a_template_without_parts_is_none(parts: dict[str, dict[str, str]]) -> None:
+    assert [f.code for f in faults(parts)] == ["required"]
+
+
+@pytest.mark.parametrize(
+    "language",
+    ["PT", "pt_BR", "pt-br", "portuguese", "p", "", "../pt", "pt/..", "zh-hant", "Default"],
+)
+def test_a_language_is_written_as_languages_are(language: str) -> None:
+    found = faults({"default": {"subject": "S", "body": "B"}, language: {"body": "B"}})
+    assert [(f.code, f.language) for f in found] == [("invalid_locale", language)]
+
+
+@pytest.mark.parametrize("language", ["pt", "pt-BR", "zh-Hant", "zh-Hant-TW", "es-419", "fil"])
+def test_languages_there_are(language: str) -> None:
+    assert faults({"default": {"subject": "S", "body": "B"}, language: {"body": "B"}}) == []
+
+
+def test_there_are_not_hundreds_of_languages() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    many = {f"a{letter}": {"body": "B"} for letter in letters}
+    assert len(many) > MAX_LANGUAGES
+    assert [f.code for f in faults(many)] == ["too_many_languages"]

@@ -1,0 +1,94 @@
+"""Style sheets in elements, with Liquid around and in them left as it is."""
+
+import pytest
+
+from notifications.templates import Part, files, inlining
+from notifications.templates.engine import HTML, LAYOUT, Template
+
+CSS = "p { margin: 0; } .quiet { color: gray; } td { padding: 1px; }"
+
+
+def inlined(source: str) -> str:
+    return inlining.inline_fragment(source, css=CSS)
+
+
+def test_a_rule_is_written_into_the_elements_it_is_for() -> None:
+    assert inlined('<p>a</p><p class="quiet">b</p>') == (
+        '<p style="margin: 0;">a</p><p class="quiet" style="margin: 0;color: gray;">b</p>'
+    )
+
+
+def test_what_an_element_says_itself_wins() -> None:
+    assert "color: red" in inlined('<p class="quiet" style="color: red">a</p>')
+    assert "gray" not in inlined('<p class="quiet" style="color: red">a</p>')
+
+
+@pytest.mark.parametrize(
+    "liquid",
+    [
+        "{{ a }}",
+        "{{ a | default: '<b> & \"c\"' }}",
+        "{% if a > 1 and b < 2 %}x{% endif %}",
+        "{% comment %}<p>{% endcomment %}",
+        "{%- assign x = a -%}",
+    ],
+)
+def test_liquid_is_not_touched(liquid: str) -> None:
+    assert inlined(f"<p>{liquid}</p>") == f'<p style="margin: 0;">{liquid}</p>'
+
+
+def test_a_condition_between_rows_stays_between_them() -> None:
+    source = "<table>{% if a %}<tr><td>{{ a }}</td></tr>{% endif %}</table>"
+    template = Template(inlined(source), environment=HTML)
+    assert template.render({"a": "x"}).count("<td") == 1
+    assert template.render({"a": "x"}).index("<table") < template.render({"a": "x"}).index("x")
+    assert "<td" not in template.render({"a": False})
+
+
+def test_a_loop_over_rows_repeats_them() -> None:
+    source = "<table>{% for a in list %}<tr><td>{{ a }}</td></tr>{% endfor %}</table>"
+    html = Template(inlined(source), environment=HTML).render({"list": ["<1>", "2"]})
+    assert html.count('<td style="padding: 1px;">') == 2
+    assert "&lt;1&gt;" in html
+
+
+def test_a_value_in_an_attribute_stays_in_it() -> None:
+    html = inlined("""<a href="{{ url }}" title='{% if a %}"{% endif %}'>x</a>""")
+    shown = Template(html, environment=HTML).render({"url": 'x" onclick="y', "a": 1})
+    assert "onclick" in shown
+    assert '" onclick' not in shown
+
+
+@pytest.mark.parametrize(
+    ("source", "index"),
+    [
+        ('<a href="{{ url }}">x</a>', None),
+        ("<a title='{% if a > 1 %}x{% endif %}'>x</a>", None),
+        ("<p>{{ a }}</p>{% if b %}<p>c</p>{% endif %}", None),
+        ("<!-- <a {{ b }}> --><p>c</p>", None),
+        ("<p>1 < 2 {{ a }} > 3</p>", None),
+        ("<a {{ attributes }}>x</a>", 3),
+        ("<p>x</p><a href={{ url }}>x</a>", 16),
+        ('<p{% if a %} class="b"{% endif %}>x</p>', 2),
+    ],
+)
+def test_liquid_inside_a_tag_and_outside_a_value_is_found(source: str, index: int | None) -> None:
+    assert inlining.misplaced(source) == index
+
+
+def test_characters_that_stand_for_liquid_meanwhile_are_no_way_in() -> None:
+    assert inlined("<p>{{ a }}\ue0000\ue001</p>") == '<p style="margin: 0;">{{ a }}0</p>'
+
+
+def test_the_shipped_layout_keeps_every_bit_of_its_liquid() -> None:
+    source = files.read(files.LAYOUT, Part.EMAIL_HTML, "default")
+    assert source is not None
+    html = inlining.inline_layout(source)
+    assert inlining._LIQUID.findall(html) == inlining._LIQUID.findall(source)
+    assert inlining.misplaced(source) is None
+    Template(html, environment=LAYOUT)
+
+
+def test_an_opening_tag_has_the_style_sheets_style() -> None:
+    assert inlining.opening_tag("p", css=CSS) == '<p style="margin: 0;">'
+    assert inlining.opening_tag("h3", css=CSS) == "<h3>"

@@ -1,0 +1,93 @@
+"""What becomes of rendered text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifications.templates import (
+    clean_line,
+    closed_up,
+    paragraphs,
+    shortened,
+    without_invisible,
+)
+
+# Characters nobody sees.
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("  two \n words\t\r\n", "two words"),
+        ("\u202eHello\u202c", "Hello"),
+        ("\u2066Hello\u2069", "Hello"),
+        ("\u200eHello\u200f\u061c", "Hello"),
+        ("He\u200bl\u2060lo\ufeff", "Hello"),
+        ("\U0001f469\u200d\U0001f467", "\U0001f469\u200d\U0001f467"),
+        ("\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",) * 2,
+        ("e\u0301",) * 2,
+        ("", ""),
+    ],
+)
+def test_a_line_loses_what_nobody_sees_and_keeps_what_letters_are_made_of(
+    text: str, clean: str
+) -> None:
+    assert clean_line(text) == clean
+
+
+@given(st.text(max_size=60))
+def test_cleaning_twice_is_cleaning_once(text: str) -> None:
+    line = clean_line(text)
+    assert "\n" not in line
+    assert "\r" not in line
+    assert without_invisible(line) == line
+
+
+# Room.
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "short"),
+    [
+        ("", 5, ""),
+        ("fits", 4, "fits"),
+        ("one two three", 13, "one two three"),
+        ("one two three", 12, "one two\u2026"),
+        ("one two three", 8, "one two\u2026"),
+        ("one two three", 7, "one\u2026"),
+        ("one, two", 5, "one,\u2026"),
+        ("one  two", 6, "one\u2026"),
+        ("one\ntwo", 6, "one\u2026"),
+        ("Donaudampfschiff", 8, "Donauda\u2026"),
+        ("a Donaudampfschiff", 8, "a\u2026"),
+    ],
+)
+def test_a_text_that_is_too_long_is_cut_behind_a_word(text: str, limit: int, short: str) -> None:
+    assert shortened(text, limit=limit) == short
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "short"),
+    [
+        ("abce\u0301f", 5, "abc\u2026"),
+        ("ab\U0001f469\u200d\U0001f467 cd", 5, "ab\u2026"),
+        ("ab\U0001f44d\U0001f3fd cd", 4, "ab\u2026"),
+    ],
+)
+def test_a_letter_keeps_what_belongs_to_it(text: str, limit: int, short: str) -> None:
+    assert shortened(text, limit=limit) == short
+
+
+@given(st.text(max_size=60), st.integers(1, 40))
+def test_a_text_is_never_longer_than_its_limit(text: str, limit: int) -> None:
+    short = shortened(text, limit=limit)
+    assert len(short) <= limit
+    assert short == text or text.startswith(short.removesuffix("\u2026"))
+
+
+def test_blank_lines_are_closed_up() -> None:
+    assert closed_up("\n one\n\n \ntwo\nthree\n") == "one\ntwo\nthree"
+
+
+def test_paragraphs_are_what_blank_lines_are_between() -> None:
+    assert paragraphs("one\ntwo\n \nthree") == [["one", "two"], ["three"]]
