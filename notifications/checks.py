@@ -26,6 +26,14 @@ def provider_settings(**_: Any) -> list[checks.CheckMessage]:
                 id="notifications.W002",
             )
         )
+    if not settings.PUBLIC_URL.startswith("https://"):
+        problems.append(
+            checks.Warning(
+                "PUBLIC_URL is not https: mail programs offer no way out of marketing mail.",
+                hint="One-click unsubscribing needs an https link (RFC 8058).",
+                id="notifications.W003",
+            )
+        )
     return problems
 
 

@@ -38,6 +38,8 @@ class FailureCode(StrEnum):
     """The provider refuses this message."""
     TOO_LARGE = "too_large"
     RENDER_FAILED = "render_failed"
+    ATTACHMENT_UNAVAILABLE = "attachment_unavailable"
+    """A file that was to go along could not be fetched from where the app keeps it."""
     WINDOW_CLOSED = "window_closed"
     """The person has not written on WhatsApp for a day, and the type has no approved template."""
     QUARANTINED = "quarantined"

@@ -18,8 +18,14 @@ TROUBLES = frozenset(
     }
 )
 """What speaks against a provider's health; its rate limit does not."""
-SAYS_NOTHING = frozenset({FailureCode.CHANNEL_UNAVAILABLE, FailureCode.INTERNAL_ERROR})
-"""Outages are reported apart; and a defect of ours says nothing of the provider."""
+SAYS_NOTHING = frozenset(
+    {
+        FailureCode.CHANNEL_UNAVAILABLE,
+        FailureCode.INTERNAL_ERROR,
+        FailureCode.ATTACHMENT_UNAVAILABLE,
+    }
+)
+"""Outages are reported apart; a defect of ours, or a file that is missing, says nothing of it."""
 
 
 class Entrance:

@@ -136,14 +136,15 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, Reference]:
         {"delivery.provider_message_id": {"$in": list(provider_ids)}},
         {"delivery.channel": 1, "delivery.provider_message_id": 1, "delivery.attempt_count": 1},
     )
-    return {
-        delivery["provider_message_id"]: Reference(
-            document["_id"], Channel(delivery["channel"]), delivery["attempt_count"]
-        )
-        for document in found
-        for delivery in document["delivery"]
-        if delivery.get("provider_message_id") in provider_ids
-    }
+    references: dict[str, set[Reference]] = {}
+    for document in found:
+        for delivery in document["delivery"]:
+            if (theirs := delivery.get("provider_message_id")) in provider_ids:
+                channel, attempt = Channel(delivery["channel"]), delivery["attempt_count"]
+                one = Reference(document["_id"], channel, attempt)
+                references.setdefault(theirs, set()).add(one)
+    # Mails that went in one request share its id: then it does not say whose it is.
+    return {theirs: ones.pop() for theirs, ones in references.items() if len(ones) == 1}
 
 
 def attempts_of(notification_id: ObjectId) -> list[Document]:

@@ -119,7 +119,11 @@ def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
         marketing_only=True,
         now=now,
     )
-    _log("unsubscribed", subscriber)
+    log.info(
+        "unsubscribed",
+        channel=subscriber.channel.value,
+        notification_id=str(subscriber.notification_id),
+    )
 
 
 def resubscribe(subscriber: Subscriber) -> None:
@@ -135,12 +139,8 @@ def resubscribe(subscriber: Subscriber) -> None:
             "marketing_only": True,
         }
     )
-    _log("resubscribed", subscriber)
-
-
-def _log(event: str, subscriber: Subscriber) -> None:
     log.info(
-        event,
+        "resubscribed",
         channel=subscriber.channel.value,
         notification_id=str(subscriber.notification_id),
     )

@@ -72,14 +72,15 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
     }
 
 
+# One list for good: loggers keep the one they began with, and tests put theirs into it.
+_PROCESSORS = [*SHARED_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
+
+
 def configure(config: dict[str, Any]) -> None:
     """Configure logging and structlog; named by ``settings.LOGGING_CONFIG``."""
     logging.config.dictConfig(config)
     structlog.configure(
-        processors=[
-            *SHARED_PROCESSORS,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=_PROCESSORS,
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,

@@ -140,6 +140,11 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         Verdict.POINTLESS,
         is_ours=True,
     ),
+    F.ATTACHMENT_UNAVAILABLE: Explanation(
+        "a file that was to go along could not be fetched",
+        "Look at the attachment's address and at the server it is on, then retry.",
+        Verdict.POINTLESS,
+    ),
     F.WINDOW_CLOSED: Explanation(
         "they have not written on WhatsApp for a day, and the type has no approved template",
         "Give the type a template that WhatsApp has approved, or wait until they write.",

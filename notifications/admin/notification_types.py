@@ -12,13 +12,14 @@ from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminRadioSelectWidget,
+    UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
 )
 
 from notifyproject.db.admin import MongoModelAdmin
 
-from .. import types
+from .. import approved, types
 from ..models import NotificationType
 from ..models.types import SLUG_LENGTH
 from ..retry import MAX_RETRIES, UnknownPolicy
@@ -81,6 +82,30 @@ class NotificationTypeForm(forms.ModelForm):
         help_text="Variables for previews, as a JSON object.",
     )
 
+    fallback_channel = forms.ChoiceField(
+        label="Stand-in channel",
+        required=False,
+        choices=[("", "None: all channels at once"), *((c.value, CHANNELS[c]) for c in Channel)],
+        widget=UnfoldAdminSelectWidget,
+        help_text="Used only if the first other channel has not delivered in time.",
+    )
+    fallback_after_seconds = forms.IntegerField(
+        label="After (seconds)",
+        required=False,
+        min_value=1,
+        max_value=int(MAX_TTL.total_seconds()),
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="How long the other channel has. If it fails, nothing is waited for.",
+    )
+    approved_templates = forms.JSONField(
+        label="Approved templates",
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
+        help_text="What Meta has approved for people who have not written for a day: "
+        '[{"locale": "pt", "name": "order_shipped", "language": "pt_PT", '
+        '"parameters": ["order"]}].',
+    )
+
     class Meta:
         """The model and the fields that are filled in."""
 
@@ -116,6 +141,21 @@ class NotificationTypeForm(forms.ModelForm):
             raise forms.ValidationError(f"Not a variable's name: {', '.join(wrong)}.")
         return names
 
+    def clean_fallback_channel(self) -> str | None:
+        """Return the channel; None for none."""
+        return self.cleaned_data["fallback_channel"] or None
+
+    def clean_fallback_after_seconds(self) -> int:
+        """Return the seconds; left out, the usual ones."""
+        return self.cleaned_data["fallback_after_seconds"] or types.FALLBACK_AFTER
+
+    def clean_approved_templates(self) -> list[dict[str, Any]]:
+        """Return the wordings, each complete."""
+        try:
+            return approved.check(self.cleaned_data["approved_templates"] or [])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
     def clean_example_data(self) -> dict[str, Any]:
         """Return the variables; an object, nothing else."""
         data = self.cleaned_data["example_data"]
@@ -148,6 +188,8 @@ class NotificationTypeAdmin(MongoModelAdmin):
         (None, {"fields": ("slug", "name", "description", "is_active")}),
         ("Sending", {"fields": ("category", "priority", "channels")}),
         ("Trying again", {"fields": ("max_retries", "ttl_seconds", "on_unknown")}),
+        ("If it does not arrive", {"fields": ("fallback_channel", "fallback_after_seconds")}),
+        ("WhatsApp", {"fields": ("approved_templates",)}),
         ("Variables", {"fields": ("example_data", "sensitive_variables")}),
     )
 

@@ -61,6 +61,8 @@ class ContentView(msgspec.Struct, kw_only=True, frozen=True):
     image_url: str | None = None
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
+    reply_to: str | None = None
+    attachments: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
 class ErrorView(msgspec.Struct, kw_only=True, frozen=True):

@@ -17,6 +17,7 @@ from ..errors import FailureCode, PermanentError
 from .deadlines import Deadline
 from .mail_downloads import DownloadFailed, fetch
 
+UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
 FETCH_TIMEOUT = 10.0
 """Seconds for all attachments of a mail together; and at most two thirds of what a send has."""
 AT_ONCE = 4
@@ -77,7 +78,7 @@ def _fetch_all(
 def _fetch(one: Attachment, hosts: AbstractSet[str], left: int, deadline: Deadline) -> bytes:
     # It was looked at when the notification was accepted, by the settings of that day.
     if host_of(one.url) not in hosts:
-        raise PermanentError("its host is not allowed here", code=FailureCode.REJECTED)
+        raise PermanentError("its host is not allowed here", code=UNAVAILABLE)
     return fetch(one.url, limit=left, deadline=deadline)
 
 

@@ -21,6 +21,7 @@ from ..errors import FailureCode, PermanentError, TransientError
 from .deadlines import Deadline, DeadlineReader
 from .http import CONNECT_TIMEOUT
 
+UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
 CHUNK = 64 * 1024
 LATER = frozenset({408, 425, 429})
 """Statuses from 400 to 499 that may be others another time."""
@@ -42,7 +43,7 @@ class DownloadFailed(TransientError):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(reason, code=FailureCode.PROVIDER_ERROR)
+        super().__init__(reason, code=UNAVAILABLE)
 
 
 def fetch(url: str, *, limit: int, deadline: Deadline) -> bytes:
@@ -54,7 +55,7 @@ def fetch(url: str, *, limit: int, deadline: Deadline) -> bytes:
     """
     host = host_of(url)
     if host is None:
-        raise PermanentError("its address is not one", code=FailureCode.REJECTED)
+        raise PermanentError("its address is not one", code=UNAVAILABLE)
     connection = _Connection(host, deadline)
     try:
         connection.request("GET", _target(url), headers=HEADERS)
@@ -65,7 +66,7 @@ def fetch(url: str, *, limit: int, deadline: Deadline) -> bytes:
     except (OSError, http.client.HTTPException) as error:
         raise DownloadFailed(_reason(error, deadline)) from error
     except ValueError as error:
-        raise PermanentError("its address is not one", code=FailureCode.REJECTED) from error
+        raise PermanentError("its address is not one", code=UNAVAILABLE) from error
     finally:
         connection.close()
 
@@ -93,7 +94,7 @@ def addresses_of(host: str) -> list[tuple[str, int]]:
     found = socket.getaddrinfo(host, HTTPS_PORT, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not all(is_public(ipaddress.ip_address(a.partition("%")[0])) for a in addresses):
-        raise PermanentError("its host is not on the public Internet", code=FailureCode.REJECTED)
+        raise PermanentError("its host is not on the public Internet", code=UNAVAILABLE)
     return [(address, HTTPS_PORT) for address in addresses]
 
 
@@ -162,9 +163,9 @@ def _check(answer: http.client.HTTPResponse, limit: int) -> None:
     if status in LATER or status >= FIRST_SERVER_ERROR:
         raise DownloadFailed(f"its server cannot give it now ({status})")
     if status != HTTPStatus.OK:
-        raise PermanentError(f"it is not there ({status})", code=FailureCode.REJECTED)
+        raise PermanentError(f"it is not there ({status})", code=UNAVAILABLE)
     if answer.getheader("Content-Encoding", "identity").lower() != "identity":
-        raise PermanentError("its server gives it only packed", code=FailureCode.REJECTED)
+        raise PermanentError("its server gives it only packed", code=UNAVAILABLE)
     if answer.length is not None and answer.length > limit:
         raise _too_large()
 
@@ -178,7 +179,7 @@ def _content(answer: http.client.HTTPResponse, limit: int) -> bytes:
     if answer.length:
         raise http.client.IncompleteRead(b"", answer.length)
     if not content:
-        raise PermanentError("it is empty", code=FailureCode.REJECTED)
+        raise PermanentError("it is empty", code=UNAVAILABLE)
     return bytes(content)
 
 

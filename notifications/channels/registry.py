@@ -29,6 +29,8 @@ def sendgrid() -> SendGrid:
         api_key=settings.SENDGRID_API_KEY,
         base_url=settings.SENDGRID_URL,
         sender=settings.EMAIL_FROM,
+        reply_to=settings.EMAIL_REPLY_TO,
+        attachment_hosts=settings.ATTACHMENT_HOSTS,
         webhook_public_key=settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
         clock=utc_now,
     )
@@ -39,6 +41,8 @@ def smtp() -> SMTP:
     """Return the configured mail server."""
     return SMTP(
         sender=settings.EMAIL_FROM,
+        reply_to=settings.EMAIL_REPLY_TO,
+        attachment_hosts=settings.ATTACHMENT_HOSTS,
         options={
             "host": settings.EMAIL_HOST,
             "port": settings.EMAIL_PORT,

@@ -10,6 +10,7 @@ from pymongo.errors import BulkWriteError
 
 from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus, summary
 from .collections import notifications
+from .contents import Content
 from .documents import Document, NewDelivery, NewNotification
 
 DUPLICATE_KEY = 11000
@@ -110,7 +111,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "priority": new.priority.value,
         "entity_id": new.entity_id,
         "channels": [d.channel.value for d in new.deliveries],
-        "content": _present(asdict(new.content)),
+        "content": _content(new.content),
         "data": dict(new.data),
         "delivery": deliveries,
         "status": summary(states).value,
@@ -152,6 +153,11 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     if status in SUCCEEDED:
         fields |= {"provider": "inbox", "sent_at": now, "delivered_at": now}
     return _present(fields)
+
+
+def _content(content: Content) -> dict[str, Any]:
+    fields = asdict(content)
+    return _present(fields | {"attachments": fields["attachments"] or None})
 
 
 def _is_after(delivery: Mapping[str, Any], now: datetime) -> bool:

@@ -1,5 +1,7 @@
 """Kinds of notification in the console."""
 
+import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -104,3 +106,15 @@ def test_the_list_says_how_often_it_is_tried(console: Client) -> None:
     (row,) = rows.result_list
     assert row.pk == "mfa_code"
     assert rows.model_admin.tries(row) == 3
+
+
+def test_a_channel_that_stands_in_and_what_whatsapp_approved_are_stored(console: Client) -> None:
+    wording = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
+    form = GOOD | {"fallback_channel": "email", "approved_templates": json.dumps([wording])}
+    assert console.post(f"{LIST}add/", form).status_code == 302
+    kind = types.get("parcel_lost")
+    assert kind.fallback is not None
+    assert (kind.fallback.channel, kind.fallback.after) == (Channel.EMAIL, timedelta(minutes=10))
+    assert [one.language for one in kind.approved] == ["pt_PT"]
+    refused = console.post(f"{LIST}add/", form | {"slug": "x", "approved_templates": "[1]"})
+    assert "nothing else" in refused.content.decode()

@@ -10,6 +10,7 @@ import redis
 
 from notifications import dispatch, hints, recovery
 from notifications.states import Channel, Priority
+from notifications.store import Content
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
@@ -113,7 +114,10 @@ def test_a_defect_of_ours_leaves_the_rest_of_the_batch_alone(
 
     monkeypatch.setattr(SendGrid, "send", fail_for_eve)
     ada = factories.accepted()
-    eve = factories.accepted(recipient=factories.Recipient(email="eve@example.com"))
+    # Another text: the same mail to both would be one request.
+    eve = factories.accepted(
+        recipient=factories.Recipient(email="eve@example.com"), content=Content(body="For Eve.")
+    )
     dispatch.deliver(
         [ada["_id"], eve["_id"]],
         channel=Channel.EMAIL,

@@ -97,7 +97,7 @@ def test_a_server_in_trouble_may_have_it_later(serve: Serve, status: int) -> Non
 def test_what_is_not_there_will_not_be(serve: Serve, status: int) -> None:
     error = failure(serve, Files(wire.response(status, b"x")))
     assert type(error) is PermanentError
-    assert error.code is FailureCode.REJECTED
+    assert error.code is FailureCode.ATTACHMENT_UNAVAILABLE
     assert str(status) in error.reason
 
 

@@ -48,7 +48,7 @@ def test_a_name_that_leads_inside_is_not_connected_to(
     monkeypatch.setattr(mail_downloads.socket, "create_connection", pytest.fail)
     with pytest.raises(PermanentError) as error:
         get()
-    assert error.value.code is FailureCode.REJECTED
+    assert error.value.code is FailureCode.ATTACHMENT_UNAVAILABLE
 
 
 def test_the_address_that_was_looked_at_is_the_one_that_is_connected_to(

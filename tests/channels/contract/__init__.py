@@ -1,0 +1,1 @@
+"""What every provider keeps to, whichever it is: the same tests for all of them."""

@@ -1,0 +1,109 @@
+"""Mail under contract: SendGrid, and a mail server."""
+
+import base64
+import json
+import time
+from collections.abc import Mapping
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from notifications.channels.email_sendgrid import SendGrid
+from notifications.channels.email_sendgrid_webhooks import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from notifications.channels.email_smtp import SMTP
+from notifications.timing import utc_now
+
+from ...unit.channels import wire
+from .cases import Case
+from .desks import http_desks, mail_desks
+from .subjects import EMAIL, Place, Reports, Subject, message
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+ANOTHER_KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+# SendGrid.
+
+
+def _sendgrid(place: Place, account: str) -> SendGrid:
+    public = KEY.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return SendGrid(
+        api_key=f"SG.key-of-{account}",
+        base_url=place.url,
+        sender="Notifications <notifications@example.com>",
+        webhook_public_key=base64.b64encode(public).decode(),
+        clock=utc_now,
+    )
+
+
+def _sendgrid_error(status: int, at: str, *headers: str) -> bytes:
+    said = {"errors": [{"message": f"{EMAIL} is none", "field": at, "help": None}]}
+    return wire.response(status, json.dumps(said).encode(), *headers)
+
+
+def _signed_by_sendgrid(raw: bytes, genuine: bool) -> Mapping[str, str]:
+    timestamp = str(int(time.time()))
+    key = KEY if genuine else ANOTHER_KEY
+    signature = key.sign(timestamp.encode() + raw, ec.ECDSA(hashes.SHA256()))
+    return {TIMESTAMP_HEADER: timestamp, SIGNATURE_HEADER: base64.b64encode(signature).decode()}
+
+
+def _sendgrid_event(reference: str) -> bytes:
+    event = {"event": "delivered", "timestamp": int(time.time()), "sg_event_id": "event-1"}
+    return json.dumps([event | {"reference": reference}]).encode()
+
+
+SENDGRID = Subject(
+    provider=SendGrid,
+    make=_sendgrid,
+    outbound=message("email", EMAIL),
+    desks=http_desks(
+        *(202, b"", "X-Message-Id: sg-1"),
+        refusals={
+            Case.TOO_MANY: _sendgrid_error(429, "", "Retry-After: 7"),
+            Case.NO_CREDENTIALS: _sendgrid_error(401, ""),
+            Case.BAD_RECIPIENT: _sendgrid_error(400, "personalizations.0.to.0.email"),
+            Case.REFUSED: _sendgrid_error(400, "subject"),
+        },
+    ),
+    secrets=lambda _place: ["key-of-first"],
+    reports=Reports(body=_sendgrid_event, sign=_signed_by_sendgrid),
+)
+
+
+# A mail server.
+
+
+def _smtp(place: Place, account: str) -> SMTP:
+    return SMTP(
+        sender="Notifications <notifications@example.com>",
+        options={
+            "host": place.host,
+            "port": place.port,
+            "username": f"user-of-{account}",
+            "password": f"password-of-{account}",
+            "use_tls": False,
+            "use_ssl": False,
+        },
+    )
+
+
+MAIL_SERVER = Subject(
+    provider=SMTP,
+    make=_smtp,
+    outbound=message("email", EMAIL),
+    desks=mail_desks(
+        {
+            Case.BUSY: {"message": f"451 4.3.0 Local error for {EMAIL}"},
+            Case.TOO_MANY: {"RCPT": f"450 4.7.1 <{EMAIL}> gets too much"},
+            Case.NO_CREDENTIALS: {"AUTH": "535 5.7.8 Wrong password"},
+            Case.BAD_RECIPIENT: {"RCPT": f"550 5.1.1 <{EMAIL}>: no such user"},
+            Case.REFUSED: {"message": f"554 5.7.1 Spam to {EMAIL}"},
+        }
+    ),
+    never={Case.REDIRECTED: "The protocol has no redirects."},
+    begun={Case.NO_CREDENTIALS: 0},
+    secrets=lambda _place: ["password-of-first"],
+)

@@ -1,0 +1,127 @@
+"""Push, WhatsApp and the inbox under contract."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from notifications.channels import fcm_tokens
+from notifications.channels.deadlines import Deadline
+from notifications.channels.in_app import Inbox
+from notifications.channels.push_fcm import FCM
+from notifications.channels.whatsapp_cloud import WhatsApp
+from notifications.timing import utc_now
+
+from ...unit.channels import wire
+from .. import whatsapp_number, whatsapp_reports
+from .cases import Case
+from .desks import http_desks, says
+from .subjects import PHONE, TOKEN, Place, Reports, Subject, message
+
+# Firebase.
+
+
+def _fcm(place: Place, account: str) -> FCM:
+    credentials = json.dumps(place.project.key)
+    # The access token is there before the clock of a send runs.
+    fcm_tokens.shared(credentials, clock=utc_now).current(deadline=Deadline.after(10))
+    own = place.project.key["project_id"]
+    return FCM(
+        credentials=credentials,
+        base_url=place.url,
+        clock=utc_now,
+        project_id=own if account == "first" else account,
+    )
+
+
+def _fcm_error(status: int, name: str, code: str | None = None, *headers: str) -> bytes:
+    kind = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+    details = [{"@type": kind, "errorCode": code}] if code else []
+    said = {"error": {"status": name, "message": f"{TOKEN} is none", "details": details}}
+    return wire.response(status, json.dumps(said).encode(), *headers)
+
+
+def _fcm_secrets(place: Place) -> Sequence[str]:
+    credentials, key = json.dumps(place.project.key), place.project.key["private_key"]
+    token = fcm_tokens.shared(credentials, clock=utc_now).current(deadline=Deadline.after(10))
+    return [token.value, *(line for line in key.splitlines()[1:-1] if line)]
+
+
+FIREBASE = Subject(
+    provider=FCM,
+    make=_fcm,
+    outbound=message("push", TOKEN, platform="android"),
+    desks=http_desks(
+        *(200, b'{"name": "projects/shop/messages/1"}'),
+        refusals={
+            Case.TOO_MANY: _fcm_error(
+                429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "Retry-After: 7"
+            ),
+            Case.NO_CREDENTIALS: _fcm_error(401, "UNAUTHENTICATED"),
+            Case.BAD_RECIPIENT: _fcm_error(404, "NOT_FOUND", "UNREGISTERED"),
+            Case.REFUSED: _fcm_error(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
+        },
+    ),
+    # What was refused for its access token was not taken: it goes once more, with another.
+    begun={Case.NO_CREDENTIALS: 2},
+    secrets=_fcm_secrets,
+)
+
+
+# WhatsApp.
+
+
+def _whatsapp(place: Place, account: str) -> WhatsApp:
+    return WhatsApp(
+        token=f"EAA-token-of-{account}",
+        phone_number_id=whatsapp_number.PHONE_NUMBER_ID,
+        base_url=place.url,
+        app_secret=whatsapp_reports.SECRET,
+        verify_token="a-verify-token",
+        clock=utc_now,
+    )
+
+
+def _whatsapp_error(code: int, *headers: str) -> bytes:
+    return whatsapp_number.refused(code, headers=headers, message=f"{PHONE} is none")
+
+
+def _signed_by_meta(raw: bytes, genuine: bool) -> Mapping[str, str]:
+    return whatsapp_reports.signed(raw, secret=whatsapp_reports.SECRET if genuine else "another")
+
+
+def _whatsapp_event(reference: str) -> bytes:
+    status = whatsapp_reports.status(biz_opaque_callback_data=reference)
+    return whatsapp_reports.webhook(whatsapp_reports.change(status))
+
+
+CLOUD_API = Subject(
+    provider=WhatsApp,
+    make=_whatsapp,
+    outbound=message("whatsapp", PHONE),
+    desks=http_desks(
+        *(200, b'{"messages": [{"id": "wamid.1"}]}'),
+        refusals={
+            Case.TOO_MANY: _whatsapp_error(130429, "Retry-After: 7"),
+            Case.NO_CREDENTIALS: _whatsapp_error(190),
+            Case.BAD_RECIPIENT: _whatsapp_error(131026),
+            Case.REFUSED: _whatsapp_error(131009),
+        },
+    ),
+    secrets=lambda _place: ["token-of-first", whatsapp_reports.SECRET, "a-verify-token"],
+    reports=Reports(body=_whatsapp_event, sign=_signed_by_meta),
+)
+
+
+# The inbox.
+
+NOBODY = "It asks nobody: the message is where it is read."
+INBOX = Subject(
+    provider=Inbox,
+    make=lambda _place, _account: Inbox(),
+    outbound=message("in_app", "ada"),
+    desks={Case.ACCEPTED: says(b"")},
+    never={case: NOBODY for case in Case if case is not Case.ACCEPTED},
+    begun={Case.ACCEPTED: 0},
+    secrets=lambda _place: [],
+    gives_id=False,
+    has_accounts=False,
+)
