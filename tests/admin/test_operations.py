@@ -246,7 +246,8 @@ def test_resend_of_ticked_rows_leaves_out_what_went_out(console: Client) -> None
 
 def test_resend_of_ticked_rows_where_it_went_out_too_if_asked(console: Client) -> None:
     document = failed(channels=(Channel.EMAIL, Channel.IN_APP))
-    other = factories.settled(S.SENT, at=utc_now(), created_at=utc_now())
+    now = utc_now()
+    other = factories.settled(S.SENT, at=now, created_at=now)
     documents = [document, other]
     do_on(console, documents, "resend", channels=["email", "in_app"], again="yes")
     assert [n["channels"] for d in documents for n in resends_of(d)] == [
