@@ -69,7 +69,9 @@ def _blame(
         return
     log.info("address_blamed", delivery_id=job.claimed.reference, action=error.action.value)
     if error.action is RecipientAction.SUSPECT:
-        strikes = suspicions.strike(channel=channel.value, address=address, now=now)
+        strikes = suspicions.strike(
+            channel=channel.value, address=address, event=job.claimed.reference, now=now
+        )
         if strikes < suspicions.MAX_STRIKES:
             return
     unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING

@@ -204,7 +204,9 @@ def _blame(receipt: Receipt, reference: Reference, provider: str, now: datetime)
         suspicions.clear(channel=channel, address=address)
         return
     if receipt.is_undeliverable:
-        strikes = suspicions.strike(channel=channel, address=address, now=now)
+        strikes = suspicions.strike(
+            channel=channel, address=address, event=receipt.event_id, now=now
+        )
         if strikes < suspicions.MAX_STRIKES:
             return
     reason, marketing_only = SUPPRESSIONS.get(receipt.kind, (SuppressionReason.HARD_BOUNCE, False))

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from django.db import models
-from django_mongodb_backend.fields import EmbeddedModelField
+from django_mongodb_backend.fields import ArrayField, EmbeddedModelField
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
@@ -115,7 +115,8 @@ class Suspicion(models.Model):
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=300)
     """``<channel>:<address>``: unique on any shard."""
-    strikes = models.IntegerField()
+    events = ArrayField(models.CharField(max_length=200), default=list)
+    """What counts against it: providers' events, and attempts of ours."""
     expires_at = models.DateTimeField()
 
     objects = MongoManager()

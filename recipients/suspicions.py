@@ -14,15 +14,18 @@ MEMORY = timedelta(days=30)
 """A strike that no other follows for so long is forgotten."""
 
 
-def strike(*, channel: str, address: str, now: datetime) -> int:
-    """Count one more against an address; return how many there are now. Raises PyMongoError."""
+def strike(*, channel: str, address: str, event: str, now: datetime) -> int:
+    """Count one more against an address; return how many there are now. Raises PyMongoError.
+
+    ``event`` names what counts: told twice, or by two at once, it counts once.
+    """
     stored = collection("suspicions").find_one_and_update(
         {"_id": suppression_key(channel, address)},
-        {"$inc": {"strikes": 1}, "$set": {"expires_at": now + MEMORY}},
+        {"$addToSet": {"events": event}, "$set": {"expires_at": now + MEMORY}},
         upsert=True,
         return_document=ReturnDocument.AFTER,
     )
-    return int(stored["strikes"]) if stored is not None else 1
+    return len(stored["events"]) if stored is not None else 1
 
 
 def clear(*, channel: str, address: str) -> None:

@@ -1,3 +1,4 @@
+import django_mongodb_backend.fields
 import notifyproject.db.indexes
 from django.db import migrations, models
 
@@ -26,7 +27,7 @@ class Migration(migrations.Migration):
             name='Suspicion',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=300, primary_key=True, serialize=False)),
-                ('strikes', models.IntegerField()),
+                ('events', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=200), default=list)),
                 ('expires_at', models.DateTimeField()),
             ],
             options={

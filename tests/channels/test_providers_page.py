@@ -14,7 +14,7 @@ from notifications.retry import OUTAGE_DELAY, OUTAGE_MAX_DELAY, OUTAGE_PATIENCE
 from notifyproject.settings.environment import Environment
 from recipients.suspicions import MAX_STRIKES
 
-from .contract.test_contract import SUBJECTS
+from .contract.everybody import SUBJECTS
 from .providers_tables import spans, tables
 
 PAGE = Path(settings.BASE_DIR, "docs", "providers.md").read_text(encoding="utf-8")

@@ -20,8 +20,8 @@ def check_outcome(subject: Subject, case: Case, seen: Seen) -> None:
     assert type(error) is expected.error, repr(error)
     assert error.code in expected.codes
     assert getattr(error, "ambiguous", False) == expected.ambiguous
-    if isinstance(error, TransientError) and error.ambiguous:
-        assert error.retry_after is None
+    if isinstance(error, TransientError):
+        assert error.retry_after == (subject.pause if case is Case.TOO_MANY else None)
 
 
 def check_once(subject: Subject, case: Case, seen: Seen) -> None:

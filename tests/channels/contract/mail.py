@@ -16,7 +16,7 @@ from notifications.timing import utc_now
 from ...unit.channels import wire
 from .cases import Case
 from .desks import http_desks, mail_desks
-from .subjects import EMAIL, Place, Reports, Subject, message
+from .subjects import ASKS_FOR_A_PAUSE, EMAIL, Place, Reports, Subject, message
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 ANOTHER_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -62,7 +62,7 @@ SENDGRID = Subject(
     desks=http_desks(
         *(202, b"", "X-Message-Id: sg-1"),
         refusals={
-            Case.TOO_MANY: _sendgrid_error(429, "", "Retry-After: 7"),
+            Case.TOO_MANY: _sendgrid_error(429, "", ASKS_FOR_A_PAUSE),
             Case.NO_CREDENTIALS: _sendgrid_error(401, ""),
             Case.BAD_RECIPIENT: _sendgrid_error(400, "personalizations.0.to.0.email"),
             Case.REFUSED: _sendgrid_error(400, "subject"),
@@ -105,5 +105,6 @@ MAIL_SERVER = Subject(
     ),
     never={Case.REDIRECTED: "The protocol has no redirects."},
     begun={Case.NO_CREDENTIALS: 0},
+    pause=None,
     secrets=lambda _place: ["password-of-first"],
 )

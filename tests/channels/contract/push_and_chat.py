@@ -14,7 +14,7 @@ from ...unit.channels import wire
 from .. import whatsapp_number, whatsapp_reports
 from .cases import Case
 from .desks import http_desks, says
-from .subjects import PHONE, TOKEN, Place, Reports, Subject, message
+from .subjects import ASKS_FOR_A_PAUSE, PHONE, TOKEN, Place, Reports, Subject, message
 
 # Firebase.
 
@@ -53,7 +53,7 @@ FIREBASE = Subject(
         *(200, b'{"name": "projects/shop/messages/1"}'),
         refusals={
             Case.TOO_MANY: _fcm_error(
-                429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "Retry-After: 7"
+                429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", ASKS_FOR_A_PAUSE
             ),
             Case.NO_CREDENTIALS: _fcm_error(401, "UNAUTHENTICATED"),
             Case.BAD_RECIPIENT: _fcm_error(404, "NOT_FOUND", "UNREGISTERED"),
@@ -100,7 +100,7 @@ CLOUD_API = Subject(
     desks=http_desks(
         *(200, b'{"messages": [{"id": "wamid.1"}]}'),
         refusals={
-            Case.TOO_MANY: _whatsapp_error(130429, "Retry-After: 7"),
+            Case.TOO_MANY: _whatsapp_error(130429, ASKS_FOR_A_PAUSE),
             Case.NO_CREDENTIALS: _whatsapp_error(190),
             Case.BAD_RECIPIENT: _whatsapp_error(131026),
             Case.REFUSED: _whatsapp_error(131009),

@@ -82,13 +82,22 @@ def attempt(
         return error
 
 
+class _Into(logging.Handler):
+    """Appends every line to a list."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(self.format(record))
+
+
 @contextmanager
 def logged() -> Iterator[list[str]]:
     """Collect what is logged in the block."""
     lines: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: lines.append(handler.format(record))
-    root = logging.getLogger()
+    handler, root = _Into(lines), logging.getLogger()
     level = root.level
     root.setLevel(logging.DEBUG)
     root.addHandler(handler)

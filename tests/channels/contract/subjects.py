@@ -15,6 +15,8 @@ NAME, SUBJECT, TEXT = "Ada Lovelace", "The 49 crowns", "Your 49 crowns from Babb
 EMAIL, PHONE, TOKEN = "ada.lovelace@example.com", "+447700900999", "APA91b-adas-own-phone"
 PRIVATE = (NAME, SUBJECT, TEXT, EMAIL, PHONE, PHONE[1:], TOKEN)
 """What is nobody's business but the recipient's."""
+PAUSE = 7.0
+ASKS_FOR_A_PAUSE = f"Retry-After: {PAUSE:.0f}"
 THREAD = "5f" * 12
 
 
@@ -58,6 +60,8 @@ class Subject:
     begun: Mapping[Case, int] = field(default_factory=dict)
     """How often it begins to hand over one message, where that is not once."""
     secrets: Callable[[Place], Sequence[str]]
+    pause: float | None = PAUSE
+    """What it asks for where it wants fewer messages."""
     gives_id: bool = True
     has_accounts: bool = True
     """It has credentials: another account's are other ones."""

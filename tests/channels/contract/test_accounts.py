@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,9 +13,9 @@ from ...unit.channels import wire
 from ..fcm_project import Project
 from .cases import LONG, Case
 from .checks import leaks
+from .everybody import EVERY, SUBJECTS
 from .sending import FIRST, SECOND
 from .subjects import PRIVATE, THREAD, Place, Reports, Subject
-from .test_contract import EVERY, SUBJECTS
 
 THREADS, MESSAGES = 8, 40
 REFERENCE = f"{THREAD}.email.1"
@@ -109,10 +109,12 @@ def test_a_webhook_that_is_signed_says_what_it_is_about(
 def test_a_webhook_that_is_not_signed_says_nothing(
     subject: Subject, reports: Reports, nowhere: Place
 ) -> None:
-    provider = subject.make(nowhere, FIRST)
+    provider, believed = subject.make(nowhere, FIRST), list[str]()
     for why, headers, raw in forged(reports):
-        with pytest.raises((InvalidSignature, ValueError)):
-            assert provider.parse_receipts(headers, raw) == why
+        with suppress(InvalidSignature, ValueError):
+            provider.parse_receipts(headers, raw)
+            believed.append(why)
+    assert believed == []
 
 
 @WEBHOOKS
@@ -130,11 +132,8 @@ def test_signed_nonsense_is_no_defect_of_ours(
     ids=lambda subject: subject.name,
 )
 def test_who_sends_no_webhooks_believes_none(subject: Subject, nowhere: Place) -> None:
-    provider: Any = subject.make(nowhere, FIRST)
+    provider = subject.make(nowhere, FIRST)
     for _, reports in WITH_WEBHOOKS:
         raw = reports.body(REFERENCE)
-        try:
-            found = provider.parse_receipts(reports.sign(raw, True), raw)
-        except ValueError:
-            found = []
-        assert found == []
+        with suppress(ValueError):
+            assert provider.parse_receipts(reports.sign(raw, True), raw) == []

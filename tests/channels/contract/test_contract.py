@@ -4,22 +4,20 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from notifications import channels
-from notifications.channels.base import Channel, SendResult
+from notifications.channels.base import SendResult
 
 from ..fcm_project import Project
 from . import checks
 from .cases import EXPECTED, UNREACHED, Case
-from .mail import MAIL_SERVER, SENDGRID
-from .push_and_chat import CLOUD_API, FIREBASE, INBOX
+from .everybody import EVERY, SUBJECTS
 from .sending import Seen, send
 from .subjects import Subject
 
-SUBJECTS = (SENDGRID, MAIL_SERVER, FIREBASE, CLOUD_API, INBOX)
-EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 EVERY_CASE = pytest.mark.parametrize(
     ("subject", "case"),
     [(subject, case) for subject in SUBJECTS for case in Case if case not in subject.never],
@@ -28,7 +26,7 @@ EVERY_CASE = pytest.mark.parametrize(
 _SEEN: dict[tuple[str, Case], Seen] = {}
 
 
-def providers() -> Iterator[type[Channel]]:
+def providers() -> Iterator[Any]:
     """Return every class of the service that is a provider."""
     for module in pkgutil.iter_modules(channels.__path__, f"{channels.__name__}."):
         for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):

@@ -1,0 +1,113 @@
+"""A provider that does not keep to the contract is found out."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from notifications.channels.base import Channel, Outbound, SendResult
+from notifications.channels.email_sendgrid import SendGrid
+from notifications.errors import (
+    ChannelUnavailable,
+    InvalidRecipient,
+    ProviderError,
+    RecipientAction,
+    TransientError,
+)
+
+from ..fcm_project import Project
+from . import checks
+from .cases import Case
+from .mail import SENDGRID
+from .sending import Seen, send
+from .subjects import Place, Subject
+
+log = logging.getLogger(__name__)
+Send = Callable[[SendGrid, Outbound, float], SendResult]
+
+
+def broken(how: Send) -> Subject:
+    """Return SendGrid with a way of sending of its own."""
+
+    class Broken(SendGrid):
+        def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
+            return how(self, outbound, timeout)
+
+    def make(place: Place, account: str) -> Channel:
+        good: Any = SENDGRID.make(place, account)
+        names = ("api_key", "base_url", "sender", "webhook_public_key", "clock")
+        return Broken(**{name: getattr(good, name) for name in names})
+
+    return replace(SENDGRID, provider=Broken, make=make)
+
+
+def as_it_should(one: SendGrid, outbound: Outbound, timeout: float) -> SendResult:
+    return SendGrid.send(one, outbound, timeout=timeout)
+
+
+def again(one: SendGrid, outbound: Outbound, timeout: float) -> SendResult:
+    with suppress(TransientError):
+        return as_it_should(one, outbound, timeout)
+    return as_it_should(one, outbound, timeout)
+
+
+def blaming(one: SendGrid, outbound: Outbound, timeout: float) -> SendResult:
+    try:
+        return as_it_should(one, outbound, timeout)
+    except ChannelUnavailable as error:
+        raise InvalidRecipient("No.", action=RecipientAction.SUPPRESS) from error
+
+
+def sure(one: SendGrid, outbound: Outbound, timeout: float) -> SendResult:
+    try:
+        return as_it_should(one, outbound, timeout)
+    except TransientError as error:
+        raise TransientError("It did not go.", code=error.code) from error
+
+
+def patient(one: SendGrid, outbound: Outbound, timeout: float) -> SendResult:
+    return as_it_should(one, outbound, timeout * 3)
+
+
+def chatty(one: SendGrid, outbound: Outbound, timeout: float) -> SendResult:
+    log.debug("mail to %s", outbound.recipient)
+    return as_it_should(one, outbound, timeout)
+
+
+def indiscreet(one: SendGrid, outbound: Outbound, timeout: float) -> SendResult:
+    try:
+        return as_it_should(one, outbound, timeout)
+    except ProviderError as error:
+        error.reason += f" The key was {one.api_key}."
+        raise
+
+
+def check_all(subject: Subject, case: Case, seen: Seen) -> None:
+    checks.check_outcome(subject, case, seen)
+    checks.check_once(subject, case, seen)
+    checks.check_time(case, seen)
+    checks.check_silence(seen)
+
+
+@pytest.mark.parametrize(
+    ("how", "case"),
+    [
+        (again, Case.BUSY),
+        (again, Case.RESET),
+        (blaming, Case.NO_CREDENTIALS),
+        (sure, Case.HUNG_UP),
+        (patient, Case.DRIPPING),
+        (chatty, Case.ACCEPTED),
+        (indiscreet, Case.REFUSED),
+    ],
+    ids=lambda value: value.value if isinstance(value, Case) else value.__name__,
+)
+def test_who_breaks_it_is_found_out(how: Send, case: Case, project: Project) -> None:
+    check_all(good := broken(as_it_should), case, send(good, case, project))
+    bad = broken(how)
+    seen = send(bad, case, project)
+    with pytest.raises(AssertionError):
+        check_all(bad, case, seen)
