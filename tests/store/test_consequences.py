@@ -47,8 +47,9 @@ def sent(
     channel: Channel = PUSH,
     at: datetime = NOON,
     took: timedelta = SECOND,
+    notification_id: ObjectId = NOTIFICATION,
 ) -> tuple[Job, Result]:
-    one = claimed(channel=channel, notification_id=NOTIFICATION)
+    one = claimed(channel=channel, notification_id=notification_id)
     result = Result(
         device_id=device_id,
         outcome=outcome,
@@ -194,8 +195,15 @@ def test_who_does_not_want_marketing_gets_all_the_rest() -> None:
 def test_an_address_that_is_suspected_three_times_gets_nothing_more() -> None:
     for n in range(3):
         assert suppressions() == {}
-        draw(sent(suspect(), channel=WHATSAPP), at=NOON + n * MINUTE)
+        another = sent(suspect(), channel=WHATSAPP, notification_id=ObjectId(f"{n:024x}"))
+        draw(another, at=NOON + n * MINUTE)
     assert list(suppressions()) == [PHONE]
+
+
+def test_one_attempt_counts_once_against_an_address() -> None:
+    for n in range(3):
+        draw(sent(suspect(), channel=WHATSAPP), at=NOON + n * MINUTE)
+    assert suppressions() == {}
 
 
 def test_who_has_no_address_cannot_be_blamed() -> None:
