@@ -32,4 +32,6 @@ def host_of(url: str) -> str | None:
         return None
     if parts.scheme != "https" or port != HTTPS_PORT or "@" in parts.netloc:
         return None
-    return parts.hostname or None
+    host = parts.hostname
+    # A zone or an escape in a host is nothing that a certificate could be for.
+    return host if host and "%" not in host else None

@@ -80,6 +80,8 @@ class Screen:
 
     def fits(self) -> bool:
         """Whether nothing sticks out to the right."""
+        self.page.wait_for_load_state("load")
+        self.wait_for_scripts()
         width = self.page.evaluate("document.documentElement.scrollWidth")
         return int(width) <= SIZES[self.size][0]
 

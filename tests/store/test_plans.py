@@ -21,7 +21,7 @@ from tests.factories import CLIENT, NOON, new
 
 from .plans import Plan, emptied, plans
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.xdist_group("plans")]
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus

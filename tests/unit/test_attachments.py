@@ -37,6 +37,7 @@ def test_the_host_of_an_address(url: str) -> None:
         *("https://files.example.com:80/", "https://files.example.com:8443/", "https://x:99999/"),
         *("https://files.example.com:x/", "https://user@files.example.com/", "https://u:p@x.com/"),
         *("https://@files.example.com/", "https://[::1", "https://[nonsense]/"),
+        *("https://%A", "https://files%2eexample.com/", "https://[fe80::1%25eth0]/"),
     ],
 )
 def test_what_cannot_be_the_address_of_an_attachment(url: str) -> None:

@@ -25,7 +25,8 @@ from .mail import SENDGRID
 from .sending import Seen, send
 from .subjects import Place, Subject
 
-log = logging.getLogger(__name__)
+# Not one of its own: whatever configures logging anew switches those off that it does not know.
+log = logging.getLogger()
 Send = Callable[[SendGrid, Outbound, float], SendResult]
 
 
