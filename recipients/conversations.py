@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from pymongo.errors import BulkWriteError
 
-from notifyproject.db.collections import Document, collection
+from notifyproject.db.collections import DUPLICATE_KEY, Document, collection
 
 WINDOW = timedelta(hours=24)
 """From a person's last message on; Meta's rule."""
@@ -14,7 +14,6 @@ MARGIN = timedelta(minutes=1)
 """A window that closes within this time is taken for closed: the message has a way to go."""
 KEPT = timedelta(days=30)
 """For how long it is known when somebody last wrote."""
-DUPLICATE_KEY = 11_000
 
 _BRAZILIAN_MOBILE = re.compile(r"(\+55[1-9]\d)9([6-9]\d{7})", re.ASCII)
 _MEXICAN_MOBILE = re.compile(r"(\+52)1(\d{10})", re.ASCII)

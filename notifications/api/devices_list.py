@@ -12,7 +12,7 @@ from devices.queries import MAX_PAGE, Page, Position
 
 from ..intake.problems import Collector
 from ..models.notification import USER_ID_LENGTH
-from .lists import DEFAULT_PAGE
+from .lists import DEFAULT_PAGE, check_names
 from .problems import malformed
 
 CURSOR_SALT = "device-cursor"
@@ -43,11 +43,7 @@ def parse(query: QueryDict) -> ListRequest:
     Raises Problem 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
     InvalidRequest for a value that cannot be.
     """
-    for name in query:
-        if name not in PARAMETERS:
-            raise malformed("unknown_parameter", "There is no such filter or parameter.")
-        if len(query.getlist(name)) > 1:
-            raise malformed("repeated_parameter", "A parameter is given more than once.")
+    check_names(query, allowed=PARAMETERS)
     problems = Collector()
     user_id = query.get("user_id", "")
     if not user_id:

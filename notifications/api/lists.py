@@ -1,7 +1,7 @@
 """The parameters of a list: filters, page size and cursor, each checked."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -42,6 +42,15 @@ class ListRequest:
     before: Position | None = None
 
 
+def check_names(query: QueryDict, *, allowed: Collection[str]) -> None:
+    """Raise Problem 400 for a parameter that is not ``allowed``, or one given twice."""
+    for name in query:
+        if name not in allowed:
+            raise malformed("unknown_parameter", "There is no such filter or parameter.")
+        if len(query.getlist(name)) > 1:
+            raise malformed("repeated_parameter", "A parameter is given more than once.")
+
+
 def parse(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any] | None = None
 ) -> ListRequest:
@@ -52,11 +61,7 @@ def parse(
     """
     fixed = fixed or {}
     allowed = {*TEXTS, *VOCABULARIES, *MOMENTS, *PAGING, "unread"} - fixed.keys()
-    for name in query:
-        if name not in allowed:
-            raise malformed("unknown_parameter", "There is no such filter or parameter.")
-        if len(query.getlist(name)) > 1:
-            raise malformed("repeated_parameter", "A parameter is given more than once.")
+    check_names(query, allowed=allowed)
     problems = Collector()
     values: dict[str, Any] = {name: query[name] for name in TEXTS if name in query}
     for name, text in query.items():

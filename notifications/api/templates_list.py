@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter
 from .. import templates
 from ..intake.problems import FieldProblem, InvalidRequest
 from ..templates import SHIPPED, Version
-from .lists import DEFAULT_PAGE
+from .lists import DEFAULT_PAGE, check_names
 from .problems import malformed
 
 CURSOR_SALT = "template-cursor"
@@ -48,11 +48,7 @@ def parse(query: QueryDict) -> Asked:
     Raises Problem 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
     InvalidRequest for a page size that cannot be.
     """
-    for name in query:
-        if name not in PARAMETERS:
-            raise malformed("unknown_parameter", "There is no such filter or parameter.")
-        if len(query.getlist(name)) > 1:
-            raise malformed("repeated_parameter", "A parameter is given more than once.")
+    check_names(query, allowed=PARAMETERS)
     limit = query.get("limit", str(DEFAULT_PAGE))
     if limit not in _SIZES:
         detail = f"Expected a number from 1 to {MAX_PAGE}."

@@ -4,7 +4,6 @@
 push four times, sleeps on Retry-After, and fetches a token for every thread.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +15,7 @@ from pyfcm import FCMNotification
 
 from ..errors import Answer, ChannelUnavailable, FailureCode, PermanentError
 from . import fcm_answers, fcm_tokens, http
-from .base import Outbound, Receipt, SendResult
+from .base import Outbound, Receipt, SendResult, account_of
 from .deadlines import Deadline
 from .fcm_account import ServiceAccount, UnusableAccount, read
 from .fcm_message import arguments
@@ -109,8 +108,7 @@ class FCM:
             project, email = self._project, self._service_account.email
         except UnusableAccount:
             project, email = self.project_id, ""
-        fingerprint = hashlib.sha256(f"{project}\n{email}".encode()).hexdigest()
-        return f"{self.name}:{fingerprint[:8]}"
+        return account_of(self.name, project, email)
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         """Hand one push to FCM; see :class:`notifications.channels.base.Channel`."""

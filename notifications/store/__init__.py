@@ -4,7 +4,9 @@ Every change is a named transition, compare-and-set on the delivery's status and
 the claim's token. The states: :mod:`notifications.states`; the diagram: docs/state_machine.md.
 """
 
-from .accepting import DUPLICATE_KEY, Accepted, DuplicateEntity, accept
+from notifyproject.db.collections import DUPLICATE_KEY
+
+from .accepting import Accepted, DuplicateEntity, accept
 from .contents import Content, Recipient, content_of, recipient_of
 from .devices import DeviceLog, device_logs
 from .documents import (

@@ -8,12 +8,13 @@ from typing import Any
 from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
+from notifyproject.db.collections import DUPLICATE_KEY
+
 from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus, summary
 from .collections import notifications
 from .contents import Content
 from .documents import Document, NewDelivery, NewNotification
 
-DUPLICATE_KEY = 11000
 ONCE_PER_ENTITY = "ntf_once_per_entity"
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError
 
+from notifyproject.db.collections import DUPLICATE_KEY
+
 from ..states import AttemptStatus, DeliveryStatus
-from .accepting import DUPLICATE_KEY
 from .collections import attempts, patiently
 from .documents import ERROR_LENGTH, Claimed, Settlement, Try
 from .expressions import row_of

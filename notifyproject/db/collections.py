@@ -12,6 +12,8 @@ from pymongo.read_concern import ReadConcern
 
 Document = dict[str, Any]
 
+DUPLICATE_KEY = 11_000
+"""MongoDB's code for a write that a unique index refuses."""
 CODEC = CodecOptions[Document](tz_aware=True, tzinfo=UTC)
 # What is acknowledged is on the disks of a majority: it outlives any one server.
 MAJORITY = WriteConcern(w="majority", j=True)
