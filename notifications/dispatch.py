@@ -5,7 +5,7 @@ Nothing here writes state itself: the store does.
 
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -13,32 +13,31 @@ from typing import TypeVar
 
 import structlog
 from bson import ObjectId
-from django.conf import settings
 
-from recipients import queries as recipients
+from notifyproject import crash
+from notifyproject.crash import Boundary
 
 from . import (
-    approved,
     consequences,
-    gate,
     health,
-    rendering,
+    inbox_hints,
     routing,
+    screening,
+    stopping,
     store,
     targets,
-    types,
-    unsubscribing,
+    wording,
 )
-from .channels.base import ManyAtOnce, Message
+from .channels.base import Channel as Provider
 from .channels.registry import providers_for
-from .errors import FailureCode
+from .lanes import Wakeup
 from .outcomes import Result, conclude
 from .routing import Route
-from .sending import Clock, Job, send_all, throw
+from .sending import Clock, Job, rounds, send_all, throw
 from .states import Channel, DeliveryStatus
 from .store import Claimed, Parked, Settlement
-from .targets import Aim
 from .timing import utc_now
+from .turns import turns
 
 log = structlog.get_logger(__name__)
 
@@ -46,16 +45,6 @@ MAX_BATCH = 100
 """Deliveries one claim takes: 100 in 4 rounds of 25 or more requests end within the lease."""
 T = TypeVar("T")
 S = DeliveryStatus
-
-
-@dataclass(frozen=True, slots=True)
-class Wakeup:
-    """A delivery that is to be looked at again at ``at``."""
-
-    notification_id: ObjectId
-    channel: Channel
-    priority: str
-    at: datetime
 
 
 @dataclass(slots=True)
@@ -73,63 +62,101 @@ class BatchReport:
 
 def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
     """Send what of these deliveries is due; any number of callers at once is safe."""
+    crash.at(Boundary.TASK_TAKEN)
     report = BatchReport()
     for some in _chunks(list(dict.fromkeys(ids)), MAX_BATCH):
         claims = store.claim(ids=some, channel=channel, worker=worker_name(), now=clock())
         report.claimed += len(claims)
         if claims:
-            _deliver_claimed(claims, channel, clock, report)
+            crash.at(Boundary.CLAIMED)
+        for is_test in (False, True):
+            if alike := [claimed for claimed in claims if claimed.is_test is is_test]:
+                providers = providers_for(channel, test=is_test)
+                _deliver_claimed(alike, channel, providers, clock, report)
+    crash.at(Boundary.TASK_DONE)
     return report
 
 
 def _deliver_claimed(
-    claims: Sequence[Claimed], channel: Channel, clock: Clock, report: BatchReport
-) -> None:
-    providers = providers_for(channel)
-    ready, parked = _sort_out(claims, clock(), has_provider=bool(providers))
-    aim = targets.aim(ready, channel=channel, now=clock())
-    messages, unrenderable = _render([c for c in ready if c.reference in aim.targets])
-    _park([*parked, *aim.parked, *unrenderable], clock(), report)
-    sendable = [claimed for claimed in ready if claimed.notification_id in messages]
-    if not sendable:
-        return
-    routes, waiting = routing.choose(
-        sendable, providers=providers, targets=aim.targets, now=clock()
-    )
-    _park(waiting, clock(), report)
-    for route in routes:
-        size = MAX_BATCH if isinstance(route.provider, ManyAtOnce) else settings.WORKER_THREADS
-        for some in _chunks(route.claims, size):
-            _send(route, _jobs(route, some, aim, messages), clock, report)
-
-
-def _jobs(
-    route: Route,
     claims: Sequence[Claimed],
-    aim: Aim,
-    messages: Mapping[ObjectId, Message],
-) -> list[Job]:
-    """Return what is to be sent now; devices whose platform is held are left out."""
-    jobs = []
-    for claimed in claims:
-        whole = aim.targets[claimed.reference]
-        now_going = tuple(t for t in whole if t.platform not in route.held)
-        held = [route.held[t.platform] for t in whole if t.platform in route.held]
-        ids = tuple(t.device_id for t in now_going if t.device_id is not None)
-        jobs.append(
-            Job(
-                claimed=replace(claimed, device_ids=ids),
-                message=messages[claimed.notification_id],
-                targets=now_going,
-                held_until=min(held, default=None),
-                asleep_until=aim.asleep.get(claimed.reference),
-            )
+    channel: Channel,
+    providers: Sequence[Provider],
+    clock: Clock,
+    report: BatchReport,
+) -> None:
+    ready, parked = screening.screen(claims, now=clock(), has_provider=bool(providers))
+    aim = targets.aim(ready, channel=channel, now=clock())
+    messages, unrenderable = wording.render([c for c in ready if c.reference in aim.targets])
+    _park([*parked, *aim.parked, *unrenderable], clock(), report)
+    crash.at(Boundary.RENDERED)
+    drafts = [
+        Job(
+            claimed=claimed,
+            message=messages[claimed.notification_id],
+            targets=tuple(aim.targets[claimed.reference]),
+            asleep_until=aim.asleep.get(claimed.reference),
         )
-    return jobs
+        for claimed in ready
+        if claimed.notification_id in messages
+    ]
+    left = rounds(providers[0], drafts) if drafts else []
+    while left and not stopping.is_asked():
+        if not _round(left[0], providers, clock, report):
+            break
+        left.pop(0)
+    _release([job.claimed for some in left for job in some], clock(), report)
 
 
-def _send(route: Route, jobs: Sequence[Job], clock: Clock, report: BatchReport) -> None:
-    """Start, send, settle; and tell the provider's circuit, and whom it concerns, how it went."""
+def _round(
+    drafts: Sequence[Job], providers: Sequence[Provider], clock: Clock, report: BatchReport
+) -> bool:
+    """Send some of a batch; return False if the turn for it did not come in time."""
+    claims = [job.claimed for job in drafts]
+    with turns.take(providers[0].name, claims, now=clock()) as is_ours:
+        if not is_ours:
+            return False
+        routes, waiting = routing.choose(
+            claims,
+            providers=providers,
+            targets={job.claimed.reference: job.targets for job in drafts},
+            now=clock(),
+        )
+        drafted = {job.claimed.reference: job for job in drafts}
+        sent = [
+            _send(route, [_on(route, drafted[c.reference]) for c in route.claims], clock)
+            for route in routes
+        ]
+    crash.at(Boundary.BATCH_SENT)
+    _park(waiting, clock(), report)
+    for one in sent:
+        _conclude(one, clock(), report)
+    return True
+
+
+def _on(route: Route, draft: Job) -> Job:
+    """Return what is to be sent now; devices whose platform is held are left out."""
+    going = tuple(t for t in draft.targets if t.platform not in route.held)
+    held = [route.held[t.platform] for t in draft.targets if t.platform in route.held]
+    ids = tuple(t.device_id for t in going if t.device_id is not None)
+    return replace(
+        draft,
+        claimed=replace(draft.claimed, device_ids=ids),
+        targets=going,
+        held_until=min(held, default=None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What came of what was started for a provider."""
+
+    route: Route
+    begun: Sequence[Claimed]
+    results: Sequence[tuple[Job, tuple[Result, ...]]]
+
+
+def _send(route: Route, jobs: Sequence[Job], clock: Clock) -> _Sent:
+    """Start, and hand to the provider."""
     provider = route.provider
     begun = store.start(
         [job.claimed for job in jobs], provider=provider.name, worker=worker_name(), now=clock()
@@ -138,13 +165,19 @@ def _send(route: Route, jobs: Sequence[Job], clock: Clock, report: BatchReport) 
         log.info("deliveries_taken_over", provider=provider.name, lost=len(jobs) - len(begun))
     by_id = {job.claimed.notification_id: job for job in jobs}
     started = [replace(by_id[c.notification_id], claimed=c) for c in begun]
-    sent = send_all(provider, started, clock)
-    now = clock()
-    _settle([_settlement(route, job, results, now) for job, results in sent], now, report)
-    _withdraw(begun, [job.claimed for job, _ in sent], now, report)
-    flat = [(job, result) for job, results in sent for result in results]
-    results = [result for _, result in flat]
-    health.report(provider, results, probes=route.probes, now=now)
+    crash.at(Boundary.STARTED)
+    return _Sent(route, begun, send_all(provider, started, clock))
+
+
+def _conclude(sent: _Sent, now: datetime, report: BatchReport) -> None:
+    """Settle; and tell the provider's circuit, and whom it concerns, how it went."""
+    route, provider = sent.route, sent.route.provider
+    settlements = [_settlement(route, job, results, now) for job, results in sent.results]
+    _settle(settlements, now, report)
+    _withdraw(sent.begun, [job.claimed for job, _ in sent.results], now, report)
+    flat = [(job, result) for job, results in sent.results for result in results]
+    health.report(provider, [result for _, result in flat], probes=route.probes, now=now)
+    crash.at(Boundary.REPORTED)
     consequences.draw(flat, provider=provider.name, now=now)
 
 
@@ -161,80 +194,12 @@ def _settlement(route: Route, job: Job, results: Sequence[Result], now: datetime
     )
 
 
-def _sort_out(
-    claims: Sequence[Claimed], now: datetime, *, has_provider: bool
-) -> tuple[list[Claimed], list[Parked]]:
-    """Return what is to be sent now, and what is not with the reason."""
-    people = recipients.known(c.user_id for c in claims if c.user_id)
-    addresses = {
-        (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
-    }
-    suppressed = recipients.suppressed(addresses, now=now)
-    ready: list[Claimed] = []
-    parked: list[Parked] = []
-    for claimed in claims:
-        person = people.get(claimed.user_id or "")
-        address = claimed.recipient.address(claimed.channel)
-        suppression = suppressed.get((claimed.channel.value, address or ""))
-        held_back = suppression and gate.applies(claimed, marketing_only=suppression.marketing_only)
-        reason = gate.check(
-            claimed,
-            now=now,
-            quiet=gate.quiet_hours(
-                person.quiet_hours if person else None,
-                own_zone=person.timezone if person else None,
-                sent_zone=claimed.recipient.timezone,
-            ),
-            suppression=suppression.reason if suppression and held_back else None,
-            has_provider=has_provider,
-        )
-        if reason is None:
-            ready.append(claimed)
-        else:
-            parked.append(reason)
-    return ready, parked
-
-
-def _render(claims: Sequence[Claimed]) -> tuple[dict[ObjectId, Message], list[Parked]]:
-    """Return the messages by notification, and what cannot be made into one."""
-    messages: dict[ObjectId, Message] = {}
-    parked: list[Parked] = []
-    for claimed in claims:
-        try:
-            messages[claimed.notification_id] = _message(claimed)
-        except rendering.TemplateProblem as problem:
-            parked.append(
-                Parked(
-                    claimed=claimed,
-                    status=S.FAILED,
-                    code=FailureCode.RENDER_FAILED,
-                    reason=str(problem),
-                )
-            )
-    return messages, parked
-
-
-def _message(claimed: Claimed) -> Message:
-    """Return what a delivery says; raises TemplateProblem."""
-    message = rendering.render_message(
-        channel=claimed.channel,
-        content=claimed.content,
-        data=claimed.data,
-        recipient=claimed.recipient,
-        unsubscribe_url=unsubscribing.url_of(claimed),
-    )
-    if claimed.channel is not Channel.WHATSAPP:
-        return message
-    known = types.find(claimed.type)
-    wordings = known.approved if known else ()
-    locale = claimed.recipient.locale
-    return replace(message, approved=approved.choose(wordings, locale=locale, data=claimed.data))
-
-
 def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchReport) -> None:
     ours = store.settle(settlements, now=now)
+    crash.at(Boundary.SETTLED)
     if ours < len(settlements):
         log.info("outcomes_overtaken", count=len(settlements) - ours)
+    inbox_hints.settled(settlements)
     for settlement in settlements:
         report.count(settlement.status)
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
@@ -254,9 +219,21 @@ def _withdraw(
         report.wakeups.append(_wakeup(claimed, now))
 
 
+def _release(claims: Sequence[Claimed], now: datetime, report: BatchReport) -> None:
+    """Give back what this process does not come to."""
+    if not claims:
+        return
+    store.release(claims, now=now)
+    crash.at(Boundary.RELEASED)
+    for claimed in claims:
+        report.count(S.PENDING)
+        report.wakeups.append(_wakeup(claimed, now))
+
+
 def _park(parked: Sequence[Parked], now: datetime, report: BatchReport) -> None:
     parked = [_or_sent(one) for one in parked]
     store.park(parked, now=now)
+    crash.at(Boundary.PARKED)
     for one in parked:
         report.count(one.status)
         if one.next_attempt_at is not None:
@@ -277,13 +254,13 @@ def _call_in(failed: Sequence[Claimed], now: datetime, report: BatchReport) -> N
             ids = [claimed.notification_id]
             store.hasten(ids=ids, instead_of=claimed.channel, now=now)
             report.wakeups += [
-                Wakeup(claimed.notification_id, channel, claimed.priority.value, now)
+                Wakeup(claimed.notification_id, channel, claimed.priority, now)
                 for channel in claimed.substitutes
             ]
 
 
 def _wakeup(claimed: Claimed, at: datetime) -> Wakeup:
-    return Wakeup(claimed.notification_id, claimed.channel, claimed.priority.value, at)
+    return Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at)
 
 
 @cache

@@ -6,9 +6,10 @@ publishing never fails a request and never holds one up.
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 import redis
 import structlog
@@ -21,12 +22,11 @@ from kombu.pools import producers
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from .states import Channel, DeliveryStatus, Priority
-from .store import Document
+from .states import Channel, Priority
 
 log = structlog.get_logger(__name__)
 
-DELIVER = "notifications.deliver"
+DELIVER, DRAW, CANARY = "notifications.deliver", "notifications.draw", "notifications.canary"
 PAUSE_AFTER_FAILURE = 5.0
 """Seconds without a further try after the broker could not be reached."""
 ANSWER = 0.3
@@ -54,15 +54,47 @@ def publish(
 
     Returns whether the broker took the hint.
     """
+    if not ids:
+        return False
+    args = [[str(one) for one in ids], channel.value, priority.value]
+    queue = queue_of(channel, priority)
+    return _publish(DELIVER, args=args, queue=queue, at=at, now=now)
+
+
+def publish_draw(
+    *,
+    client_id: ObjectId,
+    channel: Channel,
+    priority: Priority,
+    ticket: tuple[int, str] | None,
+    at: datetime | None = None,
+    now: datetime,
+) -> bool:
+    """Tell a worker to look for what is due of a client in a lane: there is more than a few.
+
+    ``ticket``: see :mod:`notifications.lanes`. Returns whether the broker took it.
+    """
+    args = [str(client_id), channel.value, priority.value, ticket]
+    return _publish(DRAW, args=args, queue=queue_of(channel, priority), at=at, now=now)
+
+
+def publish_canary(*, now: datetime) -> bool:
+    """Ask for a sign of life of any worker, by the broker; return whether it took the message."""
+    return _publish(CANARY, args=[], queue=None, at=None, now=now)
+
+
+def _publish(
+    task: str, *, args: list[Any], queue: str | None, at: datetime | None, now: datetime
+) -> bool:
     countdown = max((at - now).total_seconds(), 0.0) if at is not None else 0.0
-    if not ids or countdown > SOON or not _health.is_up():
+    if countdown > SOON or not _health.is_up():
         return False
     try:
         with producers[_connection(os.getpid())].acquire(block=True, timeout=ANSWER) as producer:
             current_app.send_task(
-                DELIVER,
-                args=[[str(notification_id) for notification_id in ids], channel.value],
-                queue=queue_of(channel, priority),
+                task,
+                args=args,
+                queue=queue,
                 countdown=countdown or None,
                 retry=False,
                 ignore_result=True,
@@ -70,22 +102,10 @@ def publish(
             )
     except (OperationalError, redis.RedisError, OSError) as error:
         _health.failed()
-        log.warning("hint_not_published", reason=type(error).__name__, count=len(ids))
+        log.warning("hint_not_published", reason=type(error).__name__)
         return False
     _health.answered()
     return True
-
-
-def announce(documents: Iterable[Document], *, now: datetime) -> None:
-    """Tell workers of what is due within a minute, one hint for each queue and time."""
-    groups: dict[tuple[str, str, datetime], list[ObjectId]] = {}
-    for document in documents:
-        for delivery in document["delivery"]:
-            if delivery["status"] == DeliveryStatus.PENDING:
-                group = (delivery["channel"], document["priority"], delivery["next_attempt_at"])
-                groups.setdefault(group, []).append(document["_id"])
-    for (channel, priority, at), ids in groups.items():
-        publish(ids, channel=Channel(channel), priority=Priority(priority), at=at, now=now)
 
 
 def depth(queue: str) -> int | None:

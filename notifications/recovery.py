@@ -6,24 +6,24 @@ Any number of sweepers at once is safe: they publish hints, and change state by 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 
+from notifyproject import crash
+from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
 
-from . import hints, queries, receipts, retry, store, types
+from . import hints, lanes, queries, receipts, retry, store, types
+from .lanes import CROWD, HORIZON, Lane
 from .states import Channel, Priority
 
 log = structlog.get_logger(__name__)
 
-BATCH = 50
-"""Deliveries in one hint of the sweep."""
 LANE_CAP = 1_000
-"""Hints that may wait in one queue before the sweep adds no more: they are repeats by then."""
-HORIZON = timedelta(seconds=60)
-"""What falls due before the next sweep is hinted at ahead, with a countdown."""
-HEARTBEAT = "sweep"
+"""Messages that may wait in one queue before the sweep adds no more: they are repeats by then."""
+SWEEP, CANARY = "sweep", "canary"
+"""Signs of life: of whoever sweeps, and of a worker that gets what is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,10 @@ class SweepReport:
 
     hinted: int
     """Deliveries that hints were published for."""
+    drawn: int
+    """Crowds, of a client in a lane, that workers were told to draw from."""
     unpublished: int
-    """Deliveries that are due and that the broker did not take a hint for.
-
-    With no room in any queue, or no broker, they are not read: then notifications are counted.
-    """
+    """Deliveries that are due and that the broker did not take a hint for; of a crowd, some."""
     rescued: int
     """Sends whose worker was lost: their outcome is unknown now."""
     resolved: int
@@ -45,33 +44,68 @@ class SweepReport:
 
 def sweep(*, now: datetime) -> SweepReport:
     """Rescue, resolve, and publish hints for what is due; safe to run anywhere, at any time."""
+    crash.at(Boundary.SWEEP_BEGINS)
     receipts.apply_early(now=now)
-    rescued = store.rescue(now=now)
+    rescued = rescue(now=now)
+    crash.at(Boundary.RESCUED)
     resolved = resolve_unknown(now=now)
-    hinted = unpublished = 0
+    crash.at(Boundary.RESOLVED)
+    counts = _Counts()
     for priority in Priority:
-        done, left = _hint(priority, now)
-        hinted, unpublished = hinted + done, unpublished + left
-    collection("heartbeats").update_one({"_id": HEARTBEAT}, {"$set": {"at": now}}, upsert=True)
-    report = SweepReport(hinted, unpublished, rescued, resolved)
-    log.info("swept", hinted=hinted, unpublished=unpublished, rescued=rescued, resolved=resolved)
+        _publish_due(priority, counts, now)
+    crash.at(Boundary.SWEEP_HINTED)
+    hints.publish_canary(now=now)
+    _sign(SWEEP, now)
+    report = SweepReport(counts.hinted, counts.drawn, counts.unpublished, rescued, resolved)
+    log.info(
+        "swept",
+        hinted=report.hinted,
+        drawn=report.drawn,
+        unpublished=report.unpublished,
+        rescued=rescued,
+        resolved=resolved,
+    )
     return report
 
 
 def last_sweep() -> datetime | None:
     """Return when the last sweep ended; None before the first."""
-    heartbeat = collection("heartbeats").find_one({"_id": HEARTBEAT})
-    return heartbeat["at"] if heartbeat else None
+    return _sign_of(SWEEP)
+
+
+def note_canary(*, now: datetime) -> None:
+    """Note that a worker took a message from the broker."""
+    _sign(CANARY, now)
+
+
+def last_canary() -> datetime | None:
+    """Return when a worker last took the message that each sweep publishes for it."""
+    return _sign_of(CANARY)
+
+
+def rescue(*, now: datetime) -> int:
+    """End what lost workers were sending, batch by batch; return how many there were."""
+    rescued = more = store.rescue(now=now)
+    while more:
+        more = store.rescue(now=now)
+        rescued += more
+    return rescued
 
 
 def resolve_unknown(*, now: datetime) -> int:
     """Decide, by its type's policy, each unknown outcome for which no receipt came in time."""
-    waiting = store.unresolved(now=now)
-    decisions = [
-        (one, retry.decide_unknown(policy=_policy(one.type), standing=one.standing, now=now))
-        for one in waiting
-    ]
-    return store.resolve(decisions, now=now)
+    resolved = 0
+    while waiting := store.unresolved(now=now):
+        decisions = [
+            (one, retry.decide_unknown(policy=_policy(one.type), standing=one.standing, now=now))
+            for one in waiting
+        ]
+        done = store.resolve(decisions, now=now)
+        resolved += done
+        if not done:
+            # Others are faster: what is left is theirs.
+            break
+    return resolved
 
 
 def _policy(type_name: str) -> retry.UnknownPolicy:
@@ -82,55 +116,67 @@ def _policy(type_name: str) -> retry.UnknownPolicy:
         return retry.UnknownPolicy.FAIL
 
 
-def _hint(priority: Priority, now: datetime) -> tuple[int, int]:
-    """Publish hints for one priority; return for how many deliveries, and for how many not."""
-    rooms = {channel: _room(channel, priority) for channel in Channel}
-    limit = BATCH * max(rooms.values())
-    if not limit:
-        return 0, queries.count_due(priorities=[priority], until=now)
-    due = queries.due(priority=priority, until=now + HORIZON, now=now, limit=limit)
-    hinted = unpublished = 0
-    for (channel, at), some in itertools.groupby(
-        sorted(due, key=lambda d: (d.channel, _moment(d.at, now))),
-        key=lambda d: (d.channel, _moment(d.at, now)),
-    ):
-        done, left = _publish(
-            list(some), channel=channel, priority=priority, at=at, now=now, rooms=rooms
-        )
-        hinted, unpublished = hinted + done, unpublished + left
-    return hinted, unpublished
+def _sign(who: str, now: datetime) -> None:
+    collection("heartbeats").update_one({"_id": who}, {"$set": {"at": now}}, upsert=True)
 
 
-def _publish(
-    due: Sequence[queries.Due],
-    *,
-    channel: Channel,
-    priority: Priority,
-    at: datetime,
-    now: datetime,
-    rooms: dict[Channel, int],
-) -> tuple[int, int]:
-    """Publish hints for deliveries that fall due together, as far as their queue has room."""
-    hinted = 0
-    for start in range(0, len(due), BATCH):
-        ids = [d.notification_id for d in due[start : start + BATCH]]
-        if rooms[channel] <= 0 or not hints.publish(
-            ids, channel=channel, priority=priority, at=at, now=now
-        ):
-            break
-        rooms[channel] -= 1
-        hinted += len(ids)
-    return hinted, len(due) - hinted
+def _sign_of(who: str) -> datetime | None:
+    heartbeat = collection("heartbeats").find_one({"_id": who})
+    return heartbeat["at"] if heartbeat else None
 
 
-def _moment(at: datetime, now: datetime) -> datetime:
-    """Return when to look: now for what is due, else the end of the second it falls due in."""
-    if at <= now:
-        return now
-    full = at.replace(microsecond=0) + timedelta(seconds=1 if at.microsecond else 0)
-    return min(full, now + HORIZON)
+@dataclass(slots=True)
+class _Counts:
+    """What a sweep has published so far."""
+
+    hinted: int = 0
+    drawn: int = 0
+    unpublished: int = 0
 
 
-def _room(channel: Channel, priority: Priority) -> int:
-    waiting = hints.depth(hints.queue_of(channel, priority))
-    return 0 if waiting is None else max(LANE_CAP - waiting, 0)
+def _publish_due(priority: Priority, counts: _Counts, now: datetime) -> None:
+    """Publish hints for what is due of one priority: for each client and channel its own."""
+    clients = queries.waiting_clients(priority=priority)
+    for channel in Channel if clients else ():
+        waiting = hints.depth(hints.queue_of(channel, priority))
+        has_room = waiting is not None and waiting < LANE_CAP
+        for client_id in clients:
+            lane = Lane(client_id, channel, priority)
+            due = queries.due(
+                client_id=client_id,
+                channel=channel,
+                priority=priority,
+                until=now + HORIZON,
+                now=now,
+                limit=CROWD + 1,
+            )
+            if not has_room:
+                counts.unpublished += sum(1 for one in due if one.at <= now)
+            elif len(due) > CROWD:
+                _publish_crowd(lane, due, counts, now)
+            else:
+                _publish_few(lane, due, counts, now)
+
+
+def _publish_crowd(lane: Lane, due: Sequence[queries.Due], counts: _Counts, now: datetime) -> None:
+    """Have workers draw from a lane when the first of a crowd falls due; they go on themselves."""
+    first = min(one.at for one in due)
+    if first <= now:
+        is_known = lanes.invite(lane, now=now)
+    else:
+        is_known = lanes.look_again(lane, at=lanes.moment(first, now=now), now=now)
+    counts.drawn += is_known
+    counts.unpublished += 0 if is_known else len(due)
+
+
+def _publish_few(lane: Lane, due: Sequence[queries.Due], counts: _Counts, now: datetime) -> None:
+    """Publish hints by id for deliveries, those that fall due in the same second together."""
+
+    def second(one: queries.Due) -> datetime:
+        return lanes.moment(one.at, now=now)
+
+    for at, some in itertools.groupby(sorted(due, key=second), key=second):
+        ids = [one.notification_id for one in some]
+        done = lanes.publish(ids, channel=lane.channel, priority=lane.priority, at=at, now=now)
+        counts.hinted += done
+        counts.unpublished += len(ids) - done

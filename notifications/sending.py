@@ -17,6 +17,9 @@ from functools import cache
 import structlog
 from django.conf import settings
 
+from notifyproject import crash
+from notifyproject.crash import Boundary
+
 from .channels.base import Channel as Provider
 from .channels.base import ManyAtOnce, Message, NotTried, Outbound, SendResult
 from .channels.http import TOTAL_TIMEOUT
@@ -66,7 +69,11 @@ def send_all(
             return [_send_one(provider, *pair, clock) for pair in group]
         return _send_together(provider, group, clock)
 
-    results = map(send, groups) if len(groups) == 1 else _senders(os.getpid()).map(send, groups)
+    results = (
+        map(send, groups)
+        if len(groups) == 1
+        else _senders(os.getpid(), provider.name).map(send, groups)
+    )
     by_reference: dict[str, list[Result]] = {}
     for group, some in zip(groups, results, strict=True):
         for (job, _), result in zip(group, some, strict=True):
@@ -77,6 +84,34 @@ def send_all(
         for job in jobs
         if job.claimed.reference in by_reference
     ]
+
+
+def rounds(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
+    """Return jobs in rounds that this process's threads send at once; at least one.
+
+    People who are sent the same mail in one request count once, a device of several each.
+    """
+    taken: list[list[Job]] = []
+    room = 0
+    for group in _alike(provider, jobs):
+        requests = max(len(job.targets) for job in group)
+        if not taken or requests > room:
+            taken.append([])
+            room = settings.WORKER_THREADS
+        taken[-1] += group
+        room -= requests
+    return taken
+
+
+def _alike(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
+    """Return jobs in the groups that go in one request, if their provider takes several in one."""
+    if not isinstance(provider, ManyAtOnce):
+        return [[job] for job in jobs]
+    groups: dict[Hashable, list[Job]] = {}
+    for job in jobs:
+        mail = provider.same_mail(_outbound(job, job.targets[0]))
+        groups.setdefault(mail, []).append(job)
+    return list(groups.values())
 
 
 def _groups(provider: Provider, pairs: Sequence[Pair]) -> list[list[Pair]]:
@@ -95,11 +130,13 @@ def _send_together(
     """Send the same mail to several people at once; None for who was too late or not tried."""
     started_at, ticks = clock(), time.monotonic()
     in_time = [pair for pair in group if not _is_too_late(pair[0].claimed, started_at)]
+    crash.at(Boundary.GROUP_BEGINS)
     try:
         outcomes = provider.send_many([_outbound(*p) for p in in_time], timeout=TOTAL_TIMEOUT)
     except Exception as error:
         # As in _try: whether these left, nobody knows.
         outcomes = [_defect(error, _outbound(*pair)) for pair in in_time]
+    crash.at(Boundary.GROUP_ANSWERED)
     taken = {pair[0].claimed.reference: o for pair, o in zip(in_time, outcomes, strict=True)}
     return [
         _result(job, target, outcome, clock=clock, started_at=started_at, ticks=ticks)
@@ -120,7 +157,9 @@ def _send_one(provider: Provider, job: Job, target: Target, clock: Clock) -> Res
     claimed, started_at, ticks = job.claimed, clock(), time.monotonic()
     if _is_too_late(claimed, started_at):
         return None
+    crash.at(Boundary.SEND_BEGINS)
     outcome = _try(provider, _outbound(job, target))
+    crash.at(Boundary.SEND_ANSWERED)
     return _result(job, target, outcome, clock=clock, started_at=started_at, ticks=ticks)
 
 
@@ -220,6 +259,6 @@ def _places(error: BaseException) -> str:
 
 
 @cache
-def _senders(_process_id: int) -> ThreadPoolExecutor:
-    """Return this process's sending threads, shared by every batch."""
-    return ThreadPoolExecutor(max_workers=settings.WORKER_THREADS, thread_name_prefix="send")
+def _senders(_process_id: int, provider: str) -> ThreadPoolExecutor:
+    """Return this process's threads for a provider: one that hangs holds up none of the others."""
+    return ThreadPoolExecutor(max_workers=settings.WORKER_THREADS, thread_name_prefix=provider)

@@ -3,24 +3,31 @@
 from bson import ObjectId
 from celery import shared_task
 
-from . import dispatch, hints, recovery
+from . import hints, recovery, working
+from .lanes import Lane, Ticket
 from .states import Channel, Priority
 from .timing import utc_now
 
 
 @shared_task(name=hints.DELIVER)
-def deliver(ids: list[str], channel: str) -> None:
+def deliver(ids: list[str], channel: str, priority: str) -> None:
     """Send what of these deliveries is due."""
-    report = dispatch.deliver([ObjectId(one) for one in ids], channel=Channel(channel))
-    now = utc_now()
-    for wakeup in report.wakeups:
-        hints.publish(
-            [wakeup.notification_id],
-            channel=wakeup.channel,
-            priority=Priority(wakeup.priority),
-            at=wakeup.at,
-            now=now,
-        )
+    working.deliver(
+        [ObjectId(one) for one in ids], channel=Channel(channel), priority=Priority(priority)
+    )
+
+
+@shared_task(name=hints.DRAW)
+def draw(client_id: str, channel: str, priority: str, ticket: tuple[int, str] | None) -> None:
+    """Send the next batch of what is due of a client in a lane."""
+    lane = Lane(ObjectId(client_id), Channel(channel), Priority(priority))
+    working.draw(lane, Ticket(*ticket) if ticket else None)
+
+
+@shared_task(name=hints.CANARY)
+def canary() -> None:
+    """Say that a worker is alive and gets what is published."""
+    recovery.note_canary(now=utc_now())
 
 
 @shared_task(name="notifications.sweep")

@@ -4,7 +4,13 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, worker_process_init
+from celery.signals import (
+    beat_init,
+    setup_logging,
+    worker_init,
+    worker_process_init,
+    worker_shutting_down,
+)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
@@ -18,9 +24,32 @@ def _keep_our_logging(**_: Any) -> None:
     """Stop Celery from configuring logging: the settings have."""
 
 
+@beat_init.connect
+@worker_init.connect
+def _refuse_unsafe_settings(**_: Any) -> None:
+    """End the process if a setting would lose or misdirect notifications."""
+    from django.core.management.base import SystemCheckError
+
+    from .starting import refuse_unsafe_settings
+
+    try:
+        refuse_unsafe_settings()
+    except SystemCheckError as error:
+        # What else a signal's receiver raises is logged, and the process goes on.
+        raise SystemExit(str(error)) from error
+
+
 @worker_process_init.connect
 def _close_inherited_connections(**_: Any) -> None:
     """Drop MongoDB connections a forked worker process has inherited: sockets cannot be shared."""
     from django.db import connections
 
     connections["default"].close_pool()
+
+
+@worker_shutting_down.connect
+def _begin_nothing_new(**_: Any) -> None:
+    """Let a running batch end after the round that is under way; the rest is given back."""
+    from notifications import stopping
+
+    stopping.ask()

@@ -1,6 +1,6 @@
 """Is the process alive, and can it do its work: for load balancers and people."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pymongo
@@ -9,15 +9,15 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from pymongo.errors import PyMongoError
 
-from notifications.recovery import last_sweep
+from notifications.recovery import last_canary, last_sweep
 from notifications.timing import utc_now
 
 from .db.collections import database
 
 ANSWER = 2.0
 """Seconds a server may take; who asks whether we are ready does not wait for long."""
-SWEEP_OVERDUE = timedelta(minutes=3)
-"""No sweep for this long: what no hint reaches waits."""
+OVERDUE = timedelta(minutes=3)
+"""No sweep, or no sign of a worker, for this long: what no hint reaches waits."""
 
 
 def healthz(_request: HttpRequest) -> JsonResponse:
@@ -28,13 +28,19 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 def readyz(_request: HttpRequest) -> JsonResponse:
     """Answer 200 if requests can be accepted, 503 if not, and in any case what is wrong.
 
-    Without the broker or a sweep requests are still accepted, and leave when it is back: a load
-    balancer that turned them away would make an outage of a delay. That is ``degraded``.
+    Without the broker, a worker or a sweep requests are still accepted, and leave when it is back:
+    a load balancer that turned them away would make an outage of a delay. That is ``degraded``.
     """
     parts = {"mongodb": _mongodb(), "broker": _broker()}
-    parts["sweep"] = _sweep() if parts["mongodb"]["ok"] else _not_ok("not known")
     if not parts["mongodb"]["ok"]:
-        return JsonResponse({"status": "not ready", **parts}, status=503)
+        unknown = _not_ok("not known")
+        return JsonResponse(
+            {"status": "not ready", **parts, "sweep": unknown, "worker": unknown}, status=503
+        )
+    parts["sweep"] = _sign(last_sweep(), "no sweep for 3 minutes: is beat running, and a worker?")
+    parts["worker"] = _sign(
+        last_canary(), "no worker took a message for 3 minutes: is one running, and a sweep?"
+    )
     healthy = all(part["ok"] for part in parts.values())
     return JsonResponse({"status": "ready" if healthy else "degraded", **parts})
 
@@ -59,10 +65,10 @@ def _broker() -> dict[str, Any]:
     return {"ok": True}
 
 
-def _sweep() -> dict[str, Any]:
-    last = last_sweep()
-    if last is None or utc_now() - last > SWEEP_OVERDUE:
-        return _not_ok("no sweep for 3 minutes: is beat running, and a worker?")
+def _sign(last: datetime | None, otherwise: str) -> dict[str, Any]:
+    """Return whether a sign of life, which each sweep asks for, is recent."""
+    if last is None or utc_now() - last > OVERDUE:
+        return _not_ok(otherwise)
     return {"ok": True, "at": last.isoformat()}
 
 

@@ -13,13 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from notifyproject.settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, is_alive
+from notifyproject.settings.base import urgent_queue_names
+from notifyproject.settings.environment import (
+    BASE_DIR,
+    DATA_DIR,
+    STACK_FILE,
+    current,
+    is_alive,
+)
 from sandbox import assembly
 
 from . import servers
 from .supervisor import Program, Supervisor
 
 STOP_SECONDS = 12
+URGENT_THREADS = 8
+"""Of the worker that serves nothing but what is critical, and the service's own work."""
 
 
 class StackProblem(RuntimeError):
@@ -42,13 +51,18 @@ class Addresses:
         """The sandbox's base URL: one port further."""
         return f"http://{servers.HOST}:{self.port + 1}"
 
+    @property
+    def stream(self) -> str:
+        """The base URL of the streams of inboxes: one more."""
+        return f"http://{servers.HOST}:{self.port + 2}"
+
 
 def up(*, port: int, with_examples: bool) -> None:
     """Run the whole service until SIGINT or SIGTERM; raises StackProblem, MissingServer."""
     DATA_DIR.mkdir(exist_ok=True)
     lock = _lock()
     addresses = Addresses(port=port)
-    for one in (port, port + 1):
+    for one in (port, port + 1, port + 2):
         if not servers.is_free(one):
             raise StackProblem(f"Port {one} is taken: stop what listens there, or set PORT.")
     supervisor = Supervisor()
@@ -86,23 +100,35 @@ def down() -> bool:
 
 
 def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Program]:
-    """Return what runs beside the servers: sandbox, web, worker, beat."""
+    """Return what runs beside the servers: sandbox, web, stream, workers, beat."""
     python = sys.executable
+    worker = [
+        *(python, "-m", "celery", "-q", "-A", "notifyproject", "worker", "--loglevel", "INFO"),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+    ]
     commands = {
         "sandbox": [
             *(python, "-m", "sandbox", "--port", str(addresses.port + 1)),
             *("--data", str(DATA_DIR / "sandbox")),
             *("--webhook-url", f"{addresses.web}/webhooks/sendgrid"),
             *("--whatsapp-webhook-url", f"{addresses.web}/webhooks/whatsapp"),
+            *("--whatsapp-api-version", current().WHATSAPP_API_VERSION),
         ],
         "web": [
             *(python, "-m", "gunicorn", "notifyproject.wsgi"),
             *("--bind", f"{servers.HOST}:{addresses.port}", "--workers", "2", "--threads", "8"),
             *("--graceful-timeout", "5", "--log-level", "warning"),
         ],
-        "worker": [
-            *(python, "-m", "celery", "-q", "-A", "notifyproject", "worker", "--loglevel", "INFO"),
-            *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        "stream": [
+            *(python, "-m", "gunicorn", "notifyproject.asgi"),
+            *("--worker-class", "notifyproject.stream_worker.StreamWorker"),
+            *("--bind", f"{servers.HOST}:{addresses.port + 2}", "--workers", "1"),
+            *("--graceful-timeout", "2", "--log-level", "warning"),
+        ],
+        "worker": [*worker, "--hostname", "worker@%h"],
+        "urgent": [
+            *(*worker, "--hostname", "urgent@%h", "--concurrency", str(URGENT_THREADS)),
+            *("--queues", ",".join(urgent_queue_names())),
         ],
         "beat": [
             *(python, "-m", "celery", "-q", "-A", "notifyproject", "beat", "--loglevel", "WARNING"),
@@ -130,7 +156,8 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         _supervise(supervisor, valkey)
         redis_url = servers.valkey_url(valkey.port)
         known["valkey"] = valkey.port
-    known.setdefault("secret_key", secrets.token_urlsafe(48))
+    for name in ("secret_key", "inbox_signing_key"):
+        known.setdefault(name, secrets.token_urlsafe(48))
     _memory_file().write_text(json.dumps(known))
     _memory_file().chmod(0o600)
     return {
@@ -139,6 +166,9 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         "MONGODB_URI": mongodb_uri,
         "REDIS_URL": redis_url,
         "SECRET_KEY": str(known["secret_key"]),
+        "INBOX_SIGNING_KEY": str(known["inbox_signing_key"]),
+        "INBOX_ORIGINS": addresses.web,
+        "INBOX_STREAM_URL": addresses.stream,
         "PUBLIC_URL": addresses.web,
         "SANDBOX_URL": addresses.sandbox,
         **_providers(addresses),
@@ -155,6 +185,7 @@ def _providers(addresses: Addresses) -> dict[str, str]:
             "FCM_CREDENTIALS": str(secrets_of.service_account),
             "FCM_URL": addresses.sandbox,
         },
+        "SANDBOX_FCM_CREDENTIALS": {"SANDBOX_FCM_CREDENTIALS": str(secrets_of.service_account)},
         "WHATSAPP_TOKEN": {
             "WHATSAPP_TOKEN": account.access_token,
             "WHATSAPP_PHONE_NUMBER_ID": account.phone_number_id,
@@ -238,7 +269,7 @@ def _memory_file() -> Path:
 
 
 def _remembered() -> dict[str, int | str]:
-    """Return what an earlier start chose: ports and the secret key."""
+    """Return what an earlier start chose: ports and secret keys."""
     return json.loads(_memory_file().read_text()) if _memory_file().exists() else {}
 
 

@@ -10,14 +10,17 @@ import pytest
 import redis
 from bson import ObjectId
 
-from notifications import recovery, store, types
-from notifications.recovery import BATCH, HORIZON, LANE_CAP, SweepReport
+from notifications import lanes, recovery, store, types
+from notifications.lanes import CROWD, HINT, HORIZON
+from notifications.recovery import LANE_CAP, SweepReport
 from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
-from notifyproject.settings.base import queue_names
+from notifyproject.settings.base import SERVICE_QUEUE, queue_names
 from tests import factories
 from tests.factories import NOON, accepted, claimed, new, started
+
+from .messages import waiting as messages
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -30,29 +33,20 @@ def sweep(now: Any = NOON) -> SweepReport:
     return recovery.sweep(now=now)
 
 
-def messages(broker: redis.Redis, queue: str) -> list[dict[str, Any]]:
-    """Return the messages that wait in a queue, the oldest first."""
-    raw = broker.lrange(queue, 0, -1)
-    assert isinstance(raw, list)
-    return [json.loads(message) for message in reversed(raw)]
-
-
-def arguments(message: dict[str, Any]) -> tuple[list[str], str]:
-    """Return what a message says: ids, and a channel."""
-    args, kwargs, _ = json.loads(base64.b64decode(message["body"]))
-    assert kwargs == {}
-    ids, channel = args
-    return ids, channel
+def report(**counts: int) -> SweepReport:
+    """Return the report of a sweep that did this, and nothing else."""
+    names = ("hinted", "drawn", "unpublished", "rescued", "resolved")
+    return SweepReport(**{name: counts.get(name, 0) for name in names})
 
 
 def hinted(broker: redis.Redis, queue: str = "email.normal") -> list[ObjectId]:
-    return [ObjectId(i) for m in messages(broker, queue) for i in arguments(m)[0]]
+    return [one for message in messages(broker, queue) for one in message.ids]
 
 
-def waiting(broker: redis.Redis) -> dict[str, int]:
-    """Return how many messages wait in each queue that has some."""
-    depths = {name: int(broker.llen(name)) for name in queue_names()}
-    return {name: depth for name, depth in depths.items() if depth}
+def depths(broker: redis.Redis) -> dict[str, int]:
+    """Return how many messages wait in each lane that has some."""
+    found = {name: int(broker.llen(name)) for name in queue_names() if name != SERVICE_QUEUE}
+    return {name: depth for name, depth in found.items() if depth}
 
 
 # What it hints at.
@@ -60,18 +54,17 @@ def waiting(broker: redis.Redis) -> dict[str, int]:
 
 def test_what_is_due_is_hinted_at_by_id_and_channel(broker: redis.Redis) -> None:
     document = accepted()
-    assert sweep() == SweepReport(hinted=1, unpublished=0, rescued=0, resolved=0)
-    (message,) = messages(broker, "email.normal")
-    assert arguments(message) == ([str(document["_id"])], "email")
-    assert message["headers"]["task"] == "notifications.deliver"
-    assert message["headers"]["eta"] is None
+    assert sweep() == report(hinted=1)
+    (message,) = messages(broker)
+    assert message.args == [[str(document["_id"])], "email", "normal"]
+    assert (message.task, message.eta) == ("notifications.deliver", None)
 
 
 def test_a_message_holds_ids_and_nothing_else(broker: redis.Redis) -> None:
     accepted(data={"code": "493817"})
     sweep()
-    (message,) = messages(broker, "email.normal")
-    text = str(message) + base64.b64decode(message["body"]).decode()
+    (raw,) = broker.lrange("email.normal", 0, -1)
+    text = raw.decode() + base64.b64decode(json.loads(raw)["body"]).decode()
     for secret in ("ada", "example.com", "493817", "payment"):
         assert secret not in text
 
@@ -83,7 +76,7 @@ def test_each_channel_and_priority_has_a_queue(
 ) -> None:
     document = accepted(channels=[channel], priority=priority)
     sweep()
-    assert waiting(broker) == {f"{channel}.{priority}": 1}
+    assert depths(broker) == {f"{channel}.{priority}": 1}
     assert hinted(broker, f"{channel}.{priority}") == [document["_id"]]
 
 
@@ -94,22 +87,22 @@ def test_nothing_due_is_nothing_hinted(broker: redis.Redis) -> None:
         factories.settled(status)
     claimed()
     assert sweep().hinted == 0
-    assert waiting(broker) == {}
+    assert depths(broker) == {}
 
 
 def test_each_channel_of_a_notification_is_hinted_at(broker: redis.Redis) -> None:
     accepted(channels=[EMAIL, WHATSAPP])
     assert sweep().hinted == 2
-    assert waiting(broker) == {"email.normal": 1, "whatsapp.normal": 1}
+    assert depths(broker) == {"email.normal": 1, "whatsapp.normal": 1}
 
 
 @pytest.mark.parametrize(
-    ("count", "sizes"), [(1, [1]), (BATCH, [50]), (BATCH + 1, [50, 1]), (120, [50, 50, 20])]
+    ("count", "sizes"), [(1, [1]), (HINT, [100]), (HINT + 1, [100, 1]), (CROWD, [100, 100])]
 )
-def test_a_hint_is_of_fifty_at_most(broker: redis.Redis, count: int, sizes: list[int]) -> None:
+def test_a_hint_is_of_a_hundred_at_most(broker: redis.Redis, count: int, sizes: list[int]) -> None:
     store.accept([new() for _ in range(count)], now=NOON)
     assert sweep().hinted == count
-    found = [len(arguments(m)[0]) for m in messages(broker, "email.normal")]
+    found = [len(m.ids) for m in messages(broker)]
     assert found == sizes
     assert len(set(hinted(broker))) == count
 
@@ -131,15 +124,11 @@ def test_a_claim_that_came_to_nothing_is_hinted_at_when_its_lease_is_over(
 # Ahead.
 
 
-def eta(message: dict[str, Any]) -> str:
-    return str(message["headers"]["eta"])
-
-
 def test_what_falls_due_before_the_next_sweep_is_hinted_at_ahead(broker: redis.Redis) -> None:
     accepted(send_at=NOON + 30 * SECOND)
     assert sweep().hinted == 1
-    (message,) = messages(broker, "email.normal")
-    assert message["headers"]["eta"] is not None
+    (message,) = messages(broker)
+    assert message.eta is not None
 
 
 @pytest.mark.parametrize(
@@ -154,21 +143,21 @@ def test_the_sweep_looks_a_minute_ahead(ahead: timedelta, count: int) -> None:
 def test_the_sweep_looks_a_whole_minute_ahead_at_any_part_of_a_second() -> None:
     now = NOON + timedelta(milliseconds=500)
     accepted(send_at=now + HORIZON - timedelta(milliseconds=100), created_at=now)
-    assert sweep(now) == SweepReport(hinted=1, unpublished=0, rescued=0, resolved=0)
+    assert sweep(now) == report(hinted=1)
 
 
 def test_what_falls_due_in_the_same_second_is_hinted_at_together(broker: redis.Redis) -> None:
     for milliseconds in (1, 500, 999, 1000):
         accepted(send_at=NOON + 9 * SECOND + timedelta(milliseconds=milliseconds))
     sweep()
-    assert [len(arguments(m)[0]) for m in messages(broker, "email.normal")] == [4]
+    assert [len(m.ids) for m in messages(broker)] == [4]
 
 
 def test_what_is_due_and_what_will_be_are_hinted_at_apart(broker: redis.Redis) -> None:
     accepted()
     accepted(send_at=NOON + 9 * SECOND)
     sweep()
-    assert [eta(m) == "None" for m in messages(broker, "email.normal")] == [True, False]
+    assert [m.eta is None for m in messages(broker)] == [True, False]
 
 
 # Not too much.
@@ -181,15 +170,7 @@ def fill(broker: redis.Redis, queue: str, count: int) -> None:
 def test_a_full_queue_gets_no_more(broker: redis.Redis) -> None:
     fill(broker, "email.normal", LANE_CAP)
     accepted()
-    assert sweep() == SweepReport(hinted=0, unpublished=1, rescued=0, resolved=0)
-    assert broker.llen("email.normal") == LANE_CAP
-
-
-def test_a_queue_is_filled_up_to_its_cap(broker: redis.Redis) -> None:
-    fill(broker, "email.normal", LANE_CAP - 2)
-    store.accept([new() for _ in range(3 * BATCH)], now=NOON)
-    report = sweep()
-    assert (report.hinted, report.unpublished) == (2 * BATCH, BATCH)
+    assert sweep() == report(unpublished=1)
     assert broker.llen("email.normal") == LANE_CAP
 
 
@@ -199,6 +180,52 @@ def test_a_full_queue_holds_up_no_other(broker: redis.Redis) -> None:
     accepted(priority=Priority.CRITICAL)
     assert sweep().hinted == 2
     assert (broker.llen("whatsapp.normal"), broker.llen("email.critical")) == (1, 1)
+
+
+# Crowds.
+
+
+def draws(broker: redis.Redis, queue: str = "email.normal") -> list[str]:
+    """Return whose deliveries workers were told to draw."""
+    return [m.args[0] for m in messages(broker, queue) if m.task == "notifications.draw"]
+
+
+def test_of_a_crowd_workers_are_told_whose_it_is(broker: redis.Redis) -> None:
+    first, *_ = store.accept([new() for _ in range(CROWD + 1)], now=NOON)
+    assert sweep() == report(drawn=1)
+    assert draws(broker) == [str(first.document["client_id"])] * lanes.DRAWS
+
+
+def test_a_crowd_that_is_drawn_already_is_left_to_its_draws(broker: redis.Redis) -> None:
+    store.accept([new() for _ in range(CROWD + 1)], now=NOON)
+    sweep()
+    assert sweep() == report(drawn=1)
+    assert len(draws(broker)) == lanes.DRAWS
+
+
+def test_one_clients_crowd_hides_nothing_of_another_client(broker: redis.Redis) -> None:
+    store.accept([new(send_at=NOON - MINUTE) for _ in range(CROWD + 1)], now=NOON)
+    other = accepted(client_id=ObjectId())
+    assert sweep() == report(drawn=1, hinted=1)
+    hints_ = [m for m in messages(broker) if m.task == "notifications.deliver"]
+    assert [m.ids for m in hints_] == [[other["_id"]]]
+
+
+def test_a_crowd_that_falls_due_within_the_minute_is_drawn_then(broker: redis.Redis) -> None:
+    store.accept([new(send_at=NOON + 9 * SECOND) for _ in range(CROWD + 1)], now=NOON)
+    assert sweep() == report(drawn=1)
+    (message,) = messages(broker)
+    assert message.task == "notifications.draw"
+    assert message.eta is not None
+
+
+def test_each_sweep_asks_a_worker_for_a_sign_of_life(broker: redis.Redis) -> None:
+    sweep()
+    (message,) = messages(broker, SERVICE_QUEUE)
+    assert message.task == "notifications.canary"
+    assert recovery.last_canary() is None
+    recovery.note_canary(now=NOON)
+    assert recovery.last_canary() == NOON
 
 
 # Lost workers, unknown outcomes.
@@ -219,8 +246,8 @@ def test_an_unknown_outcome_is_decided_by_its_type(
     broker: redis.Redis, type_: str, status: str, hints_: int
 ) -> None:
     document = factories.settled(S.UNKNOWN, type=type_)
-    report = sweep(NOON + 5 * MINUTE)
-    assert (report.resolved, report.hinted) == (1, hints_)
+    done = sweep(NOON + 5 * MINUTE)
+    assert (done.resolved, done.hinted) == (1, hints_)
     assert factories.delivery(factories.read(document["_id"]))["status"] == status
     assert len(hinted(broker)) == hints_
 
@@ -247,8 +274,8 @@ def test_several_sweepers_at_once_change_each_thing_once() -> None:
         factories.settled(S.UNKNOWN)
     with ThreadPoolExecutor(4) as threads:
         reports = list(threads.map(lambda _: sweep(NOON + 10 * MINUTE), range(4)))
-    assert sum(report.rescued for report in reports) == 10
-    assert sum(report.resolved for report in reports) == 10
+    assert sum(one.rescued for one in reports) == 10
+    assert sum(one.resolved for one in reports) == 10
 
 
 def test_a_sweep_leaves_word_that_it_was_there() -> None:

@@ -9,7 +9,7 @@ import redis
 from bson import ObjectId
 from celery import Celery
 
-from notifications import hints, recovery, store
+from notifications import hints, lanes, recovery, store
 from notifications.recovery import SweepReport
 from notifications.states import Channel, Priority
 from notifications.store import LEASE
@@ -52,7 +52,7 @@ def test_what_is_lost_is_rescued_all_the_same() -> None:
 def test_a_sweep_says_how_much_it_could_not_hint_at() -> None:
     store.accept([new() for _ in range(3)], now=NOON)
     report = recovery.sweep(now=NOON)
-    assert report == SweepReport(hinted=0, unpublished=3, rescued=0, resolved=0)
+    assert report == SweepReport(hinted=0, drawn=0, unpublished=3, rescued=0, resolved=0)
 
 
 @pytest.mark.usefixtures("no_broker")
@@ -60,7 +60,7 @@ def test_a_hint_is_not_taken_and_nothing_fails() -> None:
     began = time.monotonic()
     assert not hints.publish([ObjectId()], **HINT)
     assert hints.depth("email.normal") is None
-    hints.announce([accepted() for _ in range(20)], now=NOON)
+    lanes.announce([accepted() for _ in range(20)], now=NOON)
     assert time.monotonic() - began < 2
 
 
@@ -89,7 +89,7 @@ def test_what_was_not_hinted_at_is_hinted_at_when_the_broker_is_back(
     accepted()
     hints._health.failed()
     report = recovery.sweep(now=NOON)
-    assert report == SweepReport(hinted=0, unpublished=1, rescued=0, resolved=0)
+    assert report == SweepReport(hinted=0, drawn=0, unpublished=1, rescued=0, resolved=0)
     monkeypatch.setattr(hints, "PAUSE_AFTER_FAILURE", 0.0)
     assert recovery.sweep(now=NOON).hinted == 1
     assert broker.llen("email.normal") == 1

@@ -1,0 +1,157 @@
+"""What a worker does with a message: deliver these, or draw a client's next ones.
+
+A channel whose provider hangs must not take every thread of the process: it may have most of them,
+and what goes beyond is looked at again a second later.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from bson import ObjectId
+from django.conf import settings
+
+from notifyproject import crash
+from notifyproject.crash import Boundary
+
+from . import dispatch, lanes, queries, stopping
+from .dispatch import BatchReport
+from .lanes import Lane, Ticket
+from .sending import Clock
+from .states import Channel, Priority
+from .timing import utc_now
+
+REACH = lanes.HINT * lanes.DRAWS
+"""How far a draw looks: its share of this is a batch."""
+NO_ROOM = timedelta(seconds=1)
+"""How long a message waits for a thread of its channel."""
+
+
+def deliver(
+    ids: Sequence[ObjectId], *, channel: Channel, priority: Priority, clock: Clock = utc_now
+) -> None:
+    """Send what of these is due, and see to it that what must wait is looked at again."""
+    with _threads.enter(channel) as is_in:
+        if not is_in or stopping.is_asked():
+            now = clock()
+            lanes.publish(ids, channel=channel, priority=priority, at=now + NO_ROOM, now=now)
+            return
+        report = dispatch.deliver(ids, channel=channel, clock=clock)
+    lanes.wake(report.wakeups, now=clock())
+
+
+def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
+    """Send a batch of what is due in a client's lane, and draw again while there is more.
+
+    Returns how many deliveries it claimed.
+    """
+    if not lanes.take_turn(lane, ticket):
+        return 0
+    crash.at(Boundary.TURN_TAKEN)
+    with _threads.enter(lane.channel) as is_in:
+        now = clock()
+        if not is_in or stopping.is_asked():
+            lanes.invite(lane, at=now + NO_ROOM, now=now)
+            return 0
+        found = _due(lane, until=now, now=now, limit=REACH)
+        mine = lanes.share(found, ticket)
+        report = dispatch.deliver(mine, channel=lane.channel, clock=clock)
+    now = clock()
+    lanes.wake([w for w in report.wakeups if w.channel is not lane.channel], now=now)
+    if len(found) > len(mine):
+        lanes.invite(lane, at=_pause(report, lane), now=now)
+    else:
+        _look_ahead(lane, now)
+    return report.claimed
+
+
+def deliver_here(*, clock: Clock = utc_now) -> int:
+    """Send what is due in this process, without a broker, until nothing is; return how many.
+
+    The urgent before the less urgent, and of each client a batch in turn.
+    """
+    total = 0
+    while not stopping.is_asked() and (claimed := _first_lanes(clock)):
+        total += claimed
+    return total
+
+
+def _first_lanes(clock: Clock) -> int:
+    """Send a batch of each client of the most urgent priority that has something due."""
+    for priority in Priority:
+        claimed = 0
+        for client_id in queries.waiting_clients(priority=priority):
+            for channel in Channel:
+                now = clock()
+                lane = Lane(client_id, channel, priority)
+                found = _due(lane, until=now, now=now, limit=lanes.HINT)
+                claimed += dispatch.deliver(found, channel=channel, clock=clock).claimed
+        if claimed:
+            return claimed
+    return 0
+
+
+def _due(lane: Lane, *, until: datetime, now: datetime, limit: int) -> list[ObjectId]:
+    found = queries.due(
+        client_id=lane.client_id,
+        channel=lane.channel,
+        priority=lane.priority,
+        until=until,
+        now=now,
+        limit=limit,
+    )
+    return [one.notification_id for one in found]
+
+
+def _pause(report: BatchReport, lane: Lane) -> datetime | None:
+    """Return when to draw again: at once, or when the provider takes something again.
+
+    Behind a rate or an open circuit, drawing on would only park one after the other.
+    """
+    parked = [w.at for w in report.wakeups if w.channel is lane.channel]
+    if len(parked) * 2 < report.claimed or not parked:
+        return None
+    return min(parked)
+
+
+def _look_ahead(lane: Lane, now: datetime) -> None:
+    """See to it that what falls due in a lane within a minute is drawn then."""
+    found = queries.due(
+        client_id=lane.client_id,
+        channel=lane.channel,
+        priority=lane.priority,
+        until=now + lanes.HORIZON,
+        now=now,
+        limit=1,
+    )
+    for one in found:
+        if one.at <= now:
+            lanes.invite(lane, now=now)
+        else:
+            lanes.look_again(lane, at=lanes.moment(one.at, now=now), now=now)
+
+
+class _Threads:
+    """How many of this process's threads each channel has."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: Counter[Channel] = Counter()
+
+    @contextmanager
+    def enter(self, channel: Channel) -> Iterator[bool]:
+        """Take a thread for a channel if it may have one more; say whether it has."""
+        most = max(settings.WORKER_THREADS * 3 // 4, 1)
+        with self._lock:
+            is_in = self._taken[channel] < most
+            self._taken[channel] += is_in
+        try:
+            yield is_in
+        finally:
+            with self._lock:
+                self._taken[channel] -= is_in
+
+
+_threads = _Threads()

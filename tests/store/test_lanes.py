@@ -1,0 +1,199 @@
+"""Lanes, on the real broker: a few by id, of a crowd only whose it is."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+import redis
+from bson import ObjectId
+
+from notifications import hints, lanes, store
+from notifications.lanes import CROWD, DRAWS, HINT, Lane, Ticket, Wakeup
+from notifications.states import Channel, Priority
+from notifyproject import valkey
+from tests.factories import CLIENT, NOON, new
+
+from .messages import Message, waiting
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+LANE = Lane(CLIENT, EMAIL, Priority.NORMAL)
+OTHER = ObjectId("d" * 24)
+
+
+@pytest.fixture(autouse=True)
+def _valkey() -> None:
+    valkey.forget()
+
+
+def announced(count: int, *, client_id: ObjectId = CLIENT, at: datetime = NOON) -> None:
+    batch = [new(client_id=client_id, send_at=at, created_at=NOON) for _ in range(count)]
+    results = store.accept(batch, now=NOON)
+    lanes.announce([r.document for r in results if isinstance(r, store.Accepted)], now=NOON)
+
+
+def drawn(messages: Sequence[Message]) -> list[ObjectId]:
+    return [ObjectId(m.args[0]) for m in messages if m.task == hints.DRAW]
+
+
+# By id.
+
+
+def test_a_few_are_announced_by_id(broker: redis.Redis) -> None:
+    announced(3)
+    (message,) = waiting(broker)
+    assert (message.task, len(message.ids), message.eta) == (hints.DELIVER, 3, None)
+    assert message.args[1:] == ["email", "normal"]
+
+
+def test_a_hint_is_of_a_hundred_at_most(broker: redis.Redis) -> None:
+    announced(HINT + 1)
+    assert [len(m.ids) for m in waiting(broker)] == [HINT, 1]
+
+
+def test_what_is_due_within_the_minute_is_announced_ahead_and_what_is_later_is_not(
+    broker: redis.Redis,
+) -> None:
+    announced(1, at=NOON + MINUTE)
+    announced(1, at=NOON + MINUTE + SECOND)
+    (message,) = waiting(broker)
+    assert message.eta is not None
+
+
+# A crowd.
+
+
+def test_a_crowd_is_announced_by_whose_it_is(broker: redis.Redis) -> None:
+    announced(CROWD + 1)
+    assert drawn(waiting(broker)) == [CLIENT] * DRAWS
+
+
+def test_many_at_once_and_one_after_the_other_are_a_crowd_alike(broker: redis.Redis) -> None:
+    for _ in range(CROWD // 100):
+        announced(100)
+    assert drawn(waiting(broker)) == []
+    announced(1)
+    assert drawn(waiting(broker)) == [CLIENT] * DRAWS
+
+
+def test_a_crowd_fills_its_lane_with_a_handful_of_messages(broker: redis.Redis) -> None:
+    for _ in range(10):
+        announced(CROWD + 1)
+    assert len(waiting(broker)) == DRAWS
+
+
+def test_one_clients_crowd_is_not_anothers(broker: redis.Redis) -> None:
+    announced(CROWD + 1)
+    announced(1, client_id=OTHER)
+    assert waiting(broker)[-1].task == hints.DELIVER
+
+
+def test_after_a_while_a_client_is_no_crowd_any_more(broker: redis.Redis) -> None:
+    announced(CROWD + 1)
+    assert 0 < broker.ttl(LANE.key("count")) <= lanes.WINDOW
+    broker.delete(LANE.key("count"))
+    announced(1)
+    assert waiting(broker)[-1].task == hints.DELIVER
+
+
+def test_a_crowd_of_later_is_drawn_then_and_takes_no_slot(broker: redis.Redis) -> None:
+    announced(CROWD + 1, at=NOON + 9 * SECOND)
+    (message,) = waiting(broker)
+    assert (message.task, message.args[3]) == (hints.DRAW, None)
+    assert message.eta is not None
+    assert not any(broker.exists(LANE.key(slot)) for slot in range(DRAWS + 1))
+
+
+# Slots.
+
+
+def tickets(broker: redis.Redis) -> list[Ticket]:
+    return [Ticket(*m.args[3]) for m in waiting(broker)]
+
+
+def test_a_draw_frees_its_slot_for_what_is_accepted_from_then_on(broker: redis.Redis) -> None:
+    assert lanes.invite(LANE, now=NOON)
+    first, *_ = tickets(broker)
+    assert lanes.take_turn(LANE, first)
+    assert lanes.invite(LANE, now=NOON)
+    assert tickets(broker)[-1].slot == first.slot
+    assert len(tickets(broker)) == DRAWS + 1
+
+
+def test_a_draw_whose_slot_was_given_to_another_has_no_turn(broker: redis.Redis) -> None:
+    lanes.invite(LANE, now=NOON)
+    late, *_ = tickets(broker)
+    broker.delete(LANE.key(late.slot))
+    lanes.invite(LANE, now=NOON)
+    assert not lanes.take_turn(LANE, late)
+    assert lanes.take_turn(LANE, tickets(broker)[-1])
+
+
+def test_a_draw_without_a_slot_has_its_turn(broker: redis.Redis) -> None:
+    assert lanes.take_turn(LANE, None)
+    assert lanes.take_turn(LANE, Ticket(0, "expired"))
+
+
+def test_a_slot_outlives_the_wait_of_its_draw(broker: redis.Redis) -> None:
+    lanes.look_again(LANE, at=NOON + 40 * SECOND, now=NOON)
+    assert 40 < broker.ttl(LANE.key(lanes.AHEAD)) <= 40 + lanes.SLOT_LIFE
+
+
+def test_one_draw_waits_for_what_falls_due_next(broker: redis.Redis) -> None:
+    for seconds in (20, 10):
+        assert lanes.look_again(LANE, at=NOON + seconds * SECOND, now=NOON)
+    assert len(waiting(broker)) == 1
+
+
+def test_a_draw_that_the_broker_does_not_take_leaves_its_slot_free(
+    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hints, "publish_draw", lambda **_: False)
+    assert not lanes.invite(LANE, now=NOON)
+    monkeypatch.undo()
+    assert lanes.invite(LANE, now=NOON)
+    assert len(waiting(broker)) == DRAWS
+
+
+# What a draw takes.
+
+
+@pytest.mark.parametrize("slot", [None, *range(DRAWS + 1)])
+def test_of_few_a_draw_takes_all(slot: int | None) -> None:
+    found = [ObjectId() for _ in range(HINT)]
+    assert lanes.share(found, None if slot is None else Ticket(slot, "x")) == found
+
+
+def test_of_many_each_draw_takes_others() -> None:
+    found = [ObjectId() for _ in range(HINT * DRAWS)]
+    shares = [lanes.share(found, Ticket(slot, "x")) for slot in range(DRAWS)]
+    assert [len(share) for share in shares] == [HINT] * DRAWS
+    assert {one for share in shares for one in share} == set(found)
+
+
+# Looking again.
+
+
+@pytest.mark.parametrize(
+    ("ahead", "moment"),
+    [(-5.0, 0.0), (0.0, 0.0), (0.2, 1.0), (1.0, 1.0), (1.001, 2.0), (59.5, 60.0), (60.0, 60.0)],
+)
+def test_a_moment_is_now_or_the_end_of_a_second(ahead: float, moment: float) -> None:
+    at = lanes.moment(NOON + timedelta(seconds=ahead), now=NOON)
+    assert at == NOON + timedelta(seconds=moment)
+
+
+def test_what_is_to_be_looked_at_in_the_same_second_is_one_hint(broker: redis.Redis) -> None:
+    wakeups = [
+        Wakeup(ObjectId(), EMAIL, Priority.NORMAL, NOON + timedelta(milliseconds=n))
+        for n in (100, 900, 1001)
+    ]
+    lanes.wake(wakeups, now=NOON)
+    assert [len(m.ids) for m in waiting(broker)] == [2, 1]
+
+
+def test_what_is_to_be_looked_at_much_later_is_left_to_the_sweep(broker: redis.Redis) -> None:
+    lanes.wake([Wakeup(ObjectId(), EMAIL, Priority.NORMAL, NOON + 2 * MINUTE)], now=NOON)
+    assert waiting(broker) == []

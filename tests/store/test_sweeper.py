@@ -1,0 +1,57 @@
+"""``manage.py sweeper``: the sweep without beat, and without a broker."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+import redis
+from django.core.management import call_command
+
+from notifications import dispatch, hints, recovery, stopping
+from notifications.timing import utc_now
+from notifyproject import valkey
+from tests import factories
+from tests.scripted import Scripted
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+
+@pytest.fixture(autouse=True)
+def _signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the test process's own signals alone."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    valkey.forget()
+    stopping.forget()
+
+
+def sweeper(**options: Any) -> str:
+    out = StringIO()
+    call_command("sweeper", once=True, stdout=out, **options)
+    return out.getvalue()
+
+
+def test_it_sweeps_and_says_what_it_did(broker: redis.Redis) -> None:
+    factories.accepted()
+    assert sweeper() == "hinted 1, drawn 0, unpublished 0, rescued 0, resolved 0\n"
+    assert broker.llen("email.normal") == 1
+    last = recovery.last_sweep()
+    assert last is not None
+    assert (utc_now() - last).total_seconds() < 60
+
+
+def test_without_a_broker_it_sends_what_is_due_if_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    provider = Scripted()
+    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+    hints._health.failed()
+    document = factories.accepted()
+    assert "sent without a broker" not in sweeper()
+    assert "sent without a broker: 1" in sweeper(deliver=True)
+    assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
+
+
+def test_with_a_broker_it_leaves_the_sending_to_the_workers(broker: redis.Redis) -> None:
+    factories.accepted()
+    assert "sent without a broker" not in sweeper(deliver=True)
+    assert broker.llen("email.normal") == 1

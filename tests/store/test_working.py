@@ -1,0 +1,195 @@
+"""What a worker does with its messages: fairly, within its channel's room, until asked to stop."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from bson import ObjectId
+
+from notifications import dispatch, hints, lanes, recovery, stopping, store, working
+from notifications.lanes import CROWD, Lane
+from notifications.states import Channel, Priority
+from notifyproject import valkey
+from notifyproject.db.collections import collection
+from tests import factories, scripted
+from tests.factories import CLIENT, NOON, accepted, new
+from tests.scripted import Scripted
+
+from .messages import waiting, work
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+EMAIL = Channel.EMAIL
+LANE = Lane(CLIENT, EMAIL, Priority.NORMAL)
+OTHER = ObjectId("d" * 24)
+SECOND = timedelta(seconds=1)
+
+
+def noon() -> Any:
+    return NOON
+
+
+@pytest.fixture(autouse=True)
+def _a_process_of_its_own() -> Iterator[None]:
+    valkey.forget()
+    stopping.forget()
+    yield
+    stopping.forget()
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    provider = Scripted()
+    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+    return provider
+
+
+def crowd(count: int = CROWD + 150, **fields: Any) -> None:
+    store.accept([new(**fields) for _ in range(count)], now=NOON)
+
+
+def still_open() -> int:
+    return collection("notifications").count_documents({"due_at": {"$exists": True}})
+
+
+# Draws.
+
+
+def test_a_crowd_is_drawn_to_its_end(broker: redis.Redis, provider: Scripted) -> None:
+    crowd()
+    lanes.invite(LANE, now=NOON)
+    work(broker, clock=noon)
+    assert len(provider.seen) == CROWD + 150
+    assert still_open() == 0
+    assert len({o.reference for o in provider.seen}) == CROWD + 150
+
+
+def test_the_other_clients_hint_comes_before_the_rest_of_a_crowd(
+    broker: redis.Redis, provider: Scripted
+) -> None:
+    crowd(600)
+    lanes.invite(LANE, now=NOON)
+    other = accepted(client_id=OTHER)
+    lanes.announce([other], now=NOON)
+    work(broker, clock=noon)
+    place = [o.thread for o in provider.seen].index(str(other["_id"]))
+    assert place <= lanes.DRAWS * lanes.HINT
+    assert len(provider.seen) == 601
+
+
+def test_two_crowds_take_turns(broker: redis.Redis, provider: Scripted) -> None:
+    crowd(600)
+    crowd(600, client_id=OTHER, recipient=factories.Recipient(email="eve@example.com"))
+    lanes.invite(LANE, now=NOON)
+    lanes.invite(Lane(OTHER, EMAIL, Priority.NORMAL), now=NOON)
+    work(broker, clock=noon)
+    first_half = [o.recipient for o in provider.seen[:600]]
+    assert 200 <= first_half.count("eve@example.com") <= 400
+
+
+def test_what_falls_due_within_the_minute_is_drawn_then(
+    broker: redis.Redis, provider: Scripted
+) -> None:
+    crowd(5, send_at=NOON + 9 * SECOND)
+    working.draw(LANE, None, clock=noon)
+    (message,) = waiting(broker)
+    assert (message.task, message.args[3][0]) == (hints.DRAW, lanes.AHEAD)
+    assert message.eta is not None
+    assert provider.seen == []
+
+
+def test_behind_a_rate_a_draw_waits_rather_than_parks_one_after_the_other(
+    broker: redis.Redis, provider: Scripted, settings: Any
+) -> None:
+    settings.PROVIDER_RATES = {"scripted": (10.0, 10)}
+    crowd(working.REACH)
+    working.draw(LANE, None, clock=noon)
+    assert len(provider.seen) == 10
+    messages = waiting(broker)
+    assert {m.task for m in messages} == {hints.DRAW}
+    assert all(m.eta is not None for m in messages)
+    touched = {"delivery.failure_code": "rate_limited"}
+    assert collection("notifications").count_documents(touched) == 90
+
+
+def test_a_draw_whose_turn_is_over_does_nothing(broker: redis.Redis, provider: Scripted) -> None:
+    crowd(5)
+    broker.set(LANE.key(0), "another")
+    assert working.draw(LANE, lanes.Ticket(0, "late"), clock=noon) == 0
+    assert (provider.seen, waiting(broker)) == ([], [])
+
+
+# Room for other channels.
+
+
+def test_a_channel_has_most_threads_and_not_all(
+    broker: redis.Redis, provider: Scripted, settings: Any
+) -> None:
+    settings.WORKER_THREADS = 4
+    inner: list[int] = []
+
+    def one_more(_outbound: Any) -> Any:
+        inner.append(1)
+        if len(inner) <= 3:
+            working.deliver(
+                [accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon
+            )
+        return scripted.accepted()
+
+    provider.behave = one_more
+    working.deliver([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    assert len(provider.seen) == 3
+    (message,) = waiting(broker)
+    assert message.eta is not None
+
+
+# Stopping.
+
+
+def test_a_worker_that_is_asked_to_stop_ends_its_round_and_gives_the_rest_back(
+    broker: redis.Redis, provider: Scripted, settings: Any
+) -> None:
+    settings.WORKER_THREADS = 1
+
+    def stop(_outbound: Any) -> Any:
+        stopping.ask()
+        return scripted.accepted()
+
+    provider.behave = stop
+    ids = [accepted()["_id"] for _ in range(5)]
+    working.deliver(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    assert len(provider.seen) == 1
+    (message,) = waiting(broker)
+    assert set(message.ids) < set(ids)
+    assert len(message.ids) == 4
+    given_back = [factories.delivery(factories.read(one)) for one in message.ids]
+    assert {(d["status"], d["claim"], d["claim_count"]) for d in given_back} == {
+        ("pending", None, 0)
+    }
+
+
+def test_a_worker_that_stops_leaves_its_messages_to_others(
+    broker: redis.Redis, provider: Scripted
+) -> None:
+    stopping.ask()
+    working.deliver([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    working.draw(LANE, None, clock=noon)
+    assert provider.seen == []
+    assert [m.task for m in waiting(broker)] == [hints.DELIVER] + [hints.DRAW] * lanes.DRAWS
+
+
+# Without a broker.
+
+
+def test_without_a_broker_one_process_sends_everything_the_urgent_first(
+    provider: Scripted,
+) -> None:
+    low = accepted(priority=Priority.LOW)
+    crowd(150)
+    urgent = accepted(priority=Priority.CRITICAL, client_id=OTHER)
+    assert working.deliver_here(clock=noon) == 152
+    order = [o.thread for o in provider.seen]
+    assert (order[0], order[-1]) == (str(urgent["_id"]), str(low["_id"]))
+    assert recovery.sweep(now=NOON).hinted == 0
