@@ -30,7 +30,7 @@ class DeactivationReason(StrEnum):
     UNREGISTERED = "unregistered"
     """The provider says that the app is gone, or that its token was replaced."""
     SENDER_MISMATCH = "sender_mismatch"
-    """The provider says that the token is another sender's."""
+    """The provider said three times in a row that the token is another sender's."""
     SUSPECT = "suspect"
     """The provider called the token malformed three times in a row."""
     REPLACED = "replaced"
@@ -100,7 +100,7 @@ class Device(models.Model):
     deactivation_reason = word(DeactivationReason, null=True, blank=True)
     deactivation_evidence = EmbeddedModelField(DeactivationEvidence, null=True, blank=True)
     suspicions = models.IntegerField(default=0)
-    """How often in a row the provider called the token malformed; three deactivate."""
+    """How often in a row the token was called malformed, or another sender's; three deactivate."""
     suspected_at = optional_moment()
     """When the last send began that ended so."""
     last_accepted_at = optional_moment()

@@ -27,10 +27,11 @@ MANY = 5
 def draw(sent: Sequence[tuple[Job, Result]], *, provider: str, now: datetime) -> None:
     """Switch off dead devices, suppress dead addresses, and note who is alive.
 
-    For devices, doing it twice is doing it once; a suspected address is counted each time. What it
-    raises is the store's: PyMongoError.
+    What went to the sandbox says nothing about anybody. For devices, doing it twice is doing it
+    once; a suspected address is counted each time. What it raises is the store's: PyMongoError.
     """
     alive: dict[str, datetime] = {}
+    sent = [(job, result) for job, result in sent if not job.claimed.is_test]
     if _is_wrong_sender(sent):
         log.error("every_device_is_another_senders", provider=provider, count=len(sent))
         return
@@ -95,9 +96,13 @@ def _blame_device(
         notification_id=str(job.claimed.notification_id),
     )
     ids = [result.device_id or ""]
-    if error.action is RecipientAction.SUSPECT:
-        registry.suspect(device_ids=ids, evidence=evidence, now=now)
+    # Whether a token is another sender's depends on who we are: one answer is no proof.
+    if evidence.code == MISMATCH:
+        reason = DeactivationReason.SENDER_MISMATCH
+        registry.suspect(device_ids=ids, reason=reason, evidence=evidence, now=now)
+    elif error.action is RecipientAction.SUSPECT:
+        reason = DeactivationReason.SUSPECT
+        registry.suspect(device_ids=ids, reason=reason, evidence=evidence, now=now)
     else:
-        mismatch = evidence.code == MISMATCH
-        reason = DeactivationReason.SENDER_MISMATCH if mismatch else DeactivationReason.UNREGISTERED
+        reason = DeactivationReason.UNREGISTERED
         registry.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)

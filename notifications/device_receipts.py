@@ -1,7 +1,7 @@
 """What a device itself says of a push: that it came, that its user opened it.
 
-No provider reports that. The first device that says so speaks for its user: the push is delivered,
-whatever the user's other devices still wait for.
+No provider reports that. The first device that says so speaks for its user: the push is delivered.
+If the user's other devices wait for it still, they are tried first.
 """
 
 from datetime import datetime
@@ -29,7 +29,7 @@ class Event(StrEnum):
 
 
 STATUSES = {Event.DELIVERED: DeliveryStatus.DELIVERED, Event.OPENED: DeliveryStatus.READ}
-"""What the delivery becomes. Nobody but the user opens a push: an opened one is read."""
+"""What the delivery becomes in the end. Nobody but its user opens a push: an opened one is read."""
 
 
 class NotPushed(LookupError):

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from . import retry
 from .channels.base import SendResult
-from .errors import Answer, FailureCode, ProviderError
+from .errors import Answer, FailureCode, ProviderError, TransientError
 from .states import AttemptStatus, DeliveryStatus
 from .store import Claimed, ProviderAnswer, Settlement, Try
 
@@ -18,6 +18,7 @@ NO_TIME = "The provider was too slow to reach all devices at once; the others fo
 HELD = "The provider takes nothing for the platform of some of the devices at present."
 ASLEEP = "The devices that are left are in their quiet hours."
 NOT_BEGUN = "Not begun: the time for it was over. Nothing was sent."
+IN_DOUBT = "One device may have it by an earlier attempt; the others cannot get it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +72,10 @@ def conclude(
     result were not begun: there was no time.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
+    # What a provider may have taken is given to no other.
+    passes_on = has_substitute and not (claimed.doubtful_provider or any(map(_is_doubt, results)))
     failures = [
-        _Failure(r, r.outcome, _decide(r.outcome, claimed, now, dice, has_substitute))
+        _Failure(r, r.outcome, _decide(r.outcome, claimed, now, dice, passes_on))
         for r in results
         if isinstance(r.outcome, ProviderError)
     ]
@@ -83,7 +86,9 @@ def conclude(
     left_out = _left_out(
         claimed, now, is_short_of_time=bool(not_begun), held=held_until, asleep=asleep_until
     )
-    what = _next(failures, left_out, is_reached=bool(accepted or reached))
+    is_reached = bool(accepted or reached)
+    doubtful = () if is_reached else _doubtful(claimed, results)
+    what = _next(failures, left_out, is_reached=is_reached, is_doubtful=bool(doubtful), now=now)
     is_sent = what.status is S.SENT
     first = None if is_sent else _telling(failures)
     told = first.result if first else (accepted or results)[0]
@@ -100,6 +105,8 @@ def conclude(
         code=code,
         reason=reason,
         accepted_targets=reached,
+        doubtful_targets=doubtful if what.status is S.PENDING else (),
+        passes_on=passes_on and what.at == now and any(f.error.code in NOT_TAKEN for f in failures),
         tries=(
             *(_try(r, provider, failures) for r in results if r.device_id is not None),
             *(_not_begun(device, provider, now) for device in not_begun),
@@ -144,23 +151,58 @@ def _is_worth_it(claimed: Claimed, until: datetime, now: datetime) -> bool:
     return isinstance(decision, retry.RetryAt)
 
 
-def _next(failures: Sequence[_Failure], left_out: Sequence[_Next], *, is_reached: bool) -> _Next:
+def _doubtful(claimed: Claimed, results: Sequence[Result]) -> tuple[str, ...]:
+    """Return the devices that may have it: what is known of each is what came of the last send."""
+    answered = {r.device_id for r in results}
+    before = [device for device in claimed.doubtful_targets if device not in answered]
+    now = [r.device_id for r in results if _is_doubt(r) and r.device_id is not None]
+    return (*before, *now)
+
+
+def _is_doubt(result: Result) -> bool:
+    return isinstance(result.outcome, TransientError) and result.outcome.ambiguous
+
+
+def _next(
+    failures: Sequence[_Failure],
+    left_out: Sequence[_Next],
+    *,
+    is_reached: bool,
+    is_doubtful: bool,
+    now: datetime,
+) -> _Next:
     """Return what the failures, and then the devices that were left out, make of a delivery.
 
-    Who is asleep is waited for only if nobody else can be reached.
+    Who certainly has not got it comes before who may have it, which is decided when nobody else is
+    left. Who is asleep is waited for only if nobody else can be reached.
     """
     decisions = [failure.decision for failure in failures]
-    doubts = [d.until for d in decisions if isinstance(d, retry.AwaitReceipt)]
-    if doubts and not is_reached:
-        return _Next(status=S.UNKNOWN, at=max(doubts))
+    awaited = [d.until for d in decisions if isinstance(d, retry.AwaitReceipt)]
+    doubts = [] if is_reached else awaited
     counted = [d.at for d in decisions if isinstance(d, retry.RetryAt)]
     excused = [d.at for d in decisions if isinstance(d, retry.ExcusedUntil)]
     if counted or excused:
-        return _Next(status=S.PENDING, at=max(counted + excused), excused=not counted)
+        is_excused = not counted and not doubts
+        return _Next(status=S.PENDING, at=max(counted + excused), excused=is_excused)
     for wait in left_out:
         if wait.code is not FailureCode.QUIET_HOURS or not is_reached:
-            return wait
+            return _at_most(wait, doubts)
+    if doubts:
+        return _Next(status=S.UNKNOWN, at=max(doubts))
+    if is_doubtful:
+        code = FailureCode.OUTCOME_UNKNOWN
+        return _Next(status=S.UNKNOWN, at=now, code=code, reason=IN_DOUBT)
     return _Next(status=S.SENT if is_reached else S.FAILED)
+
+
+def _at_most(wait: _Next, doubts: Sequence[datetime]) -> _Next:
+    """Return a wait that is no longer than that for the reports of devices in doubt.
+
+    By then their type may want them to be sent to again, which their attempt has to count for.
+    """
+    if not doubts or wait.at is None:
+        return wait
+    return _Next(status=S.PENDING, at=min(wait.at, *doubts))
 
 
 def _telling(failures: Sequence[_Failure]) -> _Failure | None:

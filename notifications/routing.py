@@ -1,8 +1,9 @@
 """Which provider each delivery of a batch goes to: by order, health and rate.
 
 A channel's providers stand in an order, and the first that takes anything is used. A provider that
-did not take a message is passed over for it at once, if another one does; never after a send whose
-outcome is unknown.
+did not take a message is passed over for it at once, if another one does; what has waited begins
+with the first again. What a provider may have taken, in a send whose outcome is unknown, is given
+to no other.
 """
 
 import itertools
@@ -18,7 +19,6 @@ from .breaker import Probe
 from .channels.base import Channel as Provider
 from .errors import FailureCode
 from .health import Entrance, scope_of
-from .outcomes import NOT_TAKEN
 from .states import DeliveryStatus
 from .store import Claimed, Parked
 from .targets import Target
@@ -98,11 +98,16 @@ def choose(
 
 
 def _in_order(claimed: Claimed, shares: Sequence[_Share]) -> Sequence[_Share]:
-    """Return the providers in their order, from behind the one that did not take this."""
+    """Return the providers in their order, from behind the one that has just not taken this.
+
+    Only one, if that one may have taken it. A provider that is set up no more counts for nothing.
+    """
     names = [share.entrance.provider.name for share in shares]
-    if claimed.last_code not in NOT_TAKEN or claimed.last_provider not in names:
+    if claimed.doubtful_provider in names:
+        return [shares[names.index(claimed.doubtful_provider)]]
+    if claimed.passed_over not in names:
         return shares
-    place = names.index(claimed.last_provider) + 1
+    place = names.index(claimed.passed_over) + 1
     return [*shares[place:], *shares[:place]]
 
 

@@ -8,7 +8,7 @@ from devices import preferences as wishes
 from devices import queries as devices
 from recipients import conversations
 
-from . import gate
+from . import gate, retry, types
 from .errors import FailureCode
 from .states import Channel, DeliveryStatus, Priority
 from .store import Claimed, DeviceLog, Parked, device_logs
@@ -28,6 +28,8 @@ class Target:
     """WhatsApp: the person has written within a day, so free text may be sent."""
 
 
+AWAITED = "One of the person's devices may have it: its report is waited for."
+UNTOLD = "Nobody can tell whether one device has it, and no other can be reached."
 Aimed = Mapping[str, tuple[Target, ...]]
 """At least one target for each claim, by its reference."""
 
@@ -78,7 +80,9 @@ def _at_devices(claims: Sequence[Claimed], now: datetime) -> Aim:
     for claimed in claims:
         found = known.of(user_id=claimed.user_id, device_ids=claimed.recipient.device_ids)
         past = logs.get(claimed.notification_id, DeviceLog())
-        willing = [d for d in found if d.device_id not in past.closed and _wants(d, claimed)]
+        awaited = _awaited(claimed, past, now)
+        closed = past.closed | awaited.keys()
+        willing = [d for d in found if d.device_id not in closed and _wants(d, claimed)]
         quiet = {d.device_id: at for d in willing if (at := _quiet_until(d, claimed, now))}
         awake = [device for device in willing if device.device_id not in quiet]
         if awake:
@@ -86,12 +90,51 @@ def _at_devices(claims: Sequence[Claimed], now: datetime) -> Aim:
             if quiet:
                 asleep[claimed.reference] = min(quiet.values())
         else:
-            parked.append(_nowhere(claimed, found, past, wakes=min(quiet.values(), default=None)))
+            wakes = min(quiet.values(), default=None)
+            if awaited and not past.have:
+                parked.append(_in_doubt(claimed, max(awaited.values()), wakes=wakes, now=now))
+            else:
+                parked.append(_nowhere(claimed, found, past, wakes=wakes))
     return Aim(targets=aimed, asleep=asleep, parked=parked)
 
 
 def _target(device: devices.Target) -> Target:
     return Target(address=device.token, device_id=device.device_id, platform=device.platform.value)
+
+
+def _awaited(claimed: Claimed, past: DeviceLog, now: datetime) -> Mapping[str, datetime]:
+    """Return the devices that may have it and get no second copy now, by when each should report.
+
+    Others are tried meanwhile. If only devices in doubt are left, the whole push is unknown, and
+    its type decides the same for it.
+    """
+    if not claimed.doubtful_targets:
+        return {}
+    wait = retry.UNKNOWN_WAIT[claimed.priority]
+    reported_by = {
+        device_id: since + wait
+        for device_id, since in past.doubtful.items()
+        if device_id in claimed.doubtful_targets
+    }
+    kind = types.find(claimed.type)
+    policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
+    decision = retry.decide_unknown(policy=policy, standing=claimed.standing, now=now)
+    if isinstance(decision, retry.GiveUp):
+        return reported_by
+    return {device_id: at for device_id, at in reported_by.items() if at > now}
+
+
+def _in_doubt(
+    claimed: Claimed, reported_by: datetime, *, wakes: datetime | None, now: datetime
+) -> Parked:
+    """Return what becomes of a push that one device may have and no other is to get now."""
+    if reported_by > now:
+        at = min(reported_by, wakes or reported_by)
+        waiting = _parked(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITED)
+        return replace(waiting, next_attempt_at=at)
+    if wakes is not None:
+        return gate.until_quiet_ends(claimed, until=wakes)
+    return _parked(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNTOLD)
 
 
 def _nowhere(
@@ -128,6 +171,7 @@ def _quiet_until(device: devices.Target, claimed: Claimed, now: datetime) -> dat
         device.preferences.quiet_hours,
         own_zone=device.timezone,
         sent_zone=claimed.recipient.timezone,
+        whose=claimed.user_id,
     )
     return quiet.until(now) if quiet else None
 

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 Expression = Any
 
 MAX_SUSPICIONS = 3
-"""A token that a provider has called malformed this often in a row is taken for dead."""
+"""A token that was called malformed, or another sender's, this often in a row is taken for dead."""
 DEACTIVATION = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
 """What is stored of a deactivation, and gone when the device is active again."""
 _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
@@ -71,8 +71,17 @@ def deactivate(
     return count
 
 
-def suspect(*, device_ids: Iterable[str], evidence: Evidence, now: datetime) -> int:
+def suspect(
+    *,
+    device_ids: Iterable[str],
+    reason: DeactivationReason = DeactivationReason.SUSPECT,
+    evidence: Evidence,
+    now: datetime,
+) -> int:
     """Hold it against these devices that the provider calls their tokens malformed.
+
+    Or, by ``reason``, another sender's: then not against one that was ever accepted, for a token is
+    of one sender as long as it lives, and it is we who send as another.
 
     The third time in a row deactivates. Sends that began at the same time, or before one that is
     counted already, count once: what is told twice does no harm. Returns for how many devices it
@@ -82,11 +91,13 @@ def suspect(*, device_ids: Iterable[str], evidence: Evidence, now: datetime) -> 
     if not ids:
         return 0
     wanted = _unproven(ids, evidence.at) | {"is_active": True}
+    if reason is DeactivationReason.SENDER_MISMATCH:
+        wanted["last_accepted_at"] = None
     wanted["suspected_at"] = {"$not": {"$gte": evidence.at}}
     over = {"$gte": ["$suspicions", MAX_SUSPICIONS]}
     off: dict[str, Expression] = {
         "deactivated_at": now,
-        "deactivation_reason": DeactivationReason.SUSPECT.value,
+        "deactivation_reason": reason.value,
         "deactivation_evidence": {"$literal": _document(evidence)},
     }
     pipeline: list[dict[str, Any]] = [
@@ -105,7 +116,7 @@ def suspect(*, device_ids: Iterable[str], evidence: Evidence, now: datetime) -> 
         },
     ]
     count = collection("devices").update_many(wanted, pipeline).modified_count
-    log.info("devices_suspected", device_ids=ids, count=count)
+    log.info("devices_suspected", device_ids=ids, count=count, reason=reason.value)
     return count
 
 

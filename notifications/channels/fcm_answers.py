@@ -2,7 +2,7 @@
 
 FCM's own code in the body comes before the HTTP status, for a 404 may be about a device or about
 the project. Only a code that says so condemns a device: a wrong project or a missing permission is
-nobody's fault but the configuration's.
+nobody's fault but the configuration's. One code may mean either: see :mod:`.fcm_sender`.
 """
 
 import re
@@ -23,11 +23,13 @@ from ..errors import (
 from . import http
 from .answers import Kind
 from .fcm_refusals import Refusal, read
+from .fcm_sender import SCOPE, Blame, Sender
 
 ANY_ERROR, CLIENT_ERROR = range(400, 600), range(400, 500)
 QUOTA_PAUSE = 60.0
 """Google's advice for a quota without a Retry-After, in seconds."""
 MAX_CODE = 100
+MISMATCH = "SENDER_ID_MISMATCH"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +52,20 @@ class Row:
     """What becomes of the device, if it is to blame."""
     pause: float | None = None
     """Seconds to wait, if the answer has no Retry-After."""
+    blame: Blame | None = None
+    """Whose fault it is that a token is another sender's."""
     platform_only: bool = False
     """Other platforms are well: only the device's own is unavailable."""
+    sender_only: bool = False
+    """Other devices are well, as far as is known."""
     new_token: bool = False
     """It is about our access token: another is fetched and the message sent once more."""
 
-    def matches(self, refusal: Refusal) -> bool:
+    def matches(self, refusal: Refusal, blame: Blame | None) -> bool:
         """Return whether this row is about such an answer."""
         return (
             refusal.status in self.statuses
+            and self.blame in (None, blame)
             and self.name in (None, refusal.name)
             and self.code in (None, refusal.code)
             and (self.field is None or self.field in refusal.fields)
@@ -77,13 +84,32 @@ ROWS: tuple[Row, ...] = (
         reason="Device token invalid",
     ),
     Row(
-        when="SENDER_ID_MISMATCH, with a 403",
+        when="SENDER_ID_MISMATCH, with a 403, if the project took another push within the hour",
         statuses=CLIENT_ERROR,
-        code="SENDER_ID_MISMATCH",
+        code=MISMATCH,
+        blame=Blame.DEVICE,
         kind=Kind.INVALID_RECIPIENT,
-        action=RecipientAction.DEACTIVATE,
+        action=RecipientAction.SUSPECT,
         failure=FailureCode.INVALID_RECIPIENT,
         reason="Device token belongs to another Firebase project",
+    ),
+    Row(
+        when="SENDER_ID_MISMATCH for the fifth device, none having been accepted in between",
+        statuses=CLIENT_ERROR,
+        code=MISMATCH,
+        blame=Blame.PROJECT,
+        kind=Kind.UNAVAILABLE,
+        failure=FailureCode.CHANNEL_UNAVAILABLE,
+        reason="The devices belong to another Firebase project than the service account.",
+    ),
+    Row(
+        when="any other SENDER_ID_MISMATCH",
+        statuses=CLIENT_ERROR,
+        code=MISMATCH,
+        kind=Kind.UNAVAILABLE,
+        failure=FailureCode.CHANNEL_UNAVAILABLE,
+        sender_only=True,
+        reason="The device and the service account belong to different Firebase projects.",
     ),
     Row(
         when="THIRD_PARTY_AUTH_ERROR, with a 401",
@@ -229,17 +255,18 @@ ROWS: tuple[Row, ...] = (
 """The first row that matches decides."""
 
 
-def row_for(refusal: Refusal) -> Row:
+def row_for(refusal: Refusal, blame: Blame | None = None) -> Row:
     """Return what an answer means; the last row is about any."""
-    return next(row for row in ROWS if row.matches(refusal))
+    return next(row for row in ROWS if row.matches(refusal, blame))
 
 
 def error(
-    response: http.Response, *, token: str, platform: str | None, now: datetime
+    response: http.Response, *, sender: Sender, token: str, platform: str | None, now: datetime
 ) -> ProviderError:
     """Return the error an answer is. The device's token is in nothing of it."""
     refusal = read(response)
-    row = row_for(refusal)
+    is_mismatch = refusal.code == MISMATCH and refusal.status in CLIENT_ERROR
+    row = row_for(refusal, sender.refused(token, now=now) if is_mismatch else None)
     said = refusal.code or refusal.name
     answer = Answer(
         status=response.status,
@@ -247,7 +274,9 @@ def error(
         excerpt=http.excerpt(response.text.replace(token, "[token]") if token else response.text),
     )
     pause = http.retry_after(response.headers, now=now)
-    scope = platform if row.platform_only else None
+    scope = SCOPE if row.sender_only else None
+    if row.platform_only:
+        scope = platform
     if row.action is not None:
         return InvalidRecipient(row.reason, action=row.action, answer=answer)
     reason = f"{row.reason} ({response.status})"

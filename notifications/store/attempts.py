@@ -6,7 +6,7 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError
 
-from notifyproject.db.collections import DUPLICATE_KEY
+from notifyproject.db.collections import came_twice
 
 from ..states import AttemptStatus, DeliveryStatus
 from .collections import attempts, patiently
@@ -40,7 +40,7 @@ def log_started(started: Sequence[Claimed], *, provider: str, worker: str, now: 
         patiently(attempts().insert_many, documents, ordered=False)
     except BulkWriteError as error:
         # The driver repeats a write whose answer was lost: then the record is there already.
-        if any(p["code"] != DUPLICATE_KEY for p in error.details["writeErrors"]):
+        if not came_twice(error):
             raise
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from bson import ObjectId
 
@@ -23,7 +24,7 @@ ANSWERED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UN
 """Attempts that were made: the others say nothing of a device."""
 SHOWN = (
     *("notification_id", "device_id", "attempt_number", "status", "attempted_at"),
-    *("error_code", "error_message"),
+    *("finished_at", "error_code", "error_message"),
 )
 
 
@@ -41,8 +42,8 @@ class DeviceLog:
 
     have: frozenset[str] = frozenset()
     """The provider took it for them."""
-    doubtful: frozenset[str] = frozenset()
-    """It may have."""
+    doubtful: Mapping[str, datetime] = field(default_factory=dict)
+    """It may have, since then."""
     refused: Mapping[str, Refusal] = field(default_factory=dict)
 
     @property
@@ -51,7 +52,7 @@ class DeviceLog:
 
         A doubtful one is tried again, if its type says so, only while nobody is known to have it.
         """
-        return self.have | self.refused.keys() | (self.doubtful if self.have else frozenset())
+        return self.have | self.refused.keys() | (self.doubtful.keys() if self.have else set())
 
 
 def device_logs(claims: Sequence[Claimed]) -> Mapping[ObjectId, DeviceLog]:
@@ -81,7 +82,11 @@ def _log_of(claimed: Claimed, records: Sequence[Document]) -> DeviceLog:
     }
     return DeviceLog(
         have=frozenset(sent | {*claimed.accepted_targets}),
-        doubtful=frozenset(d for d, r in last.items() if r["status"] == AttemptStatus.UNKNOWN),
+        doubtful={
+            device: record.get("finished_at", record["attempted_at"])
+            for device, record in last.items()
+            if record["status"] == AttemptStatus.UNKNOWN
+        },
         refused={
             device: Refusal(FailureCode(record["error_code"]), record.get("error_message", ""))
             for device, record in last.items()

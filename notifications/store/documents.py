@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from ..errors import FailureCode
 from ..retry import Standing
-from ..states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
+from ..states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
 from .contents import Content, Recipient, content_of, recipient_of
 
 Document = Mapping[str, Any]
@@ -78,11 +78,15 @@ class NewNotification:
     """When it is due; equal to ``created_at`` for at once."""
     scheduled_at: datetime | None = None
     expires_at: datetime | None = None
+    ttl_seconds: int | None = None
+    """What the expiry follows from; None if it was given as an instant, or there is none."""
     purge_at: datetime | None = None
     entity_id: str | None = None
     external_id: str | None = None
     idempotency_key: str | None = None
     request_id: str | None = None
+    is_test: bool = False
+    """It goes to the sandbox."""
     resent_from: ObjectId | None = None
     created_at: datetime
 
@@ -111,9 +115,15 @@ class Claimed:
     expires_at: datetime | None
     purge_at: datetime | None
     request_id: str | None
-    last_provider: str | None = None
-    """Who was given it last, and what it failed of there."""
-    last_code: FailureCode | None = None
+    is_test: bool = False
+    """It goes to the sandbox, and its outcome says nothing about any address, device or provider.
+    """
+    doubtful_targets: tuple[str, ...] = ()
+    """Devices that may have it, by an attempt that nobody knows the end of."""
+    doubtful_provider: str | None = None
+    """Who may have taken it in such an attempt: no other is given it."""
+    passed_over: str | None = None
+    """Who has just not taken it: the next provider is asked at once."""
     instead_of: Channel | None = None
     """It is not needed if this channel has delivered the notification."""
     standings: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
@@ -190,6 +200,10 @@ class Settlement:
     reason: str | None = None
     accepted_targets: tuple[str, ...] = field(default=())
     """Devices that have it, by this attempt or an earlier one."""
+    doubtful_targets: tuple[str, ...] = field(default=())
+    """Devices that may have it, while others are to be tried again."""
+    passes_on: bool = False
+    """The provider has not taken it, and the next one is to be asked at once."""
     tries: tuple[Try, ...] = field(default=())
     """What became of it at each device; empty for one address."""
 
@@ -233,23 +247,22 @@ def claimed_from(document: Document, token: str) -> Claimed:
         expires_at=document.get("expires_at"),
         purge_at=document.get("purge_at"),
         request_id=document.get("request_id"),
-        last_provider=delivery.get("provider"),
-        last_code=_code(delivery.get("failure_code")),
+        is_test=document.get("is_test", False),
+        doubtful_targets=tuple(delivery.get("doubtful_targets") or ()),
+        doubtful_provider=delivery.get("doubtful_provider"),
+        passed_over=delivery.get("passed_over"),
         instead_of=Channel(delivery["instead_of"]) if "instead_of" in delivery else None,
         substitutes=tuple(
             Channel(other["channel"])
             for other in document["delivery"]
             if other.get("instead_of") == delivery["channel"] and other["status"] == S.PENDING
         ),
-        standings={
-            Channel(d["channel"]): DeliveryStatus(d["status"]) for d in document["delivery"]
-        },
+        standings={Channel(d["channel"]): _standing(d) for d in document["delivery"]},
     )
 
 
-def _code(stored: str | None) -> FailureCode | None:
-    """Return a stored failure code; None for one of another release."""
-    try:
-        return FailureCode(stored) if stored is not None else None
-    except ValueError:
-        return None
+def _standing(delivery: Document) -> DeliveryStatus:
+    """Return where a channel stands: a push that one device has is delivered, to other channels."""
+    status = DeliveryStatus(delivery["status"])
+    is_reported = delivery["channel"] == Channel.PUSH and delivery.get("delivered_at") is not None
+    return S.DELIVERED if is_reported and status in OPEN else status

@@ -4,14 +4,14 @@ Every write of delivery state goes through :func:`update`: it changes the elemen
 write computes the overall ``status``, ``due_at`` and the times that follow from all elements.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from bson import ObjectId
 
-from ..states import OPEN, SUCCEEDED, DeliveryStatus, Status
+from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus, Status
 
 Expression = Any
 Pipeline = list[dict[str, Any]]
@@ -33,15 +33,17 @@ def update(
     changes: Mapping[str, Any],
     now: datetime,
     error: Mapping[str, Any] | None = None,
+    besides: Mapping[str, Expression] | None = None,
 ) -> Pipeline:
     """Return the pipeline that merges ``changes`` into each delivery that meets ``condition``.
 
     A change is a plain value, or :class:`Computed` from the delivery ``$$d``. ``error`` is a line
-    for the error history.
+    for the error history; ``besides`` are fields of the document that change with them.
     """
     merged = {name: _expression(value) for name, value in changes.items()}
     errors = {"$literal": [dict(error)] if error is not None else []}
-    return _pipeline(condition, merged, errors, now)
+    pipeline = _pipeline(condition, merged, errors, now)
+    return [{"$set": dict(besides)}, *pipeline] if besides else pipeline
 
 
 def update_each(
@@ -50,19 +52,23 @@ def update_each(
     changes: Mapping[ObjectId, Mapping[str, Any]],
     errors: Mapping[ObjectId, Mapping[str, Any]],
     now: datetime,
+    completed: Callable[[str], Expression] | None = None,
 ) -> Pipeline:
     """Return one pipeline for many documents: each merges its own ``changes`` and error line.
 
-    Values are plain ones. One command for a batch costs a quarter of a command for each document.
+    Values are plain ones; ``completed`` makes of the path they are at an expression that adds what
+    follows from them and the delivery ``$$d``. One command for a batch costs a quarter of one for
+    each document.
     """
     ids = list(changes)
     rows = [
         {"changes": dict(changes[one]), "errors": [dict(errors[one])] if one in errors else []}
         for one in ids
     ]
+    own = "$__row.changes"
     return [
         {"$set": {"__row": row_of(ids, rows)}},
-        *_pipeline(condition, "$__row.changes", "$__row.errors", now),
+        *_pipeline(condition, completed(own) if completed else own, "$__row.errors", now),
         {"$unset": "__row"},
     ]
 
@@ -91,14 +97,20 @@ def _pipeline(
 
 
 def derived(now: datetime) -> dict[str, Expression]:
-    """Return the top-level fields that follow from the deliveries."""
+    """Return the top-level fields that follow from the deliveries.
+
+    What its owner has marked as unread again is not read, whatever a delivery says.
+    """
+    stays_read = {"$eq": [{"$ifNull": ["$unread_at", None]}, None]}
+    first_read = {"$cond": [stays_read, {"$min": "$delivery.read_at"}, None]}
     return {
         "status": summary(now),
         "due_at": {"$ifNull": [_earliest_due(), "$$REMOVE"]},
         "sent_at": {"$ifNull": [{"$min": "$delivery.sent_at"}, "$$REMOVE"]},
         "failed_at": {"$ifNull": [{"$max": "$delivery.failed_at"}, "$$REMOVE"]},
-        "read_at": {"$ifNull": [{"$min": "$delivery.read_at"}, "$$REMOVE"]},
-        "is_read": {"$in": [S.READ.value, "$delivery.status"]},
+        "inbox_at": {"$ifNull": [_in_the_inbox_since(), "$$REMOVE"]},
+        "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
+        "is_read": {"$and": [{"$in": [S.READ.value, "$delivery.status"]}, stays_read]},
         "error": {"$ifNull": [{"$last": "$error_history.error"}, "$$REMOVE"]},
     }
 
@@ -179,6 +191,18 @@ def _earliest_due() -> Expression:
         }
     }
     return {"$min": {"$map": {"input": open_deliveries, "as": "d", "in": moment}}}
+
+
+def _in_the_inbox_since() -> Expression:
+    """Return when the in-app delivery was delivered, or null if it is not."""
+    is_there = {
+        "$and": [
+            of_channel(Channel.IN_APP),
+            {"$in": ["$$d.status", [S.DELIVERED.value, S.READ.value]]},
+        ]
+    }
+    since = {"$cond": [is_there, "$$d.delivered_at", None]}
+    return {"$min": {"$map": {"input": "$delivery", "as": "d", "in": since}}}
 
 
 def _is(delivery: str, status: DeliveryStatus) -> Expression:

@@ -12,12 +12,16 @@ from typing import Any
 
 from bson import ObjectId
 
+from notifyproject import crash
+from notifyproject.crash import Boundary
+
 from ..errors import FailureCode
 from ..states import SUCCEEDED, TRANSITIONS, Channel, DeliveryStatus
 from .attempts import log_outcomes, log_started, log_withdrawn
 from .collections import notifications, patiently
 from .documents import ERROR_LENGTH, Claimed, Parked, Settlement, claimed_from
 from .expressions import Computed, holding, update, update_each
+from .receipts import with_reports
 
 LEASE = timedelta(seconds=90)
 """Longer than the slowest batch: four rounds of requests of 15 s each."""
@@ -54,6 +58,7 @@ def claim(
     collection = notifications()
     wanted = {"_id": {"$in": list(ids)}}
     result = collection.update_many({**wanted, "delivery": {"$elemMatch": claimable}}, pipeline)
+    crash.at(Boundary.CLAIM_WRITTEN)
     if not result.matched_count:
         return []
     mine = collection.find({**wanted, "delivery.claim.token": token})
@@ -96,6 +101,7 @@ def start(claims: Sequence[Claimed], *, provider: str, worker: str, now: datetim
         for c in claims
         if c.notification_id in ours
     ]
+    crash.at(Boundary.START_WRITTEN)
     log_started(started, provider=provider, worker=worker, now=now)
     return started
 
@@ -108,6 +114,7 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
     if not settlements:
         return 0
     log_outcomes(settlements)
+    crash.at(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
         s.claimed.reference: _error(s.claimed, s.code, s.reason, now)
@@ -125,6 +132,7 @@ def withdraw(started: Sequence[Claimed], *, now: datetime) -> int:
     if not started:
         return 0
     log_withdrawn(started, now=now)
+    crash.at(Boundary.WITHDRAW_LOGGED)
     changes = {
         one.reference: {
             "status": S.PENDING.value,
@@ -171,6 +179,12 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
     }
     if s.accepted_targets:
         changes["accepted_targets"] = list(s.accepted_targets)
+    if s.doubtful_targets or s.claimed.doubtful_targets:
+        changes["doubtful_targets"] = list(s.doubtful_targets)
+    if s.doubtful_targets or s.status is S.UNKNOWN:
+        changes["doubtful_provider"] = s.answer.provider
+    if s.passes_on or s.claimed.passed_over:
+        changes["passed_over"] = s.answer.provider if s.passes_on else None
     if s.status in SUCCEEDED:
         changes["sent_at"] = s.finished_at
         if s.status is S.DELIVERED:
@@ -187,6 +201,9 @@ def _parking(one: Parked, now: datetime) -> dict[str, Any]:
         if one.status is S.SENT
         else _failure(one.status, one.code, one.reason, now)
     )
+    if one.claimed.passed_over:
+        # After a wait, the first provider is asked first again.
+        left["passed_over"] = None
     return {
         "status": one.status.value,
         "claim": None,
@@ -241,6 +258,7 @@ def _write(
             changes={c.notification_id: changes[c.reference] for c in some},
             errors={c.notification_id: errors[c.reference] for c in some if c.reference in errors},
             now=now,
+            completed=with_reports if channel is Channel.PUSH else None,
         )
         held = _held([c.notification_id for c in some], token, status)
         matched += patiently(notifications().update_many, held, pipeline).matched_count

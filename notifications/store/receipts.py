@@ -1,5 +1,6 @@
 """What a provider reports later: applied in any order, any number of times, to one end."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -7,10 +8,10 @@ from typing import Any
 from bson import ObjectId
 
 from ..errors import REPORTED, FailureCode
-from ..states import TRANSITIONS, DeliveryStatus
+from ..states import TRANSITIONS, Channel, DeliveryStatus
 from .collections import notifications
 from .documents import ERROR_LENGTH, Reference
-from .expressions import Computed, Expression, of_channel, update
+from .expressions import Computed, Expression, Pipeline, in_statuses, of_channel, update
 
 S = DeliveryStatus
 
@@ -20,6 +21,12 @@ RANK = {S.SENT: 1, S.DELIVERED: 2, S.FAILED: 3, S.READ: 4}
 A failure the provider reported outranks delivered: a mail server may take a message and bounce it
 later. A failure that we declared ranks lowest: any report knows better.
 """
+ARRIVED = (S.DELIVERED, S.READ)
+STILL_OPEN = (S.PENDING, S.SENDING)
+"""A push in these states may have other devices to reach than the one that reports."""
+_SANDBOX: Expression = {"$cond": ["$is_test", "$$d.provider", None]}
+"""Who was given a test: it reports as the provider that it stands in for."""
+_IS_REPORTED: Expression = {"$gt": ["$$d.delivered_at", None]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +45,52 @@ class Report:
 
 
 def apply_report(report: Report, *, now: datetime) -> bool:
-    """Apply a report if it says more than is known; return whether it changed the delivery."""
-    lower = [
-        status.value
-        for status in DeliveryStatus
-        if report.status in TRANSITIONS[status] and RANK.get(status, 0) < RANK[report.status]
+    """Apply a report if it says more than is known; return whether it changed the delivery.
+
+    What one device says of a push that is still open, for the person's other devices may wait for
+    it, is noted: it becomes the push's state when nobody else is to be tried.
+    """
+    channel, device_id = report.reference.channel, report.reference.device_id
+    is_one_of_many = channel is Channel.PUSH and report.status in ARRIVED
+    noting = device_id if is_one_of_many else None
+    lower = _lower(report.status, without=() if noting is None else STILL_OPEN)
+    news: list[dict[str, Any]] = [
+        {"status": {"$in": lower}},
+        # Declared by us, not reported: see RANK.
+        {"status": S.FAILED.value, "failure_code": {"$nin": _reported_codes()}},
     ]
-    guard: dict[str, Any] = {
-        "channel": report.reference.channel.value,
-        "$or": [
-            {"status": {"$in": lower}},
-            # Declared by us, not reported: see RANK.
-            {"status": S.FAILED.value, "failure_code": {"$nin": _reported_codes()}},
-        ],
-    }
+    guard: dict[str, Any] = {"channel": channel.value, "$or": news}
     if report.status is S.FAILED:
         # That an earlier attempt failed says nothing once there is a later one.
         guard["attempt_count"] = {"$lte": report.reference.attempt_number}
-    outranked: Expression = {
+    pipeline = update(
+        condition={"$and": [of_channel(channel), _outranked(lower)]},
+        changes=_changes(report) | ({} if noting is None else _besides_notes(report)),
+        now=now,
+        error=_error(report, now),
+    )
+    if noting is not None:
+        news.append(_is_news(report, noting))
+        pipeline = [*_note(report, noting, now), *pipeline]
+    result = notifications().update_one(
+        {"_id": report.reference.notification_id, "delivery": {"$elemMatch": guard}}, pipeline
+    )
+    return result.modified_count == 1
+
+
+def _lower(reported: DeliveryStatus, *, without: Collection[DeliveryStatus]) -> list[str]:
+    """Return the states that a report of this one ends."""
+    return [
+        status.value
+        for status in DeliveryStatus
+        if status not in without
+        and reported in TRANSITIONS[status]
+        and RANK.get(status, 0) < RANK[reported]
+    ]
+
+
+def _outranked(lower: Sequence[str]) -> Expression:
+    return {
         "$or": [
             {"$in": ["$$d.status", lower]},
             {
@@ -66,21 +101,92 @@ def apply_report(report: Report, *, now: datetime) -> bool:
             },
         ]
     }
-    pipeline = update(
-        condition={"$and": [of_channel(report.reference.channel), outranked]},
-        changes=_changes(report),
-        now=now,
-        error=_error(report, now),
-    )
-    result = notifications().update_one(
-        {"_id": report.reference.notification_id, "delivery": {"$elemMatch": guard}}, pipeline
-    )
-    return result.modified_count == 1
 
 
 def is_known(notification_id: ObjectId) -> bool:
     """Return whether there is such a notification."""
     return notifications().find_one({"_id": notification_id}, {"_id": 1}) is not None
+
+
+def with_reports(changes: str) -> Expression:
+    """Return a push's ``changes``, a field's path, with what its devices have reported meanwhile.
+
+    Who has reported has it; and if nobody else is to be tried again, the push is what the first
+    one said, whatever became of the others.
+    """
+    is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
+    sent_at = {"$min": [f"{changes}.sent_at", "$$d.delivered_at"]}
+    reported = {
+        "status": _as_reported(f"{changes}.status"),
+        "sent_at": sent_at,
+        **dict.fromkeys(("next_attempt_at", "failure_code", "failure_reason", "failed_at")),
+    }
+    targets = {"$ifNull": [f"{changes}.accepted_targets", []]}
+    return {
+        "$mergeObjects": [
+            changes,
+            {"accepted_targets": joined("accepted_targets", targets)},
+            {"$cond": [{"$and": [is_over, _IS_REPORTED]}, reported, {}]},
+        ]
+    }
+
+
+def sent(channel: str, at: datetime) -> dict[str, Any]:
+    """Return what a delivery becomes that is sent: of a push, what its devices have reported."""
+    if channel != Channel.PUSH:
+        return {"status": S.SENT.value, "sent_at": at}
+    return {
+        "status": Computed(_as_reported(S.SENT.value)),
+        "sent_at": Computed({"$min": [at, "$$d.delivered_at"]}),
+    }
+
+
+def joined(name: str, more: Expression) -> Expression:
+    """Return a delivery's list and what else is in ``more``, in this order."""
+    new = {"$not": [{"$in": ["$$one", f"$$d.{name}"]}]}
+    return {
+        "$concatArrays": [f"$$d.{name}", {"$filter": {"input": more, "as": "one", "cond": new}}]
+    }
+
+
+def _as_reported(otherwise: Expression) -> Expression:
+    """Return the state of a push by its devices' reports, or ``otherwise`` if there is none."""
+    is_read = {"$gt": ["$$d.read_at", None]}
+    reported = {"$cond": [is_read, S.READ.value, S.DELIVERED.value]}
+    return {"$cond": [_IS_REPORTED, reported, otherwise]}
+
+
+def _is_news(report: Report, device_id: str) -> dict[str, Any]:
+    """Return what holds for an open push that a device's report says something new of."""
+    unknown: list[dict[str, Any]] = [
+        {"accepted_targets": {"$ne": device_id}},
+        {"delivered_at": None},
+    ]
+    if report.status is S.READ:
+        unknown.append({"read_at": None})
+    return {"status": {"$in": [status.value for status in STILL_OPEN]}, "$or": unknown}
+
+
+def _note(report: Report, device_id: str, now: datetime) -> Pipeline:
+    changes: dict[str, Any] = {
+        "accepted_targets": Computed(joined("accepted_targets", [device_id])),
+        "delivered_at": Computed(_earlier("delivered_at", report.at)),
+    }
+    if report.status is S.READ:
+        changes["read_at"] = Computed(_earlier("read_at", report.at))
+    condition = in_statuses(report.reference.channel, STILL_OPEN)
+    return update(condition=condition, changes=changes, now=now)
+
+
+def _besides_notes(report: Report) -> dict[str, Any]:
+    """Return what a device's report changes otherwise, as another's may have been noted before."""
+    changes: dict[str, Any] = {
+        "sent_at": Computed({"$min": ["$$d.sent_at", "$$d.delivered_at", report.at]}),
+        "delivered_at": Computed(_earlier("delivered_at", report.at)),
+    }
+    if report.status is S.DELIVERED:
+        changes["status"] = Computed(_as_reported(report.status.value))
+    return changes
 
 
 def _reported_codes() -> list[str]:
@@ -92,7 +198,7 @@ def _changes(report: Report) -> dict[str, Any]:
         "status": report.status.value,
         "claim": None,
         "next_attempt_at": None,
-        "provider": report.provider,
+        "provider": Computed({"$ifNull": [_SANDBOX, {"$literal": report.provider}]}),
         "provider_message_id": Computed(
             {"$ifNull": ["$$d.provider_message_id", {"$literal": report.provider_message_id}]}
         ),
@@ -104,13 +210,22 @@ def _changes(report: Report) -> dict[str, Any]:
             "failure_reason": (report.reason or "")[:ERROR_LENGTH],
         }
     changes |= {"failed_at": None, "failure_code": None, "failure_reason": None}
-    changes["sent_at"] = Computed({"$ifNull": ["$$d.sent_at", report.at]})
+    sent_at = _earlier("sent_at", report.at)
+    changes["sent_at"] = Computed(sent_at)
     if report.status is S.DELIVERED:
         changes["delivered_at"] = report.at
     if report.status is S.READ:
-        changes["delivered_at"] = Computed({"$ifNull": ["$$d.delivered_at", report.at]})
+        changes["delivered_at"] = Computed({"$max": [sent_at, _earlier("delivered_at", report.at)]})
         changes["read_at"] = report.at
     return changes
+
+
+def _earlier(name: str, at: datetime) -> Expression:
+    """Return a delivery's time, or ``at`` if that is earlier or nothing else is known.
+
+    A provider may say that it was delivered a moment before our own write says that it was sent.
+    """
+    return {"$min": [f"$$d.{name}", at]}
 
 
 def _error(report: Report, now: datetime) -> dict[str, Any] | None:

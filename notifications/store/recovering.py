@@ -8,12 +8,16 @@ from typing import Any
 from bson import ObjectId
 from pymongo import UpdateOne
 
+from notifyproject import crash
+from notifyproject.crash import Boundary
+
 from ..errors import FailureCode
 from ..retry import UNKNOWN_WAIT, GiveUp, RetryAt, Standing
 from ..states import AttemptStatus, Channel, DeliveryStatus, Priority
 from .collections import attempts, notifications
 from .documents import Document, Reference
-from .expressions import in_statuses, update
+from .expressions import Computed, in_statuses, update
+from .receipts import joined, sent
 
 S = DeliveryStatus
 FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")
@@ -55,6 +59,7 @@ def rescue(*, now: datetime, limit: int = 500) -> int:
         lost += [_lost_attempt(key, document, delivery, now) for key in keys]
         ends.append(_end(document, delivery, own, now))
     attempts().bulk_write(lost, ordered=False)
+    crash.at(Boundary.RESCUE_LOGGED)
     return notifications().bulk_write(ends, ordered=False).matched_count
 
 
@@ -122,7 +127,7 @@ def _end(
     taken = [record for record in records if record["status"] == AttemptStatus.SENT]
     devices = [record["device_id"] for record in taken if "device_id" in record]
     is_sent = bool(taken) and len(taken) == len(records)
-    changes = _sent(channel, taken[-1]) if is_sent else _unknown(document, now)
+    changes = _sent(channel, taken[-1]) if is_sent else _unknown(document, delivery, now)
     guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
     pipeline = update(
         condition={
@@ -131,7 +136,7 @@ def _end(
         changes={
             **changes,
             "claim": None,
-            "accepted_targets": list(dict.fromkeys((*delivery["accepted_targets"], *devices))),
+            "accepted_targets": Computed(joined("accepted_targets", devices)),
         },
         now=now,
         error=None
@@ -146,9 +151,10 @@ def _end(
     return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
 
 
-def _unknown(document: Document, now: datetime) -> dict[str, Any]:
+def _unknown(document: Document, delivery: Document, now: datetime) -> dict[str, Any]:
     return {
         "status": S.UNKNOWN.value,
+        "doubtful_provider": delivery.get("provider"),
         "next_attempt_at": now + UNKNOWN_WAIT[Priority(document["priority"])],
         "failure_code": FailureCode.WORKER_LOST.value,
         "failure_reason": LOST_REASON,
@@ -158,15 +164,14 @@ def _unknown(document: Document, now: datetime) -> dict[str, Any]:
 def _sent(channel: str, record: Document) -> dict[str, Any]:
     """Return what a delivery becomes whose provider took it; in-app is delivered by that."""
     at = record["finished_at"]
-    sent = {
-        "status": S.SENT.value,
+    changes = {
+        **sent(channel, at),
         "next_attempt_at": None,
-        "sent_at": at,
         "provider_message_id": record.get("provider_message_id"),
     }
     if channel == Channel.IN_APP:
-        sent |= {"status": S.DELIVERED.value, "delivered_at": at}
-    return sent
+        changes |= {"status": S.DELIVERED.value, "delivered_at": at}
+    return changes
 
 
 def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:
@@ -208,9 +213,8 @@ def _resolution(one: Unresolved, decision: RetryAt | GiveUp, now: datetime) -> U
         changes = {"status": S.PENDING.value, "next_attempt_at": decision.at}
     elif one.is_reached:
         changes = {
-            "status": S.SENT.value,
+            **sent(one.channel, now),
             "next_attempt_at": None,
-            "sent_at": now,
             "failure_code": None,
             "failure_reason": None,
         }

@@ -35,10 +35,6 @@ def refusal(fcm: FCM, token: str, *, timeout: float = 5.0, platform: str = "ios"
             *("unregistered-1", "UNREGISTERED"),
             *("Device token invalid", RecipientAction.DEACTIVATE),
         ),
-        (
-            *("wrong-sender-1", "SENDER_ID_MISMATCH"),
-            *("Device token belongs to another Firebase project", RecipientAction.DEACTIVATE),
-        ),
         ("invalid-1", "INVALID_ARGUMENT", "Device token malformed", RecipientAction.SUSPECT),
     ],
 )

@@ -12,9 +12,9 @@ from notifications.channels.push_fcm import FCM
 from notifications.errors import FailureCode, PermanentError
 from notifications.states import Priority
 
+from ..fcm_schema import check, schemas
 from ..unit.building import NOON
 from .fcm_project import THREAD, Project, push
-from .fcm_schema import check, schemas
 
 
 def sent(project: Project, outbound: Outbound, *, clock: datetime | None = None) -> Any:

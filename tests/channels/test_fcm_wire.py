@@ -93,7 +93,7 @@ INVALID, MISMATCH, UNKNOWN = "INVALID_ARGUMENT", "SENDER_ID_MISMATCH", "UNREGIST
         (500, said(code="QUOTA_EXCEEDED"), TransientError, FailureCode.RATE_LIMITED),
         (404, said(code=UNKNOWN), InvalidRecipient, FailureCode.INVALID_RECIPIENT),
         (400, said(INVALID, code=UNKNOWN), InvalidRecipient, FailureCode.INVALID_RECIPIENT),
-        (403, said(code=MISMATCH), InvalidRecipient, FailureCode.INVALID_RECIPIENT),
+        (403, said(code=MISMATCH), ChannelUnavailable, FailureCode.CHANNEL_UNAVAILABLE),
         (500, said(code=UNKNOWN), TransientError, FailureCode.PROVIDER_ERROR),
         (503, said(code=MISMATCH), TransientError, FailureCode.PROVIDER_ERROR),
     ],
@@ -246,4 +246,4 @@ def test_the_table_is_fit_to_be_read_by_people() -> None:
     assert len({row.when for row in ROWS}) == len(ROWS)
     assert all(row.reason[0].isupper() for row in ROWS)
     condemning = [row for row in ROWS if row.action is RecipientAction.DEACTIVATE]
-    assert [row.code for row in condemning] == ["UNREGISTERED", "SENDER_ID_MISMATCH"]
+    assert [row.code for row in condemning] == ["UNREGISTERED"]

@@ -5,16 +5,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from bson import ObjectId
 
 from notifications import breaker, dispatch
 from notifications.breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
-from notifications.dispatch import BatchReport
 from notifications.retry import OUTAGE_PATIENCE
 from notifications.states import Channel
 from notifications.store import Content
-from tests import factories
-from tests.factories import NOON, accepted
+from tests.factories import NOON
 from tests.scripted import (
     Outcome,
     Scripted,
@@ -26,41 +23,14 @@ from tests.scripted import (
 )
 from tests.scripted import accepted as taken
 
+from .mailing import Mail, attempts_used, deliver, fate, history, mails, state
+
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
 EMAIL = Channel.EMAIL
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 AFTER = NOON + FIRST_WAIT
 """When a circuit that opened at noon wants a probe."""
-Mail = tuple[Scripted, Scripted]
-
-
-def mails(count: int, **fields: Any) -> list[ObjectId]:
-    return [accepted(**fields)["_id"] for _ in range(count)]
-
-
-def deliver(*ids: ObjectId, at: datetime = NOON) -> BatchReport:
-    return dispatch.deliver(ids, channel=EMAIL, clock=lambda: at)
-
-
-def state(notification_id: ObjectId) -> dict[str, Any]:
-    return factories.delivery(factories.read(notification_id))
-
-
-def fate(notification_id: ObjectId) -> tuple[str, str | None]:
-    delivery = state(notification_id)
-    return delivery["status"], delivery.get("failure_code")
-
-
-def attempts_used(notification_id: ObjectId) -> int:
-    delivery = state(notification_id)
-    used: int = delivery["attempt_count"] - delivery["excused_count"]
-    return used
-
-
-def history(notification_id: ObjectId) -> list[tuple[str, str]]:
-    """Return who was asked, and how it ended."""
-    return [(a["provider"], a["status"]) for a in factories.attempts(notification_id)]
 
 
 @pytest.mark.parametrize("trouble", [unavailable, unreachable])

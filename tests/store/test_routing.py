@@ -20,7 +20,6 @@ from .shared_memory import away
 
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-NOT_TAKEN = [FailureCode.CHANNEL_UNAVAILABLE, FailureCode.CONNECTION_FAILED]
 
 
 @pytest.fixture(autouse=True)
@@ -65,33 +64,45 @@ def test_a_provider_whose_substitute_takes_nothing_has_none(
     assert (route.provider, route.has_substitute) == (first, False)
 
 
-@pytest.mark.parametrize("code", NOT_TAKEN)
-def test_what_the_first_did_not_take_goes_to_the_second(
-    first: Scripted, second: Scripted, code: FailureCode
+def test_what_the_first_has_just_not_taken_goes_to_the_second(
+    first: Scripted, second: Scripted
 ) -> None:
-    other, not_taken = one(), one(last_provider="first", last_code=code)
+    other, not_taken = one(), one(passed_over="first")
     routes, _ = choose([other, not_taken], first, second)
     assert where(routes) == {"first": [other], "second": [not_taken]}
 
 
-@pytest.mark.parametrize("code", sorted(set(FailureCode) - set(NOT_TAKEN)))
-def test_what_the_first_may_have_taken_or_may_take_later_stays_with_it(
-    first: Scripted, second: Scripted, code: FailureCode
-) -> None:
-    claim = one(last_provider="first", last_code=code)
-    assert where(choose([claim], first, second)[0]) == {"first": [claim]}
-
-
-def test_what_the_last_did_not_take_goes_to_the_first(first: Scripted, second: Scripted) -> None:
-    claim = one(last_provider="second", last_code=FailureCode.CHANNEL_UNAVAILABLE)
-    assert where(choose([claim], first, second)[0]) == {"first": [claim]}
-
-
-def test_what_a_provider_that_is_no_more_did_not_take_goes_to_the_first(
+def test_what_the_last_has_just_not_taken_goes_to_the_first(
     first: Scripted, second: Scripted
 ) -> None:
-    claim = one(last_provider="gone", last_code=FailureCode.CHANNEL_UNAVAILABLE)
+    claim = one(passed_over="second")
     assert where(choose([claim], first, second)[0]) == {"first": [claim]}
+
+
+@pytest.mark.parametrize("said", ["passed_over", "doubtful_provider"])
+def test_a_provider_that_is_no_more_does_not_matter(
+    first: Scripted, second: Scripted, said: str
+) -> None:
+    claim = one(**{said: "gone"})
+    assert where(choose([claim], first, second)[0]) == {"first": [claim]}
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_what_a_provider_may_have_taken_goes_to_that_one(
+    first: Scripted, second: Scripted, name: str
+) -> None:
+    claim = one(doubtful_provider=name, passed_over="first")
+    assert where(choose([claim], first, second)[0]) == {name: [claim]}
+
+
+def test_what_a_provider_may_have_taken_waits_for_that_one(
+    first: Scripted, second: Scripted
+) -> None:
+    trip(first, retry_after=300)
+    other, doubtful = one(), one(doubtful_provider="first")
+    routes, (parked,) = choose([other, doubtful], first, second)
+    assert where(routes) == {"second": [other]}
+    assert (parked.claimed, parked.next_attempt_at) == (doubtful, NOON + 5 * MINUTE)
 
 
 # None takes anything.

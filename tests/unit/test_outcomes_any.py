@@ -1,7 +1,7 @@
 """What holds for every mix of answers, whatever came before."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifications.channels.base import SendResult
-from notifications.errors import FailureCode, ProviderError, TransientError
+from notifications.errors import ChannelUnavailable, FailureCode, ProviderError, TransientError
 from notifications.outcomes import Result, conclude
 from notifications.states import SUCCEEDED, AttemptStatus, DeliveryStatus, Priority
 from notifications.store import Claimed, Settlement
@@ -40,6 +40,10 @@ outcomes = st.one_of(
 later = st.none() | st.timedeltas(timedelta(0), 100 * HOUR).map(lambda wait: NOON + wait)
 
 
+def is_in_doubt(outcome: Outcome) -> bool:
+    return isinstance(outcome, TransientError) and outcome.ambiguous
+
+
 @dataclass(frozen=True)
 class Case:
     """An attempt, what came of it, and what is known beside."""
@@ -60,6 +64,26 @@ class Case:
     @property
     def is_reached(self) -> bool:
         return bool(self.took_it or self.claimed.accepted_targets)
+
+    @property
+    def doubtful(self) -> set[str | None]:
+        """Who may have it, if nobody is known to have it."""
+        if self.is_reached:
+            return set()
+        now = {r.device_id for r in self.results if is_in_doubt(r.outcome)}
+        return now | ({*self.claimed.doubtful_targets} - {r.device_id for r in self.results})
+
+    @property
+    def has_others(self) -> bool:
+        """Whether there is somebody who certainly has not got it, and may get it yet."""
+        failed = [r.outcome for r in self.results if isinstance(r.outcome, ProviderError)]
+        later = any(
+            isinstance(e, TransientError | ChannelUnavailable) and not is_in_doubt(e)
+            for e in failed
+        )
+        not_begun = {*self.claimed.device_ids} - {r.device_id for r in self.results}
+        left_out = self.context.get("held_until") or self.context.get("asleep_until")
+        return bool(later or not_begun or left_out)
 
     def settlement(self) -> Settlement:
         return conclude(
@@ -83,6 +107,9 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
         expires_at=draw(later),
         accepted_targets=("old",) if with_devices and draw(st.booleans()) else (),
     )
+    if with_devices and draw(st.booleans()):
+        before = draw(st.sampled_from(["d0", "d1", "older"]))
+        one = replace(one, doubtful_targets=(before,), doubtful_provider="p")
     results = [
         Result(device_id=device, outcome=outcome, started_at=NOON, finished_at=NOON, duration_ms=n)
         for n, (device, outcome) in enumerate(zip(ids, some, strict=True))
@@ -94,10 +121,6 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
 
 
 any_case = cases() | cases(with_devices=False)
-
-
-def is_in_doubt(outcome: Outcome) -> bool:
-    return isinstance(outcome, TransientError) and outcome.ambiguous
 
 
 @given(any_case)
@@ -123,18 +146,40 @@ def test_only_what_is_open_is_looked_at_again_and_not_after_its_end(case: Case) 
 @given(any_case)
 def test_an_attempt_counts_unless_an_outage_spoiled_it(case: Case) -> None:
     settlement = case.settlement()
+    is_new_doubt = not case.is_reached and any(map(is_in_doubt, case.outcomes))
     if settlement.excused:
         assert settlement.status is S.PENDING
+        assert not is_new_doubt
     elif settlement.status is S.PENDING:
         assert any(isinstance(outcome, TransientError) for outcome in case.outcomes)
-        assert case.claimed.standing.attempts_used < case.claimed.max_attempts
+        assert is_new_doubt or case.claimed.standing.attempts_used < case.claimed.max_attempts
 
 
 @given(any_case)
-def test_a_doubt_with_nobody_reached_is_unknown_and_nothing_else_is(case: Case) -> None:
-    doubts = [outcome for outcome in case.outcomes if is_in_doubt(outcome)]
-    is_unknown = case.settlement().status is S.UNKNOWN
-    assert is_unknown is (bool(doubts) and not case.is_reached)
+def test_a_doubt_with_nobody_reached_waits_for_the_others_and_is_decided_then(case: Case) -> None:
+    status = case.settlement().status
+    if not case.doubtful:
+        assert status is not S.UNKNOWN
+    elif status is S.PENDING:
+        assert case.has_others
+    else:
+        assert status is S.UNKNOWN
+
+
+@given(any_case)
+def test_who_may_have_it_is_known_while_the_others_are_tried(case: Case) -> None:
+    settlement = case.settlement()
+    expected = case.doubtful if settlement.status is S.PENDING else set()
+    assert {*settlement.doubtful_targets} == expected
+
+
+@given(any_case)
+def test_what_a_provider_may_have_taken_is_given_to_no_other(case: Case) -> None:
+    settlement = case.settlement()
+    if settlement.passes_on:
+        assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON)
+        assert not any(map(is_in_doubt, case.outcomes))
+        assert case.claimed.doubtful_provider is None
 
 
 @given(any_case)

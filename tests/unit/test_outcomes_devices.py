@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from notifications.errors import FailureCode
-from notifications.outcomes import Result, conclude
 from notifications.retry import OUTAGE_PATIENCE
 from notifications.states import AttemptStatus, DeliveryStatus, Priority
-from notifications.store import Settlement
 from tests.scripted import (
     Outcome,
     accepted,
@@ -22,35 +20,11 @@ from tests.scripted import (
     unreachable,
 )
 
-from .building import NOON, claimed
+from .attempts import concluded, fate
+from .building import NOON
 
 S = DeliveryStatus
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-CONTEXT = ("has_substitute", "held_until", "asleep_until")
-
-
-def result(device_id: str, outcome: Outcome) -> Result:
-    return Result(
-        device_id=device_id, outcome=outcome, started_at=NOON, finished_at=NOON, duration_ms=12
-    )
-
-
-def concluded(*outcomes: Outcome, **fields: Any) -> Settlement:
-    """Conclude an attempt at the devices d0, d1, ...: one for each outcome, unless said."""
-    ids = tuple(f"d{n}" for n in range(len(outcomes)))
-    context = {name: fields.pop(name) for name in CONTEXT if name in fields}
-    return conclude(
-        claimed(**{"device_ids": ids, **fields}),
-        [result(*one) for one in zip(ids, outcomes, strict=True)],
-        provider="fcm",
-        now=NOON,
-        dice=0,
-        **context,
-    )
-
-
-def fate(settlement: Settlement) -> tuple[DeliveryStatus, Any, FailureCode | None]:
-    return settlement.status, settlement.next_attempt_at, settlement.code
 
 
 # Who has it.
@@ -113,7 +87,7 @@ def test_a_device_that_has_it_already_makes_it_delivered() -> None:
 # Who may have it.
 
 
-@pytest.mark.parametrize("others", [[], [silent()], [dead()], [busy()], [unavailable()]])
+@pytest.mark.parametrize("others", [[], [silent()], [dead()], [refused()]])
 def test_a_doubt_is_a_doubt_while_nobody_is_known_to_have_it(others: list[Outcome]) -> None:
     settlement = concluded(silent(), *others)
     assert fate(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
@@ -189,10 +163,6 @@ def test_a_retry_does_not_wait_for_a_platform_that_is_held() -> None:
     settlement = concluded(busy(), held_until=NOON + HOUR)
     assert fate(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
     assert not settlement.excused
-
-
-def test_a_doubt_comes_before_a_platform_that_is_held() -> None:
-    assert concluded(silent(), held_until=NOON + HOUR).status is S.UNKNOWN
 
 
 @pytest.mark.parametrize(

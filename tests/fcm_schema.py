@@ -2,14 +2,28 @@
 
 The discovery document writes names in camel case; Google's JSON takes both spellings, and so does
 this. Beyond the types it knows the few rules that the document has in its texts only.
+
+Every test of the suite is held to it: what is wrong with a body that it sent, in whatever thread,
+is noted, and fails the test at its end.
 """
 
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+import pytest
+from pyfcm import FCMNotification
+
+from notifications.channels import fcm_message, http
+from notifications.channels.base import Outbound
+from notifications.channels.push_fcm import Client
+from notifications.timing import utc_now
+from sandbox import log
 
 DOCUMENT = files("googleapiclient") / "discovery_cache" / "documents" / "fcm.v1.json"
 _DURATION = re.compile(r"\d+(\.\d{1,9})?s", re.ASCII)
@@ -24,11 +38,53 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+_BUILDER = FCMNotification(credentials=object())
+_noted: list[str] = []
+
+
+def problems(body: bytes) -> list[str]:
+    """Return what FCM's schema does not allow in a request's body."""
+    return list(_problems(json.loads(body), {"$ref": "SendMessageRequest"}, "request"))
+
+
 def check(body: bytes) -> dict[str, Any]:
     """Return a request's message; raises AssertionError unless FCM's schema allows the request."""
-    request = json.loads(body)
-    assert list(_problems(request, {"$ref": "SendMessageRequest"}, "request")) == []
-    return request["message"]
+    assert problems(body) == []
+    return json.loads(body)["message"]
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """Look at each body as this process sends it, whoever takes it."""
+    send = Client.send_request
+
+    def watched(client: Client, payload: bytes | None, timeout: float) -> http.Response:
+        _noted.extend(problems(payload or b""))
+        return send(client, payload, timeout)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "send_request", watched)
+        yield
+
+
+def look_at(outbound: Outbound) -> None:
+    """Look at the body that a push to a provider of a test would have."""
+    arguments = fcm_message.arguments(outbound, now=utc_now())
+    _noted.extend(problems(_BUILDER.parse_payload(**arguments)))
+
+
+def look_into(requests: Path) -> None:
+    """Look at the bodies in a sandbox's log, whatever process sent them."""
+    for record in log.read(requests):
+        if record.provider == "fcm":
+            _noted.extend(problems(bytes(record.body)))
+
+
+def take_noted() -> list[str]:
+    """Return what was wrong since the last time."""
+    found = _noted[:]
+    _noted.clear()
+    return found
 
 
 @cache

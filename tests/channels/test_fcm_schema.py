@@ -1,0 +1,65 @@
+"""The suite's own guard: a push that FCM's schema does not allow fails the test that sent it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from notifications.channels import fcm_message, push_fcm
+from notifications.channels.base import Outbound
+from notifications.errors import PermanentError
+from sandbox.log import REQUESTS_FILE
+from tests.scripted import Scripted
+
+from .. import fcm_schema
+from .fcm_project import Project, push
+
+BAD = {"android_config": {"urgency": "high"}}
+NOTED = "request.message.android: there is no field urgency"
+
+
+@pytest.fixture
+def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a field in every push that FCM does not know."""
+    arguments = fcm_message.arguments
+
+    def spoilt(outbound: Outbound, **now: Any) -> dict[str, Any]:
+        return arguments(outbound, **now) | BAD
+
+    monkeypatch.setattr(fcm_message, "arguments", spoilt)
+    monkeypatch.setattr(push_fcm, "arguments", spoilt)
+
+
+@pytest.mark.usefixtures("wrong")
+def test_it_sees_what_goes_to_fcm(project: Project) -> None:
+    with pytest.raises(PermanentError):
+        project.fcm().send(push(), timeout=5)
+    assert fcm_schema.take_noted() == [NOTED]
+
+
+@pytest.mark.usefixtures("wrong")
+def test_it_sees_what_goes_to_a_provider_of_a_test() -> None:
+    Scripted().send(push(), timeout=5)
+    assert fcm_schema.take_noted() == [NOTED]
+
+
+@pytest.mark.usefixtures("wrong")
+def test_it_sees_what_another_process_sent(project: Project) -> None:
+    with pytest.raises(PermanentError):
+        project.fcm().send(push(), timeout=5)
+    fcm_schema.take_noted()
+    fcm_schema.look_into(Path(project.sandbox.data, REQUESTS_FILE))
+    assert NOTED in fcm_schema.take_noted()
+
+
+def test_it_finds_nothing_wrong_with_a_push_as_it_is(project: Project) -> None:
+    project.fcm().send(push(), timeout=5)
+    Scripted().send(push(), timeout=5)
+    assert fcm_schema.take_noted() == []
+
+
+def test_it_knows_a_field_in_either_spelling() -> None:
+    for name in ("collapse_key", "collapseKey"):
+        body = {"message": {"token": "device-1", "android": {name: "x"}}}
+        assert fcm_schema.problems(json.dumps(body).encode()) == []
