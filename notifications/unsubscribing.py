@@ -1,13 +1,15 @@
-"""Unsubscribing by one click: the address in a marketing mail, and what becomes of it.
+"""Unsubscribing: by one click in a marketing mail, and in WhatsApp.
 
-It holds all that is needed, encrypted. Why: docs/decisions/0009-links-files-and-batches-of-mail.md.
+The mail's link holds all that is needed, encrypted; why:
+docs/decisions/0009-links-files-and-batches-of-mail.md.
 """
 
 import base64
 import binascii
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 import msgspec
@@ -21,9 +23,9 @@ from django.utils.crypto import salted_hmac
 from notifyproject.db.collections import collection
 from recipients import queries as recipients
 from recipients.models import SuppressionReason
-from recipients.queries import suppression_key
-from recipients.suppressions import suppress
+from recipients.suppressions import lift, suppress
 
+from .channels.whatsapp_webhooks import MarketingWish
 from .states import Category, Channel
 from .store import Claimed
 
@@ -34,6 +36,8 @@ PURPOSE = "notifications.unsubscribing"
 MAX_TOKEN_LENGTH = 1_000
 """A longest address makes one of 600."""
 SOURCE = "one-click"
+EVENT_MEMORY = timedelta(days=30)
+"""How long a wish told by a provider is remembered: providers repeat events for days."""
 
 
 class UnknownLink(Exception):
@@ -132,18 +136,61 @@ def resubscribe(subscriber: Subscriber) -> None:
     What holds the address back for another reason stays: a bounce or a complaint is not undone by
     a link. Raises PyMongoError.
     """
-    collection("suppressions").delete_one(
-        {
-            "_id": suppression_key(subscriber.channel.value, subscriber.address),
-            "reason": SuppressionReason.UNSUBSCRIBED.value,
-            "marketing_only": True,
-        }
+    lift(
+        channel=subscriber.channel.value,
+        address=subscriber.address,
+        reasons=[SuppressionReason.UNSUBSCRIBED],
+        marketing_only=True,
     )
     log.info(
         "resubscribed",
         channel=subscriber.channel.value,
         notification_id=str(subscriber.notification_id),
     )
+
+
+def heed(wishes: Sequence[MarketingWish], *, provider: str, now: datetime) -> int:
+    """Do what people have told WhatsApp about our marketing; return how many wishes were news.
+
+    Each is heeded once, so that Meta may repeat what it has sent before: a wish that was taken back
+    does not return. Who wants it again gets marketing, unless something else than their wish
+    holds the number back. One that comes late, behind a newer one, errs on the side of silence.
+    Raises PyMongoError; may be repeated.
+    """
+    events = {_event_key(wish, provider): wish for wish in wishes}
+    seen = collection("provider_events").find({"_id": {"$in": sorted(events)}}, {"_id": 1})
+    for document in seen:
+        del events[document["_id"]]
+    for key, wish in sorted(events.items(), key=lambda event: event[1].at):
+        _heed_one(wish, provider=provider, at=min(wish.at, now))
+        collection("provider_events").update_one(
+            {"_id": key}, {"$setOnInsert": {"expires_at": now + EVENT_MEMORY}}, upsert=True
+        )
+    if events:
+        log.info("marketing_wishes_heeded", provider=provider, count=len(events))
+    return len(events)
+
+
+def _heed_one(wish: MarketingWish, *, provider: str, at: datetime) -> None:
+    channel = Channel.WHATSAPP.value
+    reason = SuppressionReason.UNSUBSCRIBED
+    if wish.is_wanted:
+        lift(channel=channel, address=wish.phone, reasons=[reason], before=at, marketing_only=True)
+        return
+    suppress(
+        channel=channel,
+        address=wish.phone,
+        reason=reason,
+        source=provider,
+        marketing_only=True,
+        now=at,
+    )
+
+
+def _event_key(wish: MarketingWish, provider: str) -> str:
+    """Return what a wish is recognised by when it is told again; no number is in it."""
+    told = f"{wish.phone}:{wish.is_wanted}:{wish.at.isoformat()}"
+    return f"{provider}:wish:{hashlib.sha256(told.encode()).hexdigest()}"
 
 
 def _opened(sealed: bytes) -> bytes:

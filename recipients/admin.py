@@ -28,11 +28,12 @@ from notifyproject.db.fields import choices
 
 from .masking import mask_address, mask_text, may_see_addresses
 from .models import Recipient, Suppression, SuppressionReason
-from .queries import suppression_key
-from .suppressions import lift, suppress
+from .suppressions import lift_one, suppress, suppression_key
 
-ADDRESSED = (("email", "Email"), ("whatsapp", "WhatsApp"))
+CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))
 """The channels that go to an address."""
+ERASED = "Erased"
+"""Stands for the address of somebody who was erased: it is still recognised."""
 SEARCH_CAP = 200
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 
@@ -111,7 +112,7 @@ class RecipientAdmin(ReadOnlyAdmin):
         """On which channels nothing, or no marketing, goes to this person."""
         addresses = (("email", row.email), ("whatsapp", row.phone))
         keys = [suppression_key(channel, address) for channel, address in addresses if address]
-        found = Suppression.objects.filter(pk__in=keys)
+        found = Suppression.objects.filter(key__in=keys)
         words = [
             f"{s.get_reason_display()} on {s.channel}{', marketing only' * s.marketing_only}"
             for s in found
@@ -127,7 +128,7 @@ class RecipientAdmin(ReadOnlyAdmin):
 class SuppressionForm(forms.ModelForm):
     """An address that gets nothing more, entered by hand."""
 
-    channel = forms.ChoiceField(choices=ADDRESSED, widget=UnfoldAdminSelectWidget)
+    channel = forms.ChoiceField(choices=CHANNELS, widget=UnfoldAdminSelectWidget)
     address = forms.CharField(
         max_length=254,
         widget=UnfoldAdminTextInputWidget,
@@ -169,9 +170,10 @@ class SuppressionReasonFilter(WordFilter):
 
 @admin.register(Suppression)
 class SuppressionAdmin(MongoModelAdmin):
-    """Suppressed addresses: added by hand, lifted by deleting, never changed.
+    """Suppressed addresses, each with a reason: added by hand, lifted by deleting, never changed.
 
-    The key holds the address: without the permission to see addresses there are no links.
+    Lifting one reason leaves the others. Without the permission to see addresses there are no
+    links: a suppression's own page shows the address.
     """
 
     form = SuppressionForm
@@ -185,17 +187,20 @@ class SuppressionAdmin(MongoModelAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         """Return the suppressions of one address."""
-        text = search_term.strip().lower()
+        text = search_term.strip()
         if not text:
             return queryset, False
-        keys = [suppression_key(channel, text) for channel, _ in ADDRESSED]
-        return queryset.filter(pk__in=keys), False
+        keys = [suppression_key(channel, text) for channel, _ in CHANNELS]
+        return queryset.filter(key__in=keys), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask the rows' addresses for those who may not see them."""
         whole = may_see_addresses(request.user)
         for row in rows:
-            row.shown = row.address if whole else mask_address(row.address)
+            if row.address is None:
+                row.shown = ERASED
+            else:
+                row.shown = row.address if whole else mask_address(row.address)
 
     @admin.display(description="Address")
     def address_shown(self, row: Any) -> str:
@@ -211,7 +216,7 @@ class SuppressionAdmin(MongoModelAdmin):
         return super().get_list_display_links(request, list_display)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions; none, if the rows' keys would show the addresses."""
+        """Return the actions; none for who may not lift: see :meth:`has_delete_permission`."""
         return super().get_actions(request) if may_see_addresses(request.user) else {}
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -229,9 +234,9 @@ class SuppressionAdmin(MongoModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Suppress the address; the stricter stays if it is suppressed already."""
+        """Suppress the address; the stricter stays if somebody did it before."""
         now = datetime.now(UTC)
-        suppress(
+        stored = suppress(
             channel=obj.channel,
             address=obj.address,
             reason=SuppressionReason.MANUAL,
@@ -239,12 +244,12 @@ class SuppressionAdmin(MongoModelAdmin):
             marketing_only=obj.marketing_only,
             now=now.replace(microsecond=now.microsecond // 1000 * 1000),
         )
-        obj.pk = suppression_key(obj.channel, obj.address)
+        obj.pk = stored["_id"]
         obj.refresh_from_db()
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Lift it; the admin's log says who did."""
-        lift(channel=obj.channel, address=obj.address)
+        lift_one(obj.pk)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet) -> None:
         """Lift every one that was ticked."""

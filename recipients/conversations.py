@@ -1,12 +1,13 @@
 """Who has written to us on WhatsApp within a day, and so may be sent more than approved words."""
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from pymongo.errors import BulkWriteError
 
-from notifyproject.db.collections import DUPLICATE_KEY, Document, collection
+from notifyproject.db.collections import Document, came_twice, collection
+
+from .addresses import normal_phone
 
 WINDOW = timedelta(hours=24)
 """From a person's last message on; Meta's rule."""
@@ -14,21 +15,6 @@ MARGIN = timedelta(minutes=1)
 """A window that closes within this time is taken for closed: the message has a way to go."""
 KEPT = timedelta(days=30)
 """For how long it is known when somebody last wrote."""
-
-_BRAZILIAN_MOBILE = re.compile(r"(\+55[1-9]\d)9([6-9]\d{7})", re.ASCII)
-_MEXICAN_MOBILE = re.compile(r"(\+52)1(\d{10})", re.ASCII)
-
-
-def conversation_key(phone: str) -> str:
-    """Return the one spelling of a number under which its conversation is kept.
-
-    Of Brazil's and Mexico's mobile numbers WhatsApp reports an older form than the one that is
-    dialled: without the ninth digit, or with a 1 behind the country's code.
-    """
-    brazilian = _BRAZILIAN_MOBILE.fullmatch(phone)
-    mexican = _MEXICAN_MOBILE.fullmatch(phone)
-    found = brazilian or mexican
-    return found[1] + found[2] if found else phone
 
 
 def note_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -> None:
@@ -38,7 +24,7 @@ def note_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -> 
     """
     latest: dict[str, datetime] = {}
     for phone, written_at in messages:
-        key = conversation_key(phone)
+        key = normal_phone(phone)
         # The provider's clock may be ahead of ours; a window is not longer for that.
         at = min(written_at, now)
         latest[key] = max(latest.get(key, at), at)
@@ -53,7 +39,7 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
 
     Raises PyMongoError.
     """
-    keys = {phone: conversation_key(phone) for phone in phones}
+    keys = {phone: normal_phone(phone) for phone in phones}
     if not keys:
         return frozenset()
     recent = {"$gt": now - WINDOW + MARGIN}
@@ -62,6 +48,19 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
     )
     is_open = {document["_id"] for document in found}
     return frozenset(phone for phone, key in keys.items() if key in is_open)
+
+
+def forget(phones: Iterable[str]) -> None:
+    """Forget when these people wrote to us. Raises PyMongoError; may be repeated."""
+    keys = sorted({normal_phone(phone) for phone in phones})
+    if keys:
+        collection("conversations").delete_many({"_id": {"$in": keys}})
+
+
+def last_inbound(phone: str) -> datetime | None:
+    """Return when the owner of a number last wrote to us, as far as it is known still."""
+    found = collection("conversations").find_one({"_id": normal_phone(phone)})
+    return found["last_inbound_at"] if found else None
 
 
 def _move_on(latest: Mapping[str, datetime]) -> int:
@@ -88,6 +87,5 @@ def _add_missing(latest: Mapping[str, datetime]) -> None:
     try:
         collection("conversations").insert_many(documents, ordered=False)
     except BulkWriteError as error:
-        codes = {problem["code"] for problem in error.details["writeErrors"]}
-        if codes != {DUPLICATE_KEY} or error.details["writeConcernErrors"]:
+        if not came_twice(error):
             raise

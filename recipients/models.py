@@ -32,9 +32,11 @@ class Recipient(models.Model):
     timezone = optional_text(64)
     attributes = models.JSONField(default=dict, blank=True)
     preferences = models.JSONField(default=dict, blank=True)
-    """By type or category: ``{"marketing": {"muted": true}, "alert": {"channels": ["push"]}}``."""
+    """By type or category: ``{"marketing": {"muted": true}, "alert": {"channels": ["push"]}}``;
+    what a wish may hold: :class:`recipients.preferences.Wish`."""
     quiet_hours = EmbeddedModelField(PersonalQuietHours, null=True, blank=True)
     is_active = models.BooleanField(default=True)
+    """False: being erased."""
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
@@ -62,15 +64,18 @@ class SuppressionReason(StrEnum):
 
 
 class Suppression(models.Model):
-    """An address that gets nothing more on a channel."""
+    """A reason why an address gets nothing more on a channel. There may be several for one."""
 
-    id = models.CharField(primary_key=True, db_column="_id", max_length=300)
-    """``<channel>:<address>``: unique on any shard."""
+    id = models.CharField(primary_key=True, db_column="_id", max_length=120)
+    """``<key>:<reason>``: unique on any shard, and no address in it."""
+    key = models.CharField(max_length=110)
+    """``<channel>:<digest of the address>``: all the reasons of one address have it."""
     channel = models.CharField(max_length=40)
-    address = models.CharField(max_length=254)
+    address = optional_text(254)
+    """Missing once its owner was erased: it is still recognised, and no longer known."""
     reason = word(SuppressionReason)
     source = models.CharField(max_length=40)
-    """Who said so: a provider's name, ``api`` or ``admin``."""
+    """Who said so: a provider's name, ``api``, ``admin`` or ``one-click``."""
     marketing_only = models.BooleanField(default=False)
     """Only marketing is held back: somebody who unsubscribed still gets receipts and codes."""
     created_at = models.DateTimeField()
@@ -82,8 +87,9 @@ class Suppression(models.Model):
         db_table = "suppressions"
         ordering = ("-created_at", "-id")
         indexes = (
+            MongoIndex("key", name="sup_key"),
             MongoIndex("-created_at", "-_id", name="sup_created"),
-            MongoIndex("address", name="sup_address"),
+            MongoIndex("channel", "reason", "-created_at", "-_id", name="sup_kind"),
             MongoIndex("expires_at", name="sup_expires", expire_after_seconds=0),
         )
 
@@ -91,11 +97,34 @@ class Suppression(models.Model):
         return f"{self.channel}: {self.reason}"
 
 
+class TopicMember(models.Model):
+    """Somebody who is told what is broadcast to a topic."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=200)
+    """``<topic>:<user id>``: unique on any shard."""
+    topic = models.CharField(max_length=64)
+    user_id = models.CharField(max_length=128)
+    created_at = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "topic_members"
+        ordering = ("id",)
+        indexes = (
+            MongoIndex("topic", "_id", name="tpm_topic"),
+            MongoIndex("user_id", "_id", name="tpm_user"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.user_id}"
+
+
 class Conversation(models.Model):
     """Somebody who has written to us on WhatsApp: for a day, we may answer in our own words."""
 
     phone = models.CharField(primary_key=True, db_column="_id", max_length=16)
-    """E.164, as :func:`recipients.conversations.conversation_key` writes it."""
+    """E.164, as :func:`recipients.addresses.normal_phone` writes it."""
     last_inbound_at = models.DateTimeField()
     expires_at = models.DateTimeField()
 

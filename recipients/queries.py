@@ -5,9 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from email_validator import EmailNotValidError, validate_email
-
 from notifyproject.db.collections import collection
+
+from .models import SuppressionReason
+from .preferences import Wish, wish_for
+from .suppressions import suppression_key
+
+STRICTEST_FIRST = [
+    SuppressionReason.COMPLAINT.value,
+    SuppressionReason.HARD_BOUNCE.value,
+    SuppressionReason.MANUAL.value,
+    SuppressionReason.UNSUBSCRIBED.value,
+]
+"""Which of several reasons that hold back the same is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +33,9 @@ class KnownRecipient:
     preferences: Mapping[str, Any]
     quiet_hours: Mapping[str, Any] | None = None
 
-    def preference(self, *, type_slug: str, category: str) -> Mapping[str, Any]:
-        """Return what the person wants for a type, or else for its category; empty if nothing."""
-        for name in (type_slug, category):
-            wish = self.preferences.get(name)
-            if wish and isinstance(wish, Mapping):
-                return wish
-        return {}
+    def wish(self, *, type_slug: str, category: str) -> Wish:
+        """Return what the person wants of a type: told of it, or else of its category."""
+        return wish_for(self.preferences, type_slug=type_slug, category=category)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,36 +58,25 @@ def known(user_ids: Iterable[str]) -> dict[str, KnownRecipient]:
 def suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> dict[tuple[str, str], Suppressed]:
-    """Return the suppressed ones among these (channel, address) pairs, each as it was given."""
+    """Return the suppressed ones among these (channel, address) pairs, each as it was given.
+
+    Of several reasons the strictest holds: one that is not about marketing only.
+    """
     keys = {pair: suppression_key(*pair) for pair in addresses}
     if not keys:
         return {}
-    found = {
-        document["_id"]: Suppressed(
-            reason=document["reason"], marketing_only=document["marketing_only"]
-        )
-        for document in collection("suppressions").find({"_id": {"$in": sorted({*keys.values()})}})
-        if document.get("expires_at") is None or document["expires_at"] > now
-    }
-    return {pair: found[key] for pair, key in keys.items() if key in found}
+    standing: dict[str, list[Mapping[str, Any]]] = {}
+    for document in collection("suppressions").find({"key": {"$in": sorted({*keys.values()})}}):
+        if document.get("expires_at") is None or document["expires_at"] > now:
+            standing.setdefault(document["key"], []).append(document)
+    return {pair: _strictest(standing[key]) for pair, key in keys.items() if key in standing}
 
 
-def suppression_key(channel: str, address: str) -> str:
-    """Return the id of a suppression.
-
-    Mail addresses do not differ by case, nor by how a foreign domain is written: providers report
-    of ``xn--bcher-kva.example`` what was asked for as ``bücher.example``.
-    """
-    plain = address.lower()
-    if not plain.isascii():
-        try:
-            checked = validate_email(
-                plain, check_deliverability=False, allow_smtputf8=False, test_environment=True
-            )
-        except EmailNotValidError:
-            return f"{channel}:{plain}"
-        plain = (checked.ascii_email or plain).lower()
-    return f"{channel}:{plain}"
+def _strictest(reasons: Iterable[Mapping[str, Any]]) -> Suppressed:
+    first = min(
+        reasons, key=lambda one: (one["marketing_only"], STRICTEST_FIRST.index(one["reason"]))
+    )
+    return Suppressed(reason=first["reason"], marketing_only=first["marketing_only"])
 
 
 def _known(document: Mapping[str, Any]) -> KnownRecipient:

@@ -1,12 +1,38 @@
-"""Adding and lifting suppressions."""
+"""Adding and lifting suppressions: one document for each reason why an address is held back.
 
-from datetime import datetime
+Lifting one reason leaves the others; of all that stand, the strictest holds.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
+
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db.collections import collection
 
+from . import paging, suspicions
+from .addresses import ADDRESSED, address_digest
 from .models import SuppressionReason
-from .queries import suppression_key
+from .paging import Page, Place
+
+Document = Mapping[str, Any]
+Expression = Any
+
+NEWEST_FIRST = (("created_at", -1), ("_id", -1))
+PERSONS_OWN = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
+"""What the person wants. Nobody lifts it by the way: whoever does names it."""
+
+
+def suppression_key(channel: str, address: str) -> str:
+    """Return what all the reasons why an address is held back have in common."""
+    return f"{channel}:{address_digest(channel, address)}"
+
+
+def suppression_id(channel: str, address: str, reason: SuppressionReason) -> str:
+    """Return the id of one reason why an address is held back."""
+    return f"{suppression_key(channel, address)}:{reason.value}"
 
 
 def suppress(
@@ -17,30 +43,147 @@ def suppress(
     source: str,
     marketing_only: bool,
     now: datetime,
-) -> None:
-    """Send nothing more, or no marketing, to an address, until it is lifted.
+    expires_at: datetime | None = None,
+) -> Document:
+    """Send nothing more, or no marketing, to an address, and return what stands for this reason.
 
-    Suppressing twice keeps the stricter, and one that was for a time gets no end. Raises
+    Twice for the same reason, the stricter stays: everything before marketing, then the later end.
+    Raises PyMongoError; may be repeated.
+    """
+    given: dict[str, Any] = {
+        "source": source,
+        "marketing_only": marketing_only,
+        "expires_at": expires_at,
+        "created_at": now,
+        "address": address.lower(),
+    }
+    one = {"_id": suppression_id(channel, address, reason)}
+    named = {
+        "key": suppression_key(channel, address),
+        "channel": channel,
+        "reason": reason.value,
+    }
+    change = [*_stricter(given, now), {"$set": named}]
+    try:
+        return _changed(one, change)
+    except DuplicateKeyError:
+        # Somebody else has just added it.
+        return _changed(one, change)
+
+
+def lift(
+    *,
+    channel: str,
+    address: str,
+    reasons: Iterable[SuppressionReason],
+    before: datetime | None = None,
+    marketing_only: bool = False,
+) -> tuple[SuppressionReason, ...]:
+    """Hold an address back for these reasons no longer; return those that there were.
+
+    ``before``: only what is not newer; ``marketing_only``: only what holds back nothing else. Who
+    lifted it, and when, is the caller's to log. What was not sent stays unsent. Raises
     PyMongoError; may be repeated.
     """
-    key = suppression_key(channel, address)
-    # One that is over holds nothing back any more, though MongoDB may not have removed it yet.
-    collection("suppressions").delete_one({"_id": key, "expires_at": {"$lte": now}})
-    why = {"marketing_only": marketing_only, "reason": reason.value, "source": source}
-    first = {"channel": channel, "address": address.lower(), "created_at": now}
-    change: dict[str, Any] = {"$setOnInsert": first, "$unset": {"expires_at": ""}}
-    if marketing_only:
-        change["$setOnInsert"] = first | why
-    else:
-        change["$set"] = why
-    collection("suppressions").update_one({"_id": key}, change, upsert=True)
+    guard: dict[str, Any] = {"marketing_only": True} if marketing_only else {}
+    if before is not None:
+        guard["created_at"] = {"$lte": before}
+    lifted = []
+    for reason in reasons:
+        one = {"_id": suppression_id(channel, address, reason), **guard}
+        if collection("suppressions").delete_one(one).deleted_count:
+            lifted.append(reason)
+    if SuppressionReason.HARD_BOUNCE in lifted:
+        suspicions.clear(channel=channel, address=address)
+    return tuple(lifted)
 
 
-def lift(*, channel: str, address: str) -> bool:
-    """Send to an address again; return False if nothing held it back.
+def lift_one(suppression_id: str) -> bool:
+    """Lift one suppression by its id; return False if there is none. Raises PyMongoError."""
+    found = collection("suppressions").find_one_and_delete({"_id": suppression_id})
+    if found is None:
+        return False
+    if found["reason"] == SuppressionReason.HARD_BOUNCE and found.get("address"):
+        suspicions.clear(channel=found["channel"], address=found["address"])
+    return True
 
-    Who lifted it, and when, is the caller's to log. What was not sent stays unsent. Raises
+
+def of_address(*, channel: str, address: str) -> list[Document]:
+    """Return every reason why an address is held back, the newest first. Raises PyMongoError."""
+    found = collection("suppressions").find({"key": suppression_key(channel, address)})
+    return sorted(found, key=lambda one: (one["created_at"], one["_id"]), reverse=True)
+
+
+def page(
+    *,
+    channel: str | None = None,
+    reason: SuppressionReason | None = None,
+    limit: int,
+    place: Place | None = None,
+) -> Page:
+    """Return up to ``limit`` suppressions, newest first. Raises PyMongoError."""
+    wanted: dict[str, Any] = {}
+    if channel is not None or reason is not None:
+        # Both are named, as all there are if need be: so one index serves each of them alone.
+        wanted["channel"] = channel if channel is not None else {"$in": list(ADDRESSED)}
+        known = [one.value for one in SuppressionReason]
+        wanted["reason"] = reason.value if reason is not None else {"$in": known}
+    return paging.page("suppressions", wanted, order=NEWEST_FIRST, limit=limit, place=place)
+
+
+def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
+    """Forget these (channel, address) pairs, and go on holding them back; return how many.
+
+    What is kept of an address is its digest: it is recognised if somebody gives it again. Raises
     PyMongoError; may be repeated.
     """
-    key = suppression_key(channel, address)
-    return collection("suppressions").delete_one({"_id": key}).deleted_count > 0
+    keys = sorted({suppression_key(*pair) for pair in addresses})
+    if not keys:
+        return 0
+    known = {"key": {"$in": keys}, "address": {"$exists": True}}
+    result = collection("suppressions").update_many(known, {"$unset": {"address": ""}})
+    return result.modified_count
+
+
+def _changed(one: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
+    stored: Any = collection("suppressions").find_one_and_update(
+        one, change, upsert=True, return_document=ReturnDocument.AFTER
+    )
+    return stored
+
+
+def _stricter(given: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:
+    """Return the pipeline that puts what is given in place of what is less strict, or over.
+
+    One that is over holds nothing back any more, though MongoDB may not have removed it yet.
+    """
+    later = now + timedelta(milliseconds=1)
+    is_over = {"$lte": [{"$ifNull": ["$expires_at", later]}, now]}
+    is_new = {"$or": [{"$eq": [{"$type": "$created_at"}, "missing"]}, is_over]}
+    more = {"$and": ["$marketing_only", not given["marketing_only"]]}
+    as_much = {"$eq": ["$marketing_only", given["marketing_only"]]}
+    longer: Expression = {"$ne": [{"$ifNull": ["$expires_at", None]}, None]}
+    if given["expires_at"] is not None:
+        longer = {"$and": [longer, {"$lt": ["$expires_at", given["expires_at"]]}]}
+    wins = {"$or": ["$__is_new", more, {"$and": [as_much, longer]}]}
+
+    def chosen(when: str, name: str) -> Expression:
+        value = given[name]
+        mine = {"$literal": value} if value is not None else "$$REMOVE"
+        return {"$cond": [when, mine, f"${name}"]}
+
+    return [
+        {"$set": {"__is_new": is_new}},
+        {"$set": {"__wins": wins}},
+        {
+            "$set": {
+                **{
+                    name: chosen("$__wins", name)
+                    for name in ("source", "marketing_only", "expires_at")
+                },
+                # Whom it is about stays forgotten once it is.
+                **{name: chosen("$__is_new", name) for name in ("created_at", "address")},
+            }
+        },
+        {"$unset": ["__is_new", "__wins"]},
+    ]

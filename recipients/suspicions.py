@@ -6,7 +6,7 @@ from pymongo import ReturnDocument
 
 from notifyproject.db.collections import collection
 
-from .queries import suppression_key
+from .addresses import address_key
 
 MAX_STRIKES = 3
 """So many in a row, and the address is not written to any more."""
@@ -20,7 +20,7 @@ def strike(*, channel: str, address: str, event: str, now: datetime) -> int:
     ``event`` names what counts: told twice, or by two at once, it counts once.
     """
     stored = collection("suspicions").find_one_and_update(
-        {"_id": suppression_key(channel, address)},
+        {"_id": address_key(channel, address)},
         {"$addToSet": {"events": event}, "$set": {"expires_at": now + MEMORY}},
         upsert=True,
         return_document=ReturnDocument.AFTER,
@@ -30,4 +30,4 @@ def strike(*, channel: str, address: str, event: str, now: datetime) -> int:
 
 def clear(*, channel: str, address: str) -> None:
     """Forget what was counted: something has reached the person. Raises PyMongoError."""
-    collection("suspicions").delete_one({"_id": suppression_key(channel, address)})
+    collection("suspicions").delete_one({"_id": address_key(channel, address)})

@@ -1,4 +1,4 @@
-"""WhatsApp's webhooks: who may call, what became of our messages, and who has written to us."""
+"""WhatsApp's webhooks: who may call, what became of our messages, who wrote, who wants what."""
 
 import hashlib
 import hmac
@@ -21,7 +21,14 @@ from .whatsapp_answers import MAX_CODE, MAX_ID_LENGTH, CodeRule, rule_for, with_
 SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
 FIELD = "messages"
-"""The one subject of webhooks that is read; accounts and templates have others."""
+"""The subject of webhooks about messages, ours and theirs."""
+WISHES = "user_preferences"
+"""The subject of those in which people stop our marketing, or want it again.
+
+No other is read; accounts and templates have some.
+"""
+WANTED = {"stop": False, "resume": True}
+MARKETING = "marketing_messages"
 MAX_ITEMS = 1_000
 """As many as Meta puts into one webhook."""
 LONGEST_CHALLENGE = 200
@@ -52,6 +59,16 @@ class Inbound:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarketingWish:
+    """Somebody has stopped our marketing in WhatsApp, or wants it again."""
+
+    phone: str = field(repr=False)
+    """Theirs, as E.164; never logged."""
+    is_wanted: bool
+    at: datetime
+
+
 class _Error(msgspec.Struct):
     code: Annotated[int, Meta(ge=0, lt=MAX_CODE)]
     title: str | None = None
@@ -73,6 +90,13 @@ class _Written(msgspec.Struct):
     type: str = ""
 
 
+class _Wish(msgspec.Struct):
+    timestamp: Epoch
+    wa_id: str | None = None
+    category: str = ""
+    value: str = ""
+
+
 class _Metadata(msgspec.Struct):
     phone_number_id: str
 
@@ -81,6 +105,7 @@ class _Value(msgspec.Struct):
     metadata: _Metadata | None = None
     statuses: Annotated[list[_Status], Meta(max_length=MAX_ITEMS)] | None = None
     messages: Annotated[list[_Written], Meta(max_length=MAX_ITEMS)] | None = None
+    user_preferences: Annotated[list[_Wish], Meta(max_length=MAX_ITEMS)] | None = None
 
 
 class _Change(msgspec.Struct):
@@ -145,6 +170,25 @@ def inbound(raw: bytes, *, phone_number_id: str) -> list[Inbound]:
     ]
 
 
+def marketing_wishes(raw: bytes, *, phone_number_id: str) -> list[MarketingWish]:
+    """Return who wants no marketing of our number, or wants it again; raises ValueError.
+
+    In the order in which people decided it: of two wishes of one person the later one holds.
+    """
+    found = [
+        MarketingWish(
+            phone=f"+{wish.wa_id}",
+            is_wanted=WANTED[wish.value],
+            at=datetime.fromtimestamp(wish.timestamp, UTC),
+        )
+        for value in _values(_decoded(raw), of=WISHES)
+        if value.metadata is None or value.metadata.phone_number_id == phone_number_id
+        for wish in value.user_preferences or ()
+        if wish.category == MARKETING and wish.value in WANTED and _is_number(wish.wa_id)
+    ]
+    return sorted(found, key=lambda one: one.at)
+
+
 def without_words(raw: bytes) -> str:
     """Return a webhook for the log: of what people write, only that they wrote; raises ValueError.
 
@@ -156,6 +200,11 @@ def without_words(raw: bytes) -> str:
 
 
 def _bare(change: _Change) -> dict[str, Any]:
+    if change.field == WISHES:
+        told = _value(change).user_preferences and change.value["user_preferences"]
+        wishes = [_some(one, "wa_id", "category", "value", "timestamp") for one in told or ()]
+        kept = _some(change.value, "metadata") | {"user_preferences": wishes}
+        return {"field": change.field, "value": kept}
     if change.field != FIELD:
         return {"field": change.field}
     is_written = bool(_value(change).messages)
@@ -181,10 +230,10 @@ def _decoded(raw: bytes) -> _Webhook:
     return webhook
 
 
-def _values(webhook: _Webhook) -> Iterator[_Value]:
+def _values(webhook: _Webhook, *, of: str = FIELD) -> Iterator[_Value]:
     for entry in webhook.entry:
         for change in entry.changes:
-            if change.field == FIELD:
+            if change.field == of:
                 yield _value(change)
 
 

@@ -52,9 +52,10 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Suppression',
             fields=[
-                ('id', models.CharField(db_column='_id', max_length=300, primary_key=True, serialize=False)),
+                ('id', models.CharField(db_column='_id', max_length=120, primary_key=True, serialize=False)),
+                ('key', models.CharField(max_length=110)),
                 ('channel', models.CharField(max_length=40)),
-                ('address', models.CharField(max_length=254)),
+                ('address', models.CharField(blank=True, max_length=254, null=True)),
                 ('reason', models.CharField(choices=[('hard_bounce', 'Hard bounce'), ('complaint', 'Complaint'), ('unsubscribed', 'Unsubscribed'), ('manual', 'Manual')], max_length=40)),
                 ('source', models.CharField(max_length=40)),
                 ('marketing_only', models.BooleanField(default=False)),
@@ -64,7 +65,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'suppressions',
                 'ordering': ('-created_at', '-id'),
-                'indexes': [notifyproject.db.indexes.MongoIndex('-created_at', '-_id', name='sup_created'), notifyproject.db.indexes.MongoIndex('address', name='sup_address'), notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='sup_expires')],
+                'indexes': [notifyproject.db.indexes.MongoIndex('key', name='sup_key'), notifyproject.db.indexes.MongoIndex('-created_at', '-_id', name='sup_created'), notifyproject.db.indexes.MongoIndex('channel', 'reason', '-created_at', '-_id', name='sup_kind'), notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='sup_expires')],
             },
         ),
     ]

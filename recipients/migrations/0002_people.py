@@ -35,4 +35,18 @@ class Migration(migrations.Migration):
                 'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='sus_expires')],
             },
         ),
+        migrations.CreateModel(
+            name='TopicMember',
+            fields=[
+                ('id', models.CharField(db_column='_id', max_length=200, primary_key=True, serialize=False)),
+                ('topic', models.CharField(max_length=64)),
+                ('user_id', models.CharField(max_length=128)),
+                ('created_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'topic_members',
+                'ordering': ('id',),
+                'indexes': [notifyproject.db.indexes.MongoIndex('topic', '_id', name='tpm_topic'), notifyproject.db.indexes.MongoIndex('user_id', '_id', name='tpm_user')],
+            },
+        ),
     ]

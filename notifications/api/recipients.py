@@ -1,0 +1,213 @@
+"""The people an app notifies. Each method reads, calls one service, and answers.
+
+A person is the same to all of a company's apps:
+docs/decisions/0013-people-belong-to-the-company.md.
+"""
+
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.models import Scope
+from devices import state
+from recipients import registry
+
+from .. import erasing, exporting
+from ..exporting import NEWEST_FIRST
+from ..intake.problems import Collector
+from ..timing import utc_now
+from . import recipients_paging as paging
+from . import recipients_preferences, recipients_requests
+from .devices_answers import device_view
+from .parsing import check_values, convert, decode, read_body
+from .problems import RETRY_SECONDS, not_found
+from .recipients_answers import (
+    ErasureView,
+    ExportView,
+    PersonView,
+    PreferencesView,
+    person_view,
+    preferences_view,
+)
+from .recipients_audit import record_erasure, record_export
+from .recipients_paths import USER_ID, known_id
+from .recipients_preferences import PreferencesRequest
+from .recipients_requests import PersonRequest
+from .representations import attempt_view, notification_view
+from .schema import describe
+from .suppressions_answers import suppression_view
+
+PEOPLE = Scope.RECIPIENTS_WRITE
+BAD_BODY = (400, 413, 415, 422)
+LIST = "export"
+
+
+class OnePerson(APIView):
+    """A registered person."""
+
+    scopes: ClassVar = {"GET": PEOPLE, "PUT": PEOPLE, "DELETE": PEOPLE}
+
+    @describe(
+        operation="getRecipient",
+        scope=PEOPLE,
+        response=PersonView,
+        problems=(404,),
+        parameters=(USER_ID,),
+    )
+    def get(self, request: Any, user_id: str) -> Response:
+        """Return a registered person."""
+        return Response(person_view(_person(user_id)))
+
+    @describe(
+        operation="putRecipient",
+        scope=PEOPLE,
+        request=PersonRequest,
+        response=PersonView,
+        problems=(*BAD_BODY, 404),
+        parameters=(USER_ID,),
+    )
+    def put(self, request: Any, user_id: str) -> Response:
+        """Register a person, or make them what the body says; 201 for a new one."""
+        body = convert(_body(request), PersonRequest)
+        person = recipients_requests.person(known_id(user_id), body)
+        stored = registry.register(person, now=utc_now())
+        return Response(person_view(stored.document), status=201 if stored.is_new else 200)
+
+    @describe(
+        operation="eraseRecipient",
+        scope=PEOPLE,
+        response=ErasureView,
+        problems=(404,),
+        parameters=(USER_ID,),
+    )
+    def delete(self, request: Any, user_id: str) -> Response:
+        """Erase a person, registered or not; 202 with Retry-After if it has to be sent again."""
+        user_id = known_id(user_id)
+        erased = erasing.erase(user_id, now=utc_now())
+        if erased.found_anything:
+            record_erasure(request, user_id, _described(erased))
+        answer = ErasureView(
+            user_id=user_id,
+            is_complete=erased.is_complete,
+            notifications=erased.notifications,
+            devices=erased.devices,
+            topics=erased.topics,
+        )
+        if erased.is_complete:
+            return Response(answer)
+        return Response(answer, status=202, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+class Export(APIView):
+    """All there is about a person."""
+
+    scopes: ClassVar = {"GET": PEOPLE}
+
+    @describe(
+        operation="exportRecipient",
+        scope=PEOPLE,
+        response=ExportView,
+        problems=(400, 404, 422),
+        parameters=(
+            USER_ID,
+            *(one for one in paging.DESCRIBED if one.name == "limit"),
+            OpenApiParameter("cursor", str, description="next of another page."),
+        ),
+    )
+    def get(self, request: Any, user_id: str) -> Response:
+        """Return everything held about a person; of other apps' notifications only to an admin."""
+        problems = Collector()
+        asked = paging.parse(request.query_params, of=LIST, problems=problems)
+        problems.raise_if_any()
+        user_id, of_all = known_id(user_id), request.user.may(Scope.ADMIN)
+        held = exporting.export(
+            user_id,
+            client_id=None if of_all else request.user.id,
+            limit=asked.limit,
+            place=asked.place,
+        )
+        if held.is_empty:
+            raise not_found()
+        record_export(request, user_id)
+        return Response(_exported(held, user_id=user_id, of_all=of_all))
+
+
+class Preferences(APIView):
+    """What a person wants."""
+
+    scopes: ClassVar = {"GET": PEOPLE, "PUT": PEOPLE}
+
+    @describe(
+        operation="getPreferences",
+        scope=PEOPLE,
+        response=PreferencesView,
+        problems=(404,),
+        parameters=(USER_ID,),
+    )
+    def get(self, request: Any, user_id: str) -> Response:
+        """Return what a registered person wants."""
+        return Response(preferences_view(_person(user_id)))
+
+    @describe(
+        operation="putPreferences",
+        scope=PEOPLE,
+        request=PreferencesRequest,
+        response=PreferencesView,
+        problems=(*BAD_BODY, 404),
+        parameters=(USER_ID,),
+    )
+    def put(self, request: Any, user_id: str) -> Response:
+        """Replace what a registered person wants."""
+        wanted = recipients_preferences.preferences(_body(request))
+        stored = registry.set_preferences(
+            user_id=known_id(user_id),
+            preferences=wanted.preferences,
+            quiet_hours=wanted.quiet_hours,
+            now=utc_now(),
+        )
+        if stored is None:
+            raise not_found()
+        return Response(preferences_view(stored))
+
+
+def _body(request: Any) -> dict[str, Any]:
+    raw = decode(read_body(request._request))
+    check_values(raw)
+    return raw
+
+
+def _person(user_id: str) -> registry.Document:
+    found = registry.one(known_id(user_id))
+    if found is None:
+        raise not_found()
+    return found
+
+
+def _described(erased: erasing.Erasure) -> str:
+    whole = "Erased" if erased.is_complete else "Erased in part"
+    return (
+        f"{whole}: {erased.notifications} notifications, {erased.devices} devices, "
+        f"{erased.topics} topics."
+    )
+
+
+def _exported(held: exporting.Export, *, user_id: str, of_all: bool) -> ExportView:
+    states = state.read([device["_id"] for device in held.devices])
+    return ExportView(
+        user_id=user_id,
+        exported_at=utc_now(),
+        of_all_apps=of_all,
+        person=person_view(held.person) if held.person else None,
+        preferences=preferences_view(held.person) if held.person else None,
+        devices=[device_view(device, states.get(device["_id"])) for device in held.devices],
+        topics=list(held.topics),
+        suppressions=[suppression_view(one) for one in held.suppressions],
+        last_inbound_at=held.last_inbound_at,
+        notifications=[notification_view(document) for document in held.notifications],
+        attempts=[attempt_view(one) for one in held.attempts],
+        next=paging.cursor(held.notifications[-1], of=LIST, order=NEWEST_FIRST)
+        if held.has_more
+        else None,
+    )

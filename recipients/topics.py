@@ -1,0 +1,73 @@
+"""Topics, and who is told what is broadcast to them."""
+
+import re
+from datetime import datetime
+
+from pymongo.errors import DuplicateKeyError
+
+from notifyproject.db.collections import collection
+
+from . import paging
+from .paging import Document, Page, Place
+
+TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
+BATCH = 1_000
+"""Members that are streamed at once."""
+MANY = 10_000
+"""More topics of one person are not told."""
+BY_KEY = (("_id", 1),)
+
+
+def member_id(topic: str, user_id: str) -> str:
+    """Return the id of a membership: no topic has a colon, so it belongs to one pair only."""
+    return f"{topic}:{user_id}"
+
+
+def join(*, topic: str, user_id: str, now: datetime) -> Document:
+    """Make somebody a member of a topic, and return the membership.
+
+    They need not be registered; twice is once. Raises PyMongoError; may be repeated.
+    """
+    member: Document = {
+        "_id": member_id(topic, user_id),
+        "topic": topic,
+        "user_id": user_id,
+        "created_at": now,
+    }
+    try:
+        collection("topic_members").insert_one(dict(member))
+    except DuplicateKeyError:
+        return collection("topic_members").find_one({"_id": member["_id"]}) or member
+    return member
+
+
+def leave(*, topic: str, user_id: str) -> bool:
+    """End a membership; return False if there was none. Raises PyMongoError."""
+    one = {"_id": member_id(topic, user_id)}
+    return collection("topic_members").delete_one(one).deleted_count > 0
+
+
+def leave_all(user_id: str) -> int:
+    """End all memberships of somebody; return how many. Raises PyMongoError; may be repeated."""
+    return collection("topic_members").delete_many({"user_id": user_id}).deleted_count
+
+
+def members(*, topic: str, limit: int, place: Place | None = None) -> Page:
+    """Return up to ``limit`` members of a topic by user id. Raises PyMongoError."""
+    return paging.page("topic_members", {"topic": topic}, order=BY_KEY, limit=limit, place=place)
+
+
+def stream(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:
+    """Return the next user ids of a topic's members in their order, behind the user id ``after``.
+
+    Whoever joins meanwhile before that place is passed over, and nobody comes twice: a broadcast
+    keeps the last user id it has seen, and goes on from there. Raises PyMongoError.
+    """
+    place = Place((member_id(topic, after),)) if after is not None else None
+    return [one["user_id"] for one in members(topic=topic, limit=limit, place=place).documents]
+
+
+def of_user(user_id: str) -> list[Document]:
+    """Return the memberships of somebody, by topic. Raises PyMongoError."""
+    found = collection("topic_members").find({"user_id": user_id})
+    return list(found.sort("_id", 1).limit(MANY))

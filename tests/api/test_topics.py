@@ -1,0 +1,86 @@
+"""Topics, and who is told what is broadcast to them."""
+
+from typing import Any
+
+import pytest
+
+from notifyproject.db.collections import collection
+
+from .conftest import Answer, App, pointers
+
+NEWS = "/topics/news/members"
+
+
+def join(app: App, user_id: str, topic: str = "news") -> Answer:
+    return app.send(f"/topics/{topic}/members/{user_id}", b"", method="PUT")
+
+
+def leave(app: App, user_id: str) -> Answer:
+    return app.send(f"{NEWS}/{user_id}", b"", method="DELETE")
+
+
+def members(answer: Answer) -> list[str]:
+    return [one["user_id"] for one in answer.json()["results"]]
+
+
+def test_a_person_joins_a_topic_once_and_leaves_it(app: App) -> None:
+    first, again = join(app, "ada"), join(app, "ada")
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.json() == again.json()
+    assert first.json().keys() == {"topic", "user_id", "created_at"}
+    assert members(app.get(NEWS)) == ["ada"]
+    assert leave(app, "ada").status_code == 204
+    assert members(app.get(NEWS)) == []
+    assert leave(app, "ada").status_code == 404
+
+
+def test_a_topic_nobody_is_in_is_empty(app: App) -> None:
+    assert app.get(NEWS).json() == {"results": [], "next": None, "previous": None}
+
+
+def test_members_are_listed_by_user_id_page_by_page(app: App) -> None:
+    for user_id in ("eve", "ada", "dan", "bob", "cyd"):
+        join(app, user_id)
+    join(app, "zoe", "new")
+    join(app, "zoe", "news2")
+    first = app.get(NEWS, limit=2)
+    second = app.get(NEWS, limit=2, cursor=first.json()["next"])
+    last = app.get(NEWS, limit=2, cursor=second.json()["next"])
+    pages = [members(page) for page in (first, second, last)]
+    assert pages == [["ada", "bob"], ["cyd", "dan"], ["eve"]]
+    assert (first.json()["previous"], last.json()["next"]) == (None, None)
+    back = app.get(NEWS, limit=2, cursor=last.json()["previous"])
+    assert members(back) == ["cyd", "dan"]
+
+
+@pytest.mark.parametrize(
+    "topic", ["News", "a.b", "a:b", "-news", "_", "$gt", "t" * 65, "no%20topic"]
+)
+def test_what_is_no_topic_is_refused(app: App, topic: str) -> None:
+    answer = join(app, "ada", topic)
+    assert (answer.status_code, pointers(answer)) == (422, {"": "invalid_topic"})
+    assert app.get(f"/topics/{topic}/members").status_code == 404
+    assert collection("topic_members").count_documents({}) == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ({"limit": "101"}, 422, "invalid_request"),
+        ({"cursor": "x"}, 400, "invalid_cursor"),
+        ({"user_id": "ada"}, 400, "unknown_parameter"),
+    ],
+)
+def test_a_list_that_cannot_be_is_refused(
+    app: App, query: dict[str, Any], status: int, code: str
+) -> None:
+    answer = app.get(NEWS, **query)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+def test_a_cursor_of_another_list_is_none_of_this(app: App) -> None:
+    for user_id in ("ada", "bob"):
+        join(app, user_id)
+        app.put(f"/suppressions/email/{user_id}@example.com", {})
+    cursor = app.get("/suppressions", limit=1).json()["next"]
+    assert app.get(NEWS, cursor=cursor).json()["code"] == "invalid_cursor"
