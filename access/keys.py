@@ -1,4 +1,7 @@
-"""API keys: ``ntf_<prefix>_<secret>``. The prefix finds the client, the secret's hash proves it."""
+"""API keys: ``ntf_<prefix>_<secret>``. The prefix finds the client, the secret's hash proves it.
+
+Those of a client in test mode begin ``ntf_test_``: whoever sees one knows that it reaches nobody.
+"""
 
 import hashlib
 import hmac
@@ -15,7 +18,7 @@ from notifyproject.db.collections import collection
 
 from .models import Scope
 
-KEY = re.compile(r"ntf_([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
+KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
 """The old one and the new one, while an app is moved from one to the other."""
 USE_RECORDED_EVERY = timedelta(minutes=1)
@@ -33,6 +36,8 @@ class Client:
     id: ObjectId
     name: str
     scopes: frozenset[Scope]
+    is_test: bool = False
+    """What it sends goes to the sandbox."""
 
     def may(self, scope: Scope) -> bool:
         """Return whether it has the scope; ``admin`` has all."""
@@ -47,11 +52,17 @@ class IssuedKey:
     prefix: str
 
 
-def create_client(*, name: str, scopes: list[Scope], now: datetime) -> ObjectId:
-    """Store a client without keys and return its id; raises DuplicateKeyError for a known name."""
+def create_client(
+    *, name: str, scopes: list[Scope], is_test: bool = False, now: datetime
+) -> ObjectId:
+    """Store a client without keys and return its id; raises DuplicateKeyError for a known name.
+
+    ``is_test``: what it sends goes to the sandbox; that holds for good.
+    """
     document = {
         "name": name,
         "scopes": [scope.value for scope in scopes],
+        "is_test": is_test,
         "is_active": True,
         "keys": [],
         "created_at": now,
@@ -89,7 +100,13 @@ def issue_key(
     )
     if not result.modified_count:
         return issue_key(client_id=client_id, now=now, expires_at=expires_at)
-    return IssuedKey(text=f"ntf_{prefix}_{secret}", prefix=prefix)
+    is_test = client.get("is_test", False)
+    return IssuedKey(text=f"{_beginning(prefix, is_test)}_{secret}", prefix=prefix)
+
+
+def shown(prefix: str, *, is_test: bool) -> str:
+    """Return what people may see of a key."""
+    return f"{_beginning(prefix, is_test)}…"
 
 
 def revoke_key(*, prefix: str, now: datetime) -> bool:
@@ -106,9 +123,9 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     match = KEY.fullmatch(text)
     if match is None:
         return None
-    prefix, secret = match.groups()
+    is_test, prefix, secret = match[1] is not None, match[2], match[3]
     document = collection("api_clients").find_one({"keys.prefix": prefix, "is_active": True})
-    if document is None:
+    if document is None or document.get("is_test", False) is not is_test:
         return None
     key = next(k for k in document["keys"] if k["prefix"] == prefix)
     genuine = hmac.compare_digest(key["secret_hash"], hash_secret(secret))
@@ -119,6 +136,7 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
         id=document["_id"],
         name=document["name"],
         scopes=frozenset(Scope(scope) for scope in document["scopes"]),
+        is_test=is_test,
     )
 
 
@@ -131,6 +149,10 @@ def is_active(key: Mapping[str, Any], now: datetime) -> bool:
 def hash_secret(secret: str) -> str:
     """Return what is stored of a secret. It has 256 random bits: a slow hash would add nothing."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _beginning(prefix: str, is_test: bool) -> str:
+    return f"ntf_test_{prefix}" if is_test else f"ntf_{prefix}"
 
 
 def _record_use(key: Mapping[str, Any], now: datetime) -> None:

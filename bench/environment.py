@@ -1,100 +1,236 @@
-"""Servers and processes of a benchmark, on free ports and in a folder of their own."""
+"""Servers and processes of a benchmark: on free ports, in a folder of their own, stopped by pid."""
 
+import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import redis
 
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack import servers
 
+from . import sinks
+
+AS_SHIPPED = {"LOG_LEVEL": "INFO", "LOG_FORMAT": "json"}
+"""Programs log as they do in production; only this one is quiet."""
 READY_SECONDS = 60
+STOP_SECONDS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A running set of servers; ``environment`` is set for this process and its children."""
+    """A running set of servers; this process and its children are configured for them."""
 
     folder: Path
-    environment: Mapping[str, str]
-    sink_port: int
+    mongod_port: int
+    mongod_pid: int
+    http: sinks.HTTPSink
+
+    @property
+    def mongodb_uri(self) -> str:
+        """The URI of the database that is used at present."""
+        return os.environ["MONGODB_URI"]
+
+    @contextmanager
+    def database(self, name: str) -> Iterator[None]:
+        """Have this process and its children use another database: empty, and gone afterwards."""
+        from django.core.management import call_command
+
+        from notifyproject.db.collections import database
+
+        before = self.mongodb_uri
+        self.use(name)
+        try:
+            call_command("migrate", verbosity=0)
+            yield
+        finally:
+            self.use(name)
+            database().client.drop_database(name)
+            self.use(before.rpartition("/")[2].partition("?")[0])
+
+    def use(self, name: str) -> None:
+        """Have this process and its children use a database that is there; hints are forgotten."""
+        from django.conf import settings
+        from django.db import connection
+
+        os.environ["MONGODB_URI"] = servers.mongodb_uri(self.mongod_port, name)
+        connection.settings_dict["NAME"] = name
+        connection.ensure_connection()
+        connection.init_connection_state()
+        with redis.Redis.from_url(settings.REDIS_URL) as valkey:
+            valkey.flushdb()
+
+    def fresh_folder(self, name: str) -> Path:
+        """Return an empty folder."""
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder))
 
 
 @contextmanager
 def running() -> Iterator[Bench]:
-    """Run mongod, Valkey and the sink, migrate, and set Django up in this process."""
+    """Run mongod, Valkey and the sinks, and set Django up in this process."""
     folder = Path(tempfile.mkdtemp(prefix="notifyproject-bench-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         mongod = servers.mongod(data_dir=folder / "mongod", port=servers.free_port())
         valkey = servers.valkey(data_dir=folder / "valkey", port=servers.free_port())
-        for server in (mongod, valkey):
-            server.start()
+        http = sinks.HTTPSink(folder=folder / "nginx", port=servers.free_port())
+        smtp = sinks.smtp_sink(folder=folder / "smtp-sink", port=servers.free_port())
+        for server in (mongod, valkey, http.server(), smtp):
             stack.callback(server.stop)
+            server.start()
         servers.make_primary(mongod.port)
-        sink_port = servers.free_port()
-        environment = {
-            "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
-            "MONGODB_URI": servers.mongodb_uri(mongod.port, "bench"),
-            "REDIS_URL": servers.valkey_url(valkey.port),
-            "SENDGRID_URL": f"http://{servers.HOST}:{sink_port}",
-            "LOG_LEVEL": "WARNING",
-        }
-        os.environ.update(environment)
-        stack.enter_context(process([sys.executable, "-m", "bench.sink", str(sink_port)]))
+        os.environ.update(
+            {
+                "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
+                "MONGODB_URI": servers.mongodb_uri(mongod.port, "unused"),
+                "REDIS_URL": servers.valkey_url(valkey.port),
+                "SENDGRID_URL": http.url,
+                "SMTP_HOST": servers.HOST,
+                "SMTP_PORT": str(smtp.port),
+                "LOG_LEVEL": "WARNING",
+            }
+        )
         import django
 
         django.setup()
-        from django.core.management import call_command
+        yield Bench(folder=folder, mongod_port=mongod.port, mongod_pid=_pid_of(mongod), http=http)
 
-        call_command("migrate", verbosity=0)
-        yield Bench(folder=folder, environment=environment, sink_port=sink_port)
+
+def _pid_of(server: servers.Server) -> int:
+    if server.process is None:
+        raise RuntimeError(f"{server.name} has ended")
+    return server.process.pid
 
 
 @contextmanager
-def process(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process of ours for a while."""
-    started = subprocess.Popen(
-        command, cwd=BASE_DIR, env=os.environ, preexec_fn=servers.die_with_parent
-    )
+def process(
+    command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program of ours for a while; what it prints goes to ``log``."""
+    with log.open("ab") as output:
+        started = subprocess.Popen(
+            command,
+            cwd=BASE_DIR,
+            env={**os.environ, **AS_SHIPPED, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C is for this process, which then stops each of its own.
+            start_new_session=True,
+            preexec_fn=servers.die_with_parent,
+        )
     try:
         yield started
     finally:
         started.terminate()
         try:
-            started.wait(10)
+            started.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             started.kill()
             started.wait()
 
 
 @contextmanager
-def worker(*, name: str = "bench") -> Iterator[subprocess.Popen[bytes]]:
+def worker(
+    bench: Bench, *, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a Celery worker as the stack does, and wait until it takes tasks."""
     from notifyproject.celery import app
 
     command = [
-        *(sys.executable, "-m", "celery", "-A", "notifyproject", "worker", "-l", "WARNING"),
-        *("-n", f"{name}@%h", "--without-gossip", "--without-mingle", "--without-heartbeat"),
+        *(sys.executable, "-m", "celery", "-q", "-A", "notifyproject", "worker"),
+        *("-l", "WARNING", "-n", "bench@%h"),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
     ]
-    with process(command) as started:
-        deadline = time.monotonic() + READY_SECONDS
-        while not app.control.ping(timeout=0.5):
-            if time.monotonic() > deadline:
-                raise TimeoutError("the worker does not answer")
+    log = bench.folder / "worker.log"
+    with process(command, log=log, environment=environment) as started:
+        wait_for(lambda: bool(app.control.ping(timeout=0.5)), started, log)
         yield started
 
 
-def machine() -> str:
-    """Return what this runs on, for committed results."""
-    return (
-        f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, "
-        f"Python {platform.python_version()}"
-    )
+@contextmanager
+def web(
+    bench: Bench,
+    application: str,
+    *,
+    processes: int = 1,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[tuple[list[int], str]]:
+    """Run gunicorn with eight threads in each process; yield the processes' ids and the URL."""
+    port = servers.free_port()
+    command = [
+        *(sys.executable, "-m", "gunicorn", application, "--bind", f"{servers.HOST}:{port}"),
+        *("--workers", str(processes), "--threads", "8"),
+        *("--log-level", "warning", "--keep-alive", "60"),
+    ]
+    log = bench.folder / "web.log"
+    with process(command, log=log, environment=environment) as started:
+
+        def is_ready() -> bool:
+            return len(children(started.pid)) == processes and not servers.is_free(port)
+
+        wait_for(is_ready, started, log)
+        yield children(started.pid), f"http://{servers.HOST}:{port}"
+
+
+def wait_for(
+    is_so: Callable[[], bool],
+    started: subprocess.Popen[bytes] | None = None,
+    log: Path | None = None,
+    *,
+    timeout: float = READY_SECONDS,
+    pause: float = 0.05,
+) -> None:
+    """Wait until something is so; raises RuntimeError if the process ends or time runs out."""
+    deadline = time.monotonic() + timeout
+    while not is_so():
+        ended = started is not None and started.poll() is not None
+        if ended or time.monotonic() > deadline:
+            said = log.read_text(errors="replace")[-2_000:] if log else ""
+            raise RuntimeError(f"{'it ended' if ended else 'it takes too long'}\n{said}")
+        time.sleep(pause)
+
+
+def run_json(bench: Bench, module: str, *arguments: str) -> dict[str, Any]:
+    """Run one of the benchmark's own programs and return the JSON it prints last."""
+    log = bench.folder / f"{module}.log"
+    log.unlink(missing_ok=True)
+    with process([sys.executable, "-m", f"bench.{module}", *arguments], log=log) as started:
+        wait_for(lambda: started.poll() is not None, timeout=1_800)
+        lines = log.read_text(errors="replace").splitlines()
+        if started.returncode:
+            raise RuntimeError("\n".join(lines[-30:]))
+        return json.loads(lines[-1])
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()]
+
+
+def cpu_seconds(*pids: int) -> float:
+    """Return the processor time that processes have used, in them and in the kernel for them."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def resident_megabytes(pid: int) -> float:
+    """Return the memory a process occupies."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "VmRSS":
+            return int(value.split()[0]) / 1024
+    raise RuntimeError(f"process {pid} has no memory any more")

@@ -1,19 +1,34 @@
 """System checks: settings that would lose or misdirect notifications stop the start."""
 
+import re
+from email.utils import parseaddr
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
 
+from .attachments import host_of
+from .intake.addresses import AddressProblem, check_email, has_control_characters
+from .intake.links import LinkProblem, check_public_url
+from .timing import utc_now
+
+_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*", re.ASCII)
+_PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{2,60}[a-z0-9]", re.ASCII)
+_NUMBER_ID = re.compile(r"\d{5,20}", re.ASCII)
+_WORD = re.compile(r"[!-~]+", re.ASCII)
+"""What may stand in a header: no blanks, no line breaks, nothing beyond ASCII."""
+
 
 @checks.register(checks.Tags.security, deploy=True)
 def provider_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return what is missing before mail can leave for real."""
+    """Return what is missing before messages can leave, and be heard of, for real."""
     problems: list[checks.CheckMessage] = []
     if "sendgrid" in settings.EMAIL_PROVIDERS and settings.SENDGRID_API_KEY == "SG.sandbox":
+        where = "to the sandbox" if settings.SENDGRID_URL else "nowhere"
         problems.append(
             checks.Warning(
-                "Mail goes to the sandbox: SENDGRID_API_KEY is not set.",
+                f"Mail goes {where}: SENDGRID_API_KEY is not set.",
                 hint="Set it, or EMAIL_PROVIDER=smtp and SMTP_HOST.",
                 id="notifications.W001",
             )
@@ -34,10 +49,18 @@ def provider_settings(**_: Any) -> list[checks.CheckMessage]:
                 id="notifications.W003",
             )
         )
+    if settings.WHATSAPP_TOKEN and not settings.WHATSAPP_APP_SECRET:
+        problems.append(
+            checks.Warning(
+                "WhatsApp's webhooks are refused: WHATSAPP_APP_SECRET is not set.",
+                hint="Without them nobody's 24 hours ever begin, and no report is heard.",
+                id="notifications.W004",
+            )
+        )
     return problems
 
 
-@checks.register()
+@checks.register(checks.Tags.security)
 def celery_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return settings under which a killed worker would take its hints along."""
     problems: list[checks.CheckMessage] = []
@@ -53,3 +76,132 @@ def celery_settings(**_: Any) -> list[checks.CheckMessage]:
             )
         )
     return problems
+
+
+@checks.register(checks.Tags.security)
+def mail_settings(**_: Any) -> list[checks.CheckMessage]:
+    """Return senders that no mail could leave with, and hosts that no file could come from."""
+    problems: list[checks.CheckMessage] = []
+    for number, (name, text) in enumerate(
+        (("EMAIL_FROM", settings.EMAIL_FROM), ("EMAIL_REPLY_TO", settings.EMAIL_REPLY_TO)), start=3
+    ):
+        if text is not None and not _is_mailbox(text):
+            problems.append(
+                _error(
+                    f"{name} is not an address: {text!r}.",
+                    "Write ada@example.com, or Ada <ada@example.com>; a name with a comma or the "
+                    "like stands in quotes.",
+                    number,
+                )
+            )
+    if wrong := sorted(host for host in settings.ATTACHMENT_HOSTS if not _is_host(host)):
+        problems.append(
+            _error(
+                f"ATTACHMENT_HOSTS has what is no public host's name: {', '.join(wrong)}.",
+                "Write names such as files.example.com, separated by commas: no https://, no "
+                "port, no path, no asterisk.",
+                5,
+            )
+        )
+    return problems
+
+
+@checks.register(checks.Tags.security)
+def addresses_of_services(**_: Any) -> list[checks.CheckMessage]:
+    """Return base URLs that lead nowhere: our own, and those of the providers."""
+    names = ("PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL")
+    may_be_empty = ("SENDGRID_URL", "SANDBOX_URL")
+    return [
+        _error(
+            f"{name} is not the address of a service: {url!r}.",
+            "Write one such as https://notify.example.com, without a user, a query or a fragment.",
+            number,
+        )
+        for number, name in enumerate(names, start=6)
+        if not _is_base_url(url := getattr(settings, name)) and (url or name not in may_be_empty)
+    ]
+
+
+@checks.register(checks.Tags.security)
+def push_settings(**_: Any) -> list[checks.CheckMessage]:
+    """Return what Firebase would not know us by."""
+    problems: list[checks.CheckMessage] = []
+    project = settings.FCM_PROJECT_ID
+    if project and not _PROJECT.fullmatch(project):
+        hint = "Write the project's id, such as my-shop-1a2b3; empty is the service account's own."
+        problems.append(_error(f"FCM_PROJECT_ID is no project's id: {project!r}.", hint, 11))
+    names = ("FCM_CREDENTIALS", "SANDBOX_FCM_CREDENTIALS")
+    for number, (name, needs_project) in enumerate(
+        zip(names, (not project, True), strict=True), start=12
+    ):
+        if not (source := getattr(settings, name)):
+            continue
+        # Here, since importing Google's libraries takes half a second that few installations need.
+        from .channels import fcm_account
+
+        try:
+            account = fcm_account.read(source)
+            account.assertion(now=utc_now())
+        except fcm_account.UnusableAccount as error:
+            hint = "It is the path of Google's JSON for a service account, or the JSON itself."
+            problems.append(_error(f"{name}: {error}", hint, number))
+        else:
+            if needs_project and not account.project_id:
+                problems.append(_error(f"{name} names no project.", "Set FCM_PROJECT_ID.", number))
+    return problems
+
+
+@checks.register(checks.Tags.security)
+def whatsapp_settings(**_: Any) -> list[checks.CheckMessage]:
+    """Return what WhatsApp would not know us by."""
+    problems: list[checks.CheckMessage] = []
+    names = ("WHATSAPP_TOKEN", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN")
+    for number, name in enumerate(names, start=14):
+        if (secret := getattr(settings, name)) and not _WORD.fullmatch(secret):
+            hint = "It is one word of ASCII: a blank or a line break may have been copied along."
+            problems.append(_error(f"{name} cannot be what Meta has given out.", hint, number))
+    number_id = settings.WHATSAPP_PHONE_NUMBER_ID
+    if (settings.WHATSAPP_TOKEN or number_id) and not _NUMBER_ID.fullmatch(number_id):
+        said = f"is no id: {number_id!r}" if number_id else "is not set, and WHATSAPP_TOKEN is"
+        hint = "It is the sending number's id, digits only, and not the number itself."
+        problems.append(_error(f"WHATSAPP_PHONE_NUMBER_ID {said}.", hint, 17))
+    return problems
+
+
+def _error(message: str, hint: str, number: int) -> checks.Error:
+    return checks.Error(message, hint=hint, id=f"notifications.E{number:03}")
+
+
+def _is_mailbox(text: str) -> bool:
+    """Return whether a text is one address, or ``Name <address>``, to every reader of it."""
+    address = parseaddr(text)[1]
+    if has_control_characters(text) or (text != address and not text.endswith(f"<{address}>")):
+        return False
+    try:
+        check_email(address)
+    except AddressProblem:
+        return False
+    return True
+
+
+def _is_host(name: str) -> bool:
+    try:
+        check_public_url(f"https://{name}/", schemes=("https",))
+    except LinkProblem:
+        return False
+    return _HOST.fullmatch(name) is not None and host_of(f"https://{name}/") == name
+
+
+def _is_base_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    return bool(
+        _WORD.fullmatch(url)
+        and parts.scheme in ("http", "https")
+        and parts.hostname
+        and has_port
+        and not (parts.query or parts.fragment or "@" in parts.netloc or "?" in url or "#" in url)
+    )

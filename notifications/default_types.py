@@ -24,6 +24,7 @@ class DefaultType:
     channels: tuple[Channel, ...] = (EMAIL,)
     max_retries: int = DEFAULT_MAX_RETRIES
     ttl_seconds: int | None = None
+    notify_before_seconds: int | None = None
     on_unknown: UnknownPolicy = UnknownPolicy.RETRY
     example_data: Mapping[str, Any] = field(default_factory=dict)
     sensitive_variables: tuple[str, ...] = ()
@@ -81,6 +82,7 @@ DEFAULT_TYPES = (
         name="Video release",
         description="A video is about to be released.",
         max_retries=THREE_TRIES,
+        notify_before_seconds=86_400,
         example_data={"video_title": "Sunrise", "release_date": "2026-12-24T18:00:00Z"},
     ),
     # Accounts.
@@ -144,6 +146,7 @@ DEFAULT_TYPES = (
         name="Contest reminder",
         description="A contest starts in some hours.",
         channels=(EMAIL, PUSH),
+        notify_before_seconds=7_200,
         example_data={
             "contest_name": "Codeforces Round #900 (Div. 2)",
             "hours_until_start": 2,

@@ -57,6 +57,8 @@ class NotificationKind:
     channels: tuple[Channel, ...]
     max_retries: int
     ttl_seconds: int | None
+    notify_before: timedelta | None = None
+    """How long before an event to remind people of it; None: it is no reminder."""
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
     fallback: Fallback | None = None
@@ -202,12 +204,17 @@ def _kind(document: Mapping[str, Any]) -> NotificationKind:
         channels=tuple(Channel(c) for c in document["channels"]),
         max_retries=document["max_retries"],
         ttl_seconds=document.get("ttl_seconds"),
+        notify_before=_seconds(document.get("notify_before_seconds")),
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
         fallback=_fallback(document),
         approved=tuple(_approved(one) for one in document.get("approved_templates") or ()),
         template_version=document.get("template_version") or 0,
     )
+
+
+def _seconds(stored: int | None) -> timedelta | None:
+    return timedelta(seconds=stored) if stored is not None else None
 
 
 def _fallback(document: Mapping[str, Any]) -> Fallback | None:

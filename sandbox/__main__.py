@@ -2,13 +2,14 @@
 
 import argparse
 import asyncio
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .config import Config, Timings
+from .config import WHATSAPP_API_VERSION, Config, Timings
 from .keys import UnreadableKey
 from .log import LogBroken, LogInUse
 from .providers.whatsapp.templates import UnreadableTemplates
@@ -55,6 +56,13 @@ def _config(arguments: Sequence[str] | None) -> Config:
         "--whatsapp-templates", type=Path, help="a file of templates that are approved"
     )
     parser.add_argument(
+        "--whatsapp-api-version",
+        type=_version,
+        default=WHATSAPP_API_VERSION,
+        metavar="VERSION",
+        help=f"the newest of the Cloud API; {WHATSAPP_API_VERSION} if not given",
+    )
+    parser.add_argument(
         "--disordered",
         type=_share,
         default=0.0,
@@ -80,6 +88,7 @@ def _config(arguments: Sequence[str] | None) -> Config:
         webhook_url=given.webhook_url,
         whatsapp_webhook_url=given.whatsapp_webhook_url,
         whatsapp_templates=given.whatsapp_templates,
+        whatsapp_api_version=given.whatsapp_api_version,
         disordered=given.disordered,
         host=given.host,
         port=given.port,
@@ -100,6 +109,12 @@ def _url(text: str) -> str:
     parts = urlsplit(text)
     if text and (parts.scheme not in ("http", "https") or not parts.hostname):
         raise argparse.ArgumentTypeError(f"{text!r} is not an http or https URL")
+    return text
+
+
+def _version(text: str) -> str:
+    if not re.fullmatch(r"v[1-9][0-9]?\.[0-9]", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a version such as v26.0")
     return text
 
 

@@ -65,6 +65,7 @@ def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
             timings=config.timings,
             account=business,
             templates=Templates.read(config.data, also=config.whatsapp_templates),
+            newest_version=config.whatsapp_api_version,
             disordered=config.disordered,
         ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+WHATSAPP_API_VERSION = "v26.0"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
@@ -41,6 +43,8 @@ class Config:
     """Where WhatsApp's reports and what people write go; empty: nowhere."""
     whatsapp_templates: Path | None = None
     """A file of templates that are approved from the start, beside those of the data folder."""
+    whatsapp_api_version: str = WHATSAPP_API_VERSION
+    """The newest there is: under a later one there is nothing."""
     disordered: float = 0.0
     """The share of ordinary WhatsApp messages whose reports come twice and in no order."""
     host: str = "127.0.0.1"

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from . import wanted
-from .behaviours import EVERYBODY, Behaviour, Behaviours, everybody_of
+from .behaviours import EVERYBODY, Behaviour, Behaviours, canonical, everybody_of
 from .copies import cases
 from .log import Record
 from .memory import Event, Exchange, Memory
@@ -59,7 +59,8 @@ class Control:
     async def messages(self, request: web.Request) -> web.Response:
         """Messages that were accepted, newest first, with their events."""
         asked = wanted.query(request, *FILTERS, "limit")
-        return _listed([self._message(one) for one in self._find({**asked, "accepted": "true"})])
+        found = self._find({**asked, "accepted": "true"})
+        return _listed([self._message(one, asked.get("recipient")) for one in found])
 
     async def copies(self, request: web.Request) -> web.Response:
         """How often each reference was accepted for each recipient."""
@@ -196,10 +197,14 @@ class Control:
             )
         return found[0].record
 
-    def _message(self, exchange: Exchange) -> dict[str, Any]:
+    def _message(self, exchange: Exchange, recipient: str | None) -> dict[str, Any]:
+        """Return a message as a recipient sees it: the one that was asked for, or the first."""
         record = exchange.record
         provider = self.providers[record.provider]
-        shown = provider.show(record)
+        everybody = [canonical(one) for one in record.recipients]
+        wanted_one = canonical(recipient) if recipient else ""
+        to = everybody.index(wanted_one) if wanted_one in everybody else 0
+        shown = provider.show(record, to=to)
         return {
             "id": record.id,
             "time": record.time,
@@ -210,6 +215,8 @@ class Control:
             "subject": shown.title,
             "text": shown.text,
             "html": shown.html,
+            "headers": dict(shown.facts),
+            "attachments": [asdict(one) for one in shown.attachments],
             "reference": record.references[0] if record.references else None,
             "references": list(record.references),
             "message_id": record.message_id,

@@ -109,10 +109,11 @@ class Outbox:
         if exchange is None:
             return self._missing("This message is not in memory any more, or never was.")
         copies, through = self._copies(exchange), self._is_let_through(exchange)
+        to = _recipient(request, exchange)
         etag = f'"{self.run}-{exchange.record.id}-{exchange.version}-{len(copies)}-{through}"'
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=HTTPStatus.NOT_MODIFIED)
-        message = pages.message(exchange, self._provider(exchange), copies=copies)
+        message = pages.message(exchange, self._provider(exchange), copies=copies, to=to)
         is_mail = message["channel"] == Channel.EMAIL
         views = [
             *(("html",) if message["has_html"] else ()),
@@ -128,6 +129,8 @@ class Outbox:
             views=views,
             view=view,
             images="images" in request.query,
+            as_recipient=f"&to={to}" if to else "",
+            frame=_frame(request, to),
             raw=raw,
             is_whole=is_whole,
             can_let_through=self._is_by_outcome(exchange) and not exchange.record.accepted,
@@ -160,7 +163,7 @@ class Outbox:
             return self._missing("There is no such mail.")
         images = "data: http: https:" if "images" in request.query else "data:"
         return _response(
-            self._provider(exchange).show(exchange.record).html,
+            self._provider(exchange).show(exchange.record, to=_recipient(request, exchange)).html,
             kind="text/html",
             policy=MAIL_POLICY.format(images=images),
         )
@@ -241,6 +244,18 @@ def _choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
     """Return what the query chooses; the first if it is none of the choices."""
     chosen = request.query.get(name, "")
     return chosen if chosen in choices else choices[0]
+
+
+def _frame(request: web.Request, to: int) -> str:
+    """Return the query by which a frame shows the mail as the page does."""
+    parts = (f"to={to}" if to else "", "images" if "images" in request.query else "")
+    return "&".join(filter(None, parts))
+
+
+def _recipient(request: web.Request, exchange: Exchange) -> int:
+    """Return which of its recipients a message is to be shown as; the first for want of another."""
+    number = _number(request.query.get("to", "")) or 0
+    return number if number < len(exchange.record.recipients) else 0
 
 
 def _number(text: str) -> int | None:

@@ -10,10 +10,11 @@ import msgspec
 
 from .log import Record
 from .memory import Event, EventState, Exchange
-from .providers.base import Channel, Provider
+from .providers.base import Attached, Channel, Provider
 
 EVERYTHING = "all"
 SNIPPET = 160
+KILO = 1024
 LONGEST_RAW = 200_000
 """Characters of a request that its page shows."""
 GOOD, BAD, WAIT, WARN, PLAIN = "good", "bad", "wait", "warn", "plain"
@@ -152,12 +153,15 @@ def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
     return found
 
 
-def message(exchange: Exchange, provider: Provider, *, copies: Sequence[int]) -> dict[str, Any]:
-    """Return what the page of one request shows beside its content."""
+def message(
+    exchange: Exchange, provider: Provider, *, copies: Sequence[int], to: int
+) -> dict[str, Any]:
+    """Return what the page of one request shows, as the recipient of this number sees it."""
     record = exchange.record
-    shown = provider.show(record) if record.accepted else None
+    shown = provider.show(record, to=to) if record.accepted else None
     return {
         **row(exchange, provider, copies=len(copies)),
+        "to": to,
         "sender": shown.sender if shown else "",
         "recipients": list(record.recipients),
         "provider": provider.title,
@@ -169,6 +173,7 @@ def message(exchange: Exchange, provider: Provider, *, copies: Sequence[int]) ->
         "has_html": bool(shown and shown.html),
         "text": shown.text if shown else "",
         "heading": shown.title if shown else "",
+        "attachments": [_attached(one) for one in shown.attachments] if shown else [],
         "image": shown.image if shown else "",
         "link": shown.link if shown else "",
         "small_print": shown.small_print if shown else "",
@@ -194,6 +199,19 @@ def matches(record: Record, words: str) -> bool:
     texts = (*record.recipients, *record.references, record.title or "", record.message_id or "")
     haystack = "\n".join(texts).lower()
     return all(word in haystack for word in words.lower().split())
+
+
+def _attached(one: Attached) -> dict[str, str]:
+    return {"name": one.name, "kind": one.kind, "size": _size(one.size)}
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes as people say it."""
+    if count < KILO:
+        return f"{count} byte{'' if count == 1 else 's'}"
+    if count < KILO**2:
+        return f"{count / KILO:.1f} KB"
+    return f"{count / KILO**2:.1f} MB"
 
 
 def _chip(label: str, tone: str, hint: str, *, pending: bool = False) -> dict[str, str]:

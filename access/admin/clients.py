@@ -12,7 +12,13 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from notifyproject.db.admin import MongoModelAdmin
 
@@ -20,6 +26,12 @@ from .. import keys
 from ..models import APIClient, Scope
 
 CHANGE_URL = "admin:access_apiclient_change"
+TEST_BADGE = format_html(
+    '<span class="chip chip-{}" title="{}">{}</span>',
+    "warning",
+    "What it sends goes to the sandbox and reaches nobody.",
+    "Test",
+)
 _SCOPE_WORDS = {
     Scope.NOTIFICATIONS_READ: "Read its notifications",
     Scope.NOTIFICATIONS_WRITE: "Send, schedule and cancel notifications",
@@ -49,12 +61,19 @@ class APIClientForm(forms.ModelForm):
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="What it may do.",
     )
+    is_test = forms.BooleanField(
+        label="Test mode",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="What it sends goes to the sandbox and never to people, and its keys begin "
+        "ntf_test_. This cannot be changed later.",
+    )
 
     class Meta:
         """The model and the fields that are filled in."""
 
         model = APIClient
-        fields = ("name", "scopes", "is_active")
+        fields = ("name", "scopes", "is_test", "is_active")
 
 
 @admin.register(APIClient)
@@ -62,8 +81,9 @@ class APIClientAdmin(MongoModelAdmin):
     """The apps that call the API. They are switched off, not deleted: notifications name them."""
 
     form = APIClientForm
-    list_display = ("name", "active_keys", "last_used", "scope_list", "is_active")
-    fields = ("name", "is_active", "scopes")
+    list_display = ("name", "mode", "active_keys", "last_used", "scope_list", "is_active")
+    fields = ("name", "mode", "is_active", "scopes")
+    readonly_fields = ("mode",)
     search_fields = ("name__startswith",)
     search_help_text = "Beginning of the name"
     ordering = ("name", "id")
@@ -71,7 +91,7 @@ class APIClientAdmin(MongoModelAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields; a new client is active."""
-        return self.fields if obj else ("name", "scopes")
+        return self.fields if obj else ("name", "is_test", "scopes")
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, and those of keys."""
@@ -93,11 +113,16 @@ class APIClientAdmin(MongoModelAdmin):
         """Return False: see the class."""
         return False
 
+    @admin.display(description="Mode")
+    def mode(self, row: Any) -> SafeString | str:
+        """Whether what it sends reaches people."""
+        return TEST_BADGE if row.is_test else "Live"
+
     @admin.display(description="Active keys")
     def active_keys(self, row: Any) -> str:
         """The prefixes of the keys that work."""
         now = datetime.now(UTC)
-        return ", ".join(f"ntf_{k.prefix}…" for k in row.keys if _is_active(k, now)) or "None"
+        return ", ".join(_shown(row, k) for k in row.keys if _is_active(k, now)) or "None"
 
     @admin.display(description="Last used (UTC)")
     def last_used(self, row: Any) -> str:
@@ -122,7 +147,7 @@ class APIClientAdmin(MongoModelAdmin):
         now = datetime.now(UTC)
         shown = {
             "client": client,
-            "client_keys": [_key_row(key, now) for key in client.keys] if client else [],
+            "client_keys": [_key_row(client, key, now) for key in client.keys] if client else [],
             "may_change_keys": self.has_change_permission(request, client),
             "max_active_keys": keys.MAX_ACTIVE_KEYS,
             "has_room": client is not None
@@ -140,7 +165,9 @@ class APIClientAdmin(MongoModelAdmin):
                 is_active=obj.is_active,
             )
         else:
-            obj.pk = keys.create_client(name=obj.name, scopes=scopes, now=_now())
+            obj.pk = keys.create_client(
+                name=obj.name, scopes=scopes, is_test=obj.is_test, now=_now()
+            )
 
     def issue_key_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Issue a key and show it, this once; POST only, and no cache keeps the page."""
@@ -153,7 +180,7 @@ class APIClientAdmin(MongoModelAdmin):
         except keys.TooManyKeys as problem:
             messages.error(request, str(problem))
             return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
-        _record(request, client, f"Issued the key ntf_{issued.prefix}….")
+        _record(request, client, f"Issued the key {_shown(client, issued)}.")
         return self._key_page(request, client, issued.text)
 
     def _key_page(self, request: HttpRequest, client: Any, text: str) -> HttpResponse:
@@ -176,10 +203,11 @@ class APIClientAdmin(MongoModelAdmin):
             return refusal
         client = self.get_object(request, object_id)
         prefix = request.POST.get("prefix", "")
-        is_own = any(key.prefix == prefix for key in client.keys)
-        if is_own and keys.revoke_key(prefix=prefix, now=_now()):
-            _record(request, client, f"Revoked the key ntf_{prefix}….")
-            messages.success(request, f"The key ntf_{prefix}… is revoked: it works no more.")
+        own = next((key for key in client.keys if key.prefix == prefix), None)
+        if own is not None and keys.revoke_key(prefix=prefix, now=_now()):
+            shown = _shown(client, own)
+            _record(request, client, f"Revoked the key {shown}.")
+            messages.success(request, f"The key {shown} is revoked: it works no more.")
         else:
             messages.warning(request, "There is no such active key.")
         return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
@@ -201,10 +229,14 @@ def _is_active(key: Any, now: datetime) -> bool:
     return keys.is_active({"revoked_at": key.revoked_at, "expires_at": key.expires_at}, now)
 
 
-def _key_row(key: Any, now: datetime) -> dict[str, Any]:
+def _shown(client: Any, key: Any) -> str:
+    return keys.shown(key.prefix, is_test=client.is_test)
+
+
+def _key_row(client: Any, key: Any, now: datetime) -> dict[str, Any]:
     active = _is_active(key, now)
     state = "Active" if active else "Revoked" if key.revoked_at else "Expired"
-    return {"key": key, "state": state, "is_active": active}
+    return {"key": key, "shown": _shown(client, key), "state": state, "is_active": active}
 
 
 def _record(request: HttpRequest, client: APIClient, message: str) -> None:

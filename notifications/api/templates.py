@@ -8,6 +8,8 @@ from rest_framework.views import APIView
 from access.models import Scope
 
 from .. import templates, types
+from ..intake import definitions
+from ..intake.definitions import TypeRequest
 from ..store import Document
 from ..templates import NumbersTaken, UnknownVersion
 from ..timing import utc_now
@@ -19,10 +21,8 @@ from .templates_answers import TypeView, VersionList, VersionView, type_view, ve
 from .templates_requests import (
     NothingRequest,
     TemplateRequest,
-    TypeRequest,
     refusal,
     template_parts,
-    type_fields,
 )
 
 TEMPLATES = Scope.TEMPLATES_WRITE
@@ -54,7 +54,7 @@ class OneType(APIView):
     def put(self, request: Any, slug: str) -> Response:
         """Make a type, or make it what the body says; 201 for a new one."""
         raw = _body(request)
-        fields = type_fields(slug, convert(raw, TypeRequest))
+        fields = definitions.checked(slug, convert(raw, TypeRequest))
         is_new = types.define(slug, fields, now=utc_now())
         return Response(type_view(_type(slug)), status=201 if is_new else 200)
 

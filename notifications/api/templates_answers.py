@@ -5,10 +5,12 @@ from typing import Any
 
 import msgspec
 
+from ..intake.definitions import ApprovedRequest
 from ..retry import UnknownPolicy
 from ..states import Category, Channel, Priority
 from ..store import Document
 from ..templates import Version
+from ..types import FALLBACK_AFTER
 
 
 class TypeView(msgspec.Struct, kw_only=True, frozen=True):
@@ -22,7 +24,12 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     channels: list[Channel]
     max_retries: int
     ttl_seconds: int | None = None
+    notify_before_seconds: int | None = None
     on_unknown: UnknownPolicy
+    fallback_channel: Channel | None = None
+    """Used only if the first other channel has not delivered in time."""
+    fallback_after_seconds: int
+    approved_templates: list[ApprovedRequest]
     example_data: dict[str, Any]
     sensitive_variables: list[str]
     is_active: bool
@@ -63,6 +70,8 @@ def type_view(document: Document) -> TypeView:
             "slug": document["_id"],
             "description": document.get("description") or "",
             "template_version": document.get("template_version") or 0,
+            "fallback_after_seconds": document.get("fallback_after_seconds") or FALLBACK_AFTER,
+            "approved_templates": document.get("approved_templates") or [],
         },
         TypeView,
     )

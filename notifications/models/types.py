@@ -10,6 +10,8 @@ from ..retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from ..states import Category, Channel, Priority
 
 SLUG_LENGTH = 64
+NAME_LENGTH = 120
+VARIABLE_LENGTH = 64
 
 
 class NotificationType(models.Model):
@@ -19,7 +21,7 @@ class NotificationType(models.Model):
     """
 
     slug = models.SlugField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH)
-    name = models.CharField(max_length=120)
+    name = models.CharField(max_length=NAME_LENGTH)
     description = models.TextField(blank=True)
     category = word(Category)
     priority = word(Priority, default=Priority.NORMAL)
@@ -28,11 +30,16 @@ class NotificationType(models.Model):
     max_retries = models.IntegerField(default=DEFAULT_MAX_RETRIES)
     ttl_seconds = models.IntegerField(null=True, blank=True)
     """How long after its send time it is still worth sending; empty: for ever."""
+    notify_before_seconds = models.IntegerField(null=True, blank=True)
+    """How long before an event people are reminded of it who want nothing else; empty: it is no
+    reminder."""
     on_unknown = word(UnknownPolicy, default=UnknownPolicy.RETRY)
     """What to do when nobody can tell whether a message went."""
     example_data = models.JSONField(default=dict, blank=True)
     """Variables for previews; their names document what the templates need."""
-    sensitive_variables = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    sensitive_variables = ArrayField(
+        models.CharField(max_length=VARIABLE_LENGTH), default=list, blank=True
+    )
     """Variables that are secrets, such as a code."""
     template_version = models.IntegerField(default=0, editable=False)
     """The published version of what it says; 0 is the files of the release."""

@@ -1,15 +1,19 @@
 """Settings every installation shares. Build on this through :func:`configure`."""
 
+import re
+from datetime import timedelta
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
 from pymongo.uri_parser import parse_uri
 
 from notifications.states import Channel, Priority
 
-from . import console
-from .environment import BASE_DIR, DATA_DIR, Environment
+from . import console, providers
+from .environment import BASE_DIR, DATA_DIR, Environment, listed
 
+ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
 SERVICE_QUEUE = "service"
 """Short tasks that keep the others going: sweep, rescue."""
 
@@ -35,8 +39,11 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "notifyproject.security.SecurityHeadersMiddleware",
     "notifyproject.requests.RequestIdMiddleware",
     "notifyproject.requests.DeadlineMiddleware",
+    "notifications.api.inbox_origins.InboxOriginsMiddleware",
+    "notifications.api.rates.RatesMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -64,6 +71,7 @@ TEMPLATES = [
 
 ROOT_URLCONF = "notifyproject.urls"
 WSGI_APPLICATION = "notifyproject.wsgi.application"
+ASGI_APPLICATION = "notifyproject.asgi.application"
 AUTH_USER_MODEL = "access.StaffUser"
 DEFAULT_AUTO_FIELD = "django_mongodb_backend.fields.ObjectIdAutoField"
 MIGRATION_MODULES = {
@@ -100,6 +108,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["access.authentication.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["notifications.api.rates.CallerRate"],
     "DEFAULT_PARSER_CLASSES": ["notifications.api.parsing.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["notifications.api.rendering.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -129,23 +138,23 @@ def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that follow from the environment."""
     return {
         "SECRET_KEY": environment.SECRET_KEY,
-        "ALLOWED_HOSTS": _listed(environment.ALLOWED_HOSTS),
+        "ALLOWED_HOSTS": listed(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
-        "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "REDIS_URL": environment.REDIS_URL,
         "WORKER_THREADS": environment.WORKER_THREADS,
-        "PROVIDER_RATES": _provider_rates(environment),
+        "BULK_PENDING_LIMIT": environment.BULK_PENDING_LIMIT,
+        "BULK_OLDEST_DUE": timedelta(seconds=environment.BULK_OLDEST_DUE),
+        "RATE_LIMIT_READ": environment.RATE_LIMIT_READ,
+        "RATE_LIMIT_WRITE": environment.RATE_LIMIT_WRITE,
+        "RATE_LIMIT_INBOX": environment.RATE_LIMIT_INBOX,
+        "RATE_LIMIT_FAILED": environment.RATE_LIMIT_FAILED,
+        "TRUSTED_PROXIES": environment.TRUSTED_PROXIES,
         "DATABASES": _databases(environment),
-        **_email(environment),
-        **_push_and_whatsapp(environment),
+        **_inbox(environment),
+        **providers.configure(environment),
         **_celery(environment),
         **_logging(environment),
     }
-
-
-def _listed(text: str) -> list[str]:
-    """Return what a variable lists, separated by commas."""
-    return [item for part in text.split(",") if (item := part.strip())]
 
 
 def _databases(environment: Environment) -> dict[str, Any]:
@@ -171,59 +180,29 @@ def _databases(environment: Environment) -> dict[str, Any]:
     }
 
 
-def _email(environment: Environment) -> dict[str, Any]:
-    real = bool(environment.SENDGRID_API_KEY)
-    default_url = "https://api.sendgrid.com" if real else environment.SANDBOX_URL
+def _inbox(environment: Environment) -> dict[str, Any]:
+    origins = listed(environment.INBOX_ORIGINS.lower())
+    if not all(ORIGIN.fullmatch(origin) for origin in origins):
+        raise ImproperlyConfigured(
+            "environment variable INBOX_ORIGINS: expected origins such as https://app.example.com, "
+            "with a port if it is not the usual one, and without a path."
+        )
     return {
-        "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
-        "EMAIL_FROM": environment.EMAIL_FROM,
-        "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
-        "ATTACHMENT_HOSTS": frozenset(_listed(environment.ATTACHMENT_HOSTS.lower())),
-        "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
-        "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
-        "SENDGRID_WEBHOOK_PUBLIC_KEY": environment.SENDGRID_WEBHOOK_PUBLIC_KEY,
-        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
-        "EMAIL_HOST": environment.SMTP_HOST,
-        "EMAIL_PORT": environment.SMTP_PORT,
-        "EMAIL_HOST_USER": environment.SMTP_USER,
-        "EMAIL_HOST_PASSWORD": environment.SMTP_PASSWORD,
-        "EMAIL_USE_TLS": environment.SMTP_SECURITY == "starttls",
-        "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
-        "EMAIL_TIMEOUT": 15,
+        "INBOX_SIGNING_KEY": environment.INBOX_SIGNING_KEY,
+        "INBOX_ORIGINS": frozenset(origins),
+        "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
+        "INBOX_STREAMS": environment.INBOX_STREAMS,
     }
-
-
-def _push_and_whatsapp(environment: Environment) -> dict[str, Any]:
-    return {
-        "FCM_CREDENTIALS": environment.FCM_CREDENTIALS,
-        "FCM_PROJECT_ID": environment.FCM_PROJECT_ID,
-        "FCM_URL": environment.FCM_URL.rstrip("/"),
-        "WHATSAPP_TOKEN": environment.WHATSAPP_TOKEN,
-        "WHATSAPP_PHONE_NUMBER_ID": environment.WHATSAPP_PHONE_NUMBER_ID,
-        "WHATSAPP_APP_SECRET": environment.WHATSAPP_APP_SECRET,
-        "WHATSAPP_VERIFY_TOKEN": environment.WHATSAPP_VERIFY_TOKEN,
-        "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
-    }
-
-
-def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
-    """Return messages a second and the most at once, for each provider that has a limit.
-
-    A tenth of a second's worth may go at once: a batch is not cut into single messages, and the
-    provider, who counts by the second, hardly sees more than the rate.
-    """
-    rates = {
-        "sendgrid": environment.RATE_SENDGRID,
-        "smtp": environment.RATE_SMTP,
-        "fcm": environment.RATE_FCM,
-        "whatsapp": environment.RATE_WHATSAPP,
-    }
-    return {name: (rate, max(1, round(rate / 10))) for name, rate in rates.items() if rate > 0}
 
 
 def queue_names() -> list[str]:
     """Return every queue in the order a worker serves them: strictly from the first to the last."""
     return [SERVICE_QUEUE] + [f"{channel}.{p}" for p in Priority for channel in Channel]
+
+
+def urgent_queue_names() -> list[str]:
+    """Return the queues that a worker of their own serves: no campaign takes all of its threads."""
+    return [SERVICE_QUEUE] + [f"{channel}.{Priority.CRITICAL}" for channel in Channel]
 
 
 def _celery(environment: Environment) -> dict[str, Any]:

@@ -17,13 +17,15 @@ STACK_FILE = DATA_DIR / "stack.json"
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 PerSecond = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 """Messages a second, over all processes; 0.5 is one every two seconds, and 0 is no limit."""
+PerMinute = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+"""Requests a minute, over all web processes; 0 is no limit."""
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """The environment, checked. A field's name is the variable's."""
 
     PORT: Port = 8000
-    """Where the local stack's web listens; the sandbox takes the next one."""
+    """Where the local stack's web listens; the sandbox and the streams take the next two."""
     SECRET_KEY: str = ""
     ALLOWED_HOSTS: str = ""
     """Host names the web answers to, separated by commas."""
@@ -35,6 +37,15 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     PUBLIC_URL: str = "http://127.0.0.1:8000"
     """Where people and providers reach the web: links in mail begin with it."""
 
+    INBOX_SIGNING_KEY: Annotated[str, msgspec.Meta(min_length=32)] = ""
+    """Signs the tokens people read their inbox with: 32 bytes or more, and not SECRET_KEY."""
+    INBOX_ORIGINS: str = ""
+    """Origins whose pages may read inboxes, separated by commas: ``https://app.example.com``."""
+    INBOX_STREAM_URL: str = ""
+    """Where browsers reach the stream process. Empty: PUBLIC_URL, whose proxy leads there."""
+    INBOX_STREAMS: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 500
+    """Streams one process holds open; each is a connection, so mind the limit of open files."""
+
     EMAIL_PROVIDER: Literal["sendgrid", "smtp", "sendgrid,smtp", "smtp,sendgrid"] = "sendgrid"
     """With two, the second is given what the first does not take."""
     EMAIL_FROM: str = "Notifications <notifications@example.com>"
@@ -43,7 +54,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     ATTACHMENT_HOSTS: str = ""
     """Hosts that attachments of mail may be fetched from, separated by commas. Empty: none."""
     SENDGRID_API_KEY: str = ""
-    """Empty: mail goes to the sandbox."""
+    """Empty: mail goes to the sandbox, if there is one."""
     SENDGRID_URL: str = ""
     """Empty: https://api.sendgrid.com with a key, the sandbox without one."""
     SENDGRID_WEBHOOK_PUBLIC_KEY: str = ""
@@ -67,6 +78,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     WHATSAPP_VERIFY_TOKEN: str = ""
     """What Meta shows when the webhook is set up."""
     WHATSAPP_URL: str = "https://graph.facebook.com"
+    WHATSAPP_API_VERSION: Annotated[str, msgspec.Meta(pattern=r"^v[1-9]\d?\.\d\Z")] = "v26.0"
+    """Of the Cloud API. Meta serves a version for two years."""
 
     RATE_SENDGRID: PerSecond = 0
     RATE_SMTP: PerSecond = 0
@@ -75,13 +88,37 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     RATE_WHATSAPP: PerSecond = 80
     """What Meta grants a phone number at first; what people send to it counts, too."""
 
-    SANDBOX_URL: str = "http://127.0.0.1:8001"
+    RATE_LIMIT_READ: PerMinute = 30_000
+    """Of one app, of each endpoint."""
+    RATE_LIMIT_WRITE: PerMinute = 60_000
+    """The same. A call that brings many is one."""
+    RATE_LIMIT_INBOX: PerMinute = 600
+    """Of one person with an inbox token, of each endpoint."""
+    RATE_LIMIT_FAILED: PerMinute = 300
+    """From one address, without a valid key or token: for the rest of a minute it is refused."""
+    TRUSTED_PROXIES: Annotated[int, msgspec.Meta(ge=0, le=10)] = 1
+    """Proxies before the web that add to X-Forwarded-For; 0: callers reach it themselves."""
+
+    SANDBOX_URL: str = ""
+    """Where what test-mode API clients send goes, and nowhere else. Empty: it fails."""
+    SANDBOX_FCM_CREDENTIALS: str = ""
+    """The sandbox's service account, as FCM_CREDENTIALS. Empty: test pushes fail."""
 
     LOG_LEVEL: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     LOG_FORMAT: Literal["console", "json"] = "json"
 
+    BULK_PENDING_LIMIT: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)] = 100_000
+    """With more notifications due than this, calls that bring many are asked to come again."""
+    BULK_OLDEST_DUE: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 600
+    """Seconds. The same, with one that has been due for longer."""
+
     WORKER_THREADS: Annotated[int, msgspec.Meta(ge=1, le=512)] = 32
     """Threads of a worker process: tasks, and requests to providers, at once."""
+
+    CRASH_AT: str = ""
+    """For fault injection, never on a server: where a process kills itself. docs/faults.md"""
+    FREEZE_AT: str = ""
+    """The same: where a process stops until it is told to go on."""
 
 
 def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = None) -> Environment:
@@ -98,6 +135,11 @@ def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = Non
         return msgspec.convert(given, Environment, strict=False)
     except msgspec.ValidationError as error:
         raise ImproperlyConfigured(f"environment variable: {error}") from error
+
+
+def listed(text: str) -> list[str]:
+    """Return what a variable lists, separated by commas."""
+    return [item for part in text.split(",") if (item := part.strip())]
 
 
 def of_local_stack() -> dict[str, str]:

@@ -10,7 +10,9 @@ _stack = _environment.of_local_stack()
 _current = _environment.current(
     defaults={
         "SECRET_KEY": "only-for-one-machine-" + "0" * 40,
+        "INBOX_SIGNING_KEY": "only-for-inboxes-of-one-machine-" + "0" * 40,
         "ALLOWED_HOSTS": "127.0.0.1,localhost,[::1]",
+        "SANDBOX_URL": "http://127.0.0.1:8001",
         "LOG_FORMAT": "console",
     }
     | _stack

@@ -1,4 +1,4 @@
-"""For a server. Refuses to start without SECRET_KEY, ALLOWED_HOSTS, MONGODB_URI and REDIS_URL."""
+"""For a server. Refuses to start without the variables it cannot do without."""
 
 import os
 
@@ -10,9 +10,15 @@ from .base import configure
 
 DEBUG = False
 
-_required = ("SECRET_KEY", "ALLOWED_HOSTS", "MONGODB_URI", "REDIS_URL", "PUBLIC_URL")
+_required = (
+    *("SECRET_KEY", "INBOX_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL"),
+    *("MONGODB_URI", "REDIS_URL"),
+)
 if _missing := [name for name in _required if not os.environ.get(name)]:
     raise ImproperlyConfigured(f"Set {', '.join(_missing)} in the environment.")
+
+if os.environ.get("CRASH_AT") or os.environ.get("FREEZE_AT"):
+    raise ImproperlyConfigured("CRASH_AT and FREEZE_AT are for fault injection: unset them.")
 
 globals().update(configure(_environment.current()))
 

@@ -11,7 +11,14 @@ globals().update(
         _environment.current(
             defaults={
                 "SECRET_KEY": "only-for-tests-" + "0" * 40,
+                "INBOX_SIGNING_KEY": "only-for-inboxes-of-tests-" + "0" * 40,
                 "ALLOWED_HOSTS": "testserver,127.0.0.1,localhost",
+                "SANDBOX_URL": "http://127.0.0.1:8001",
+                # The tests of a limit set their own: the others come from one address at once.
+                "RATE_LIMIT_READ": "0",
+                "RATE_LIMIT_WRITE": "0",
+                "RATE_LIMIT_INBOX": "0",
+                "RATE_LIMIT_FAILED": "0",
                 "LOG_LEVEL": "WARNING",
                 "LOG_FORMAT": "console",
             }

@@ -70,6 +70,17 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """A file that goes with a message."""
+
+    name: str
+    kind: str
+    """Its media type."""
+    size: int
+    """In bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """A message as its recipient sees it."""
 
@@ -85,7 +96,8 @@ class Shown:
     small_print: str = ""
     buttons: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    """What the recipient does not see but the device acts on."""
+    """What the recipient does not see but the device or the mail program acts on."""
+    attachments: tuple[Attached, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +210,8 @@ class Provider(Protocol):
         """Return the event of a person who writes back; raises ValueError."""
         ...
 
-    def show(self, record: Record) -> Shown:
-        """Return the message of an accepted request."""
+    def show(self, record: Record, *, to: int = 0) -> Shown:
+        """Return the message of an accepted request, as the recipient of this number sees it."""
         ...
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:

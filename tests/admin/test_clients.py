@@ -160,3 +160,24 @@ def test_the_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -
     assert text[:14] in shown
     assert text not in shown
     assert f"{now:%Y-%m-%d %H:%M}" in shown
+
+
+def test_a_client_in_test_mode_has_a_badge_and_keys_that_say_so(console: Client) -> None:
+    form = {"name": "Try-out", "scopes": [WRITE], "is_test": "on"}
+    assert console.post(f"{LIST}add/", form).status_code == 302
+    client = APIClient.objects.get(name="Try-out")
+    assert client.is_test
+    text = key_in(issue(console, client.pk))
+    assert text.startswith("ntf_test_")
+    for shown in (console.get(LIST).content.decode(), page(console, client.pk)):
+        assert text[:19] in shown
+        assert ">Test</span>" in shown
+    assert messages_of()[-1] == f"Issued the key {text[:19]}…."
+
+
+def test_a_client_keeps_its_mode(console: Client, shop: ObjectId) -> None:
+    assert 'name="is_test"' not in page(console, shop)
+    form = {"name": "Shop", "scopes": [READ], "is_active": "on", "is_test": "on"}
+    console.post(f"{LIST}{shop}/change/", form)
+    assert not APIClient.objects.get(pk=shop).is_test
+    assert ">Test</span>" not in page(console, shop)

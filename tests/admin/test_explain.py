@@ -21,8 +21,6 @@ from tests import conftest, factories
 
 from .conftest import Plan, plans, reads
 
-pytestmark = pytest.mark.xdist_group("explain")
-
 MANY = 12_000
 PAGE = 50
 COUNTED = 10_001

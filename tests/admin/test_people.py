@@ -10,7 +10,7 @@ from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients import queries
 from recipients.models import Suppression, SuppressionReason
-from recipients.suppressions import suppress
+from recipients.suppressions import anonymise, suppress, suppression_id
 
 from .conftest import make_staff, signed_in
 
@@ -19,6 +19,9 @@ pytestmark = pytest.mark.usefixtures("db")
 PEOPLE = "/admin/recipients/recipient/"
 SUPPRESSIONS = "/admin/recipients/suppression/"
 ADA = "ada@example.com"
+BOUNCE = suppression_id("email", ADA, SuppressionReason.HARD_BOUNCE)
+KEY = BOUNCE.replace("_", "_5F").replace(":", "_3A")
+"""How a key stands in the admin's addresses."""
 
 
 @pytest.fixture
@@ -131,24 +134,50 @@ def test_what_is_no_address_is_told(
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_suppressing_again_keeps_the_stricter(console: Client) -> None:
-    fields = {"channel": "email", "address": ADA, "marketing_only": "on"}
+def test_suppressing_by_hand_is_a_reason_of_its_own_and_the_stricter_stays(console: Client) -> None:
+    fields = {"channel": "email", "address": ADA}
     console.post(f"{SUPPRESSIONS}add/", fields)
-    stored = Suppression.objects.get()
-    assert (stored.reason, stored.marketing_only) == ("hard_bounce", False)
+    console.post(f"{SUPPRESSIONS}add/", fields | {"marketing_only": "on"})
+    bounce, manual = Suppression.objects.order_by("reason")
+    assert (bounce.reason, bounce.source) == ("hard_bounce", "sendgrid")
+    assert (manual.reason, manual.source, manual.marketing_only) == ("manual", "admin", False)
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_lifting_a_bounce_leaves_the_persons_own_wish(console: Client) -> None:
+    suppress(
+        channel="email",
+        address=ADA,
+        reason=SuppressionReason.UNSUBSCRIBED,
+        source="one-click",
+        marketing_only=True,
+        now=utc_now(),
+    )
+    console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
+    assert Suppression.objects.get().reason == "unsubscribed"
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_the_address_of_somebody_who_was_erased_is_not_known(console: Client) -> None:
+    anonymise([("email", ADA)])
+    shown = console.get(SUPPRESSIONS).content.decode()
+    assert "Erased" in shown
+    assert ADA not in shown
+    assert listed(console, f"{SUPPRESSIONS}?q={ADA}") == [BOUNCE]
+    assert console.get(f"{SUPPRESSIONS}{KEY}/change/").status_code == 200
 
 
 @pytest.mark.usefixtures("suppressed")
 def test_a_suppression_is_found_by_the_whole_address(console: Client) -> None:
-    assert listed(console, f"{SUPPRESSIONS}?q=ADA@example.com") == [f"email:{ADA}"]
+    assert listed(console, f"{SUPPRESSIONS}?q=ADA@example.com") == [BOUNCE]
     assert listed(console, f"{SUPPRESSIONS}?q=ada") == []
-    assert listed(console, f"{SUPPRESSIONS}?reason=hard_bounce") == [f"email:{ADA}"]
+    assert listed(console, f"{SUPPRESSIONS}?reason=hard_bounce") == [BOUNCE]
     assert listed(console, f"{SUPPRESSIONS}?reason=complaint") == []
 
 
 @pytest.mark.usefixtures("suppressed")
 def test_a_suppression_is_lifted(console: Client) -> None:
-    url = f"{SUPPRESSIONS}email_3A{ADA}/delete/"
+    url = f"{SUPPRESSIONS}{KEY}/delete/"
     assert console.get(url).status_code == 200
     assert console.post(url, {"post": "yes"}).status_code == 302
     assert not Suppression.objects.exists()
@@ -165,7 +194,8 @@ def test_several_suppressions_are_lifted_at_once_and_no_others(console: Client) 
             marketing_only=False,
             now=utc_now(),
         )
-    ticked = [f"email:{ADA}", "email:bob@example.com"]
+    bob = suppression_id("email", "bob@example.com", SuppressionReason.COMPLAINT)
+    ticked = [BOUNCE, bob]
     action = {"action": "delete_selected", "_selected_action": ticked, "post": "yes"}
     assert console.post(SUPPRESSIONS, action).status_code == 302
     assert Suppression.objects.get().address == "eve@example.com"
@@ -174,7 +204,7 @@ def test_several_suppressions_are_lifted_at_once_and_no_others(console: Client) 
 
 @pytest.mark.usefixtures("suppressed")
 def test_who_lifted_a_suppression_is_logged(console: Client) -> None:
-    console.post(f"{SUPPRESSIONS}email_3A{ADA}/delete/", {"post": "yes"})
+    console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
     entry = LogEntry.objects.get()
     assert (entry.user.username, entry.object_repr) == ("maria", "email: hard_bounce")
 
@@ -186,7 +216,7 @@ def test_support_sees_that_an_address_is_suppressed_but_not_which(db: None) -> N
     shown = support.get(SUPPRESSIONS).content.decode()
     assert ADA not in shown
     assert "a***@example.com" in shown
-    url = f"{SUPPRESSIONS}email_3A{ADA}/"
+    url = f"{SUPPRESSIONS}{KEY}/"
     assert support.get(f"{url}change/").status_code == 403
     assert support.post(f"{url}delete/", {"post": "yes"}).status_code == 403
     assert Suppression.objects.exists()

@@ -48,6 +48,7 @@ def test_what_may_be_left_out_is(console: Client) -> None:
     assert (stored.ttl_seconds, stored.example_data, stored.sensitive_variables) == (None, {}, [])
 
 
+WORDING = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["order"]}'
 BAD = [
     ("slug", "Parcel", "Write lower-case letters, digits and underscores"),
     ("slug", "../etc", "Write lower-case letters, digits and underscores"),
@@ -65,6 +66,21 @@ BAD = [
     ("example_data", "[1]", "Write an object, such as"),
     ("example_data", "{", "Enter a valid JSON."),
     ("sensitive_variables", "a b", "Not a variable&#x27;s name: a b."),
+    ("description", "x" * 2_001, "at most 2000 characters"),
+    ("example_data", '{"recipient": 1}', "At recipient: Templates call the person so."),
+    ("example_data", '{"$where": 1}', "At $where: A key is empty, begins with $"),
+    ("example_data", '{"n": NaN}', "At n: NaN and Infinity are not JSON."),
+    ("example_data", '{"n": 9223372036854775808}', "At n: An integer has at most 64 bits."),
+    ("fallback_channel", "push", "It must be one of the type&#x27;s channels."),
+    ("fallback_channel", "email", "There is no other channel for it to stand in for"),
+    ("fallback_channel", "pigeon", "is not one of the available choices"),
+    ("fallback_after_seconds", "0", "greater than or equal to 1"),
+    ("approved_templates", '{"locale": "pt"}', "Write a list of objects"),
+    (
+        "approved_templates",
+        f"[{WORDING}]",
+        "The example data has no such variable: order",
+    ),
 ]
 
 
@@ -110,7 +126,8 @@ def test_the_list_says_how_often_it_is_tried(console: Client) -> None:
 
 def test_a_channel_that_stands_in_and_what_whatsapp_approved_are_stored(console: Client) -> None:
     wording = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
-    form = GOOD | {"fallback_channel": "email", "approved_templates": json.dumps([wording])}
+    channels = {"channels": ["email", "push"], "fallback_channel": "email"}
+    form = GOOD | channels | {"approved_templates": json.dumps([wording])}
     assert console.post(f"{LIST}add/", form).status_code == 302
     kind = types.get("parcel_lost")
     assert kind.fallback is not None

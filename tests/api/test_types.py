@@ -1,5 +1,6 @@
 """Types by the API: made, changed, used at once."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,21 +9,28 @@ from access.models import Scope
 from notifications import types
 from notifications.default_types import DEFAULT_TYPES
 from notifications.states import Channel, Priority
+from notifications.types import Fallback
 from notifyproject.db.collections import collection
 
 from .conftest import App, new_app, pointers
 
 PATH = "/types/parcel_lost"
+W = {"locale": "pt", "name": "lost", "language": "pt_PT"}
 LEAST = {"name": "Parcel lost", "category": "transactional", "channels": ["email"]}
 WHOLE = {
     "name": "Parcel lost",
     "description": "A parcel did not come.",
     "category": "alert",
     "priority": "high",
-    "channels": ["in-app", "email"],
+    "channels": ["in-app", "email", "push"],
     "max_retries": 2,
     "ttl_seconds": 3600,
     "on_unknown": "fail",
+    "fallback_channel": "push",
+    "fallback_after_seconds": 90,
+    "approved_templates": [
+        {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
+    ],
     "example_data": {"parcel": "77", "shop": {"city": "Porto"}},
     "sensitive_variables": ["pin", "pin", "code"],
     "is_active": True,
@@ -35,15 +43,18 @@ def test_a_new_type_is_made_and_can_be_used_at_once(app: App) -> None:
     body = answer.json()
     expected = WHOLE | {
         "slug": "parcel_lost",
-        "channels": ["in_app", "email"],
+        "channels": ["in_app", "email", "push"],
         "sensitive_variables": ["pin", "code"],
         "template_version": 0,
     }
     assert {name: body[name] for name in expected} == expected
     assert app.get(PATH).json() == body
     kind = types.get("ParcelLost")
-    assert kind.channels == (Channel.IN_APP, Channel.EMAIL)
+    assert kind.channels == (Channel.IN_APP, Channel.EMAIL, Channel.PUSH)
     assert (kind.priority, kind.max_retries, kind.ttl_seconds) == (Priority.HIGH, 2, 3600)
+    assert kind.fallback == Fallback(channel=Channel.PUSH, after=timedelta(seconds=90))
+    (wording,) = kind.approved
+    assert (wording.name, wording.language, wording.parameters) == ("lost", "pt_PT", ("parcel",))
 
 
 def test_what_may_be_left_out_gets_its_default(app: App) -> None:
@@ -56,6 +67,9 @@ def test_what_may_be_left_out_gets_its_default(app: App) -> None:
             "max_retries": 3,
             "ttl_seconds": None,
             "on_unknown": "retry",
+            "fallback_channel": None,
+            "fallback_after_seconds": 600,
+            "approved_templates": [],
             "example_data": {},
             "sensitive_variables": [],
             "is_active": True,
@@ -136,6 +150,19 @@ def test_a_slug_is_a_plain_name(app: App, slug: str) -> None:
         ({"ttl_seconds": 0}, "/ttl_seconds", "out_of_range"),
         ({"ttl_seconds": 2_592_001}, "/ttl_seconds", "out_of_range"),
         ({"ttl_seconds": "60"}, "/ttl_seconds", "wrong_type"),
+        ({"fallback_channel": "pigeon"}, "/fallback_channel", "unknown_channel"),
+        ({"fallback_channel": "push"}, "/fallback_channel", "not_a_channel"),
+        ({"fallback_channel": "email"}, "/fallback_channel", "no_other_channel"),
+        ({"fallback_channel": 5}, "/fallback_channel", "wrong_type"),
+        ({"fallback_after_seconds": 0}, "/fallback_after_seconds", "out_of_range"),
+        ({"fallback_after_seconds": None}, "/fallback_after_seconds", "wrong_type"),
+        ({"approved_templates": {}}, "/approved_templates", "wrong_type"),
+        ({"approved_templates": [{}]}, "/approved_templates/0/locale", "required"),
+        ({"approved_templates": [{**W, "x": 1}]}, "/approved_templates/0/x", "unknown_field"),
+        (
+            {"approved_templates": [{**W, "parameters": ["order"]}]},
+            *("/approved_templates/0/parameters/0", "unknown_variable"),
+        ),
         ({"example_data": []}, "/example_data", "wrong_type"),
         ({"example_data": {"$where": 1}}, "/example_data/$where", "forbidden_key"),
         ({"example_data": {"a": {"b.c": 1}}}, "/example_data/a/b.c", "forbidden_key"),

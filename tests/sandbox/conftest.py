@@ -18,7 +18,6 @@ import urllib3
 
 from notifications.channels.base import Receipt
 from notifications.channels.email_sendgrid import SendGrid
-from sandbox import google_account
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
 
@@ -212,12 +211,6 @@ def http() -> Iterator[urllib3.PoolManager]:
     """Give a test a plain HTTP client."""
     with urllib3.PoolManager(retries=False, maxsize=40) as pool:
         yield pool
-
-
-@pytest.fixture(scope="session")
-def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make one service account for all tests: a new key takes its time."""
-    return google_account.load(tmp_path_factory.mktemp("google")).path
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from sandbox.config import Config
+from sandbox.config import WHATSAPP_API_VERSION, Config
 from sandbox.log import REQUESTS_FILE, read
 from sandbox.server import running
 
@@ -90,9 +90,15 @@ def test_another_path_or_method_is_refused(chats: Chats, method: str, path: str,
     assert (answer.status, error(answer)["code"]) == (400, code)
 
 
-@pytest.mark.parametrize("version", ["v16.0", "v23.0", "v99.0"])
-def test_every_version_will_do(chats: Chats, version: str) -> None:
+@pytest.mark.parametrize("version", ["v16.0", "v23.0", WHATSAPP_API_VERSION])
+def test_every_version_there_has_been_will_do(chats: Chats, version: str) -> None:
     assert chats.send(version=version).status == 200
+
+
+@pytest.mark.parametrize("version", ["v26.1", "v27.0", "v99.0"])
+def test_a_version_that_is_not_there_yet_is_an_unknown_path(chats: Chats, version: str) -> None:
+    answer = chats.send(version=version)
+    assert (answer.status, error(answer)["code"]) == (400, 2500)
 
 
 def test_only_old_versions_have_a_subcode(chats: Chats) -> None:

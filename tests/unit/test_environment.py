@@ -29,6 +29,8 @@ def test_an_empty_variable_is_one_that_is_not_set(name: str) -> None:
         ("PORT", "65535", 65535),
         ("WORKER_THREADS", "1", 1),
         ("WORKER_THREADS", "512", 512),
+        ("BULK_PENDING_LIMIT", "0", 0),
+        ("BULK_OLDEST_DUE", "60", 60),
         ("SMTP_PORT", "587", 587),
         ("RATE_WHATSAPP", "1000", 1000.0),
         ("RATE_SMTP", "0.5", 0.5),
@@ -50,6 +52,8 @@ def test_a_variable_is_read_as_its_type(name: str, text: str, value: Any) -> Non
     [
         *[("PORT", text) for text in ("http", "-1", "65536", "1.5", "0x50", "80 80")],
         *[("WORKER_THREADS", text) for text in ("0", "513", "many", "-4", "true")],
+        *[("BULK_PENDING_LIMIT", text) for text in ("-1", "10000001", "many")],
+        *[("BULK_OLDEST_DUE", text) for text in ("0", "86401", "1.5")],
         *[("SMTP_PORT", text) for text in ("smtp", "99999")],
         *[("RATE_WHATSAPP", text) for text in ("-1", "nan", "inf", "1000001", "80/s", "many")],
         *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP")],
@@ -105,7 +109,7 @@ def configured(**variables: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("variables", "url", "key"),
     [
-        ({}, "http://127.0.0.1:8001", "SG.sandbox"),
+        ({}, "", "SG.sandbox"),
         ({"SANDBOX_URL": "http://127.0.0.1:9/"}, "http://127.0.0.1:9", "SG.sandbox"),
         ({"SENDGRID_API_KEY": "SG.real"}, "https://api.sendgrid.com", "SG.real"),
         (

@@ -78,7 +78,7 @@ class Fcm(Mute):
             return _refused(rejected.refusal, message=rejected.message)
         return self._decide(asked, token=token, now=now)
 
-    def show(self, record: Record) -> Shown:
+    def show(self, record: Record, *, to: int = 0) -> Shown:
         """Return a push as its recipient sees it."""
         asked, _ = read(record.json())
         return shown(asked["message"], project=self.account.project_id)

@@ -66,7 +66,7 @@ class GoogleOAuth(Mute):
                 reason=f"{refused.error}: {refused}",
             )
 
-    def show(self, record: Record) -> Shown:
+    def show(self, record: Record, *, to: int = 0) -> Shown:
         """Return nothing: no message is ever accepted here."""
         return Shown(sender="", recipients=record.recipients, title=record.title or "", text="")
 

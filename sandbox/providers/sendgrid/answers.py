@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from http import HTTPStatus
 from math import ceil
+from typing import Any
 
 import msgspec
 
@@ -14,6 +15,15 @@ from .. import spoiled
 
 JSON = "application/json"
 ERRORS_PAGE = "http://sendgrid.com/docs/API_Reference/Web_API_v3/Mail/errors.html"
+_JSON_TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +111,9 @@ def failure(outcome: Outcome, *, now: datetime, pause: int) -> Reply:
 def errors(problems: Sequence[Problem]) -> bytes:
     """Return SendGrid's body of errors."""
     return msgspec.json.encode({"errors": [asdict(problem) for problem in problems]})
+
+
+def wrong_type(field: str, expected: str, given: Any) -> Problem:
+    """Return the error about a value of another type than is expected."""
+    name = _JSON_TYPES.get(type(given), "object")
+    return Problem(message=f"Invalid type. Expected: {expected}, given: {name}.", field=field)

@@ -15,10 +15,10 @@ from ...log import Record
 from ...outcomes import Outcome, Outcomes
 from ...replies import Reply
 from ..base import Channel, EventRequest, Incoming, PlannedEvent, Shown, Verdict, Written
-from . import answers, events
+from . import answers, events, showing
 from .answers import Problem, Refusal
 from .outcomes import NO_MESSAGE_ID, OUTCOMES, magic
-from .validation import HTML, PLAIN, problems
+from .validation import problems
 
 SEND = "/v3/mail/send"
 KEY_PREFIX = "SG."
@@ -107,20 +107,9 @@ class SendGrid:
             if isinstance(reference, str):
                 yield address, reference
 
-    def show(self, record: Record) -> Shown:
-        """Return a mail as its recipient sees it."""
-        body = record.json()
-        sender = body["from"]
-        parts = {part["type"]: part["value"] for part in reversed(body.get("content") or [])}
-        return Shown(
-            sender=f"{sender['name']} <{sender['email']}>"
-            if sender.get("name")
-            else sender["email"],
-            recipients=record.recipients,
-            title=record.title or "",
-            text=parts.get(PLAIN, ""),
-            html=parts.get(HTML, ""),
-        )
+    def show(self, record: Record, *, to: int = 0) -> Shown:
+        """Return a mail as one of its recipients sees it."""
+        return showing.shown(record, to=to)
 
     def _judge_mail(self, body: Mapping[str, Any], *, now: datetime) -> Verdict:
         if _only_checked(body):
@@ -241,7 +230,7 @@ def _facts(body: Any) -> dict[str, Any]:
     """Return what the log says of a mail, which need not be a valid one."""
     people = list(_people(body))
     references = (args.get("reference") for _, args in people)
-    subjects = [body, *_dicts(body, "personalizations")] if isinstance(body, dict) else []
+    subjects = [body, *showing.dicts(body, "personalizations")] if isinstance(body, dict) else []
     titles = (s["subject"][:LONGEST_TITLE] for s in subjects if isinstance(s.get("subject"), str))
     return {
         "title": next(titles, None),
@@ -251,20 +240,6 @@ def _facts(body: Any) -> dict[str, Any]:
 
 
 def _people(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Return every recipient's address with the custom arguments that hold for it."""
-    shared = body.get("custom_args") if isinstance(body, dict) else None
-    for one in _dicts(body, "personalizations"):
-        own = one.get("custom_args")
-        args = {
-            **(shared if isinstance(shared, dict) else {}),
-            **(own if isinstance(own, dict) else {}),
-        }
-        for name in ("to", "cc", "bcc"):
-            for person in _dicts(one, name):
-                if isinstance(person.get("email"), str):
-                    yield person["email"], args
-
-
-def _dicts(parent: Any, name: str) -> list[dict[str, Any]]:
-    listed = parent.get(name) if isinstance(parent, dict) else None
-    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    """Yield every recipient's address with the custom arguments that hold for it."""
+    for address, personalization in showing.addressees(body):
+        yield address, showing.arguments(body, personalization)

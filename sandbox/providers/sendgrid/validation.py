@@ -4,41 +4,33 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
-from .answers import BAD_ADDRESS, Problem, help_on
+from . import optional
+from .answers import BAD_ADDRESS, Problem, help_on, wrong_type
 
 MAX_RECIPIENTS = 1000
 MAX_PERSONALIZATIONS = 1000
-MAX_ARGS_BYTES = 10_000
 MAX_ADDRESS = 254
 PLAIN, HTML = "text/plain", "text/html"
 _ADDRESS = re.compile(
     r"[a-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}",
     re.ASCII | re.IGNORECASE,
 )
-_JSON_TYPES = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    list: "array",
-    dict: "object",
-    type(None): "null",
-}
 
 
 def problems(body: Any) -> list[Problem]:
     """Return everything that is wrong with a body; empty if it would be accepted."""
     if not isinstance(body, dict):
-        return [_wrong_type("(root)", "object", body)]
+        return [wrong_type("(root)", "object", body)]
     return [
         *_personalizations(body),
         *_sender(body),
         *_reply_to(body),
         *_subject(body),
         *_content(body),
-        *_custom_args(body.get("custom_args"), "custom_args", shared={}),
+        *optional.attachments(body.get("attachments")),
+        *optional.headers(body.get("headers"), "headers"),
+        *optional.categories(body.get("categories")),
+        *optional.custom_args(body.get("custom_args"), "custom_args", shared={}),
     ]
 
 
@@ -54,7 +46,7 @@ def _personalizations(body: Mapping[str, Any]) -> Iterator[Problem]:
         )
         return
     if not isinstance(listed, list):
-        yield _wrong_type(field, "array", listed)
+        yield wrong_type(field, "array", listed)
         return
     if len(listed) > MAX_PERSONALIZATIONS:
         yield Problem(
@@ -86,7 +78,7 @@ def _count(personalization: Mapping[str, Any]) -> int:
 
 def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
     if not isinstance(one, dict):
-        yield _wrong_type(field, "object", one)
+        yield wrong_type(field, "object", one)
         return
     if not one.get("to"):
         yield Problem(
@@ -99,23 +91,25 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
     for name in ("to", "cc", "bcc"):
         people = one.get(name) or []
         if not isinstance(people, list):
-            yield _wrong_type(f"{field}.{name}", "array", people)
+            yield wrong_type(f"{field}.{name}", "array", people)
             continue
         for number, person in enumerate(people):
             yield from _person(person, f"{field}.{name}.{number}", f"personalizations.{name}")
             yield from _seen_before(person, seen, f"{field}.{name}")
-    yield from _custom_args(one.get("custom_args"), f"{field}.custom_args", shared=shared)
+    yield from optional.headers(one.get("headers"), f"{field}.headers")
+    yield from optional.substitutions(one.get("substitutions"), f"{field}.substitutions")
+    yield from optional.custom_args(one.get("custom_args"), f"{field}.custom_args", shared=shared)
 
 
 def _person(person: Any, field: str, anchor: str) -> Iterator[Problem]:
     if not isinstance(person, dict):
-        yield _wrong_type(field, "object", person)
+        yield wrong_type(field, "object", person)
     elif not is_address(person.get("email")):
         yield Problem(
             message=BAD_ADDRESS, field=f"{field}.email", help=help_on(f"message.{anchor}")
         )
     elif not isinstance(person.get("name", ""), str):
-        yield _wrong_type(f"{field}.name", "string", person["name"])
+        yield wrong_type(f"{field}.name", "string", person["name"])
 
 
 def _seen_before(person: Any, seen: set[str], field: str) -> Iterator[Problem]:
@@ -156,7 +150,7 @@ def _reply_to(body: Mapping[str, Any]) -> Iterator[Problem]:
 def _subject(body: Mapping[str, Any]) -> Iterator[Problem]:
     subject = body.get("subject")
     if subject is not None and not isinstance(subject, str):
-        yield _wrong_type("subject", "string", subject)
+        yield wrong_type("subject", "string", subject)
     elif not subject and not body.get("template_id") and not _each_has_subject(body):
         yield Problem(
             message="The subject is required. You can get around this requirement if you use a "
@@ -188,7 +182,7 @@ def _content(body: Mapping[str, Any]) -> Iterator[Problem]:
             )
         return
     if not isinstance(content, list):
-        yield _wrong_type("content", "array", content)
+        yield wrong_type("content", "array", content)
         return
     for number, part in enumerate(content):
         yield from _content_part(part, f"content.{number}")
@@ -197,7 +191,7 @@ def _content(body: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _content_part(part: Any, field: str) -> Iterator[Problem]:
     if not isinstance(part, dict):
-        yield _wrong_type(field, "object", part)
+        yield wrong_type(field, "object", part)
         return
     kind, value = part.get("type"), part.get("value")
     if not isinstance(kind, str) or "/" not in kind:
@@ -225,25 +219,6 @@ def _content_order(kinds: list[Any]) -> Iterator[Problem]:
         )
 
 
-def _custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
-    """Check the arguments of a mail, or of a personalization that ``shared`` ones add to."""
-    if args is None:
-        return
-    if not isinstance(args, dict):
-        yield _wrong_type(field, "object", args)
-        return
-    wrong = [name for name, value in args.items() if not isinstance(value, str)]
-    for name in wrong:
-        yield _wrong_type(f"{field}.{name}", "string", args[name])
-    texts = {name: value for name, value in shared.items() if isinstance(value, str)} | args
-    if not wrong and len(msgspec.json.encode(texts)) > MAX_ARGS_BYTES:
-        yield Problem(
-            message="The combined size of custom arguments cannot exceed 10,000 bytes.",
-            field=field,
-            help=help_on("message.custom_args"),
-        )
-
-
 def is_address(value: Any) -> bool:
     """Return whether SendGrid would take this as an email address."""
     return (
@@ -251,8 +226,3 @@ def is_address(value: Any) -> bool:
         and len(value) <= MAX_ADDRESS
         and _ADDRESS.fullmatch(value) is not None
     )
-
-
-def _wrong_type(field: str, expected: str, given: Any) -> Problem:
-    name = _JSON_TYPES.get(type(given), "object")
-    return Problem(message=f"Invalid type. Expected: {expected}, given: {name}.", field=field)

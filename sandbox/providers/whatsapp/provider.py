@@ -38,7 +38,7 @@ from .validation import number, problem
 OPENED_BY_THEM = "service"
 """The category of what is no template: an answer to a person who wrote first."""
 PER_MILLE = 1000
-_PATH = re.compile(r"/v([0-9]{1,3})\.[0-9]/([^/]+)/(messages|message_templates)")
+_PATH = re.compile(r"/(v[0-9]{1,3}\.[0-9])/([^/]+)/(messages|message_templates)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class WhatsApp:
     timings: Timings
     account: MetaAccount
     templates: Templates
+    newest_version: str
+    """``v26.0``: later ones are not there yet."""
     disordered: float
     """The share of ordinary messages whose reports come twice and in no order."""
     name: str = "whatsapp"
@@ -70,9 +72,9 @@ class WhatsApp:
     def judge(self, incoming: Incoming, *, now: datetime) -> Verdict:
         """Return the answer to a request, and the reports that will follow."""
         path = _PATH.fullmatch(incoming.path)
-        if path is None:
+        if path is None or _number(path[1]) > _number(self.newest_version):
             return _graph_error(answers.unknown_path(incoming.path), outcome="not-found")
-        version, owner, edge = int(path[1]), path[2], path[3]
+        (version, _), owner, edge = _number(path[1]), path[2], path[3]
         refused = refusals.of_token(incoming)
         if refused:
             return _graph_error(refused, outcome="not-authenticated")
@@ -105,7 +107,7 @@ class WhatsApp:
         )
         return PlannedEvent(kind="written", delay=0.0, payload=payload)
 
-    def show(self, record: Record) -> Shown:
+    def show(self, record: Record, *, to: int = 0) -> Shown:
         """Return a message as its recipient reads it."""
         sender = self.account.display_phone_number
         return shown(record.json(), templates=self.templates, sender=sender)
@@ -204,6 +206,12 @@ class WhatsApp:
         content = body["template"]
         template = self.templates.get(content["name"], content["language"]["code"])
         return template.category.lower() if template else "utility"
+
+
+def _number(version: str) -> tuple[int, int]:
+    """Return a version's two numbers, which can be compared."""
+    major, _, minor = version.removeprefix("v").partition(".")
+    return int(major), int(minor)
 
 
 def _acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> Reply:

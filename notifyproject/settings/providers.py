@@ -1,0 +1,67 @@
+"""Settings of what carries messages, and of the sandbox that stands in for it."""
+
+from typing import Any
+
+from .environment import Environment, listed
+
+
+def configure(environment: Environment) -> dict[str, Any]:
+    """Return the settings that follow from the environment."""
+    return {
+        **_email(environment),
+        **_push_and_whatsapp(environment),
+        "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
+        "SANDBOX_FCM_CREDENTIALS": environment.SANDBOX_FCM_CREDENTIALS,
+        "PROVIDER_RATES": _provider_rates(environment),
+    }
+
+
+def _email(environment: Environment) -> dict[str, Any]:
+    real = bool(environment.SENDGRID_API_KEY)
+    default_url = "https://api.sendgrid.com" if real else environment.SANDBOX_URL
+    return {
+        "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
+        "EMAIL_FROM": environment.EMAIL_FROM,
+        "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
+        "ATTACHMENT_HOSTS": frozenset(listed(environment.ATTACHMENT_HOSTS.lower())),
+        "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
+        "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
+        "SENDGRID_WEBHOOK_PUBLIC_KEY": environment.SENDGRID_WEBHOOK_PUBLIC_KEY,
+        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "EMAIL_HOST": environment.SMTP_HOST,
+        "EMAIL_PORT": environment.SMTP_PORT,
+        "EMAIL_HOST_USER": environment.SMTP_USER,
+        "EMAIL_HOST_PASSWORD": environment.SMTP_PASSWORD,
+        "EMAIL_USE_TLS": environment.SMTP_SECURITY == "starttls",
+        "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
+        "EMAIL_TIMEOUT": 15,
+    }
+
+
+def _push_and_whatsapp(environment: Environment) -> dict[str, Any]:
+    return {
+        "FCM_CREDENTIALS": environment.FCM_CREDENTIALS,
+        "FCM_PROJECT_ID": environment.FCM_PROJECT_ID,
+        "FCM_URL": environment.FCM_URL.rstrip("/"),
+        "WHATSAPP_TOKEN": environment.WHATSAPP_TOKEN,
+        "WHATSAPP_PHONE_NUMBER_ID": environment.WHATSAPP_PHONE_NUMBER_ID,
+        "WHATSAPP_APP_SECRET": environment.WHATSAPP_APP_SECRET,
+        "WHATSAPP_VERIFY_TOKEN": environment.WHATSAPP_VERIFY_TOKEN,
+        "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
+        "WHATSAPP_API_VERSION": environment.WHATSAPP_API_VERSION,
+    }
+
+
+def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
+    """Return messages a second and the most at once, for each provider that has a limit.
+
+    A tenth of a second's worth may go at once: a batch is not cut into single messages, and the
+    provider, who counts by the second, hardly sees more than the rate.
+    """
+    rates = {
+        "sendgrid": environment.RATE_SENDGRID,
+        "smtp": environment.RATE_SMTP,
+        "fcm": environment.RATE_FCM,
+        "whatsapp": environment.RATE_WHATSAPP,
+    }
+    return {name: (rate, max(1, round(rate / 10))) for name, rate in rates.items() if rate > 0}

@@ -1,0 +1,16 @@
+"""What a long-lived process does before it takes any work.
+
+``manage.py`` looks at the settings before every command; a web or Celery process does so here.
+"""
+
+from django.core import checks
+from django.core.management.base import SystemCheckError
+
+
+def refuse_unsafe_settings() -> None:
+    """Raise SystemCheckError if a setting would lose or misdirect notifications."""
+    found = checks.run_checks(tags=[checks.Tags.security])
+    serious = [one for one in found if one.is_serious() and not one.is_silenced()]
+    if serious:
+        lines = ["It does not start with these settings:", *map(str, serious)]
+        raise SystemCheckError("\n".join(lines))

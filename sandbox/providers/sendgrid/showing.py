@@ -1,0 +1,83 @@
+"""A mail as one of its recipients sees it, and who they are."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...log import Record
+from ..base import Attached, Shown
+from .validation import HTML, PLAIN
+
+BASE64_IN, BASE64_OUT = 4, 3
+"""So many characters stand for so many bytes."""
+
+
+def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every recipient's address with their personalization, of a body that may be faulty."""
+    for one in dicts(body, "personalizations"):
+        for name in ("to", "cc", "bcc"):
+            for person in dicts(one, name):
+                if isinstance(person.get("email"), str):
+                    yield person["email"], one
+
+
+def arguments(body: Any, personalization: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the custom arguments that hold for a personalization."""
+    shared = body.get("custom_args") if isinstance(body, dict) else None
+    own = personalization.get("custom_args")
+    return {
+        **(shared if isinstance(shared, dict) else {}),
+        **(own if isinstance(own, dict) else {}),
+    }
+
+
+def dicts(parent: Any, name: str) -> list[dict[str, Any]]:
+    """Return the objects among what is listed under a name."""
+    listed = parent.get(name) if isinstance(parent, dict) else None
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+
+
+def shown(record: Record, *, to: int) -> Shown:
+    """Return a mail as the recipient of this number sees it: with their own words put in."""
+    body = record.json()
+    everybody = [personalization for _, personalization in addressees(body)]
+    own = everybody[to if to < len(everybody) else 0]
+    parts = {part["type"]: part["value"] for part in reversed(body.get("content") or [])}
+    tags = own.get("substitutions") or {}
+    return Shown(
+        sender=_person(own.get("from") or body["from"]),
+        recipients=record.recipients,
+        title=_put_in(own.get("subject") or body.get("subject") or "", tags),
+        text=_put_in(parts.get(PLAIN, ""), tags),
+        html=_put_in(parts.get(HTML, ""), tags),
+        facts=tuple(_headers(body, own, tags)),
+        attachments=tuple(_attached(one) for one in body.get("attachments") or []),
+    )
+
+
+def _headers(
+    body: Mapping[str, Any], own: Mapping[str, Any], tags: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the headers that a mail program acts on."""
+    if body.get("reply_to"):
+        yield "Reply-To", _put_in(_person(body["reply_to"]), tags)
+    yield from {**(body.get("headers") or {}), **(own.get("headers") or {})}.items()
+
+
+def _put_in(text: str, tags: Mapping[str, str]) -> str:
+    """Return a text with what stands for each tag; what was put in is not looked at again."""
+    if not tags:
+        return text
+    longest_first = sorted(tags, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda found: tags[found[0]], text)
+
+
+def _person(person: Mapping[str, Any]) -> str:
+    name, email = person.get("name"), str(person["email"])
+    return f"{name} <{email}>" if name else email
+
+
+def _attached(one: Mapping[str, Any]) -> Attached:
+    content = str(one["content"])
+    size = len(content) // BASE64_IN * BASE64_OUT - content.count("=")
+    return Attached(name=one["filename"], kind=one.get("type") or "", size=size)

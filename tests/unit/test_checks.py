@@ -1,0 +1,265 @@
+"""Settings that would lose or misdirect notifications stop the start, and name the variable."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.core.management.base import SystemCheckError
+
+from notifyproject.celery import _refuse_unsafe_settings
+from notifyproject.starting import refuse_unsafe_settings
+from sandbox import google_account
+
+TAGS = ["security"]
+
+
+def problems() -> list[str]:
+    """Return what the checks say."""
+    return [f"{one.id}: {one.msg}" for one in run_checks(tags=TAGS)]
+
+
+def test_the_tests_own_settings_are_good() -> None:
+    assert problems() == []
+    refuse_unsafe_settings()
+
+
+@pytest.mark.parametrize("name", ["EMAIL_FROM", "EMAIL_REPLY_TO"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ada@example.com",
+        "Ada <ada@example.com>",
+        "<ada@example.com>",
+        "L\u00f3ja da Ada <ada@example.com>",
+        '"Shop, Inc." <ada@example.com>',
+        "The (big) shop <ada@example.com>",
+    ],
+)
+def test_a_sender_is_an_address_with_a_name_or_without(settings: Any, name: str, text: str) -> None:
+    setattr(settings, name, text)
+    assert problems() == []
+
+
+@pytest.mark.parametrize(("name", "code"), [("EMAIL_FROM", "E003"), ("EMAIL_REPLY_TO", "E004")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "Ada",
+            "ada@",
+            "@example.com",
+            "ada@localhost",
+            "ada@exa mple.com",
+            "Ada ada@example.com",
+        ),
+        *(
+            "ada@example.com, bob@example.com",
+            "Shop, Inc <ada@example.com>",
+            "Ada <ada@example.com",
+        ),
+        *("Ada <ada@example.com>\n", "Ada\r\nBcc: x <ada@example.com>", "Ada <ada@example.com> x"),
+        "Ada <bob@example.com> <ada@example.com>",
+    ],
+)
+def test_what_is_no_sender_stops_the_start(settings: Any, name: str, code: str, text: str) -> None:
+    setattr(settings, name, text)
+    assert problems() == [f"notifications.{code}: {name} is not an address: {text!r}."]
+
+
+def test_mail_without_a_sender_does_not_start(settings: Any) -> None:
+    settings.EMAIL_FROM = ""
+    assert problems() == ["notifications.E003: EMAIL_FROM is not an address: ''."]
+
+
+def test_attachments_come_from_public_hosts(settings: Any) -> None:
+    settings.ATTACHMENT_HOSTS = frozenset(["files.example.com", "cdn-1.example.co.uk"])
+    assert problems() == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("https://files.example.com", "files.example.com/a", "files.example.com:443"),
+        *("*.example.com", "files", "localhost", "10.0.0.1", "[::1]", "files.example.com."),
+        *(
+            "files.internal",
+            "a b.example.com",
+            "ada@files.example.com",
+            "-x.example.com",
+            "\u00e4.com",
+        ),
+    ],
+)
+def test_what_is_no_public_host_stops_the_start(settings: Any, host: str) -> None:
+    settings.ATTACHMENT_HOSTS = frozenset(["files.example.com", host])
+    said = f"ATTACHMENT_HOSTS has what is no public host's name: {host}."
+    assert problems() == [f"notifications.E005: {said}"]
+
+
+URLS = ["PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL"]
+
+
+@pytest.mark.parametrize(("number", "name"), [*enumerate(URLS, start=6)])
+def test_what_leads_nowhere_stops_the_start(settings: Any, name: str, number: int) -> None:
+    for good in ("https://x.example.com", "http://127.0.0.1:8001", "https://example.com/below"):
+        setattr(settings, name, good)
+        assert problems() == []
+    for bad in (
+        *("example.com", "ftp://example.com", "https://", "https:///u", "https://example.com:x"),
+        *("https://ada:x@example.com", "https://example.com?a=1", "https://example.com#a"),
+        *("https://exa mple.com", "https://example.com\n", "https://b\u00fccher.example", "/u"),
+    ):
+        setattr(settings, name, bad)
+        said = f"{name} is not the address of a service: {bad!r}."
+        assert problems() == [f"notifications.E{number:03}: {said}"]
+
+
+@pytest.mark.parametrize("name", URLS)
+def test_only_what_need_not_be_there_may_be_empty(settings: Any, name: str) -> None:
+    setattr(settings, name, "")
+    assert bool(problems()) is (name not in ("SENDGRID_URL", "SANDBOX_URL"))
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a service account's file."""
+    return google_account.ensure(tmp_path_factory.mktemp("google"), url="http://127.0.0.1:1")
+
+
+FCM = [("FCM_CREDENTIALS", "E012"), ("SANDBOX_FCM_CREDENTIALS", "E013")]
+NONE = "The Firebase service account, as configured, is none."
+
+
+@pytest.mark.parametrize(("name", "code"), FCM)
+def test_a_service_account_is_a_file_or_what_is_in_it(
+    settings: Any, name: str, code: str, account: Path
+) -> None:
+    for source in (str(account), account.read_text()):
+        setattr(settings, name, source)
+        assert problems() == []
+
+
+@pytest.mark.parametrize(("name", "code"), FCM)
+def test_what_is_no_service_account_stops_the_start(
+    settings: Any, name: str, code: str, account: Path, tmp_path: Path
+) -> None:
+    whole = json.loads(account.read_text())
+    (tmp_path / "other.json").write_text("[]")
+    cases = {
+        str(tmp_path / "gone.json"): "The Firebase service account's file cannot be read.",
+        str(tmp_path): "The Firebase service account's file cannot be read.",
+        str(tmp_path / "other.json"): NONE,
+        "{": NONE,
+        json.dumps({**whole, "private_key": "a secret that is no key"}): NONE,
+        json.dumps({**whole, "client_email": ""}): NONE,
+    }
+    for source, reason in cases.items():
+        setattr(settings, name, source)
+        assert problems() == [f"notifications.{code}: {name}: {reason}"]
+
+
+def test_pushes_need_a_project(settings: Any, account: Path) -> None:
+    without = {**json.loads(account.read_text()), "project_id": ""}
+    settings.FCM_CREDENTIALS = json.dumps(without)
+    assert problems() == ["notifications.E012: FCM_CREDENTIALS names no project."]
+    settings.FCM_PROJECT_ID = "my-shop-1a2b3"
+    assert problems() == []
+    settings.FCM_PROJECT_ID = "My shop"
+    assert problems() == ["notifications.E011: FCM_PROJECT_ID is no project's id: 'My shop'."]
+
+
+@pytest.fixture
+def number(settings: Any) -> Any:
+    """Set WhatsApp up."""
+    settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAsecret", "100000000000001"
+    settings.WHATSAPP_APP_SECRET, settings.WHATSAPP_VERIFY_TOKEN = "a" * 32, "a-verify-token"
+    return settings
+
+
+def test_whatsapp_that_is_set_up_starts(number: Any) -> None:
+    assert problems() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("WHATSAPP_TOKEN", "E014"),
+        ("WHATSAPP_APP_SECRET", "E015"),
+        ("WHATSAPP_VERIFY_TOKEN", "E016"),
+    ],
+)
+def test_a_secret_that_was_copied_badly_stops_the_start_and_is_not_shown(
+    number: Any, name: str, code: str
+) -> None:
+    for bad in ("EAA secret", "EAAsecret\n", "EAA\u2026"):
+        setattr(number, name, bad)
+        assert problems() == [f"notifications.{code}: {name} cannot be what Meta has given out."]
+
+
+@pytest.mark.parametrize("bad", ["+447700900999", "my number", "1", "1 2345678"])
+def test_the_numbers_id_is_not_the_number(number: Any, bad: str) -> None:
+    number.WHATSAPP_PHONE_NUMBER_ID = bad
+    assert problems() == [f"notifications.E017: WHATSAPP_PHONE_NUMBER_ID is no id: {bad!r}."]
+
+
+def test_a_token_needs_a_number_to_send_from(number: Any) -> None:
+    number.WHATSAPP_PHONE_NUMBER_ID = ""
+    said = "WHATSAPP_PHONE_NUMBER_ID is not set, and WHATSAPP_TOKEN is."
+    assert problems() == [f"notifications.E017: {said}"]
+
+
+def test_a_process_tells_all_that_keeps_it_from_starting(settings: Any) -> None:
+    settings.EMAIL_FROM, settings.PUBLIC_URL = "Ada", "example.com"
+    with pytest.raises(SystemCheckError) as error:
+        refuse_unsafe_settings()
+    for name in ("EMAIL_FROM", "PUBLIC_URL", "HINT"):
+        assert name in str(error.value)
+
+
+def test_what_is_silenced_does_not_keep_it_from_starting(settings: Any) -> None:
+    settings.EMAIL_FROM = "Ada"
+    settings.SILENCED_SYSTEM_CHECKS = ["notifications.E003"]
+    refuse_unsafe_settings()
+
+
+def test_a_worker_ends_with_the_reason(settings: Any) -> None:
+    _refuse_unsafe_settings()
+    settings.EMAIL_FROM = "Ada"
+    with pytest.raises(SystemExit, match="EMAIL_FROM is not an address"):
+        _refuse_unsafe_settings()
+
+
+# Before messages leave for real.
+
+
+def warnings(settings: Any, **changes: Any) -> list[str]:
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    found = run_checks(tags=TAGS, include_deployment_checks=True)
+    return [str(one.id) for one in found if str(one.id).startswith("notifications.W")]
+
+
+GOOD = {
+    "SENDGRID_API_KEY": "SG.real",
+    "SENDGRID_WEBHOOK_PUBLIC_KEY": "a-key",
+    "PUBLIC_URL": "https://notify.example.com",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "ids"),
+    [
+        ({}, []),
+        ({"SENDGRID_API_KEY": "SG.sandbox"}, ["W001"]),
+        ({"SENDGRID_WEBHOOK_PUBLIC_KEY": ""}, ["W002"]),
+        ({"EMAIL_PROVIDERS": ("smtp",), "SENDGRID_WEBHOOK_PUBLIC_KEY": ""}, []),
+        ({"PUBLIC_URL": "http://notify.example.com"}, ["W003"]),
+        ({"WHATSAPP_TOKEN": "EAAsecret", "WHATSAPP_PHONE_NUMBER_ID": "1" * 15}, ["W004"]),
+    ],
+)
+def test_what_is_missing_on_a_server_is_told(
+    settings: Any, changes: dict[str, Any], ids: list[str]
+) -> None:
+    assert warnings(settings, **(GOOD | changes)) == [f"notifications.{one}" for one in ids]
