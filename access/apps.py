@@ -1,6 +1,7 @@
 """Django's name for this app."""
 
 from django.apps import AppConfig
+from django.core import checks
 
 
 class AccessConfig(AppConfig):
@@ -9,3 +10,9 @@ class AccessConfig(AppConfig):
     name = "access"
     verbose_name = "Access"
     default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from .checks import inbox_signing_key
+
+        checks.register(inbox_signing_key, checks.Tags.security)

@@ -50,6 +50,8 @@ class APIClient(models.Model):
 
     name = models.CharField(max_length=120, unique=True)
     scopes = words(Scope)
+    is_test = models.BooleanField(default=False)
+    """What it sends goes to the sandbox, and to nobody else. It never changes: its keys say so."""
     is_active = models.BooleanField(default=True)
     keys = EmbeddedModelArrayField(APIKey, default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -71,3 +73,23 @@ class APIClient(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class InboxRevocation(models.Model):
+    """What ends inbox tokens before their time: one token's end, or a person's new epoch."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=80)
+    """``token:<jti>``, or ``person:<SHA-256 of client and user>``."""
+    epoch = models.IntegerField(null=True, blank=True)
+    """Of a person: tokens of an earlier one are void."""
+    expires_at = optional_moment()
+    """Of a token: it has run out by then, and MongoDB forgets this."""
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "inbox_revocations"
+        indexes = (MongoIndex("expires_at", name="rev_expires", expire_after_seconds=0),)
+
+    def __str__(self) -> str:
+        return self.id

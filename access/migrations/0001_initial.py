@@ -66,6 +66,7 @@ class Migration(migrations.Migration):
                 ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=120, unique=True)),
                 ('scopes', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(choices=[('notifications:read', 'Notifications:read'), ('notifications:write', 'Notifications:write'), ('notifications:resend', 'Notifications:resend'), ('recipients:write', 'Recipients:write'), ('devices:write', 'Devices:write'), ('inbox:issue', 'Inbox:issue'), ('suppressions:write', 'Suppressions:write'), ('callbacks:write', 'Callbacks:write'), ('templates:write', 'Templates:write'), ('admin', 'Admin')], max_length=40), blank=True, default=list)),
+                ('is_test', models.BooleanField(default=False)),
                 ('is_active', models.BooleanField(default=True)),
                 ('keys', django_mongodb_backend.fields.EmbeddedModelArrayField(blank=True, default=list, embedded_model=access.models.APIKey)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
@@ -75,6 +76,18 @@ class Migration(migrations.Migration):
                 'db_table': 'api_clients',
                 'ordering': ('name',),
                 'indexes': [notifyproject.db.indexes.MongoIndex('keys.prefix', name='cli_key_prefix', partial={'keys.prefix': {'$exists': True}}, unique=True)],
+            },
+        ),
+        migrations.CreateModel(
+            name='InboxRevocation',
+            fields=[
+                ('id', models.CharField(db_column='_id', max_length=80, primary_key=True, serialize=False)),
+                ('epoch', models.IntegerField(blank=True, null=True)),
+                ('expires_at', models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                'db_table': 'inbox_revocations',
+                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='rev_expires')],
             },
         ),
     ]

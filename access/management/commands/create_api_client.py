@@ -29,6 +29,11 @@ class Command(BaseCommand):
             metavar="SCOPE",
             help=f"any of {', '.join(Scope)}; default: {' '.join(DEFAULT_SCOPES)}",
         )
+        parser.add_argument(
+            "--test",
+            action="store_true",
+            help="what it sends goes to the sandbox, never to people; its keys begin ntf_test_",
+        )
         parser.add_argument("--expires-in-days", type=int, metavar="N", help="default: never")
         parser.add_argument(
             "--new-key", action="store_true", help="the client exists: issue one more key"
@@ -56,13 +61,18 @@ class Command(BaseCommand):
         """Return the id of the client that gets the key."""
         name = options["name"]
         if options["new_key"]:
+            if options["test"]:
+                raise CommandError("--test is for a new client: no client changes its mode.")
             client_id = keys.find_client(name)
             if client_id is None:
                 raise CommandError(f"There is no client named {name}.")
             return client_id
         try:
             return keys.create_client(
-                name=name, scopes=[Scope(scope) for scope in options["scopes"]], now=now
+                name=name,
+                scopes=[Scope(scope) for scope in options["scopes"]],
+                is_test=options["test"],
+                now=now,
             )
         except DuplicateKeyError:
             raise CommandError(

@@ -1,0 +1,185 @@
+"""A person's own inbox. Each method reads, calls one service, and answers."""
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+from bson import ObjectId
+from django.conf import settings
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.authentication import InboxAuthentication
+from access.inbox_tokens import InboxUser
+from access.permissions import OwnsInbox
+
+from .. import feed, inbox
+from ..store import Document, Inbox
+from ..timing import utc_now
+from . import inbox_list as lists
+from .inbox_answers import InboxCounts, InboxItem, InboxList, inbox_item
+from .lists import check_names
+from .problems import Problem, not_found
+from .schema import UpdatedView, describe, describe_stream, identifier
+
+NOTIFICATION_ID = identifier("notification_id", "24 hex digits")
+STREAM_PATH = "/api/v1/inbox/stream"
+
+
+class InboxView(APIView):
+    """What all these views have in common: an inbox token, in a header, and nothing is cached."""
+
+    authentication_classes: Any = (InboxAuthentication,)
+    permission_classes: Any = (OwnsInbox,)
+    parameters: ClassVar[Collection[str]] = ()
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Check who asks, and that nothing is in the address that does not belong there."""
+        super().initial(request, *args, **kwargs)
+        check_names(request.query_params, allowed=self.parameters)
+
+    def finalize_response(
+        self, request: Any, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        """Keep the answer out of caches."""
+        response["Cache-Control"] = "no-store"
+        return super().finalize_response(request, response, *args, **kwargs)
+
+
+class Feed(InboxView):
+    """What is in it."""
+
+    parameters = lists.PARAMETERS
+
+    @describe(
+        operation="listInbox",
+        scope=None,
+        response=InboxList,
+        problems=(400, 422),
+        parameters=lists.DESCRIBED,
+    )
+    def get(self, request: Any) -> Response:
+        """List the inbox, newest first.
+
+        Whoever asks for its beginning, without archived and without a cursor, has seen it: what was
+        delivered by then is not unseen any more.
+        """
+        asked = lists.parse(request.query_params)
+        own = inbox_of(request.user)
+        if asked.is_beginning:
+            part = inbox.open_feed(inbox=own, limit=asked.limit, unread=asked.unread)
+        else:
+            part = feed.page(
+                own,
+                limit=asked.limit,
+                unread=asked.unread,
+                archived=asked.archived,
+                after=asked.after,
+                before=asked.before,
+            )
+        now = utc_now()
+        results = [inbox_item(document, now=now) for document in part.documents]
+        return Response(InboxList(results=results, **lists.cursors(part)))
+
+
+class Counts(InboxView):
+    """How much waits."""
+
+    @describe(operation="countInbox", scope=None, response=InboxCounts, problems=(400,))
+    def get(self, request: Any) -> Response:
+        """Count what is unread and what is unseen."""
+        counts = feed.counts(inbox_of(request.user))
+        return Response(InboxCounts(unread=counts.unread, unseen=counts.unseen))
+
+
+class ReadAll(InboxView):
+    """Reading everything."""
+
+    @describe(operation="readAllInbox", scope=None, response=UpdatedView, problems=(400,))
+    def post(self, request: Any) -> Response:
+        """Mark everything as read, what is archived too; again changes nothing."""
+        count = inbox.read_all(inbox=inbox_of(request.user), now=utc_now())
+        return Response(UpdatedView(updated=count))
+
+
+def _described(operation: str) -> Any:
+    return describe(
+        operation=operation,
+        scope=None,
+        response=InboxItem,
+        problems=(400, 404),
+        parameters=(NOTIFICATION_ID,),
+    )
+
+
+class Read(InboxView):
+    """Reading one."""
+
+    @_described("readInboxItem")
+    def post(self, request: Any, notification_id: str) -> Response:
+        """Mark a notification as read; again changes nothing."""
+        return _marked(inbox.read, request, notification_id)
+
+
+class Unread(InboxView):
+    """Keeping one for later."""
+
+    @_described("unreadInboxItem")
+    def post(self, request: Any, notification_id: str) -> Response:
+        """Mark a notification as unread; again changes nothing."""
+        return _marked(inbox.unread, request, notification_id)
+
+
+class Archive(InboxView):
+    """Putting one away."""
+
+    @_described("archiveInboxItem")
+    def post(self, request: Any, notification_id: str) -> Response:
+        """Archive a notification, read or not; again changes nothing."""
+        return _marked(inbox.archive, request, notification_id)
+
+
+class Unarchive(InboxView):
+    """Putting one back."""
+
+    @_described("unarchiveInboxItem")
+    def post(self, request: Any, notification_id: str) -> Response:
+        """Put an archived notification back; again changes nothing."""
+        return _marked(inbox.unarchive, request, notification_id)
+
+
+class Stream(InboxView):
+    """What happens in it, as it happens. Here stands what it is; another process answers it."""
+
+    @describe_stream(operation="streamInbox")
+    def get(self, request: Any) -> Response:
+        """Follow the inbox by server-sent events.
+
+        ``notification`` is a new one, with its id as the event's; ``counts`` comes first and
+        whenever they change; ``reload`` says that more was missed than is sent again; ``end`` says
+        why the stream ends. A comment comes every 15 seconds. With ``Last-Event-ID`` what came
+        since is sent first; one may come twice, and its id says so. Browsers follow it by fetch,
+        which sends the header with the token, unlike EventSource.
+        """
+        raise Problem(
+            status=421,
+            code="not_here",
+            detail=f"Streams have a process of their own: {settings.INBOX_STREAM_URL}{STREAM_PATH}",
+        )
+
+
+def inbox_of(user: InboxUser) -> Inbox:
+    """Return the inbox a token is for."""
+    return Inbox(user.client_id, user.user_id)
+
+
+def _marked(mark: inbox.Mark, request: Any, notification_id: str) -> Response:
+    if not ObjectId.is_valid(notification_id):
+        raise not_found()
+    now = utc_now()
+    try:
+        document: Document = mark(
+            inbox=inbox_of(request.user), notification_id=ObjectId(notification_id), now=now
+        )
+    except inbox.NotThere:
+        raise not_found() from None
+    return Response(inbox_item(document, now=now))

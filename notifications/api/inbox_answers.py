@@ -1,0 +1,107 @@
+"""What an inbox shows: what its owner may see of a notification, and nothing of how it was sent."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from .. import rendering
+from ..models.notification import USER_ID_LENGTH
+from ..states import Category, Channel
+from ..store import Document, content_of, recipient_of
+
+UNSEEN = "Of the unread, what was delivered since GET /inbox was last asked for its beginning."
+
+
+class InboxTokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose inbox a token is for."""
+
+    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)]
+
+
+class InboxTokenView(msgspec.Struct, kw_only=True, frozen=True):
+    """A token for one person's inbox. It is not kept: hand it on now, and ask for another later."""
+
+    token: str
+    jti: str
+    """What it is revoked by."""
+    user_id: str
+    expires_at: datetime
+    stream_url: str
+    """Where GET /inbox/stream is answered: it has a process of its own."""
+
+
+class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
+    """A notification in the inbox. Its texts are plain text: escape them where HTML is expected."""
+
+    id: str
+    type: str
+    category: Category
+    subject: str | None = None
+    body: str | None = None
+    image_url: str | None = None
+    deep_link: str | None = None
+    payload: dict[str, Any] | None = None
+    delivered_at: datetime
+    is_read: bool
+    read_at: datetime | None = None
+    is_archived: bool
+    archived_at: datetime | None = None
+
+
+class InboxList(msgspec.Struct, kw_only=True, frozen=True):
+    """Part of an inbox. ``next`` and ``previous`` are values for the parameter ``cursor``."""
+
+    results: list[InboxItem]
+    next: str | None
+    previous: str | None
+
+
+class InboxCounts(msgspec.Struct, kw_only=True, frozen=True):
+    """How much waits, without what is archived; 10,000 is the most that is counted."""
+
+    unread: int
+    unseen: Annotated[int, Meta(description=UNSEEN)]
+
+
+def inbox_item(document: Document, *, now: datetime) -> InboxItem:
+    """Return a stored notification as its owner sees it."""
+    content = document["content"]
+    subject, body = _words(document, now)
+    return InboxItem(
+        id=str(document["_id"]),
+        type=document["type"],
+        category=Category(document["category"]),
+        subject=subject,
+        body=body,
+        image_url=content.get("image_url"),
+        deep_link=content.get("deep_link"),
+        payload=content.get("payload"),
+        delivered_at=document["inbox_at"],
+        is_read=document["is_read"],
+        read_at=document.get("read_at"),
+        is_archived=document["is_archived"],
+        archived_at=document.get("archived_at"),
+    )
+
+
+def _words(document: Document, now: datetime) -> tuple[str | None, str | None]:
+    """Return subject and body. Its owner sees a secret while it is good for anything.
+
+    Afterwards, and when it is not kept any more, they see what everybody else does: the mask.
+    """
+    content = content_of(document)
+    expires_at = document.get("expires_at")
+    if content.is_masked and (expires_at is None or expires_at > now):
+        try:
+            message = rendering.render_message(
+                channel=Channel.IN_APP,
+                content=content,
+                data=document["data"],
+                recipient=recipient_of(document),
+            )
+        except rendering.TemplateProblem:
+            return content.subject, content.body
+        return message.subject, message.text
+    return content.subject, content.body

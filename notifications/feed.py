@@ -1,0 +1,127 @@
+"""What is in an inbox: a page of it, one of it, how much of it, and what came since.
+
+Every read goes by the index ``ntf_inbox`` and in its order: newest first, by when it was delivered
+in-app. Counts are read from the index alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+
+from notifyproject.db.collections import collection
+
+from .queries import COUNT_CAP
+from .store import Document, Inbox
+
+NEWEST_FIRST = [("inbox_at", -1), ("_id", -1)]
+INDEX = "ntf_inbox"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a feed, that of one notification."""
+
+    inbox_at: datetime
+    id: ObjectId
+
+    @classmethod
+    def of(cls, document: Document) -> "Place":
+        """Return a notification's place."""
+        return cls(document["inbox_at"], document["_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part of a feed, newest first, and whether there is more on either side."""
+
+    documents: Sequence[Document]
+    has_next: bool
+    has_previous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much waits in an inbox; 10,000 is the most that is counted."""
+
+    unread: int
+    unseen: int
+    """Of the unread, what was delivered since its owner last looked at the feed."""
+
+
+def page(
+    inbox: Inbox,
+    *,
+    limit: int,
+    unread: bool = False,
+    archived: bool = False,
+    after: Place | None = None,
+    before: Place | None = None,
+) -> Part:
+    """Return up to ``limit`` of what is archived or not, behind ``after`` or before ``before``."""
+    which: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
+    backwards = before is not None and after is None
+    place = before if backwards else after
+    wanted = inbox.holds(**which)
+    if place is not None:
+        operator = "$gt" if backwards else "$lt"
+        # The range says less than the condition on the place, and gives the index its bound.
+        wanted = inbox.holds(**which, since={f"{operator}e": place.inbox_at})
+        wanted = {"$and": [wanted, _beyond(place, operator)]}
+    order = [(name, -way) for name, way in NEWEST_FIRST] if backwards else NEWEST_FIRST
+    found = _found(wanted, order, limit + 1)
+    more = len(found) > limit
+    found = found[:limit]
+    if backwards:
+        return Part(found[::-1], has_next=True, has_previous=more)
+    return Part(found, has_next=more, has_previous=after is not None)
+
+
+def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
+    """Return the newest that were delivered at ``moment`` or later, the newest first."""
+    wanted = inbox.holds(is_archived=False, since={"$gte": moment})
+    return _found(wanted, NEWEST_FIRST, limit)
+
+
+def one(inbox: Inbox, notification_id: ObjectId) -> Document | None:
+    """Return a notification that is in an inbox."""
+    return _notifications().find_one({**inbox.holds(), "_id": notification_id})
+
+
+def counts(inbox: Inbox) -> Counts:
+    """Return how much is unread, and unseen. What is archived does not count."""
+    until = seen_until(inbox)
+    unread = _count(inbox.holds(is_read=False, is_archived=False))
+    if until is None or not unread:
+        return Counts(unread=unread, unseen=unread)
+    fresh = inbox.holds(is_read=False, is_archived=False, since={"$gt": until})
+    return Counts(unread=unread, unseen=_count(fresh))
+
+
+def seen_until(inbox: Inbox) -> datetime | None:
+    """Return up to when its owner has seen what is in it; None if they never looked."""
+    visit = collection("inbox_visits").find_one({"_id": inbox.key})
+    return visit["seen_until"] if visit else None
+
+
+def _found(wanted: dict[str, Any], order: list[tuple[str, int]], limit: int) -> list[Document]:
+    return list(_notifications().find(wanted).sort(order).hint(INDEX).limit(limit))
+
+
+def _count(wanted: dict[str, Any]) -> int:
+    return int(_notifications().count_documents(wanted, limit=COUNT_CAP, hint=INDEX))
+
+
+def _beyond(place: Place, operator: str) -> dict[str, Any]:
+    return {
+        "$or": [
+            {"inbox_at": {operator: place.inbox_at}},
+            {"inbox_at": place.inbox_at, "_id": {operator: place.id}},
+        ]
+    }
+
+
+def _notifications() -> Any:
+    return collection("notifications")

@@ -1,0 +1,22 @@
+"""The stream process, for gunicorn's ASGI worker: it answers streams of inboxes, nothing else."""
+
+import os
+from typing import Any
+
+import django
+
+from .starting import refuse_unsafe_settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
+
+
+def _application() -> Any:
+    django.setup(set_prefix=False)
+    refuse_unsafe_settings()
+    # It needs Django to be set up.
+    from notifications.api.inbox_stream import Streams
+
+    return Streams()
+
+
+application = _application()
