@@ -6,7 +6,10 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
-from . import hints, queries, store, timing, types
+from notifyproject import crash
+from notifyproject.crash import Boundary
+
+from . import inbox_hints, lanes, queries, store, timing, types
 from .retry import DEFAULT_MAX_RETRIES
 from .states import Category, Channel, Priority
 from .store import Document, NewDelivery, NewNotification
@@ -44,7 +47,8 @@ def retry(
         if expires_at is not None and expires_at <= now:
             raise NotPossible("Its time is over: it has expired.")
         raise NotPossible("None of these channels has failed.")
-    hints.announce([reopened], now=now)
+    crash.at(Boundary.REOPENED)
+    lanes.announce([reopened], now=now)
     return reopened
 
 
@@ -65,7 +69,8 @@ def resend(
     if isinstance(result, store.DuplicateEntity):
         raise NotPossible("A notification about this entity exists already.")
     store.link_resend(original_id=notification_id, resend_id=new.id, now=now)
-    hints.announce([result.document], now=now)
+    lanes.announce([result.document], now=now)
+    inbox_hints.accepted([result.document])
     return Resent(original_id=notification_id, document=result.document)
 
 
@@ -83,10 +88,31 @@ def cancel(
     return cancelled
 
 
+def reschedule(*, notification_id: ObjectId, asked: datetime, now: datetime) -> Document:
+    """Send at another time what has not been sent.
+
+    What expires so long after its send time still does; an expiry at an instant stays. Raises
+    LookupError if there is none, TimeProblem for a time that cannot be, NotPossible once something
+    was tried.
+    """
+    document = _document(notification_id)
+    send_at = timing.resolve_send_at(asked=asked, now=now)
+    instant = None if "ttl_seconds" in document else document.get("expires_at")
+    timing.resolve_expiry(send_at=send_at, ttl_seconds=None, expires_at=instant)
+    rescheduled = store.reschedule(notification_id=notification_id, send_at=send_at, now=now)
+    if rescheduled is None:
+        raise NotPossible("It is too late: something of it was sent or tried, or it has ended.")
+    lanes.announce([rescheduled], now=now)
+    return rescheduled
+
+
 def _document(notification_id: ObjectId) -> Document:
+    """Return a notification that still says something; raises LookupError, NotPossible."""
     document = queries.one(notification_id=notification_id)
     if document is None:
         raise LookupError("no such notification")
+    if document.get("erased_at") is not None:
+        raise NotPossible("The person was erased, and what it said with them.")
     return document
 
 
@@ -110,6 +136,7 @@ def _copy(document: Document, channels: Sequence[Channel], now: datetime) -> New
         purge_at=now + (document["purge_at"] - document["created_at"]),
         entity_id=document.get("entity_id"),
         external_id=document.get("external_id"),
+        is_test=document.get("is_test", False),
         resent_from=document["_id"],
         created_at=now,
     )

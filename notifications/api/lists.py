@@ -51,6 +51,13 @@ def check_names(query: QueryDict, *, allowed: Collection[str]) -> None:
             raise malformed("repeated_parameter", "A parameter is given more than once.")
 
 
+def check_texts(query: QueryDict, problems: Collector) -> None:
+    """Note values that no parameter can have."""
+    for name, text in query.items():
+        if "\x00" in text or len(text) > MAX_VALUE_LENGTH:
+            problems.add(f"/{name}", "invalid", "Not a value of this parameter.")
+
+
 def parse(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any] | None = None
 ) -> ListRequest:
@@ -64,11 +71,9 @@ def parse(
     check_names(query, allowed=allowed)
     problems = Collector()
     values: dict[str, Any] = {name: query[name] for name in TEXTS if name in query}
-    for name, text in query.items():
-        if "\x00" in text or len(text) > MAX_VALUE_LENGTH:
-            problems.add(f"/{name}", "invalid", "Not a value of this parameter.")
+    check_texts(query, problems)
     values |= {name: _word(name, query, problems) for name in VOCABULARIES if name in query}
-    values |= {name: _moment(name, query, problems) for name in MOMENTS if name in query}
+    values |= {name: moment(name, query, problems) for name in MOMENTS if name in query}
     values["unread"] = _flag("unread", query, problems)
     _check_unread(values, problems)
     limit = _limit(query, problems)
@@ -114,7 +119,8 @@ def _word(name: str, query: QueryDict, problems: Collector) -> str | None:
     return query[name]
 
 
-def _moment(name: str, query: QueryDict, problems: Collector) -> datetime | None:
+def moment(name: str, query: QueryDict, problems: Collector) -> datetime | None:
+    """Return the instant a parameter names; notes what is wrong with it."""
     try:
         # A plus sign that was not escaped arrives as a blank.
         return timing.parse_timestamp(query[name].replace(" ", "+"))

@@ -12,7 +12,9 @@ from django.http import HttpRequest
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
+from ..intake import values
 from ..intake.problems import Collector, FieldProblem
+from ..intake.values import pointer_token
 from .problems import Problem, invalid, malformed
 
 MAX_BYTES = 256 * 1024
@@ -20,7 +22,6 @@ MAX_BYTES_BULK = 4 * 1024 * 1024
 MAX_DEPTH = 20
 MAX_PROPERTIES = 500
 """Of one notification, at all levels together."""
-MAX_KEY_LENGTH = 128
 MAX_DIGITS = 400
 """A longer number is an attack on the parser; a double has at most 309 before the point."""
 BOM = b"\xef\xbb\xbf"
@@ -29,14 +30,10 @@ BOM = b"\xef\xbb\xbf"
 # of the body, so that no part of it is read twice.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _LONG_NUMBER = re.compile(rb"\d{%d}" % MAX_DIGITS)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _REQUIRED = re.compile(r"Object missing required field `(\w+)`")
 _PATH = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
-_MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
-FREE_FORM = frozenset({"data", "payload", "example_data"})
-"""Fields whose keys the caller chooses: they become field names in MongoDB."""
 T = TypeVar("T")
 
 
@@ -82,7 +79,7 @@ def read_raw(request: HttpRequest, *, limit: int) -> bytes:
     return body
 
 
-def decode(raw: bytes) -> dict[str, Any]:
+def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
     """Return the JSON object a body is; raises Problem.
 
     400 for what is not exactly one JSON text in UTF-8 with unique keys and sane depth and numbers;
@@ -90,8 +87,8 @@ def decode(raw: bytes) -> dict[str, Any]:
     """
     text = _text(raw)
     without_strings = _STRING.sub(b"", raw)
-    if _depth(without_strings) > MAX_DEPTH:
-        raise malformed("too_deep", f"JSON nested deeper than {MAX_DEPTH} levels.")
+    if _depth(without_strings) > max_depth:
+        raise malformed("too_deep", f"JSON nested deeper than {max_depth} levels.")
     if _LONG_NUMBER.search(without_strings):
         raise malformed("number_too_long", f"A number has {MAX_DIGITS} digits or more.")
     try:
@@ -107,10 +104,15 @@ def decode(raw: bytes) -> dict[str, Any]:
     return value
 
 
+def depth_of(raw: bytes) -> int:
+    """Return how deep a JSON text is nested."""
+    return _depth(_STRING.sub(b"", raw))
+
+
 def check_values(value: Mapping[str, Any], *, at: str = "") -> None:
     """Raise Problem 422 for texts, numbers and keys in ``value`` that cannot be kept."""
     problems = Collector()
-    count = _walk(value, at, problems, in_data=False)
+    count = values.check(value, at, problems, in_data=False)
     if count > MAX_PROPERTIES:
         problems.add(at, "too_many_properties", f"Over {MAX_PROPERTIES} properties in all.")
     if problems.problems:
@@ -184,54 +186,13 @@ def _too_large(limit: int) -> Problem:
     )
 
 
-def _walk(value: Any, at: str, problems: Collector, *, in_data: bool) -> int:
-    """Note what cannot be kept anywhere in ``value``; return its number of properties."""
-    if isinstance(value, str):
-        _check_text(value, at, problems)
-    elif isinstance(value, int) and not _MIN_INT <= value <= _MAX_INT:
-        problems.add(at, "integer_too_large", "An integer has at most 64 bits.")
-    elif isinstance(value, list):
-        return sum(
-            _walk(item, f"{at}/{i}", problems, in_data=in_data) for i, item in enumerate(value)
-        )
-    elif isinstance(value, dict):
-        count = len(value)
-        for key, item in value.items():
-            below = f"{at}/{_pointer_token(key)}"
-            _check_key(key, below, problems, in_data=in_data)
-            count += _walk(item, below, problems, in_data=in_data or key in FREE_FORM)
-        return count
-    return 0
-
-
-def _check_text(text: str, at: str, problems: Collector) -> None:
-    if "\x00" in text:
-        problems.add(at, "nul_character", "A text holds the character NUL.")
-    if _SURROGATE.search(text):
-        problems.add(at, "lone_surrogate", "A text holds half of a surrogate pair.")
-
-
-def _check_key(key: str, at: str, problems: Collector, *, in_data: bool) -> None:
-    _check_text(key, at, problems)
-    if len(key) > MAX_KEY_LENGTH:
-        problems.add(at, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
-    if in_data and (key.startswith("$") or "." in key or key == "__proto__" or not key):
-        problems.add(at, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
-
-
-def _pointer_token(key: str) -> str:
-    """Return a key as part of a JSON Pointer, cut to a sane length."""
-    escaped = key[:MAX_KEY_LENGTH].replace("~", "~0").replace("/", "~1")
-    return escaped.encode(errors="replace").decode()
-
-
 def _field_problem(message: str, at: str) -> FieldProblem:
     """Return msgspec's complaint about one field as a problem."""
     match = _PATH.fullmatch(message)
     text, path = (match[1], match[2] or "") if match else (message, "")
     pointer = at + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
     if unknown := _UNKNOWN_FIELD.fullmatch(text):
-        name = f"{pointer}/{_pointer_token(unknown[1])}"
+        name = f"{pointer}/{pointer_token(unknown[1])}"
         return FieldProblem(name, "unknown_field", "There is no such field.")
     if required := _REQUIRED.fullmatch(text):
         return FieldProblem(f"{pointer}/{required[1]}", "required", "The field is required.")

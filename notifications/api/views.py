@@ -1,26 +1,19 @@
 """The notifications of an API client. Each method reads, calls one service, and answers."""
 
-import re
 from typing import Any, ClassVar
 
-from bson import ObjectId
-from django.http import HttpRequest
-from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
 
-from .. import intake, queries, redrive, store
+from .. import inbox, intake, queries
 from ..intake import Caller, NotificationRequest
-from ..intake.channels import ALL, by_name
-from ..intake.problems import Collector
-from ..states import Channel
-from ..store import Document
+from ..store import Inbox
 from ..timing import utc_now
-from . import lists
+from . import idempotency, lists
+from .own import NOTIFICATION_ID, own_notification
 from .parsing import check_values, convert, decode, read_body
-from .problems import Problem, malformed, not_found
 from .representations import (
     AttemptList,
     NotificationList,
@@ -28,24 +21,10 @@ from .representations import (
     attempt_view,
     notification_view,
 )
-from .schema import ChannelsRequest, UpdatedView, describe, identifier, list_parameters
+from .schema import UpdatedView, describe, identifier, list_parameters
 
-IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
-READ, WRITE, RESEND = (
-    Scope.NOTIFICATIONS_READ,
-    Scope.NOTIFICATIONS_WRITE,
-    Scope.NOTIFICATIONS_RESEND,
-)
-
-
+READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
 BAD_BODY = (400, 413, 415, 422)
-NOTIFICATION_ID = identifier("notification_id", "24 hex digits")
-IDEMPOTENCY_HEADER = OpenApiParameter(
-    "Idempotency-Key",
-    str,
-    OpenApiParameter.HEADER,
-    description="1 to 255 visible ASCII characters; the same key and body make one notification.",
-)
 USER_ID = identifier("user_id", "The caller's own id of the person")
 
 
@@ -61,7 +40,7 @@ class Notifications(APIView):
         response=NotificationView,
         status=202,
         problems=(*BAD_BODY, 409),
-        parameters=(IDEMPOTENCY_HEADER,),
+        parameters=(idempotency.parameter(required=False),),
     )
     def post(self, request: Any) -> Response:
         """Accept a notification."""
@@ -71,7 +50,8 @@ class Notifications(APIView):
         caller = Caller(
             client_id=request.user.id,
             request_id=request.request_id,
-            idempotency_key=_idempotency_key(request),
+            idempotency_key=idempotency.key_of(request),
+            is_test=request.user.is_test,
         )
         acceptance = intake.accept(body, caller=caller, now=utc_now())
         response = Response(
@@ -79,7 +59,7 @@ class Notifications(APIView):
         )
         response["Location"] = f"{request.path.rstrip('/')}/{acceptance.document['_id']}"
         if acceptance.replayed:
-            response["Idempotent-Replayed"] = "true"
+            response[idempotency.REPLAYED] = "true"
         return response
 
     @describe(
@@ -124,7 +104,7 @@ class RecipientReadAll(APIView):
     )
     def post(self, request: Any, user_id: str) -> Response:
         """Mark every in-app notification of a person as read."""
-        count = store.mark_all_read(user_id=user_id, client_id=request.user.id, now=utc_now())
+        count = inbox.read_all(inbox=Inbox(request.user.id, user_id), now=utc_now())
         return Response(UpdatedView(updated=count))
 
 
@@ -142,7 +122,7 @@ class OneNotification(APIView):
     )
     def get(self, request: Any, notification_id: str) -> Response:
         """Return a notification."""
-        return Response(notification_view(_own(request, notification_id)))
+        return Response(notification_view(own_notification(request, notification_id)))
 
 
 class Attempts(APIView):
@@ -159,90 +139,9 @@ class Attempts(APIView):
     )
     def get(self, request: Any, notification_id: str) -> Response:
         """List the attempts of a notification, the oldest first."""
-        document = _own(request, notification_id)
+        document = own_notification(request, notification_id)
         attempts = queries.attempts_of(document["_id"])
         return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
-
-
-class Cancel(APIView):
-    """Withdrawing one."""
-
-    scopes: ClassVar = {"POST": WRITE}
-
-    @describe(
-        operation="cancelNotification",
-        scope=WRITE,
-        request=ChannelsRequest,
-        response=NotificationView,
-        status=200,
-        problems=(*BAD_BODY, 404, 409),
-        parameters=(NOTIFICATION_ID,),
-    )
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Cancel what of a notification has not been sent."""
-        document = _own(request, notification_id)
-        try:
-            cancelled = redrive.cancel(
-                notification_id=document["_id"],
-                channels=_channels(request),
-                reason="Cancelled by the app that sent it.",
-                now=utc_now(),
-            )
-        except redrive.NotPossible as error:
-            raise _conflict(error) from None
-        return Response(notification_view(cancelled))
-
-
-class Retry(APIView):
-    """Trying failed channels again."""
-
-    scopes: ClassVar = {"POST": WRITE}
-
-    @describe(
-        operation="retryNotification",
-        scope=WRITE,
-        request=ChannelsRequest,
-        response=NotificationView,
-        status=202,
-        problems=(*BAD_BODY, 404, 409),
-        parameters=(NOTIFICATION_ID,),
-    )
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Re-open the failed channels of a notification."""
-        document = _own(request, notification_id)
-        try:
-            reopened = redrive.retry(
-                notification_id=document["_id"], channels=_channels(request), now=utc_now()
-            )
-        except redrive.NotPossible as error:
-            raise _conflict(error) from None
-        return Response(notification_view(reopened), status=202)
-
-
-class Resend(APIView):
-    """Sending the same again."""
-
-    scopes: ClassVar = {"POST": RESEND}
-
-    @describe(
-        operation="resendNotification",
-        scope=RESEND,
-        request=ChannelsRequest,
-        response=NotificationView,
-        status=202,
-        problems=(*BAD_BODY, 404, 409),
-        parameters=(NOTIFICATION_ID,),
-    )
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Send a notification again as a new one."""
-        document = _own(request, notification_id)
-        try:
-            resent = redrive.resend(
-                notification_id=document["_id"], channels=_channels(request), now=utc_now()
-            )
-        except redrive.NotPossible as error:
-            raise _conflict(error) from None
-        return Response(notification_view(resent.document), status=202)
 
 
 def _list(request: Any, fixed: dict[str, Any]) -> Response:
@@ -250,46 +149,3 @@ def _list(request: Any, fixed: dict[str, Any]) -> Response:
     page = queries.page(asked.filters, limit=asked.limit, after=asked.after, before=asked.before)
     results = [notification_view(document) for document in page.documents]
     return Response(NotificationList(results=results, **lists.cursors(page)))
-
-
-def _own(request: Any, notification_id: str) -> Document:
-    """Return a notification of the caller's; another's is not there, as far as it can tell."""
-    if not ObjectId.is_valid(notification_id):
-        raise not_found()
-    document = queries.one(notification_id=ObjectId(notification_id), client_id=request.user.id)
-    if document is None:
-        raise not_found()
-    return document
-
-
-def _channels(request: Any) -> list[Channel] | None:
-    """Return the channels an action's optional body names; None for all there are."""
-    if not _has_body(request._request):
-        return None
-    names = convert(decode(read_body(request._request)), ChannelsRequest).channels
-    if names is None or names == [ALL]:
-        return None
-    problems = Collector()
-    channels = by_name(names, problems=problems)
-    problems.raise_if_any()
-    return channels
-
-
-def _has_body(request: HttpRequest) -> bool:
-    return (
-        request.META.get("CONTENT_LENGTH") not in (None, "", "0")
-        or "HTTP_TRANSFER_ENCODING" in request.META
-    )
-
-
-def _idempotency_key(request: Any) -> str | None:
-    key = request.headers.get("Idempotency-Key")
-    if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
-        raise malformed(
-            "invalid_idempotency_key", "Idempotency-Key is 1 to 255 visible ASCII characters."
-        )
-    return key
-
-
-def _conflict(error: Exception) -> Problem:
-    return Problem(status=409, code="not_possible", detail=str(error))

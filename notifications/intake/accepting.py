@@ -3,23 +3,23 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
+from notifyproject import crash
+from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
 from recipients import queries as recipients
 
-from .. import hints, queries, store
+from .. import inbox_hints, lanes, queries, store
 from ..store import Document
+from .keys import KEY_LIFETIME, key_id
 from .preparing import Caller, Known, Prepared, addresses_of, is_adjusted, prepare
 from .problems import AlreadyNotified, InvalidRequest, KeyReused
 from .requests import NotificationRequest
-
-KEY_LIFETIME = timedelta(hours=24)
-"""How long a repeated request is recognised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,15 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if isinstance(reserved, Acceptance):
             return reserved
         prepared = reserved
+    crash.at(Boundary.KEY_RESERVED)
     (result,) = store.accept([prepared.notification], now=now)
+    crash.at(Boundary.ACCEPT_STORED)
     if isinstance(result, store.DuplicateEntity):
         is_own = result.client_id == caller.client_id
         raise AlreadyNotified(result.notification_id if is_own else None)
-    hints.announce([result.document], now=now)
+    lanes.announce([result.document], now=now)
+    inbox_hints.accepted([result.document])
+    crash.at(Boundary.ACCEPT_HINTED)
     return Acceptance(
         document=result.document, replayed=result.repeated, adjusted=prepared.adjusted
     )
@@ -78,7 +82,7 @@ def _reserve(
     The key is stored first, with the id the notification will have: whoever comes second, or comes
     again after a crash between the two writes, stores the same notification.
     """
-    keys, key = collection("idempotency_keys"), _key(caller)
+    keys, key = collection("idempotency_keys"), key_id(caller)
     fingerprint = _fingerprint(request)
     try:
         keys.insert_one(
@@ -110,7 +114,7 @@ def _accepted_before(request: NotificationRequest, caller: Caller) -> Acceptance
     """Return what the same request was answered with, if its key has been used for it."""
     if caller.idempotency_key is None:
         return None
-    taken = collection("idempotency_keys").find_one({"_id": _key(caller)})
+    taken = collection("idempotency_keys").find_one({"_id": key_id(caller)})
     if taken is None or taken["fingerprint"] != _fingerprint(request):
         return None
     document = queries.one(notification_id=taken["notification_ids"][0])
@@ -118,10 +122,6 @@ def _accepted_before(request: NotificationRequest, caller: Caller) -> Acceptance
         return None
     adjusted = is_adjusted(request, own_zone=document["recipient"].get("timezone"))
     return Acceptance(document=document, replayed=True, adjusted=adjusted)
-
-
-def _key(caller: Caller) -> str:
-    return hashlib.sha256(f"{caller.client_id}|{caller.idempotency_key}".encode()).hexdigest()
 
 
 def _fingerprint(request: NotificationRequest) -> str:

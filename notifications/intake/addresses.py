@@ -7,6 +7,10 @@ import phonenumbers
 from email_validator import EmailNotValidError, validate_email
 
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
+_ORDINARY = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
+"""An address that is as good as its domain, which many share."""
+_SHORT = 200
+_LOCAL_PART_LENGTH = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -36,6 +40,18 @@ def check_phone(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _normal_email(text: str) -> str:
     # Asked for twice of each request: for its suppressions, and for the recipient.
+    ordinary = _ORDINARY.fullmatch(text) if len(text) <= _SHORT else None
+    if ordinary is None or len(ordinary[1]) > _LOCAL_PART_LENGTH:
+        return _validated(text)
+    return f"{ordinary[1]}@{_normal_domain(ordinary[2])}"
+
+
+@lru_cache(maxsize=4096)
+def _normal_domain(domain: str) -> str:
+    return _validated(f"a@{domain}").rpartition("@")[2]
+
+
+def _validated(text: str) -> str:
     return validate_email(
         text,
         check_deliverability=False,

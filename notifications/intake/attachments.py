@@ -34,7 +34,9 @@ def check_attachments(
 
     Their hosts must be public names that the setting ATTACHMENT_HOSTS lists, letter for letter.
     """
-    if given and not settings.ATTACHMENT_HOSTS:
+    if not given:
+        return ()
+    if not settings.ATTACHMENT_HOSTS:
         problems.add(PLACE, "not_enabled", "No host is allowed here to fetch attachments from.")
         return ()
     return tuple(_checked(one, f"{PLACE}/{i}", problems) for i, one in enumerate(given))

@@ -1,13 +1,13 @@
 """Which channels a notification takes: the caller's, or the recipient's, or the type's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from recipients.preferences import NOTHING, Wish
 from recipients.queries import KnownRecipient
 
 from ..errors import FailureCode
-from ..states import Channel, DeliveryStatus
+from ..states import Channel, DeliveryStatus, Priority
 from ..store import NewDelivery, Recipient
 from ..types import Fallback, NotificationKind
 from .problems import Collector
@@ -16,6 +16,8 @@ from .requests import NotificationRequest
 ALIASES = {"in-app": Channel.IN_APP}
 ALL = "all"
 """Every channel on which there is a way to reach the person."""
+MUTED = "The person does not want notifications of this type."
+MUTED_HERE = "The person does not want notifications of this type on this channel."
 NO_WAY = {
     Channel.EMAIL: ("/recipient/email", "There is no email address."),
     Channel.WHATSAPP: ("/recipient/phone", "There is no phone number."),
@@ -33,16 +35,18 @@ def choose(
     problems: Collector,
 ) -> list[NewDelivery]:
     """Return a delivery for each channel; one that nobody named and nothing reaches is skipped."""
-    preference = (
-        person.preference(type_slug=kind.slug, category=kind.category.value) if person else {}
-    )
-    named, channels = _wanted(request, kind, preference, problems)
+    wish = wish_of(person, kind)
+    named, channels = _wanted(request, kind, wish, problems)
     deliveries = [
         _delivery(channel, request=request, recipient=recipient, named=named, problems=problems)
         for channel in channels
     ]
-    if preference.get("muted"):
-        return [_opted_out(delivery) for delivery in deliveries]
+    if wish.muted:
+        return [_opted_out(delivery, MUTED) for delivery in deliveries]
+    deliveries = [
+        _opted_out(one, MUTED_HERE) if one.channel in wish.muted_channels else one
+        for one in deliveries
+    ]
     if not named and kind.fallback is not None:
         deliveries = _with_fallback(deliveries, kind.fallback)
     if deliveries and not problems.problems and all(_is_skipped(d) for d in deliveries):
@@ -52,41 +56,57 @@ def choose(
     return deliveries
 
 
+def wish_of(person: KnownRecipient | None, kind: NotificationKind) -> Wish:
+    """Return what a person wants of a type.
+
+    Nobody mutes what is critical, such as a login code: not with its category, and not because
+    they muted it before an operator made it critical.
+    """
+    if person is None:
+        return NOTHING
+    wish = person.wish(type_slug=kind.slug, category=kind.category.value)
+    if kind.priority is Priority.CRITICAL:
+        return replace(wish, muted=False, muted_channels=frozenset())
+    return wish
+
+
 def _wanted(
     request: NotificationRequest,
     kind: NotificationKind,
-    preference: Mapping[str, Any],
+    wish: Wish,
     problems: Collector,
 ) -> tuple[bool, Sequence[Channel]]:
     """Return whether the caller named the channels, and the channels."""
     if request.channels is None:
-        return False, _preferred(preference) or kind.channels
+        return False, _preferred(wish) or kind.channels
     if request.channels == [ALL]:
         return False, list(Channel)
     return True, by_name(request.channels, problems=problems)
 
 
-def by_name(names: Sequence[str], *, problems: Collector) -> list[Channel]:
-    """Return the channels of these names; notes unknown ones, repeated ones, and none at all."""
+def by_name(names: Sequence[str], *, problems: Collector, at: str = "/channels") -> list[Channel]:
+    """Return the channels of these names; notes unknown ones, repeated ones, and none at all.
+
+    ``at`` is where the names stand in the request.
+    """
     channels: list[Channel] = []
     for index, name in enumerate(names):
         channel = _channel(name)
         if channel is None:
             expected = f"Expected one of {', '.join(Channel)}, or all alone."
-            problems.add(f"/channels/{index}", "unknown_channel", expected)
+            problems.add(f"{at}/{index}", "unknown_channel", expected)
         elif channel in channels:
-            problems.add(f"/channels/{index}", "duplicate_channel", "A channel is named once.")
+            problems.add(f"{at}/{index}", "duplicate_channel", "A channel is named once.")
         else:
             channels.append(channel)
     if not names:
-        problems.add("/channels", "no_channel", "Name at least one channel, or leave it out.")
+        problems.add(at, "no_channel", "Name at least one channel, or leave it out.")
     return channels
 
 
-def _preferred(preference: Mapping[str, Any]) -> Sequence[Channel]:
+def _preferred(wish: Wish) -> Sequence[Channel]:
     """Return the channels a person chose, each once; one that is no more is passed over."""
-    names = preference.get("channels")
-    channels = [_channel(name) for name in names] if isinstance(names, list) else []
+    channels = (_channel(name) for name in wish.channels)
     return list(dict.fromkeys(c for c in channels if c is not None))
 
 
@@ -127,7 +147,7 @@ def _with_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[Ne
         (
             one.channel
             for one in deliveries
-            if one.channel not in (fallback.channel, Channel.IN_APP) and not _is_skipped(one)
+            if one.channel not in (fallback.channel, Channel.IN_APP) and _is_open(one)
         ),
         None,
     )
@@ -135,7 +155,7 @@ def _with_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[Ne
         return deliveries
     return [
         replace(one, instead_of=first, delay=fallback.after)
-        if one.channel is fallback.channel and not _is_skipped(one)
+        if one.channel is fallback.channel and _is_open(one)
         else one
         for one in deliveries
     ]
@@ -149,13 +169,17 @@ def _is_reachable(channel: Channel, request: NotificationRequest, recipient: Rec
     return recipient.address(channel) is not None
 
 
-def _opted_out(delivery: NewDelivery) -> NewDelivery:
+def _opted_out(delivery: NewDelivery, reason: str) -> NewDelivery:
     return NewDelivery(
         channel=delivery.channel,
         status=DeliveryStatus.SUPPRESSED,
         failure_code=FailureCode.OPTED_OUT,
-        failure_reason="The person does not want notifications of this type.",
+        failure_reason=reason,
     )
+
+
+def _is_open(delivery: NewDelivery) -> bool:
+    return delivery.status is DeliveryStatus.PENDING
 
 
 def _is_skipped(delivery: NewDelivery) -> bool:

@@ -7,7 +7,7 @@ from .. import rendering, templates, types
 from ..models.notification import SUBJECT_LENGTH
 from ..states import Channel
 from ..store import Content, Recipient
-from ..templates import TemplateProblem
+from ..templates import Memory, TemplateProblem
 from ..types import MASK, NotificationKind
 from .addresses import AddressProblem, check_email, has_control_characters
 from .attachments import check_attachments
@@ -27,6 +27,7 @@ def compose(
     recipient: Recipient,
     channels: Sequence[Channel],
     problems: Collector,
+    memory: Memory | None = None,
 ) -> Content:
     """Return the content; problems with any part of it are noted.
 
@@ -51,6 +52,7 @@ def compose(
                 recipient=recipient,
                 channels=channels,
                 problems=problems,
+                memory=memory,
             )
             subject, body = subject or rendered[0], rendered[1]
     elif subject is None:
@@ -132,13 +134,19 @@ def _rendered(
     recipient: Recipient,
     channels: Sequence[Channel],
     problems: Collector,
+    memory: Memory | None,
 ) -> tuple[str | None, str | None]:
     try:
         subject, body = rendering.render_text(
-            name=template_id, version=version, data=data, recipient=recipient
+            name=template_id, version=version, data=data, recipient=recipient, memory=memory
         )
         rendering.check_channels(
-            channels, name=template_id, version=version, data=data, recipient=recipient
+            channels,
+            name=template_id,
+            version=version,
+            data=data,
+            recipient=recipient,
+            memory=memory,
         )
     except TemplateProblem as problem:
         problems.add(_place(problem.variable), problem.code, str(problem))

@@ -17,7 +17,9 @@ from .. import timing, types
 from ..errors import FailureCode
 from ..states import Category, Channel, DeliveryStatus, Priority
 from ..store import NewDelivery, NewNotification, Recipient
+from ..templates import Memory
 from ..types import NotificationKind
+from . import reminders
 from .addresses import AddressProblem, check_email
 from .channels import choose
 from .content import compose
@@ -37,6 +39,8 @@ class Caller:
     client_id: ObjectId
     request_id: str | None = None
     idempotency_key: str | None = None
+    is_test: bool = False
+    """It is in test mode: what it sends goes to the sandbox."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,8 @@ class Known:
 
     people: Mapping[str, KnownRecipient]
     suppressed: Mapping[tuple[str, str], Suppressed]
+    memory: Memory | None = None
+    """What was rendered for others of the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +76,7 @@ def prepare(
     recipient = resolve(request.recipient, person, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
         problems.add("/user_id", "invalid", "Expected a user id of yours.")
+    request = reminders.scheduled(request, kind=kind, person=person, now=now, problems=problems)
     times = _times(request, recipient, kind, now, problems)
     priority = _priority(request, kind, problems)
     if kind is None:
@@ -82,6 +89,7 @@ def prepare(
         recipient=recipient,
         channels=[delivery.channel for delivery in deliveries],
         problems=problems,
+        memory=known.memory,
     )
     problems.raise_if_any()
     notification = NewNotification(
@@ -99,11 +107,13 @@ def prepare(
         send_at=times.send_at,
         scheduled_at=times.scheduled_at,
         expires_at=times.expires_at,
+        ttl_seconds=times.ttl_seconds,
         purge_at=times.send_at + RETENTION,
         entity_id=request.entity_id,
         external_id=request.external_id,
         idempotency_key=caller.idempotency_key,
         request_id=caller.request_id,
+        is_test=caller.is_test,
         created_at=now,
     )
     return Prepared(notification=notification, adjusted=times.adjusted)
@@ -138,6 +148,7 @@ class _Times:
     send_at: datetime
     scheduled_at: datetime | None
     expires_at: datetime | None
+    ttl_seconds: int | None
     adjusted: bool
 
 
@@ -156,8 +167,16 @@ def _times(
     except timing.TimeProblem as problem:
         pointer = "/scheduled_at" if request.scheduled_local is None else "/scheduled_local/at"
         problems.add(pointer, problem.code, str(problem))
-    expires_at = _expiry(request, kind, send_at, problems)
-    return _Times(send_at, send_at if asked is not None else None, expires_at, adjusted)
+    ttl = _ttl(request, kind)
+    expires_at = _expiry(request, ttl, send_at, problems)
+    return _Times(send_at, send_at if asked is not None else None, expires_at, ttl, adjusted)
+
+
+def _ttl(request: NotificationRequest, kind: NotificationKind | None) -> int | None:
+    """Return the seconds it may be sent for: the caller's, or the type's if they say nothing."""
+    if request.ttl is not None or request.expires_at is not None or kind is None:
+        return request.ttl
+    return kind.ttl_seconds
 
 
 def _asked_time(
@@ -210,10 +229,7 @@ def _zone(
 
 
 def _expiry(
-    request: NotificationRequest,
-    kind: NotificationKind | None,
-    send_at: datetime,
-    problems: Collector,
+    request: NotificationRequest, ttl: int | None, send_at: datetime, problems: Collector
 ) -> datetime | None:
     if request.ttl is not None and request.expires_at is not None:
         problems.add("/ttl", "conflict", "Give ttl or expires_at, not both.")
@@ -223,9 +239,6 @@ def _expiry(
         expires_at = _timestamp(request.expires_at, "/expires_at", problems)
         if expires_at is None:
             return None
-    ttl = request.ttl
-    if ttl is None and expires_at is None and kind is not None:
-        ttl = kind.ttl_seconds
     try:
         return timing.resolve_expiry(send_at=send_at, ttl_seconds=ttl, expires_at=expires_at)
     except timing.TimeProblem as problem:

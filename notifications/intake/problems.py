@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from bson import ObjectId
 
@@ -37,6 +38,22 @@ class AlreadyNotified(Exception):
 
 class KeyReused(Exception):
     """An idempotency key came with another request than the first time."""
+
+
+class RepeatedItem(Exception):
+    """The same item stands earlier in the same call, at ``first``."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__("repeated item")
+        self.first = first
+
+
+class Overloaded(Exception):
+    """More is waiting than is taken on in bulk: come again after ``retry_after``."""
+
+    def __init__(self, retry_after: timedelta) -> None:
+        super().__init__("overloaded")
+        self.retry_after = retry_after
 
 
 class Collector:

@@ -119,6 +119,16 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     data: Annotated[dict[str, Any], Meta(description="The template's variables.")] = {}
     scheduled_at: Timestamp | None = None
     scheduled_local: LocalTime | None = None
+    event_at: (
+        Annotated[
+            Timestamp,
+            Meta(
+                description="Of a reminder: when what it is about begins. It is sent as long "
+                "before as the person wishes, or else the type says, or now if that is past."
+            ),
+        ]
+        | None
+    ) = None
     ttl: (
         Annotated[
             int,

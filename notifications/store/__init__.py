@@ -4,8 +4,6 @@ Every change is a named transition, compare-and-set on the delivery's status and
 the claim's token. The states: :mod:`notifications.states`; the diagram: docs/state_machine.md.
 """
 
-from notifyproject.db.collections import DUPLICATE_KEY
-
 from .accepting import Accepted, DuplicateEntity, accept
 from .contents import Content, Recipient, content_of, recipient_of
 from .devices import DeviceLog, device_logs
@@ -20,13 +18,25 @@ from .documents import (
     Settlement,
     Try,
 )
+from .erasing import Erasable, erasable, erasable_at, erase
 from .leasing import LEASE, claim, park, release, settle, start, withdraw
-from .operating import cancel, hasten, link_resend, mark_all_read, mark_read, requeue
+from .operating import cancel, hasten, link_resend, requeue
+from .purging import Purged, is_over_since, purge
+from .reading import (
+    Inbox,
+    Marked,
+    archive,
+    mark_all_read,
+    mark_read,
+    mark_seen,
+    mark_unread,
+    unarchive,
+)
 from .receipts import Report, apply_report, is_known
 from .recovering import Unresolved, rescue, resolve, unresolved
+from .rescheduling import reschedule
 
 __all__ = [
-    "DUPLICATE_KEY",
     "LEASE",
     "Accepted",
     "Claimed",
@@ -34,10 +44,14 @@ __all__ = [
     "DeviceLog",
     "Document",
     "DuplicateEntity",
+    "Erasable",
+    "Inbox",
+    "Marked",
     "NewDelivery",
     "NewNotification",
     "Parked",
     "ProviderAnswer",
+    "Purged",
     "Recipient",
     "Reference",
     "Report",
@@ -46,23 +60,33 @@ __all__ = [
     "Unresolved",
     "accept",
     "apply_report",
+    "archive",
     "cancel",
     "claim",
     "content_of",
     "device_logs",
+    "erasable",
+    "erasable_at",
+    "erase",
     "hasten",
     "is_known",
+    "is_over_since",
     "link_resend",
     "mark_all_read",
     "mark_read",
+    "mark_seen",
+    "mark_unread",
     "park",
+    "purge",
     "recipient_of",
     "release",
     "requeue",
+    "reschedule",
     "rescue",
     "resolve",
     "settle",
     "start",
+    "unarchive",
     "unresolved",
     "withdraw",
 ]

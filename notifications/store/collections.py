@@ -29,6 +29,11 @@ def attempts() -> Collection[dict[str, Any]]:
     return collection("delivery_attempts")
 
 
+def visits() -> Collection[dict[str, Any]]:
+    """Return up to when each inbox was last looked at."""
+    return collection("inbox_visits")
+
+
 def patiently(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
     """Return what a write returns, repeating it while there is no primary or its answer is lost.
 

@@ -1,4 +1,4 @@
-"""What people do to a notification: cancel, re-open, reschedule, read."""
+"""What callers and operators do to a notification: cancel, re-open, hasten, link."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from ..errors import FailureCode
 from ..states import Channel, DeliveryStatus
 from .collections import notifications
 from .documents import Document
-from .expressions import Computed, in_statuses, update
+from .expressions import Computed, update
 
 S = DeliveryStatus
 
@@ -68,6 +68,10 @@ def requeue(
                 }
             ),
             "failed_at": None,
+            # Whoever may have it by then: it begins anew.
+            "doubtful_targets": [],
+            "doubtful_provider": None,
+            "passed_over": None,
         },
         now,
         extra_filter={"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
@@ -106,35 +110,6 @@ def link_resend(*, original_id: ObjectId, resend_id: ObjectId, now: datetime) ->
         {"_id": original_id},
         {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}},
     )
-
-
-def mark_read(*, notification_id: ObjectId, user_id: str, now: datetime) -> Document | None:
-    """Mark the in-app delivery as read by its owner; None if it is not there or was read before."""
-    return _change(
-        notification_id,
-        [Channel.IN_APP],
-        [S.DELIVERED],
-        {"status": S.READ.value, "read_at": now},
-        now,
-        extra_filter={"user_id": user_id},
-    )
-
-
-def mark_all_read(*, user_id: str, client_id: ObjectId | None, now: datetime) -> int:
-    """Mark every delivered in-app notification of a person as read; return how many there were.
-
-    ``client_id`` limits it to the notifications one API client sent.
-    """
-    unread = {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
-    wanted: dict[str, Any] = {"user_id": user_id, "delivery": {"$elemMatch": unread}}
-    if client_id is not None:
-        wanted["client_id"] = client_id
-    pipeline = update(
-        condition=in_statuses(Channel.IN_APP, [S.DELIVERED]),
-        changes={"status": S.READ.value, "read_at": now},
-        now=now,
-    )
-    return notifications().update_many(wanted, pipeline).modified_count
 
 
 def _change(

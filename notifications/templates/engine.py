@@ -9,6 +9,7 @@ from liquid import Environment, FalsyStrictUndefined, is_undefined
 from liquid.exceptions import LiquidError, UndefinedError
 from liquid.template import BoundTemplate
 
+from . import plain
 from .filters import OWN_FILTERS
 
 MAX_OUTPUT = 256 * 1024
@@ -76,19 +77,30 @@ LAYOUT = _environment(autoescape=True, is_layout=True)
 class Template:
     """A parsed text."""
 
-    __slots__ = ("_bound",)
+    __slots__ = ("_pieces", "bound")
 
     def __init__(self, source: str, *, environment: Environment = TEXT) -> None:
         """Parse; raises TemplateProblem."""
         try:
-            self._bound: BoundTemplate = environment.from_string(source)
+            self.bound: BoundTemplate = environment.from_string(source)
         except LiquidError as error:
             raise _failed(error) from error
+        self._pieces = plain.pieces_of(self.bound)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it only puts values into a text: that costs less than to remember it."""
+        return self._pieces is not None
 
     def render(self, variables: Mapping[str, Any]) -> str:
         """Return the text with its variables filled in; raises TemplateProblem."""
+        if self._pieces is not None:
+            autoescape = self.bound.env.autoescape
+            text = plain.fill(self._pieces, variables, autoescape=autoescape, limit=MAX_OUTPUT)
+            if text is not None:
+                return text
         try:
-            return self._bound.render(variables)
+            return self.bound.render(variables)
         except UndefinedError as error:
             match = _VARIABLE.search(str(error.args[0]))
             variable = match[1] if match else None

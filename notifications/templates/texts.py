@@ -24,6 +24,8 @@ ELLIPSIS = "\u2026"
 
 def clean_line(text: str) -> str:
     """Return ``text`` as one line without control, invisible and direction-changing characters."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
     return " ".join(without_invisible(text).translate(_CONTROL).split())
 
 

@@ -1,6 +1,6 @@
 """The indexes that were asked for, and what serves each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 Key = Sequence[tuple[str, int]]
@@ -55,7 +55,8 @@ ASKED = (
         why=(
             "A compound sparse index still holds documents that lack one of its fields: ours is "
             "partial on `entity_id` and `user_id`. `type` is in it too: a reminder and a result "
-            "are two things to tell. Resends are not in it."
+            "are two things to tell. So is `is_test`: a test does not stand in the way of the "
+            "real one. Resends are not in it."
         ),
     ),
     Asked(collection=NTF, purpose="one entity's", keys=(("entity_id", 1),), served_by="ntf_entity"),
@@ -265,29 +266,3 @@ ASKED = (
         served_by="met_platform",
     ),
 )
-
-OTHERS: Mapping[str, str] = {
-    "ntf_client_created": "a client's list, newest first",
-    "ntf_category_created": "one category, newest first",
-    "ntf_email": "search by mail address",
-    "ntf_phone": "search by phone number",
-    "ntf_external": "a caller's own id",
-    "ntf_provider_message": "a provider's id of a message",
-    "ntf_failed": "failures, newest first",
-    "dev_inactive": "devices that were switched off for one reason, most recently seen first",
-    "att_purge": "attempts are deleted with their notification",
-    "idm_expires": "idempotency keys are forgotten",
-    "evt_expires": "providers' events are forgotten",
-    "sus_expires": "addresses in doubt are forgotten",
-    "ear_expires": "events about messages that never came to be known are forgotten",
-    "whk_received": "the webhook log, newest first",
-    "whk_purge": "the webhook log is deleted after 30 days",
-    "rcp_email": "a person by mail address",
-    "rcp_phone": "a person by phone number",
-    "sup_created": "suppressions, newest first",
-    "sup_address": "a suppression by address",
-    "sup_expires": "suppressions that were for a time end",
-    "cnv_expires": "when somebody last wrote on WhatsApp is forgotten after 30 days",
-    "cli_key_prefix": "an API key by its prefix, unique",
-}
-"""What nobody asked for by name and our own reads need."""

@@ -13,7 +13,7 @@ from tests.scripted import Scripted
 def fcm(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """Give a test the only provider there is."""
     provider = Scripted(name="fcm")
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel: (provider,))
+    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
     return provider
 
 
@@ -21,7 +21,7 @@ def fcm(monkeypatch: pytest.MonkeyPatch) -> Scripted:
 def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[Scripted, Scripted]:
     """Give a test two providers, the first to be used first."""
     providers = (Scripted(name="sendgrid"), Scripted(name="smtp"))
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel: providers)
+    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: providers)
     return providers
 
 

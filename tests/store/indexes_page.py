@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .asked_indexes import ASKED, OTHERS, Asked, Key
+from .asked_indexes import ASKED, Asked, Key
+from .own_indexes import OTHERS
 
 HEAD = """\
 # Indexes
@@ -42,10 +43,13 @@ def as_page(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
             "provider_events",
             "recipients",
             "suppressions",
+            "topic_members",
             "conversations",
             "suspicions",
             "early_receipts",
             "api_clients",
+            "inbox_visits",
+            "inbox_revocations",
         )
     )
     found = {name: index for c in collections for name, index in existing(c).items()}

@@ -48,8 +48,9 @@ def sent(
     at: datetime = NOON,
     took: timedelta = SECOND,
     notification_id: ObjectId = NOTIFICATION,
+    is_test: bool = False,
 ) -> tuple[Job, Result]:
-    one = claimed(channel=channel, notification_id=notification_id)
+    one = claimed(channel=channel, notification_id=notification_id, is_test=is_test)
     result = Result(
         device_id=device_id,
         outcome=outcome,
@@ -67,19 +68,15 @@ def draw(*some: tuple[Job, Result], at: datetime = NOON) -> None:
 # Devices.
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [("UNREGISTERED", "unregistered"), ("SENDER_ID_MISMATCH", "sender_mismatch")],
-)
-def test_a_dead_token_switches_its_device_off(code: str, reason: str) -> None:
+def test_a_dead_token_switches_its_device_off() -> None:
     old, other = device("old"), device("other")
-    draw(sent(dead(answer=Answer(status=404, code=code)), old))
+    draw(sent(dead(answer=Answer(status=404, code="UNREGISTERED")), old))
     off = stored_device(old)
-    assert (off["is_active"], off["deactivation_reason"]) == (False, reason)
+    assert (off["is_active"], off["deactivation_reason"]) == (False, "unregistered")
     assert off["deactivation_evidence"] == {
         "at": NOON,
         "source": "fcm",
-        "code": code,
+        "code": "UNREGISTERED",
         "notification_id": str(NOTIFICATION),
     }
     assert stored_device(other)["is_active"]
@@ -153,12 +150,25 @@ def test_a_whole_batch_of_another_senders_tokens_is_a_mistake_of_ours() -> None:
     assert [entry["log_level"] for entry in logs] == ["error"]
 
 
-def test_one_token_of_ours_among_them_and_the_others_are_another_senders() -> None:
+@pytest.mark.parametrize("action", [RecipientAction.SUSPECT, RecipientAction.DEACTIVATE])
+def test_another_senders_token_is_suspected_three_times_in_a_row(action: RecipientAction) -> None:
     phones = [device(f"phone-{n}") for n in range(MANY)]
     first, *others = phones
-    draw(sent(accepted(), first), *(sent(dead(answer=MISMATCH), phone) for phone in others))
+    for n in range(3):
+        assert all(stored_device(phone)["is_active"] for phone in phones)
+        wrong = dead(answer=MISMATCH, action=action)
+        at = NOON + n * MINUTE
+        draw(sent(accepted(), first, at=at), *(sent(wrong, phone, at=at) for phone in others))
     assert stored_device(first)["is_active"]
-    assert not any(stored_device(phone)["is_active"] for phone in others)
+    assert {stored_device(one)["deactivation_reason"] for one in others} == {"sender_mismatch"}
+
+
+def test_a_wrong_service_account_switches_off_no_device_that_ever_got_a_push() -> None:
+    phone = device("phone")
+    draw(sent(accepted(), phone))
+    for n in range(1, 10):
+        draw(sent(dead(answer=MISMATCH), phone, at=NOON + n * MINUTE))
+    assert stored_device(phone)["is_active"]
 
 
 def test_what_is_told_twice_of_a_device_is_as_if_told_once() -> None:
@@ -216,3 +226,25 @@ def test_no_address_is_in_the_log() -> None:
         draw(sent(dead(), channel=EMAIL), sent(suspect(), channel=WHATSAPP))
     assert len(logs) == 2
     assert not [entry for entry in logs if "ada@" in str(entry) or "3519" in str(entry)]
+
+
+# Tests.
+
+
+def test_what_went_to_the_sandbox_says_nothing_about_anybody() -> None:
+    old, phone = device("old"), device("phone")
+    before = [stored_device(one) for one in (old, phone)]
+    draw(sent(dead(), old, is_test=True), sent(accepted(), phone, is_test=True))
+    draw(sent(dead(action=RecipientAction.SUPPRESS), channel=EMAIL, is_test=True))
+    for n in range(3):
+        another = ObjectId(f"{n:024x}")
+        draw(sent(suspect(), channel=WHATSAPP, notification_id=another, is_test=True))
+    assert [stored_device(one) for one in (old, phone)] == before
+    assert suppressions() == {}
+
+
+def test_a_test_beside_it_does_not_hide_that_every_device_is_another_senders() -> None:
+    phones = [device(f"phone-{n}") for n in range(MANY)]
+    wrong = [sent(dead(answer=MISMATCH), phone) for phone in phones]
+    draw(*wrong, sent(accepted(), device("mine"), is_test=True))
+    assert all(stored_device(phone)["is_active"] for phone in phones)

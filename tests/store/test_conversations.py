@@ -7,11 +7,11 @@ import pytest
 from pymongo.errors import PyMongoError
 
 from recipients import conversations
+from recipients.addresses import normal_phone
 from recipients.conversations import (
     KEPT,
     MARGIN,
     WINDOW,
-    conversation_key,
     note_inbound,
     open_windows,
 )
@@ -173,7 +173,7 @@ def test_a_number_whatsapp_writes_in_an_older_form_is_the_same(dialled: str, rep
     ],
 )
 def test_any_other_number_has_one_spelling(phone: str) -> None:
-    assert conversation_key(phone) == phone
+    assert normal_phone(phone) == phone
 
 
 def test_two_spellings_in_one_webhook_are_one_person() -> None:

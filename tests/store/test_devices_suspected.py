@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from devices import queries, registry
-from devices.models import Platform
+from devices.models import DeactivationReason, Platform
 from devices.registry import MAX_SUSPICIONS, Evidence, Registration
 from devices.tokens import device_id
 from tests.factories import NOON
@@ -91,6 +91,46 @@ def test_suspicions_from_before_the_registration_do_not_count() -> None:
     register(minute=5)
     assert suspect(began=5) == 0
     assert device()["suspicions"] == 0
+
+
+# Tokens that are another sender's.
+
+
+def mismatch(*, began: float) -> int:
+    evidence = Evidence(at=at(began), source="fcm", code="SENDER_ID_MISMATCH")
+    return registry.suspect(
+        device_ids=[ID],
+        reason=DeactivationReason.SENDER_MISMATCH,
+        evidence=evidence,
+        now=at(began),
+    )
+
+
+def test_a_token_that_is_another_senders_is_off_when_three_sends_in_a_row_say_so() -> None:
+    register()
+    for minute in (1, 1, 2):
+        mismatch(began=minute)
+        assert device()["is_active"]
+    assert mismatch(began=3) == 1
+    assert (device()["is_active"], device()["deactivation_reason"]) == (False, "sender_mismatch")
+    assert device()["deactivation_evidence"]["code"] == "SENDER_ID_MISMATCH"
+    assert mismatch(began=4) == 0
+
+
+def test_a_token_that_was_accepted_once_is_no_other_senders() -> None:
+    """A token belongs to one project for as long as it lives: the service account is another."""
+    register()
+    accept(answered=0.5)
+    assert [mismatch(began=minute) for minute in range(1, 9)] == [0] * 8
+    assert (device()["is_active"], device()["suspicions"]) == (True, 0)
+
+
+def test_what_is_accepted_after_all_was_never_another_senders() -> None:
+    register()
+    for minute in (1, 2, 3):
+        mismatch(began=minute)
+    accept(answered=4)
+    assert (device()["is_active"], device()["suspicions"]) == (True, 0)
 
 
 def test_nobody_is_suspected_of_nothing() -> None:

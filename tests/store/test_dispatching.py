@@ -1,16 +1,15 @@
 """One batch on the real store: claimed, held back or sent, settled."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
-from notifications import dispatch, sending, store
-from notifications.channels.base import Outbound, Receipt, SendResult
+from notifications import dispatch, store
+from notifications.channels.base import Outbound, SendResult
 from notifications.dispatch import MAX_BATCH, BatchReport
-from notifications.errors import Answer, FailureCode, TransientError
 from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import LEASE, Content, Recipient
 from recipients.models import PersonalQuietHours, SuppressionReason
@@ -18,55 +17,27 @@ from recipients.models import Recipient as Person
 from recipients.suppressions import suppress
 from tests import factories
 from tests.factories import NOON, accepted, new
+from tests.scripted import Behaviour, Scripted, slowed
+from tests.scripted import accepted as taken
 
 pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-Use = Callable[..., "Scripted"]
-
-
-class Scripted:
-    """A provider that does what a test says and remembers what it was given."""
-
-    name = "scripted"
-
-    def __init__(self, behave: Callable[[Outbound], SendResult]) -> None:
-        self.behave = behave
-        self.account = f"scripted:{ObjectId()}"
-        self.seen: list[Outbound] = []
-
-    def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
-        self.seen.append(outbound)
-        return self.behave(outbound)
-
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        return []
-
-
-def accept(_outbound: Outbound) -> SendResult:
-    return SendResult(provider_id="x-1", answer=Answer(status=202))
+Use = Callable[..., Scripted]
 
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     """Give a test a way to say which provider serves every channel."""
 
-    def install(behave: Callable[[Outbound], SendResult] = accept) -> Scripted:
+    def install(behave: Behaviour | None = None) -> Scripted:
         provider = Scripted(behave)
-        monkeypatch.setattr(dispatch, "providers_for", lambda _channel: (provider,))
+        monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
         return provider
 
     return install
-
-
-@pytest.fixture
-def one_thread(settings: Any) -> Iterator[None]:
-    settings.WORKER_THREADS = 1
-    sending._senders.cache_clear()
-    yield
-    sending._senders.cache_clear()
 
 
 def deliver(
@@ -113,10 +84,7 @@ def test_more_than_a_batch_is_sent_in_batches(use: Use) -> None:
 
 
 def test_a_failure_is_looked_at_again_when_it_is_due(use: Use) -> None:
-    def refuse(_outbound: Outbound) -> SendResult:
-        raise TransientError("busy", code=FailureCode.RATE_LIMITED, retry_after=7_200)
-
-    use(refuse)
+    use(lambda _outbound: slowed(retry_after=7_200))
     notification_id = accepted()["_id"]
     report = deliver(notification_id)
     (wakeup,) = report.wakeups
@@ -200,6 +168,24 @@ def test_an_address_suppressed_meanwhile_gets_nothing(use: Use) -> None:
     assert provider.seen == []
 
 
+@pytest.mark.parametrize(
+    ("type_", "wish", "fate"),
+    [
+        ("payment_confirmed", {"payment_confirmed": {"muted": True}}, "suppressed"),
+        ("payment_confirmed", {"transactional": {"muted_channels": ["email"]}}, "suppressed"),
+        ("payment_confirmed", {"transactional": {"muted_channels": ["push"]}}, "sent"),
+        ("mfa_code", {"transactional": {"muted": True}, "alert": {"muted": True}}, "sent"),
+    ],
+)
+def test_what_a_person_has_muted_meanwhile_is_not_sent(
+    use: Use, type_: str, wish: dict[str, Any], fate: str
+) -> None:
+    use()
+    notification_id = accepted(type=type_)["_id"]
+    Person.objects.create(user_id="ada", preferences=wish, created_at=NOON, updated_at=NOON)
+    assert deliver(notification_id).fates == {fate: 1}
+
+
 def test_a_suppressed_address_gets_nothing_in_any_spelling(use: Use) -> None:
     provider = use()
     hold_back("ada@example.com")
@@ -221,10 +207,10 @@ def test_what_expires_while_its_batch_is_sent_is_not_sent(use: Use) -> None:
     """A batch is sent in rounds; a slow provider can make each last fifteen seconds."""
     now = NOON
 
-    def slowly(outbound: Outbound) -> SendResult:
+    def slowly(_outbound: Outbound) -> SendResult:
         nonlocal now
         now += 15 * SECOND
-        return accept(outbound)
+        return taken()
 
     provider = use(slowly)
     ids = many(3, expires_at=NOON + 10 * SECOND)

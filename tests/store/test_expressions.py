@@ -112,6 +112,14 @@ def extreme(some: list[dict[str, Any]], name: str, choose: Any) -> datetime | No
     return choose([d[name] for d in some if d.get(name) is not None], default=None)
 
 
+def inbox_at_by_python(some: list[dict[str, Any]]) -> datetime | None:
+    """Return since when it is in the inbox: delivered in-app, and read since or not."""
+    for d in some:
+        if d["channel"] == Channel.IN_APP and d["status"] in (S.DELIVERED, S.READ):
+            return d.get("delivered_at")
+    return None
+
+
 @pytest.fixture(autouse=True)
 def _scratch() -> Iterator[None]:
     yield
@@ -136,14 +144,18 @@ def after(
 @pytest.mark.parametrize("round_", ROUNDS)
 def test_what_is_derived_is_what_python_says(round_: int) -> None:
     batch = random_batch(Random(round_))
+    for before in batch[::3]:
+        before["unread_at"] = NOON
     for before, document in zip(batch, after(batch, [{"$set": derived(NOON)}]), strict=True):
-        some = before["delivery"]
+        some, stays_read = before["delivery"], "unread_at" not in before
         assert document["status"] == status_by_python(some, NOON), some
         assert document.get("due_at") == due_at_by_python(some), some
         assert document.get("sent_at") == extreme(some, "sent_at", min)
         assert document.get("failed_at") == extreme(some, "failed_at", max)
-        assert document.get("read_at") == extreme(some, "read_at", min)
-        assert document["is_read"] is any(d["status"] == S.READ for d in some)
+        first_read = extreme(some, "read_at", min) if stays_read else None
+        assert document.get("read_at") == first_read
+        assert document["is_read"] is (any(d["status"] == S.READ for d in some) and stays_read)
+        assert document.get("inbox_at") == inbox_at_by_python(some)
         assert ("due_at" in document) is any(d["status"] in OPEN for d in some)
         assert None not in document.values(), "partial indexes rely on a missing field"
 

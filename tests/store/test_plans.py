@@ -21,7 +21,7 @@ from tests.factories import CLIENT, NOON, new
 
 from .plans import Plan, emptied, plans
 
-pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.xdist_group("plans")]
+pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
@@ -190,7 +190,11 @@ def test_attempts_are_read_by_their_notification() -> None:
 
 @pytest.mark.parametrize("priority", list(Priority))
 def test_what_is_due_is_read_from_open_work_only_oldest_first(priority: Priority) -> None:
-    found, read = asked(lambda: queries.due(priority=priority, until=NOW, now=NOW, limit=50))
+    clients, read = asked(lambda: queries.waiting_clients(priority=priority))
+    assert CLIENT in clients
+    assert all(plan.is_indexed and not plan.sorts and plan.examined <= 1 for plan in read)
+    lane = {"client_id": CLIENT, "channel": EMAIL, "priority": priority}
+    found, read = asked(lambda: queries.due(**lane, until=NOW, now=NOW, limit=50))
     assert found
     assert_thrifty(read)
     assert [one.at for one in found] == sorted(one.at for one in found)

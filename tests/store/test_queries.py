@@ -155,9 +155,12 @@ def test_channel_and_status_are_of_one_delivery() -> None:
 
 def test_what_is_read_is_not_unread() -> None:
     document = accepted(channels=[IN_APP])
-    store.mark_read(notification_id=document["_id"], user_id="ada", now=NOON)
+    inbox = store.Inbox(CLIENT, "ada")
+    store.mark_read(inbox=inbox, notification_id=document["_id"], now=NOON)
     accepted(channels=[IN_APP], send_at=NOON + MINUTE)
     assert listed(unread=True) == []
+    store.mark_unread(inbox=inbox, notification_id=document["_id"], now=NOON)
+    assert listed(unread=True) == [document["_id"]]
 
 
 # Attempts.
@@ -180,9 +183,8 @@ def test_attempts_are_listed_oldest_first() -> None:
 
 
 def due(until: Any = NOON, *, now: Any = NOON, limit: int = 100, **fields: Any) -> list[Due]:
-    return queries.due(
-        **({"priority": Priority.NORMAL} | fields), until=until, now=now, limit=limit
-    )
+    lane = {"client_id": CLIENT, "channel": EMAIL, "priority": Priority.NORMAL}
+    return queries.due(**(lane | fields), until=until, now=now, limit=limit)
 
 
 def test_what_is_pending_and_due_is_found() -> None:
@@ -232,13 +234,22 @@ def test_what_is_being_sent_is_not_found() -> None:
     assert due(later, now=later) == []
 
 
+def test_each_client_is_found_on_its_own() -> None:
+    ours, theirs = accepted(), accepted(client_id=OTHER_CLIENT, priority=Priority.HIGH)
+    assert [d.notification_id for d in due()] == [ours["_id"]]
+    assert queries.waiting_clients(priority=Priority.NORMAL) == [CLIENT]
+    assert queries.waiting_clients(priority=Priority.HIGH) == [theirs["client_id"]]
+    assert queries.waiting_clients(priority=Priority.LOW) == []
+
+
 def test_each_channel_is_found_when_it_is_due() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     one = start(claim(document["_id"]))
     store.settle([factories.settlement(one, S.PENDING)], now=NOON)
-    assert [d.channel for d in due()] == [WHATSAPP]
+    assert (due(), [d.channel for d in due(channel=WHATSAPP)]) == ([], [WHATSAPP])
     later = NOON + 5 * MINUTE
-    assert {d.channel: d.at for d in due(later, now=later)} == {EMAIL: later, WHATSAPP: NOON}
+    found = [d for channel in (EMAIL, WHATSAPP) for d in due(later, now=later, channel=channel)]
+    assert {d.channel: d.at for d in found} == {EMAIL: later, WHATSAPP: NOON}
 
 
 # How much.

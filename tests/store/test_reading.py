@@ -1,5 +1,6 @@
-"""Reading in the app: once, by the one it is for."""
+"""What its owner does in the inbox: read, unread, archive. Once, and by nobody else."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -9,71 +10,51 @@ from bson import ObjectId
 
 from notifications import store
 from notifications.states import Channel, DeliveryStatus
-from notifications.store import Document
+from notifications.store import Document, Inbox, Marked, Report
 from tests import factories
-from tests.factories import CLIENT, NOON, accepted, delivery, read
+from tests.factories import CLIENT, NOON, accepted, claim, delivery, read, start
 
 pytestmark = pytest.mark.usefixtures("db")
 
-IN_APP = Channel.IN_APP
+IN_APP, WHATSAPP, EMAIL = Channel.IN_APP, Channel.WHATSAPP, Channel.EMAIL
 S = DeliveryStatus
-LATER = NOON + timedelta(minutes=5)
+LATER, EVEN_LATER = NOON + timedelta(minutes=5), NOON + timedelta(hours=1)
+INBOX = Inbox(CLIENT, "ada")
+MARKS = [store.mark_read, store.mark_unread, store.archive, store.unarchive]
+Mark = Callable[..., Marked | None]
 
 
 def in_app(**fields: Any) -> Document:
-    return accepted(channels=[IN_APP], **fields)
+    return accepted(**{"channels": [IN_APP], **fields})
+
+
+def mark(do: Mark, document: Document, *, inbox: Inbox = INBOX, now: Any = LATER) -> Marked:
+    marked = do(inbox=inbox, notification_id=document["_id"], now=now)
+    assert marked is not None
+    assert marked.document == read(document["_id"])
+    return marked
+
+
+# Reading.
 
 
 def test_an_owner_marks_it_read() -> None:
-    document = store.mark_read(notification_id=in_app()["_id"], user_id="ada", now=LATER)
-    assert document is not None
+    marked = mark(store.mark_read, in_app())
+    document = marked.document
+    assert marked.changed
     assert (document["status"], document["is_read"], document["read_at"]) == (
         *("delivered", True, LATER),
     )
+    assert delivery(document, IN_APP)["status"] == S.READ
     assert delivery(document, IN_APP)["read_at"] == LATER
 
 
 def test_it_is_read_once() -> None:
     document = in_app()
-    store.mark_read(notification_id=document["_id"], user_id="ada", now=LATER)
-    again = store.mark_read(
-        notification_id=document["_id"], user_id="ada", now=LATER + timedelta(hours=1)
-    )
-    assert again is None
-    assert read(document["_id"])["read_at"] == LATER
-
-
-@pytest.mark.parametrize("user_id", ["eve", "", "$ne", "ADA"])
-def test_nobody_else_marks_it_read(user_id: str) -> None:
-    document = in_app()
-    assert store.mark_read(notification_id=document["_id"], user_id=user_id, now=LATER) is None
-    assert not read(document["_id"])["is_read"]
-
-
-def test_mail_that_was_delivered_is_not_read_in_the_app() -> None:
-    document = factories.settled(S.DELIVERED)
-    assert store.mark_read(notification_id=document["_id"], user_id="ada", now=LATER) is None
-
-
-def test_what_is_not_delivered_yet_is_not_read() -> None:
-    document = in_app(send_at=LATER)
-    assert store.mark_read(notification_id=document["_id"], user_id="ada", now=NOON) is None
-
-
-def test_everything_of_a_person_is_read_at_once() -> None:
-    mine = [in_app()["_id"] for _ in range(5)]
-    others = [in_app(user_id="eve")["_id"], accepted()["_id"], in_app(send_at=LATER)["_id"]]
-    assert store.mark_all_read(user_id="ada", client_id=None, now=LATER) == 5
-    assert all(read(one)["is_read"] for one in mine)
-    assert not any(read(one)["is_read"] for one in others)
-    assert store.mark_all_read(user_id="ada", client_id=None, now=LATER) == 0
-
-
-def test_a_client_marks_its_own_only() -> None:
-    own, other = in_app(), in_app(client_id=ObjectId("d" * 24))
-    assert store.mark_all_read(user_id="ada", client_id=CLIENT, now=LATER) == 1
-    assert read(own["_id"])["is_read"]
-    assert not read(other["_id"])["is_read"]
+    mark(store.mark_read, document)
+    again = mark(store.mark_read, document, now=EVEN_LATER)
+    assert not again.changed
+    assert again.document["read_at"] == again.document["updated_at"] == LATER
 
 
 def test_reading_at_once_reads_once() -> None:
@@ -82,12 +63,162 @@ def test_reading_at_once_reads_once() -> None:
         results = list(
             threads.map(
                 lambda n: store.mark_read(
+                    inbox=INBOX,
                     notification_id=document["_id"],
-                    user_id="ada",
                     now=LATER + timedelta(seconds=n),
                 ),
                 range(8),
             )
         )
-    (winner,) = [result for result in results if result is not None]
-    assert read(document["_id"])["read_at"] == winner["read_at"]
+    (winner,) = [result for result in results if result is not None and result.changed]
+    assert read(document["_id"])["read_at"] == winner.document["read_at"]
+
+
+def test_what_was_read_elsewhere_can_still_be_read_here() -> None:
+    """Read in WhatsApp it is read; that it was opened in the app is worth knowing all the same."""
+    document = in_app(channels=[WHATSAPP, IN_APP])
+    one = start(claim(document["_id"], channel=WHATSAPP), provider="whatsapp")
+    store.settle([factories.settlement(one, S.SENT)], now=NOON)
+    reference = store.Reference(document["_id"], WHATSAPP, 1)
+    report = Report(reference=reference, status=S.READ, at=NOON, provider="whatsapp")
+    store.apply_report(report, now=NOON)
+    assert read(document["_id"])["is_read"]
+    marked = mark(store.mark_read, document)
+    assert marked.changed
+    assert delivery(marked.document, IN_APP)["read_at"] == LATER
+    assert marked.document["read_at"] == NOON
+
+
+def test_everything_of_a_person_is_read_at_once() -> None:
+    mine = [in_app()["_id"] for _ in range(5)]
+    others = [
+        in_app(user_id="eve")["_id"],
+        in_app(client_id=ObjectId("d" * 24))["_id"],
+        accepted()["_id"],
+        in_app(send_at=LATER)["_id"],
+    ]
+    assert store.mark_all_read(inbox=INBOX, now=LATER) == 5
+    assert all(read(one)["is_read"] for one in mine)
+    assert not any(read(one)["is_read"] for one in others)
+    assert store.mark_all_read(inbox=INBOX, now=LATER) == 0
+
+
+def test_everything_includes_what_was_marked_as_unread_or_put_away() -> None:
+    unread, archived = in_app(), in_app()
+    mark(store.mark_read, unread)
+    mark(store.mark_unread, unread)
+    mark(store.archive, archived)
+    assert store.mark_all_read(inbox=INBOX, now=EVEN_LATER) == 2
+    assert read(unread["_id"])["is_read"]
+    assert read(archived["_id"])["is_read"]
+
+
+# Unread again.
+
+
+def test_unread_again_it_is_unread_and_its_delivery_stays_read() -> None:
+    document = in_app()
+    mark(store.mark_read, document)
+    marked = mark(store.mark_unread, document, now=EVEN_LATER)
+    assert marked.changed
+    assert not marked.document["is_read"]
+    assert "read_at" not in marked.document
+    assert delivery(marked.document, IN_APP)["status"] == S.READ
+    assert delivery(marked.document, IN_APP)["read_at"] == LATER
+
+
+def test_it_is_marked_as_unread_once() -> None:
+    document = in_app()
+    assert not mark(store.mark_unread, document).changed
+    mark(store.mark_read, document)
+    mark(store.mark_unread, document, now=LATER)
+    again = mark(store.mark_unread, document, now=EVEN_LATER)
+    assert not again.changed
+    assert again.document["unread_at"] == LATER
+
+
+def test_whatever_becomes_of_other_channels_it_stays_unread() -> None:
+    document = in_app(channels=[EMAIL, IN_APP])
+    mark(store.mark_read, document)
+    mark(store.mark_unread, document)
+    one = start(claim(document["_id"]))
+    store.settle([factories.settlement(one, S.FAILED)], now=EVEN_LATER)
+    after = read(document["_id"])
+    assert after["status"] == "partially_delivered"
+    assert not after["is_read"]
+
+
+def test_read_again_it_is_read_as_of_the_first_time() -> None:
+    document = in_app()
+    mark(store.mark_read, document)
+    mark(store.mark_unread, document)
+    marked = mark(store.mark_read, document, now=EVEN_LATER)
+    assert marked.changed
+    assert marked.document["is_read"]
+    assert marked.document["read_at"] == LATER
+    assert "unread_at" not in marked.document
+
+
+# Putting away.
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_put_away_it_is_as_read_as_it_was(is_read: bool) -> None:
+    document = in_app()
+    if is_read:
+        mark(store.mark_read, document)
+    marked = mark(store.archive, document, now=EVEN_LATER)
+    assert marked.changed
+    assert marked.document["is_archived"]
+    assert marked.document["archived_at"] == EVEN_LATER
+    assert marked.document["is_read"] is is_read
+    assert marked.document["is_active"], "it is not deleted"
+
+
+def test_it_is_put_away_once_and_put_back_once() -> None:
+    document = in_app()
+    mark(store.archive, document)
+    again = mark(store.archive, document, now=EVEN_LATER)
+    assert (again.changed, again.document["archived_at"]) == (False, LATER)
+    back = mark(store.unarchive, document)
+    assert (back.changed, back.document["is_archived"]) == (True, False)
+    assert "archived_at" not in back.document
+    assert not mark(store.unarchive, document).changed
+
+
+# Whose it is.
+
+
+def test_nobody_else_does_anything_to_it() -> None:
+    document = read(in_app()["_id"])
+    strangers = [Inbox(CLIENT, user_id) for user_id in ("eve", "", "$ne", "ADA", "ada ")]
+    for stranger in [*strangers, Inbox(ObjectId("d" * 24), "ada")]:
+        for do in MARKS:
+            assert do(inbox=stranger, notification_id=document["_id"], now=LATER) is None
+    assert read(document["_id"]) == document
+
+
+def test_what_is_not_in_the_inbox_is_left_alone() -> None:
+    cancelled = in_app(send_at=LATER)["_id"]
+    store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)
+    scheduled, mail = in_app(send_at=LATER)["_id"], factories.settled(S.DELIVERED)["_id"]
+    for document in [read(one) for one in (cancelled, scheduled, mail)]:
+        for do in MARKS:
+            assert do(inbox=INBOX, notification_id=document["_id"], now=LATER) is None
+        assert read(document["_id"]) == document
+
+
+def test_what_was_scheduled_is_in_the_inbox_when_it_is_delivered() -> None:
+    document = in_app(send_at=LATER)
+    assert "inbox_at" not in document
+    one = start(claim(document["_id"], at=LATER, channel=IN_APP), at=LATER, provider="inbox")
+    store.settle([factories.settlement(one, S.DELIVERED, at=LATER)], now=LATER)
+    assert read(document["_id"])["inbox_at"] == LATER
+    assert mark(store.mark_read, document, now=EVEN_LATER).changed
+
+
+def test_an_inbox_has_one_name_and_no_other_inbox_has_it() -> None:
+    others = [Inbox(CLIENT, "ada2"), Inbox(ObjectId("d" * 24), "ada"), Inbox(CLIENT, "")]
+    assert Inbox(CLIENT, "ada").key == INBOX.key
+    assert len({INBOX.key, *(other.key for other in others)}) == 4
+    assert "ada" not in INBOX.key

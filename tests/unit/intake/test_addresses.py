@@ -1,9 +1,11 @@
 """Whether an address can be one."""
 
 import pytest
-from hypothesis import given
+from email_validator import EmailNotValidError
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from notifications.intake import addresses
 from notifications.intake.addresses import (
     AddressProblem,
     check_email,
@@ -62,6 +64,32 @@ def test_any_text_is_an_address_or_a_problem(text: str) -> None:
     assert address.count("@") == 1
     assert not has_control_characters(address)
     assert check_email(address) == address
+
+
+LOCAL_PARTS = st.text("ab1._+-A", max_size=6) | st.sampled_from(["a" * 64, "a" * 65, "www", "Info"])
+DOMAINS = st.lists(st.text("abX1-", max_size=4), min_size=1, max_size=4).map(".".join)
+KNOWN_DOMAINS = st.sampled_from(
+    [
+        *("example.com", "EXAMPLE.Com", "xn--bcher-kva.example", "localhost", "host.local"),
+        *("1.2.3.4", "example.c", "ab--cd.com", "a" * 63 + ".com", "a" * 64 + ".com"),
+        *("a." * 90 + "com", "a." * 125 + "com", "b\u00fccher.example", "example.test", "x.onion"),
+    ]
+)
+
+
+@given(LOCAL_PARTS, DOMAINS | KNOWN_DOMAINS)
+@example("a" * 64, "a." * 95 + "com")
+def test_what_is_told_by_the_domain_alone_is_what_the_whole_address_tells(
+    local_part: str, domain: str
+) -> None:
+    text = f"{local_part}@{domain}"
+    try:
+        expected = addresses._validated(text)
+    except EmailNotValidError:
+        with pytest.raises(AddressProblem):
+            check_email(text)
+    else:
+        assert check_email(text) == expected
 
 
 @pytest.mark.parametrize(

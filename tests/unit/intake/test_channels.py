@@ -1,5 +1,7 @@
 """Which channels a notification takes."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from notifications.intake.channels import choose
 from notifications.intake.problems import Collector
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import NewDelivery, Recipient
+from notifications.types import Fallback
 from recipients.queries import KnownRecipient
 
 from ..building import SHIPPED, request
@@ -202,3 +205,47 @@ def test_a_stored_preference_for_a_channel_that_is_no_more_does_not_fail_the_req
     deliveries, problems = chosen(known=person(order_shipped={"channels": ["sms", "email"]}))
     assert names(deliveries) == [EMAIL]
     assert problems == []
+
+
+# What the person does not want.
+
+
+def suppressed(deliveries: list[NewDelivery]) -> dict[Channel, FailureCode | None]:
+    return {d.channel: d.failure_code for d in deliveries if d.status is S.SUPPRESSED}
+
+
+def test_a_muted_channel_is_passed_over_whoever_names_it() -> None:
+    known = person(order_shipped={"muted_channels": ["email"]})
+    for channels in (None, ["email", "push"], ["all"]):
+        deliveries, problems = chosen(channels, known=known)
+        assert suppressed(deliveries) == {EMAIL: FailureCode.OPTED_OUT}
+        assert PUSH in names(deliveries)
+        assert problems == []
+
+
+def test_muting_every_channel_is_no_problem_of_the_caller() -> None:
+    known = person(order_shipped={"muted_channels": ["email", "push", "in_app"]})
+    deliveries, problems = chosen(known=known)
+    assert (names(deliveries), problems) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["mfa_code", "transactional"])
+def test_nobody_mutes_what_is_critical(name: str) -> None:
+    known = person(**{name: {"muted": True, "muted_channels": ["email"], "channels": ["email"]}})
+    assert names(chosen(known=known, kind="mfa_code")[0]) == [EMAIL]
+
+
+def test_a_stand_in_does_not_wait_for_a_channel_that_is_muted() -> None:
+    kind = replace(
+        SHIPPED["order_shipped"], fallback=Fallback(channel=PUSH, after=timedelta(minutes=10))
+    )
+    for muted, instead_of in (([], EMAIL), (["email"], None)):
+        deliveries = choose(
+            request(type="order_shipped"),
+            kind=kind,
+            recipient=EVERYTHING,
+            person=person(order_shipped={"muted_channels": muted}),
+            problems=Collector(),
+        )
+        (push,) = [one for one in deliveries if one.channel is PUSH]
+        assert (push.status, push.instead_of) == (S.PENDING, instead_of)

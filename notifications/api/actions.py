@@ -1,0 +1,161 @@
+"""What an API client does with a notification of its own. Each method calls one service."""
+
+from typing import Any, ClassVar
+
+from django.http import HttpRequest
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.models import Scope
+
+from .. import redrive, timing
+from ..intake.channels import ALL, by_name
+from ..intake.problems import Collector, FieldProblem
+from ..states import Channel
+from ..timing import utc_now
+from .own import NOTIFICATION_ID, own_notification
+from .parsing import convert, decode, read_body
+from .problems import Problem, invalid
+from .representations import NotificationView, notification_view
+from .schema import ChannelsRequest, RescheduleRequest, describe
+
+WRITE, RESEND = Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_RESEND
+BAD_BODY = (400, 413, 415, 422)
+
+
+class Cancel(APIView):
+    """Withdrawing one."""
+
+    scopes: ClassVar = {"POST": WRITE}
+
+    @describe(
+        operation="cancelNotification",
+        scope=WRITE,
+        request=ChannelsRequest,
+        response=NotificationView,
+        status=200,
+        problems=(*BAD_BODY, 404, 409),
+        parameters=(NOTIFICATION_ID,),
+    )
+    def post(self, request: Any, notification_id: str) -> Response:
+        """Cancel what of a notification has not been sent."""
+        document = own_notification(request, notification_id)
+        try:
+            cancelled = redrive.cancel(
+                notification_id=document["_id"],
+                channels=_channels(request),
+                reason="Cancelled by the app that sent it.",
+                now=utc_now(),
+            )
+        except redrive.NotPossible as error:
+            raise _conflict(error) from None
+        return Response(notification_view(cancelled))
+
+
+class Retry(APIView):
+    """Trying failed channels again."""
+
+    scopes: ClassVar = {"POST": WRITE}
+
+    @describe(
+        operation="retryNotification",
+        scope=WRITE,
+        request=ChannelsRequest,
+        response=NotificationView,
+        status=202,
+        problems=(*BAD_BODY, 404, 409),
+        parameters=(NOTIFICATION_ID,),
+    )
+    def post(self, request: Any, notification_id: str) -> Response:
+        """Re-open the failed channels of a notification."""
+        document = own_notification(request, notification_id)
+        try:
+            reopened = redrive.retry(
+                notification_id=document["_id"], channels=_channels(request), now=utc_now()
+            )
+        except redrive.NotPossible as error:
+            raise _conflict(error) from None
+        return Response(notification_view(reopened), status=202)
+
+
+class Resend(APIView):
+    """Sending the same again."""
+
+    scopes: ClassVar = {"POST": RESEND}
+
+    @describe(
+        operation="resendNotification",
+        scope=RESEND,
+        request=ChannelsRequest,
+        response=NotificationView,
+        status=202,
+        problems=(*BAD_BODY, 404, 409),
+        parameters=(NOTIFICATION_ID,),
+    )
+    def post(self, request: Any, notification_id: str) -> Response:
+        """Send a notification again as a new one."""
+        document = own_notification(request, notification_id)
+        try:
+            resent = redrive.resend(
+                notification_id=document["_id"], channels=_channels(request), now=utc_now()
+            )
+        except redrive.NotPossible as error:
+            raise _conflict(error) from None
+        return Response(notification_view(resent.document), status=202)
+
+
+class Reschedule(APIView):
+    """Sending one at another time."""
+
+    scopes: ClassVar = {"POST": WRITE}
+
+    @describe(
+        operation="rescheduleNotification",
+        scope=WRITE,
+        request=RescheduleRequest,
+        response=NotificationView,
+        problems=(*BAD_BODY, 404, 409),
+        parameters=(NOTIFICATION_ID,),
+    )
+    def post(self, request: Any, notification_id: str) -> Response:
+        """Send a notification at another time, as long as nothing of it has been sent.
+
+        A ttl counts from the new time. An expires_at stays: the new time must lie before it.
+        """
+        document = own_notification(request, notification_id)
+        asked = convert(decode(read_body(request._request)), RescheduleRequest)
+        try:
+            rescheduled = redrive.reschedule(
+                notification_id=document["_id"],
+                asked=timing.parse_timestamp(asked.scheduled_at),
+                now=utc_now(),
+            )
+        except timing.TimeProblem as error:
+            raise invalid([FieldProblem("/scheduled_at", error.code, str(error))]) from None
+        except redrive.NotPossible as error:
+            raise _conflict(error) from None
+        return Response(notification_view(rescheduled))
+
+
+def _channels(request: Any) -> list[Channel] | None:
+    """Return the channels an action's optional body names; None for all there are."""
+    if not _has_body(request._request):
+        return None
+    names = convert(decode(read_body(request._request)), ChannelsRequest).channels
+    if names is None or names == [ALL]:
+        return None
+    problems = Collector()
+    channels = by_name(names, problems=problems)
+    problems.raise_if_any()
+    return channels
+
+
+def _has_body(request: HttpRequest) -> bool:
+    return (
+        request.META.get("CONTENT_LENGTH") not in (None, "", "0")
+        or "HTTP_TRANSFER_ENCODING" in request.META
+    )
+
+
+def _conflict(error: Exception) -> Problem:
+    return Problem(status=409, code="not_possible", detail=str(error))

@@ -1,0 +1,35 @@
+"""The indexes that nobody asked for by name and our own reads need."""
+
+from collections.abc import Mapping
+
+OTHERS: Mapping[str, str] = {
+    "ntf_client_created": "a client's list, newest first",
+    "ntf_category_created": "one category, newest first",
+    "ntf_email": "search by mail address",
+    "ntf_phone": "search by phone number",
+    "ntf_external": "a caller's own id",
+    "ntf_provider_message": "a provider's id of a message",
+    "ntf_failed": "failures, newest first",
+    "ntf_lane": "what is due of a client, channel and priority, the oldest first",
+    "ntf_inbox": "an inbox, newest first, and how much of it is unread, from the index alone",
+    "vis_seen": "when somebody last looked at their inbox is forgotten after 400 days",
+    "rev_expires": "revoked inbox tokens are forgotten once they have run out",
+    "dev_inactive": "devices that were switched off for one reason, most recently seen first",
+    "att_purge": "attempts are deleted with their notification",
+    "idm_expires": "idempotency keys are forgotten",
+    "evt_expires": "providers' events are forgotten",
+    "sus_expires": "addresses in doubt are forgotten",
+    "ear_expires": "events about messages that never came to be known are forgotten",
+    "whk_received": "the webhook log, newest first",
+    "whk_purge": "the webhook log is deleted after 30 days",
+    "rcp_email": "a person by mail address",
+    "rcp_phone": "a person by phone number",
+    "sup_created": "suppressions, newest first",
+    "sup_key": "why an address is held back",
+    "sup_kind": "suppressions of a channel or for a reason, newest first",
+    "sup_expires": "suppressions that were for a time end",
+    "tpm_topic": "the members of a topic, in the order of their ids",
+    "tpm_user": "the topics of a person",
+    "cnv_expires": "when somebody last wrote on WhatsApp is forgotten after 30 days",
+    "cli_key_prefix": "an API key by its prefix, unique",
+}

@@ -1,0 +1,105 @@
+"""Whether the workers are too far behind for more in bulk."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifications import backlog, store
+from notifications.backlog import Backlog
+from notifications.states import Channel, DeliveryStatus, Priority
+from tests import factories
+from tests.factories import NOON, accepted, new
+
+pytestmark = pytest.mark.usefixtures("db", "measured_anew")
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+@pytest.fixture
+def measured_anew() -> Iterator[None]:
+    """Remember no other test's backlog, and leave none behind."""
+    backlog.forget()
+    yield
+    backlog.forget()
+
+
+@pytest.fixture
+def limits(settings: Any) -> Any:
+    """Give a test a limit of three notifications and ten minutes."""
+    settings.BULK_PENDING_LIMIT = 3
+    settings.BULK_OLDEST_DUE = 10 * MINUTE
+    return settings
+
+
+def wait(count: int, *, since: timedelta = SECOND, **fields: Any) -> None:
+    """Let so many be due for some time."""
+    many = [new(send_at=NOON - since, created_at=NOON, **fields) for _ in range(count)]
+    store.accept(many, now=NOON)
+
+
+@pytest.mark.parametrize(("count", "is_too_long"), [(0, False), (3, False), (4, True), (5, True)])
+def test_it_is_too_long_with_more_due_than_the_limit(
+    limits: Any, count: int, *, is_too_long: bool
+) -> None:
+    wait(count) if count else None
+    assert backlog.is_too_long(now=NOON) is is_too_long
+
+
+@pytest.mark.parametrize(
+    ("since", "is_too_long"), [(10 * MINUTE, False), (10 * MINUTE + SECOND, True)]
+)
+def test_it_is_too_long_with_one_that_waits_for_long(
+    limits: Any, since: timedelta, *, is_too_long: bool
+) -> None:
+    wait(1, since=since, priority=Priority.LOW)
+    wait(1, priority=Priority.CRITICAL)
+    assert backlog.is_too_long(now=NOON) is is_too_long
+
+
+def test_what_is_for_later_or_over_does_not_wait(limits: Any) -> None:
+    for _ in range(4):
+        accepted(send_at=NOON + SECOND)
+        accepted(channels=[Channel.IN_APP])
+        factories.settled(DeliveryStatus.SENT)
+        factories.settled(DeliveryStatus.PENDING)
+    assert backlog.measure(now=NOON, cap=10) == Backlog(due=0, oldest_due_at=None)
+
+
+def test_every_priority_is_counted_and_the_oldest_of_all_told(limits: Any) -> None:
+    for n, priority in enumerate(Priority):
+        wait(1, since=n * MINUTE, priority=priority)
+    assert backlog.measure(now=NOON, cap=10) == Backlog(due=4, oldest_due_at=NOON - 3 * MINUTE)
+
+
+def test_it_is_measured_once_in_a_few_seconds(limits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not backlog.is_too_long(now=NOON)
+    wait(4)
+    assert not backlog.is_too_long(now=NOON), "measured a moment ago"
+    monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
+    assert backlog.is_too_long(now=NOON)
+
+
+def test_while_one_thread_measures_the_others_go_by_what_was_measured_last(
+    limits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not backlog.is_too_long(now=NOON)
+    monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(**_: Any) -> Backlog:
+        begun.set()
+        go_on.wait(10)
+        return Backlog(due=4, oldest_due_at=NOON)
+
+    monkeypatch.setattr(backlog, "measure", slowly)
+    measuring = threading.Thread(target=lambda: backlog.is_too_long(now=NOON))
+    measuring.start()
+    begun.wait(10)
+    assert not backlog.is_too_long(now=NOON)
+    go_on.set()
+    measuring.join()
+    monkeypatch.setattr(backlog, "FRESH_SECONDS", 60.0)
+    assert backlog.is_too_long(now=NOON)

@@ -1,0 +1,252 @@
+"""The items of a call that brings many: read at a glance, and never otherwise than one by one."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notifications.api import bulk_requests
+from notifications.api.bulk_requests import read_items
+from notifications.api.parsing import MAX_DEPTH, check_values, convert
+from notifications.api.problems import Problem
+from notifications.intake import InvalidRequest, NotificationRequest
+
+PLAIN = {"type": "transactional", "user_id": "ada", "data": {"order": 1}}
+
+
+def body(*items: Any) -> bytes:
+    return json.dumps({"notifications": list(items)}).encode()
+
+
+def refused(raw: bytes) -> tuple[int, str, dict[str, str]]:
+    with pytest.raises(Problem) as problem:
+        read_items(raw)
+    error = problem.value
+    return error.status, error.code, {e.pointer: e.code for e in error.errors}
+
+
+def alone(item: Any) -> Any:
+    """Return an item as POST /notifications reads it, or its problems."""
+    try:
+        check_values(item)
+        return convert(item, NotificationRequest)
+    except Problem as problem:
+        return tuple(problem.errors)
+
+
+def together(item: Any) -> Any:
+    """Return an item as it is read among others, or its problems."""
+    items = read_items(body(PLAIN, item))
+    assert items.requests[0] == NotificationRequest(**PLAIN)
+    read = items.requests[1]
+    return read.problems if isinstance(read, InvalidRequest) else read
+
+
+# The body.
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "code"),
+    [
+        (b"{", 400, "malformed_json"),
+        (b'{"notifications": [{}]} x', 400, "malformed_json"),
+        (b'{"notifications": [{"data": NaN}]}', 400, "malformed_json"),
+        (b'{"notifications": [{"type": "\xff"}]}', 400, "not_utf8"),
+        (b'\xef\xbb\xbf{"notifications": [{}]}', 400, "byte_order_mark"),
+        (b'{"notifications": [{"ttl": ' + b"9" * 5_000 + b"}]}", 400, "number_too_long"),
+        (b'{"notifications": [{"data": {"x": 1e999}}]}', 400, "number_too_large"),
+        (b"[" * 100_000, 400, "too_deep"),
+        (b"[]", 422, "invalid_request"),
+        (b"null", 422, "invalid_request"),
+        (b'"text"', 422, "invalid_request"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_is_no_json_object_is_refused_as_a_whole(raw: bytes, status: int, code: str) -> None:
+    assert refused(raw)[:2] == (status, code)
+
+
+@pytest.mark.parametrize(
+    ("value", "pointers"),
+    [
+        ({}, {"/notifications": "required"}),
+        ({"notifications": []}, {"/notifications": "out_of_range"}),
+        ({"notifications": [5] * 1_001}, {"/notifications": "out_of_range"}),
+        ({"notifications": {"0": {}}}, {"/notifications": "wrong_type"}),
+        ({"notifications": None}, {"/notifications": "wrong_type"}),
+        ({"notifications": "x"}, {"/notifications": "wrong_type"}),
+        ({"notifications": [{}], "dry": 1}, {"/dry": "unknown_field"}),
+        ({"items": [{}]}, {"/items": "unknown_field", "/notifications": "required"}),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_body_is_a_list_of_one_to_a_thousand(value: Any, pointers: dict[str, str]) -> None:
+    assert refused(json.dumps(value).encode()) == (422, "invalid_request", pointers)
+
+
+def test_a_thousand_are_read() -> None:
+    assert len(read_items(body(*[PLAIN] * 1_000)).requests) == 1_000
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"notifications": [{"type": "a"}], "notifications": [{"type": "b"}]}',
+        b'{"notifications": [{"type": "a", "type": "b"}]}',
+        b'{"notifications": [{"data": {"a": 1, "a": 1}}]}',
+        b'{"notifications": [{"data": {"a": {"b": [{"c": 1, "c": 2}]}}}]}',
+        b'{"notifications": [{"data": {"a": 1, "\\u0061": 2}}]}',
+        b'{"notifications": [{"data": {"a": 1, "a": "\\u003a"}}]}',
+        b'{"notifications": [{"data": {"a" : ":", "a"\n:"::"}}]}',
+    ],
+)
+def test_a_key_that_stands_twice_is_found_wherever_it_is(raw: bytes) -> None:
+    assert refused(raw)[:2] == (400, "duplicate_key")
+
+
+@pytest.mark.parametrize("text", [":", '":', "a:b:c", '"a": 1, "a": 2', "\\u003a", "é:"])
+@pytest.mark.parametrize("ensure_ascii", [True, False])
+def test_a_colon_in_a_text_is_no_property(text: str, *, ensure_ascii: bool) -> None:
+    item = {**PLAIN, "data": {"a": text, text: "a"}}
+    raw = json.dumps({"notifications": [item]}, ensure_ascii=ensure_ascii).encode()
+    assert isinstance(read_items(raw).requests[0], NotificationRequest)
+
+
+@pytest.mark.parametrize("levels", [1, 10, MAX_DEPTH - 1, MAX_DEPTH])
+def test_an_item_may_be_as_deep_as_one_that_comes_alone(levels: int) -> None:
+    deep: Any = 1
+    for _ in range(levels - 2):
+        deep = [deep]
+    raw = body({**PLAIN, "data": {"x": deep}})
+    assert isinstance(read_items(raw).requests[0], NotificationRequest)
+    if levels == MAX_DEPTH:
+        assert refused(body({**PLAIN, "data": {"x": [deep]}}))[:2] == (400, "too_deep")
+
+
+def test_many_brackets_are_not_depth() -> None:
+    wide = {**PLAIN, "data": {"x": [[n] for n in range(100)], "y": "[" * 100}}
+    assert isinstance(read_items(body(wide)).requests[0], NotificationRequest)
+
+
+# The items.
+
+
+@pytest.mark.parametrize("item", [5, None, True, "text", [], [PLAIN], 1.5])
+def test_an_item_that_is_no_object_is_told_so(item: Any) -> None:
+    (problem,) = together(item)
+    assert (problem.pointer, problem.code) == ("", "wrong_type")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"type": 5},
+        {"type": "x" * 65},
+        {"type": "a\x00b"},
+        {"user_id": {"$gt": ""}},
+        {"nonsense": 1},
+        {"k" * 129: 1},
+        {"$where": 1},
+        {"data": {"$gt": 1}},
+        {"data": {"a.b": 1}},
+        {"data": {"": 1}},
+        {"data": {"__proto__": 1}},
+        {"data": {"a b": 1, "é": 2, "-": 3}},
+        {"data": {"a": [{"b": {"$c": 1}}]}},
+        {"data": {"k" * 129: 1}},
+        {"data": {"k" * 128: 1}},
+        {"data": {"a": 2**63}},
+        {"data": {"a": [-(2**63) - 1]}},
+        {"data": {"a": 2**63 - 1, "b": -(2**63), "c": 2.5, "d": True, "e": None}},
+        {"data": {"a": "x\x00y"}},
+        {"data": {"a\x00": 1}},
+        {"data": {"a": "\ud800"}},
+        {"data": {"\udfff": "a"}},
+        {"data": {"a": "\x01\x1f\x7f\u2028"}},
+        {"data": {f"k{n}": n for n in range(490)}},
+        {"data": {f"k{n}": n for n in range(500)}},
+        {"data": {f"k{n}": ":" * 10 for n in range(100)}},
+        {"data": []},
+        {"data": None},
+        {"content": {"payload": {"a.b": 1}}},
+        {"content": {"payload": {"a": {"b": 2**70}}}},
+        {"content": {"subject": "a\x00"}},
+        {"content": 5},
+        {"ttl": 2**63},
+        {"ttl": 2**80},
+        {"ttl": True},
+        {"ttl": 3.0},
+        {"max_retries": 2**63},
+        {"max_retries": 11},
+        {"recipient": {"email": 5}},
+        {"recipient": {"mail": "x"}},
+        {"channels": "email"},
+        {"scheduled_local": {"at": "2026-12-01T09:00"}},
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_item_is_read_as_if_it_came_alone(fields: dict[str, Any]) -> None:
+    item = {**PLAIN, **fields}
+    assert together(item) == alone(item)
+
+
+KEYS = st.text(max_size=6) | st.sampled_from(["data", "content", "payload", "$a", "a.b", "ttl", ""])
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+    | st.sampled_from([2**63, -(2**63) - 1, "a\x00", ":", "\ud800", '"', "\\"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(NotificationRequest.__struct_fields__), VALUES, max_size=4))
+def test_any_item_is_read_as_if_it_came_alone(fields: dict[str, Any]) -> None:
+    item = {"type": "x", **fields}
+    assert together(item) == alone(item)
+
+
+@settings(deadline=None)
+@given(VALUES, VALUES)
+def test_contents_are_equal_for_equal_items_only(one: Any, other: Any) -> None:
+    first, second, again = read_items(body(one, other, one)).contents
+    assert first == again
+    assert (first == second) == (_canonical(one) == _canonical(other))
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def test_the_order_of_fields_and_blanks_make_no_other_content() -> None:
+    spaced = b'{"notifications": [{"b":1,"a":[1,2]} , { "a" : [ 1, 2 ],\n "b": 1 }]}'
+    first, second = read_items(spaced).contents
+    assert first == second
+
+
+def test_ordinary_items_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: Any) -> None:
+        raise AssertionError("looked at closely")
+
+    monkeypatch.setattr(bulk_requests, "decode", forbidden)
+    monkeypatch.setattr(bulk_requests, "check_values", forbidden)
+    items = [
+        {
+            "type": "order_shipped",
+            "user_id": f"user-{n}",
+            "recipient": {"email": f"user-{n}@example.com", "name": "Zoë \U0001f600"},
+            "content": {"body": "Dear all,\n\n\u201cquoted\u201d", "payload": {"orderId": "1"}},
+            "data": {"order_id": n, "items": [{"name": "a", "price": 1.5}], "is_gift": False},
+            "scheduled_at": "2026-12-01T09:00:00Z",
+        }
+        for n in range(3)
+    ]
+    raw = json.dumps({"notifications": items}, ensure_ascii=False).encode()
+    assert read_items(raw).requests == [msgspec.convert(i, NotificationRequest) for i in items]
