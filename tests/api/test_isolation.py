@@ -1,0 +1,283 @@
+"""Every route and method, asked by everybody it is not for. A route without a sample fails."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.test import Client as DjangoClient
+from django.urls import resolve
+
+from access import inbox_tokens, keys
+from access.models import Scope
+from devices.tokens import device_id
+from notifications import types
+from notifications.api.inbox import InboxView
+from notifications.api.urls import urlpatterns
+from notifications.states import Channel, DeliveryStatus
+from notifications.store import Content
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from tests import conftest as database
+from tests import factories
+
+from .conftest import App, new_app
+from .inboxes import claims_of
+from .inboxes import token as inbox_token
+from .isolation_samples import PARTS, SAMPLES, Others, Sample
+
+Route = tuple[str, str]
+MARKER = "only-for-the-first-app"
+METHODS = ("get", "post", "put", "patch", "delete")
+VIEWS = {pattern.name: pattern.callback.view_class for pattern in urlpatterns}
+ROUTES = [
+    (name, method.upper())
+    for name, view in VIEWS.items()
+    for method in METHODS
+    if hasattr(view, method)
+]
+INBOX = [route for route in ROUTES if issubclass(VIEWS[route[0]], InboxView)]
+APPS = [route for route in ROUTES if route not in INBOX]
+
+
+@dataclass(kw_only=True)
+class World:
+    """What the first app has, and who else there is."""
+
+    first: App
+    other: App
+    plain: App
+    """Every scope but admin, which is all of them."""
+    guest: App
+    """Makes notifications of its own, so that the others have none."""
+    without: dict[Scope, str]
+    """Keys of apps that have every scope but this one, and admin."""
+    revoked: str
+    token: str
+    named: dict[str, str]
+    http: DjangoClient = field(default_factory=lambda: DjangoClient(raise_request_exception=False))
+
+    def ask(self, route: Route, credential: str | None, method: str | None = None) -> Any:
+        """Send a route's sample with a key or token, or with none."""
+        sample = sample_of(route)
+        path = filled(sample.path, self.named)
+        raw = (
+            filled(json.dumps(sample.body), self.named).encode() if sample.body is not None else b""
+        )
+        return self.http.generic(
+            method or route[1],
+            f"/api/v1{path}",
+            raw,
+            content_type="application/json",
+            # The first app has used this key, too.
+            headers={"Idempotency-Key": f"key-of-{route[0]}"}
+            | ({} if credential is None else {"Authorization": f"Bearer {credential}"}),
+        )
+
+    def belongings(self) -> list[Any]:
+        """Return all that is the first app's alone, as it is stored."""
+        own = {"client_id": self.first.id}
+        notifications = list(collection("notifications").find(own).sort("_id", 1))
+        ids = [document["_id"] for document in notifications]
+        of_them = {"notification_id": {"$in": ids}}
+        return [
+            notifications,
+            list(collection("delivery_attempts").find(of_them).sort("_id", 1)),
+            list(collection("inbox_visits").find(own)),
+            inbox_tokens.authenticate(self.token, now=utc_now()),
+        ]
+
+
+def filled(text: str, named: dict[str, str]) -> str:
+    for name, value in named.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def sample_of(route: Route) -> Sample:
+    assert route in SAMPLES, f"{route[1]} {route[0]}: say in isolation_samples.py what to ask of it"
+    return SAMPLES[route]
+
+
+def named(route: Route) -> str:
+    return " ".join(reversed(route))
+
+
+@pytest.fixture(scope="module")
+def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
+    """Give all tests here one database: they change what is another's, or nothing."""
+    with django_db_blocker.unblock():
+        types.forget()
+        yield
+        database._empty_what_was_written()
+
+
+@pytest.fixture(scope="module")
+def world(db: None) -> Iterator[World]:
+    """Set everything up once: what may be changed is something that no other sample needs."""
+    valkey = redis.Redis.from_url(settings.REDIS_URL)
+    valkey.flushdb()
+    yield _world()
+    valkey.flushdb()
+    valkey.close()
+
+
+def _world() -> World:
+    first, revoked = new_app("first"), new_app("revoked")
+    keys.revoke_key(prefix=revoked.key.split("_")[1], now=utc_now())
+    of_adas = inbox_token(first)
+    own: dict[str, Any] = {
+        "client_id": first.id,
+        "channels": [Channel.IN_APP],
+        "content": Content(subject=MARKER, body=MARKER),
+        "external_id": MARKER,
+        "idempotency_key": "key-of-notifications",
+        # Old enough for a clean-up, and not yet due to be deleted by MongoDB.
+        "created_at": factories.NOON - timedelta(days=100),
+        "purge_at": factories.NOON + timedelta(days=100),
+    }
+    in_inbox = factories.accepted(**own)
+    push = factories.settled(
+        DeliveryStatus.SENT,
+        channel=Channel.PUSH,
+        client_id=first.id,
+        content=Content(subject=MARKER, body=MARKER),
+    )
+    world = World(
+        first=first,
+        other=new_app("other"),
+        guest=new_app("guest"),
+        plain=new_app("plain", *(scope for scope in Scope if scope is not Scope.ADMIN)),
+        without={scope: _without(scope).key for scope in Scope},
+        revoked=revoked.key,
+        token=of_adas,
+        named={
+            "notification": str(in_inbox["_id"]),
+            "push": str(push["_id"]),
+            "device": device_id("a-token-of-adas"),
+            "discarded": device_id("another-token-of-adas"),
+            "jti": claims_of(of_adas)["jti"],
+            "type": "payment_confirmed",
+            "tomorrow": (utc_now() + timedelta(days=1)).isoformat(),
+        },
+    )
+    _register_people(first)
+    return world
+
+
+def _without(scope: Scope) -> App:
+    kept = [one for one in Scope if one not in (scope, Scope.ADMIN)]
+    return new_app(f"without {scope}", *kept)
+
+
+def _register_people(first: App) -> None:
+    """Tell the service by the first app about people, and what is said to them."""
+    for user_id in ("ada", "eve"):
+        first.put(f"/recipients/{user_id}", {"email": f"{user_id}@example.com"})
+    for device_token in ("a-token-of-adas", "another-token-of-adas"):
+        told = {"user_id": "ada", "device_token": device_token, "platform": "ios"}
+        first.put("/devices", told)
+    first.send("/topics/news/members/ada", b"", method="PUT")
+    first.put("/suppressions/email/held@example.com", {})
+    first.post("/types/payment_confirmed/templates", {"parts": PARTS})
+
+
+def test_the_samples_are_of_the_routes_there_are() -> None:
+    assert set(SAMPLES) == set(ROUTES)
+
+
+def test_each_sample_leads_to_its_route(world: World) -> None:
+    for route in ROUTES:
+        path = filled(sample_of(route).path, world.named).partition("?")[0]
+        assert resolve(f"/api/v1{path}").url_name == route[0]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_without_a_key_or_token_that_holds_it_is_401(world: World, route: Route) -> None:
+    ended = inbox_token(world.first, "ada")
+    inbox_tokens.revoke(client_id=world.first.id, jti=claims_of(ended)["jti"], now=utc_now())
+    unknown = f"ntf_{'a' * 10}_{'x' * 43}"
+    before = world.belongings()
+    for credential in (None, "", unknown, world.revoked, ended, f"{world.token}x"):
+        answer = world.ask(route, credential)
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+        assert MARKER not in answer.content.decode()
+    assert world.belongings() == before
+
+
+@pytest.mark.parametrize("route", INBOX, ids=named)
+def test_an_apps_key_opens_no_inbox(world: World, route: Route) -> None:
+    assert world.ask(route, world.first.key).status_code == 401
+
+
+@pytest.mark.parametrize("route", APPS, ids=named)
+def test_an_inboxs_token_opens_nothing_of_an_apps(world: World, route: Route) -> None:
+    assert world.ask(route, world.token).status_code == 401
+
+
+@pytest.mark.parametrize("route", APPS, ids=named)
+def test_without_its_scope_it_is_403_whatever_else_the_app_may(world: World, route: Route) -> None:
+    before = world.belongings()
+    answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert world.belongings() == before
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_method_it_does_not_take_does_nothing(world: World, name: str) -> None:
+    route = next(route for route in ROUTES if route[0] == name)
+    credential = world.token if route in INBOX else world.first.key
+    before = world.belongings()
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"):
+        if (name, method) not in ROUTES and not (method == "HEAD" and (name, "GET") in INBOX):
+            assert world.ask(route, credential, method).status_code in (403, 405), method
+    assert world.belongings() == before
+
+
+@pytest.mark.parametrize("route", APPS, ids=named)
+def test_another_app_has_only_what_is_the_companys(world: World, route: Route) -> None:
+    before = world.belongings()
+    for app in (world.guest,) if sample_of(route).makes else (world.plain, world.other):
+        if app is world.plain and VIEWS[route[0]].scopes[route[1]] is Scope.ADMIN:
+            continue
+        _again(world, route)
+        _check(world, route, answer=world.ask(route, app.key), is_admin=app is world.other)
+    assert world.belongings() == before
+
+
+@pytest.mark.parametrize("route", INBOX, ids=named)
+def test_another_person_has_nothing_of_an_inbox(world: World, route: Route) -> None:
+    before = world.belongings()
+    for stranger in (inbox_token(world.first, "eve"), inbox_token(world.other, "ada")):
+        _check(world, route, answer=world.ask(route, stranger), is_admin=False)
+    assert world.belongings() == before
+
+
+def _again(world: World, route: Route) -> None:
+    """Put back what the app before may have taken away: it was allowed to."""
+    if route[1] == "DELETE" and sample_of(route).others is Others.THE_COMPANYS:
+        _register_people(world.first)
+
+
+def _check(world: World, route: Route, *, answer: Any, is_admin: bool) -> None:
+    sample, said = sample_of(route), answer.content.decode()
+    match sample.others:
+        case Others.NOT_FOUND:
+            assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        case Others.ELSEWHERE:
+            assert answer.status_code == 421
+        case Others.THE_COMPANYS:
+            assert sample.why
+            assert 200 <= answer.status_code < 300, said
+        case Others.NOTHING:
+            assert 200 <= answer.status_code < 300, said
+            assert world.named["notification"] not in said
+            if sample.empty:
+                assert answer.json() == answer.json() | sample.empty
+    # Decision 13: who has the scope admin exports what every app has told a person.
+    if not (is_admin and route[0] == "recipient-export"):
+        assert MARKER not in said
