@@ -1,9 +1,11 @@
 """Real processes to kill, on the test's own database and broker."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,18 +14,32 @@ import pytest
 from django.conf import settings as django_settings
 from pymongo.uri_parser import parse_uri
 
+from bench.chaos import gathering
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
 from sandbox.config import Config, Timings
+from sandbox.log import REQUESTS_FILE
 from sandbox.server import Sandbox, running
+from tests import fcm_schema
 
 START_SECONDS = 30.0
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
+@pytest.fixture(autouse=True)
+def _every_push_is_looked_at(tmp_path: Path) -> Iterator[None]:
+    """Look at what other processes pushed, too: what this one did is looked at anyway."""
+    yield
+    for requests in tmp_path.rglob(REQUESTS_FILE):
+        fcm_schema.look_into(requests)
+
+
 @pytest.fixture
-def provider(live_server: Any, settings: Any, tmp_path: Path) -> Iterator[Sandbox]:
+def provider(
+    live_server: Any, settings: Any, tmp_path: Path, google_account_file: Path
+) -> Iterator[Sandbox]:
     """Give a test a provider whose receipts take a while."""
+    shutil.copy(google_account_file, tmp_path)
     timings = Timings(processed=0.2, delivered=0.5, late=5.0, gather=0.1)
     config = Config(
         data=tmp_path, webhook_url=f"{live_server.url}/webhooks/sendgrid", timings=timings
@@ -35,11 +51,20 @@ def provider(live_server: Any, settings: Any, tmp_path: Path) -> Iterator[Sandbo
 
 
 @pytest.fixture
+def taker(settings: Any, tmp_path: Path, google_account_file: Path) -> Iterator[Sandbox]:
+    """Give a test a provider that takes everything and never reports."""
+    shutil.copy(google_account_file, tmp_path)
+    with running(Config(data=tmp_path)) as sandbox:
+        settings.SENDGRID_URL = sandbox.url
+        yield sandbox
+
+
+@pytest.fixture
 def start_worker(db: None, broker: Any, provider: Sandbox) -> Iterator[Start]:
     """Give a test a way to start worker processes; they are gone after it."""
     workers: list[subprocess.Popen[bytes]] = []
 
-    def start(**environment: str) -> subprocess.Popen[bytes]:
+    def start(**changes: str) -> subprocess.Popen[bytes]:
         worker = subprocess.Popen(
             [
                 *(sys.executable, "-m", "celery", "-q", "-A", "notifyproject", "worker"),
@@ -47,7 +72,7 @@ def start_worker(db: None, broker: Any, provider: Sandbox) -> Iterator[Start]:
                 *("--without-gossip", "--without-mingle", "--without-heartbeat"),
             ],
             cwd=BASE_DIR,
-            env={**os.environ, **_environment(provider), **environment},
+            env={**os.environ, **environment(), "SENDGRID_URL": provider.url, **changes},
             preexec_fn=die_with_parent,
         )
         workers.append(worker)
@@ -60,15 +85,19 @@ def start_worker(db: None, broker: Any, provider: Sandbox) -> Iterator[Start]:
         worker.wait()
 
 
-def _environment(provider: Sandbox) -> dict[str, str]:
-    """Return what makes a process use the test's database, broker and provider."""
+def copies(taker: Sandbox) -> Counter[str]:
+    """Return how often the provider took each notification."""
+    return Counter(one.notification_id for one in gathering.requests(taker.data) if one.accepted)
+
+
+def environment() -> dict[str, str]:
+    """Return what makes a process use the test's own database and broker."""
     default = django_settings.DATABASES["default"]
     plain = parse_uri(default["HOST"], validate=False)["database"]
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.test",
         "MONGODB_URI": default["HOST"].replace(f"/{plain}?", f"/{default['NAME']}?"),
         "REDIS_URL": django_settings.REDIS_URL,
-        "SENDGRID_URL": provider.url,
     }
 
 

@@ -1,0 +1,57 @@
+"""Requests to accept a notification, for each channel."""
+
+from typing import Any
+
+Body = dict[str, Any]
+
+
+def mail(number: int, *, to: str = "user", **fields: Any) -> Body:
+    """Return a mail to somebody of their own; ``to`` is a word that the sandbox knows, or none."""
+    return {
+        "type": "payment_confirmed",
+        "user_id": f"user-{number}",
+        "recipient": {"email": f"{to}+{number}@example.com"},
+        "channels": ["email"],
+        "data": {"order_id": number, "video_title": "Sunrise", "amount": "49.90"},
+        **fields,
+    }
+
+
+def same_mail(number: int, **fields: Any) -> Body:
+    """Return a mail that says the same as others and may go with them in one request."""
+    content = {"subject": "News", "body": "The same for everybody."}
+    return {**mail(number), "type": "transactional", "content": content, "data": {}, **fields}
+
+
+def push(number: int, *, user_id: str, **fields: Any) -> Body:
+    """Return a push to the devices of somebody."""
+    return {
+        "type": "order_shipped",
+        "user_id": user_id,
+        "channels": ["push"],
+        "data": {"order": str(number)},
+        **fields,
+    }
+
+
+def whatsapp(number: int, *, phone: str, **fields: Any) -> Body:
+    """Return a WhatsApp message; who gets it has to have written to us before."""
+    return {
+        "type": "order_shipped",
+        "user_id": f"user-{number}",
+        "recipient": {"phone": phone},
+        "channels": ["whatsapp"],
+        "data": {"order": str(number)},
+        **fields,
+    }
+
+
+def in_app(number: int, **fields: Any) -> Body:
+    """Return something for the inbox."""
+    return {
+        "type": "order_shipped",
+        "user_id": f"user-{number}",
+        "channels": ["in_app"],
+        "data": {"order": str(number)},
+        **fields,
+    }

@@ -1,0 +1,144 @@
+"""A run that comes to every boundary: what is posted, which process comes there and dies."""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from notifyproject.crash import Boundary
+
+from . import bodies, hinting
+from .bodies import Body
+from .boundaries import EMAIL, IN_APP, PUSH, WHATSAPP, Arrival
+from .expecting import Expected
+from .processes import Program, Stuck, wait_until
+from .stand import Stand
+
+PHONE, PERSON = "+447700900999", "ada"
+CRITICAL = "critical"
+AHEAD = timedelta(seconds=2)
+"""What is for the inbox goes through a worker only if it is scheduled."""
+GONE_SECONDS = 90.0
+LEASE_SECONDS = 92.0
+
+
+@dataclass
+class Crashing:
+    """The state of such a run."""
+
+    stand: Stand
+    web: Program
+    posted: int = 0
+    expected: Expected = field(default_factory=Expected)
+    reached: int = 0
+    """Processes that came to their boundary and died there."""
+
+    def introduce(self) -> None:
+        """Let the person have a device, and write to us on WhatsApp."""
+        device = {"user_id": PERSON, "device_token": "delivered-phone", "platform": "android"}
+        status, said = self.stand.client.call("PUT", "/devices", device)
+        if status != 200:
+            raise RuntimeError(f"the device was not registered: {said}")
+        urllib3.request(
+            "POST",
+            f"{self.stand.environment['SANDBOX_URL']}/_sandbox/whatsapp/written",
+            json={"from": PHONE, "text": "Hello"},
+            timeout=10,
+        )
+        windows = self.stand.database["conversations"]
+        wait_until(lambda: windows.count_documents({}), timeout=30, what="nobody has written to us")
+
+    def body(self, channel: str, **fields: Any) -> Body:
+        """Return a new request for a channel."""
+        self.posted += 1
+        number = self.posted
+        make = {
+            EMAIL: lambda: bodies.mail(number, **fields),
+            PUSH: lambda: bodies.push(number, user_id=PERSON, **fields),
+            WHATSAPP: lambda: bodies.whatsapp(number, phone=PHONE, **fields),
+            IN_APP: lambda: bodies.in_app(
+                number, **{"scheduled_at": (datetime.now(UTC) + AHEAD).isoformat(), **fields}
+            ),
+        }
+        return {"priority": CRITICAL, **make[channel]()}
+
+    def post(self, body: Body, *, copies: int) -> str:
+        """Send a request until it is accepted; remember how often the provider is to take it."""
+        answer = self.stand.client.send(body, key=f"crash-{self.posted}")
+        return self.expected.add(answer, copies=copies)
+
+    def hint(self, ids: Sequence[str], *, channel: str, priority: str = CRITICAL) -> None:
+        """Tell a worker of these."""
+        if not hinting.publish(ids, channel=channel, priority=priority):
+            raise Stuck("the broker did not take a hint")
+
+    def worker(self, boundary: Boundary, channel: str, *, priority: str = CRITICAL) -> Program:
+        """Return a worker of one queue that is to die."""
+        return self.stand.worker(f"{boundary}-{channel}", queues=f"{channel}.{priority}")
+
+    def die(self, boundary: Boundary, *programs: Program, **environment: str) -> None:
+        """Start processes that are to die at a boundary, and wait until they have."""
+        for one in programs:
+            one.start(CRASH_AT=boundary, **environment)
+        self.dead(*programs)
+
+    def dead(self, *programs: Program) -> None:
+        """Wait until processes have died at their boundary."""
+        for one in programs:
+            one.wait_gone(timeout=GONE_SECONDS)
+            if one.process is None or one.process.returncode != -signal.SIGKILL:
+                raise Stuck(f"{one.name} ended by itself: {one.log}")
+            self.stand.note_end(one)
+            self.reached += 1
+
+    def web_dies(self, boundary: Boundary, *, at_once: bool = False) -> None:
+        """Start the web anew so that each of its processes dies at a boundary.
+
+        ``at_once``: it may be there so soon that it is never seen ready.
+        """
+        self.web.kill()
+        self.web.start(CRASH_AT=boundary)
+        if not at_once:
+            self.web.wait_ready()
+
+    def web_has_died(self, times: int = 1) -> None:
+        """Wait until a process of the web has died, for the so manieth time."""
+        wait_until(
+            lambda: self.web.count_said("was sent SIGKILL") >= times,
+            timeout=GONE_SECONDS,
+            what="the web did not come to its boundary",
+        )
+        self.reached += 1
+
+    def web_lives(self) -> None:
+        """Start the web anew as it should be."""
+        self.web.kill()
+        self.stand.start(self.web)
+
+    def copies(self, arrival: Arrival, channel: str) -> int:
+        """Return how often the provider is to take a notification of this channel."""
+        if channel == IN_APP:
+            return 0
+        return 2 if channel in arrival.twice else 1
+
+
+def is_frozen(program: Program) -> bool:
+    """Return whether a process has been stopped, by itself or from outside."""
+    fields = Path(f"/proc/{program.pid}/stat").read_text().rpartition(")")[2].split()
+    return fields[0] in "Tt"
+
+
+def ask_to_end(program: Program) -> None:
+    """Send SIGTERM, and do not wait."""
+    os.kill(program.pid, signal.SIGTERM)
+
+
+def rest(seconds: float) -> None:
+    """Let time go by: nothing shortens a lease."""
+    time.sleep(max(seconds, 0))

@@ -1,0 +1,35 @@
+"""What a scenario expects of each single notification, where it knows."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from .evidence import Answer, Evidence
+from .findings import Bound
+
+
+class NotAccepted(RuntimeError):
+    """The service refused what a scenario needs. The message is its answer."""
+
+
+@dataclass
+class Expected:
+    """How often the provider is to take each notification."""
+
+    copies: Counter[str] = field(default_factory=Counter)
+
+    def add(self, answer: Answer, *, copies: int) -> str:
+        """Remember how often the provider is to take what was accepted; return its id."""
+        if answer.notification_id is None:
+            raise NotAccepted(f"{answer.key}: {answer.status}")
+        self.copies[answer.notification_id] = copies
+        return answer.notification_id
+
+    def bound(self, evidence: Evidence) -> Bound:
+        """Return how many notifications the provider took more or less often than it was to."""
+        taken = Counter(one.notification_id for one in evidence.requests if one.accepted)
+        names = self.copies.keys() | taken.keys()
+        return Bound(
+            name="notifications taken more or less often than expected",
+            value=sum(taken[name] != self.copies[name] for name in names),
+            most=0,
+        )

@@ -1,0 +1,72 @@
+"""Collecting a run's three records when it is over."""
+
+from pathlib import Path
+from typing import Any
+
+from pymongo.database import Database
+
+from sandbox.log import REQUESTS_FILE, read
+
+from .evidence import Attempt, Evidence, Request, Stored
+from .stand import Stand
+
+
+def gather(stand: Stand) -> Evidence:
+    """End the service, so that nothing changes any more, and return everything about the run."""
+    stand.kill_all()
+    return Evidence(
+        answers=tuple(stand.client.answers),
+        requests=tuple(requests(stand.folder / "sandbox")),
+        steps=tuple(stand.watcher.finish()),
+        stored=tuple(_stored(stand.database)),
+        attempts=tuple(_attempts(stand.database)),
+        kills=tuple(stand.kills),
+    )
+
+
+def requests(folder: Path) -> list[Request]:
+    """Return what the provider got, from its durable log, the oldest first."""
+    # The service's own modules want its settings, which stand only when the servers do.
+    from notifications.store import Reference
+
+    path = folder / REQUESTS_FILE
+    return [
+        Request(
+            notification_id=str(one.notification_id),
+            channel=one.channel.value,
+            attempt=one.attempt_number,
+            device_id=one.device_id,
+            at=record.time,
+            accepted=record.accepted,
+        )
+        for record in (read(path) if path.exists() else ())
+        if record.is_message
+        # A push names its attempt in several places of one request.
+        for one in dict.fromkeys(map(Reference.parse, record.references))
+        if one is not None
+    ]
+
+
+def _stored(database: Database[dict[str, Any]]) -> list[Stored]:
+    fields = {"idempotency_key": 1, "delivery.channel": 1, "delivery.status": 1}
+    return [
+        Stored(
+            notification_id=str(document["_id"]),
+            key=document.get("idempotency_key"),
+            deliveries={one["channel"]: one["status"] for one in document["delivery"]},
+        )
+        for document in database["notifications"].find({}, fields)
+    ]
+
+
+def _attempts(database: Database[dict[str, Any]]) -> list[Attempt]:
+    return [
+        Attempt(
+            notification_id=str(record["notification_id"]),
+            channel=record["channel"],
+            number=record["attempt_number"],
+            device_id=record.get("device_id"),
+            status=record["status"],
+        )
+        for record in database["delivery_attempts"].find()
+    ]

@@ -1,0 +1,29 @@
+"""The broker, as a fault sees it: hints said again, or forgotten."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from bson import ObjectId
+
+from .stand import Stand
+
+
+def forget(stand: Stand) -> None:
+    """Empty the broker but for its queues' names: what it holds are hints."""
+    for name in stand.broker.scan_iter():
+        if not name.startswith(b"_kombu"):
+            stand.broker.delete(name)
+
+
+def publish(ids: Sequence[str], *, channel: str, priority: str) -> bool:
+    """Tell a worker of these deliveries; return whether the broker took it."""
+    # The service's own modules want its settings, which stand only when the servers do.
+    from notifications import hints
+    from notifications.states import Channel, Priority
+
+    return hints.publish(
+        [ObjectId(one) for one in ids],
+        channel=Channel(channel),
+        priority=Priority(priority),
+        now=datetime.now(UTC),
+    )

@@ -1,0 +1,166 @@
+"""A client that sends notifications, tries again as clients do, and notes every answer."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import UTC, datetime
+from typing import Any
+
+import urllib3
+
+from .evidence import ACCEPTED, Answer
+
+THREADS = 8
+TIMEOUT = urllib3.Timeout(connect=3, read=30)
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+PATIENCE = 120.0
+"""Seconds a client goes on trying to get an answer."""
+REFUSED = range(400, 500)
+OK, TOO_MANY = 200, 429
+Body = Mapping[str, Any]
+
+
+class Client:
+    """An app that calls the API with one key; any number of threads may use it."""
+
+    def __init__(self, *, url: str, key: str) -> None:
+        self._url = f"{url}/api/v1"
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._http = urllib3.PoolManager(num_pools=4, maxsize=64, timeout=TIMEOUT, retries=False)
+        self._lock = threading.Lock()
+        self.on_accepted: Callable[[Answer], object] | None = None
+        """Called with each acceptance, in the thread that got it."""
+        self.answers: list[Answer] = []
+        """Everything this app was told about its notifications, in the order it was told."""
+
+    def send(self, body: Body, *, key: str, patience: float = PATIENCE) -> Answer:
+        """Send a notification, with the same key again until there is an answer; return the last.
+
+        A refusal is an answer; a broken connection, a 429 or a 5xx is none.
+        """
+        deadline, pause = time.monotonic() + patience, FIRST_PAUSE
+        while True:
+            answer = self.send_once(body, key=key)
+            is_settled = answer.is_accepted or (
+                answer.status in REFUSED and answer.status != TOO_MANY
+            )
+            if is_settled or time.monotonic() + pause > deadline:
+                return answer
+            time.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def send_once(self, body: Body, *, key: str) -> Answer:
+        """Send a notification once and note what came of it."""
+        status, said = self.call("POST", "/notifications", body, {"Idempotency-Key": key})
+        answer = Answer(
+            key=key,
+            at=datetime.now(UTC),
+            status=status,
+            notification_id=said["id"] if status == ACCEPTED else None,
+            channels=tuple(one["channel"] for one in said["delivery"])
+            if status == ACCEPTED
+            else (),
+        )
+        with self._lock:
+            self.answers.append(answer)
+        if self.on_accepted is not None and answer.is_accepted:
+            self.on_accepted(answer)
+        return answer
+
+    def send_many(self, bodies: Sequence[Body], *, key: str) -> list[Answer]:
+        """Send notifications in one request, once; note what came of each and return that."""
+        headers = {"Idempotency-Key": key}
+        status, said = self.call("POST", "/notifications/bulk", {"notifications": bodies}, headers)
+        results = said["results"] if status == OK else [{}] * len(bodies)
+        answers = [
+            Answer(
+                key=key,
+                item=place,
+                at=datetime.now(UTC),
+                status=ACCEPTED if "id" in result else status,
+                notification_id=result.get("id"),
+                channels=tuple(body["channels"]) if "id" in result else (),
+            )
+            for place, (body, result) in enumerate(zip(bodies, results, strict=True))
+        ]
+        with self._lock:
+            self.answers += answers
+        return answers
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Body | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int | None, Any]:
+        """Call the API; return the status and the JSON, or None and None without an answer."""
+        fields = {} if body is None else {"json": body}
+        try:
+            response = self._http.request(
+                method, f"{self._url}{path}", headers={**self._headers, **(headers or {})}, **fields
+            )
+            return response.status, response.json() if response.data else None
+        except (urllib3.exceptions.HTTPError, ValueError):
+            return None, None
+
+
+class Load:
+    """Notifications sent in the background at a rate, in bursts."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        count: int,
+        rate: float,
+        body: Callable[[int], Body],
+        burst: int = 1,
+        name: str = "n",
+    ) -> None:
+        self._client, self._body, self._name = client, body, name
+        self._count, self._rate, self._burst = count, rate, burst
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._lock = threading.Lock()
+        self.done = 0
+        """How many have had an answer, or none for as long as the client's patience lasts."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all are sent."""
+        return not self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Wait until all are sent."""
+        self._thread.join()
+
+    def stop(self) -> None:
+        """Send no more, and wait for those on their way."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="load") as threads:
+            for start in range(0, self._count, self._burst):
+                pause = began + start / self._rate - time.monotonic()
+                if self._stopped.wait(max(pause, 0)):
+                    return
+                numbers = range(start, min(start + self._burst, self._count))
+                if self._burst > 1:
+                    wait([threads.submit(self._send, number) for number in numbers])
+                else:
+                    threads.submit(self._send, start)
+
+    def _send(self, number: int) -> None:
+        try:
+            self._client.send(self._body(number), key=f"{self._name}-{number}")
+        finally:
+            with self._lock:
+                self.done += 1

@@ -1,0 +1,66 @@
+"""The committed table: one row for each scenario, replaced when it is run again."""
+
+import os
+import platform
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .scenarios import SCENARIOS
+
+HEAD = """# Faults
+
+What `make chaos` found. Each row is a run of real processes: mongod, Valkey, web, workers, beat,
+[sandbox](../sandbox.md). How it works and what the columns mean: [faults](../faults.md).
+
+| | injected | shows | acknowledged | lost | double | after unknown | illegal | measured | met |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+_ROW = re.compile(r"^\| (\d+) \|.*\|$", re.MULTILINE)
+
+
+def update(path: Path, results: Mapping[int, Mapping[str, Any]]) -> None:
+    """Put the rows of these results into the table at ``path``; the others stay."""
+    old = path.read_text() if path.exists() else ""
+    rows = {int(match[1]): match[0] for match in _ROW.finditer(old)}
+    rows |= {number: _row(number, result) for number, result in results.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEAD + "\n".join(rows[number] for number in sorted(rows)) + "\n")
+
+
+def numbers(text: str) -> list[int]:
+    """Return the scenarios that a table has rows for, in its order."""
+    return [int(match[1]) for match in _ROW.finditer(text)]
+
+
+def _row(number: int, result: Mapping[str, Any]) -> str:
+    scenario = SCENARIOS[number]
+    cells = [
+        str(number),
+        scenario.injects,
+        scenario.shows,
+        *(_figure(result.get(name)) for name in ("acknowledged", "lost", "double")),
+        *(_figure(result.get(name)) for name in ("double_unknown", "illegal")),
+        _measured(result),
+        "yes" if result["met"] else "**no**",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _measured(result: Mapping[str, Any]) -> str:
+    figures = result.get("figures", {})
+    measured = [f"{name}: {_figure(value)}" for name, value in figures.items()]
+    return "; ".join([*measured, _machine()])
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def _machine() -> str:
+    day = datetime.now(UTC).date().isoformat()
+    return f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"

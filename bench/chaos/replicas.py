@@ -1,0 +1,84 @@
+"""A MongoDB replica set of this run's own: one member, or three that can lose one."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pymongo import MongoClient
+from pymongo.errors import PyMongoError
+
+from notifyproject.stack import servers
+from notifyproject.stack.servers import HOST, REPLICA_SET, Server
+
+from .processes import wait_until
+
+ELECTION_SECONDS = 60.0
+
+
+class Replicas:
+    """The members of the set, each of which can be killed and started again."""
+
+    def __init__(self, *, folder: Path, members: int, parameters: tuple[str, ...] = ()) -> None:
+        self.members: Sequence[Server] = [
+            servers.mongod(
+                data_dir=folder / f"mongod-{number}",
+                port=servers.free_port(),
+                parameters=parameters,
+            )
+            for number in range(members)
+        ]
+
+    def uri(self, database: str) -> str:
+        """Return the URI of a database in this set."""
+        hosts = ",".join(f"{HOST}:{one.port}" for one in self.members)
+        return f"mongodb://{hosts}/{database}?replicaSet={REPLICA_SET}"
+
+    def start(self) -> None:
+        """Start every member and wait for a primary."""
+        for one in self.members:
+            one.start()
+        members = [
+            {"_id": number, "host": f"{HOST}:{one.port}"} for number, one in enumerate(self.members)
+        ]
+        settings = {"electionTimeoutMillis": 1000}
+        with _direct(self.members[0]) as client:
+            client.admin.command(
+                "replSetInitiate", {"_id": REPLICA_SET, "members": members, "settings": settings}
+            )
+        wait_until(
+            lambda: self.primary() is not None, timeout=ELECTION_SECONDS, what="there is no primary"
+        )
+
+    def primary(self) -> Server | None:
+        """Return the member that takes writes at present; None between two."""
+        for one in self.members:
+            if one.process is not None and _is_primary(one):
+                return one
+        return None
+
+    def kill_primary(self) -> Server:
+        """Kill the primary as a power cut would, and return it; start it again with ``start()``."""
+        primary = self.primary()
+        while primary is None:
+            time.sleep(0.1)
+            primary = self.primary()
+        primary.kill()
+        return primary
+
+    def stop(self) -> None:
+        """End every member."""
+        for one in self.members:
+            one.kill()
+
+
+def _is_primary(server: Server) -> bool:
+    try:
+        with _direct(server) as client:
+            return bool(client.admin.command("hello").get("isWritablePrimary"))
+    except PyMongoError:
+        return False
+
+
+def _direct(server: Server) -> MongoClient[dict[str, Any]]:
+    return MongoClient(HOST, server.port, directConnection=True, serverSelectionTimeoutMS=2_000)

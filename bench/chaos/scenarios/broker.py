@@ -1,0 +1,92 @@
+"""The broker forgets everything, dies, and stays away."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from .. import bodies
+from ..bodies import Body
+from ..evidence import Evidence
+from ..findings import Bound, Findings, conclude
+from ..gathering import gather
+from ..joining import acceptances, waits
+from ..load import Load
+from ..scenario import Scenario
+from ..stand import Stand, standing
+
+FINAL_SECONDS = 300.0
+PROMISED = 90.0
+"""Seconds within which what no hint reached is sent."""
+FAR = timedelta(days=1)
+
+
+def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Findings:
+    """Empty the broker under a backlog, kill it for a moment, and keep it away for minutes."""
+    with standing(webhooks=False) as stand:
+        worker = stand.worker()
+        stand.start(stand.web(), stand.beat())
+        backlog = _load(stand, "backlog", count=queued, rate=1_000)
+        backlog.finish()
+        stand.broker.flushall()
+        stand.start(worker)
+        emptied_at = datetime.now(UTC)
+        stand.wait_final(timeout=FINAL_SECONDS)
+        outages = [_outage(stand, f"away-{n}", rate, s) for n, s in enumerate((killed, away))]
+        evidence = gather(stand)
+        spans = [(emptied_at - FAR, emptied_at), *outages]
+        names = ("being emptied", "being killed", "being away")
+        return conclude(
+            evidence,
+            *(
+                Bound(
+                    name=f"seconds until all was sent after the broker's {name}",
+                    value=_longest(evidence, since, until),
+                    most=PROMISED,
+                )
+                for name, (since, until) in zip(names, spans, strict=True)
+            ),
+            Bound(
+                name="requests that were not accepted",
+                value=sum(not answer.is_accepted for answer in evidence.answers),
+                most=0,
+            ),
+        )
+
+
+def _outage(stand: Stand, name: str, rate: float, seconds: float) -> tuple[datetime, datetime]:
+    """Take the broker away while notifications come in; return from when to when it was."""
+    load = _load(stand, name, count=int(rate * (seconds + 20)), rate=rate)
+    time.sleep(10)
+    since = datetime.now(UTC)
+    stand.valkey.kill()
+    time.sleep(seconds)
+    stand.valkey.start()
+    until = datetime.now(UTC)
+    load.finish()
+    stand.wait_final(timeout=FINAL_SECONDS)
+    return since, until
+
+
+def _load(stand: Stand, name: str, *, count: int, rate: float) -> Load:
+    load = Load(stand.client, count=count, rate=rate, body=_body, name=name)
+    load.start()
+    return load
+
+
+def _body(number: int) -> Body:
+    return bodies.mail(number)
+
+
+def _longest(evidence: Evidence, since: datetime, until: datetime) -> float | None:
+    """Return the most seconds from ``until`` to the first request about what came in before it."""
+    waiting = {one: until for one, at in acceptances(evidence).items() if since <= at <= until}
+    return max(waits(evidence, waiting), default=None)
+
+
+LOST_BROKER = Scenario(
+    number=8,
+    injects="FLUSHALL under a backlog of 5,000; Valkey killed for 15 s; Valkey away for 5 min",
+    shows="P5; 202s go on",
+    run=lost_broker,
+    full={"queued": 5_000, "rate": 10, "killed": 15, "away": 300},
+    short={"queued": 200, "rate": 5, "killed": 5, "away": 20},
+)

@@ -1,0 +1,139 @@
+"""Processes of the service are ended, politely or not, while notifications come in."""
+
+import os
+import random
+import signal
+import threading
+import time
+
+from .. import bodies
+from ..bodies import Body
+from ..evidence import Evidence
+from ..findings import Bound, Findings, conclude
+from ..gathering import gather
+from ..joining import judge
+from ..load import Load
+from ..processes import Program
+from ..scenario import Scenario
+from ..stand import Stand, standing
+
+FINAL_SECONDS = 600.0
+GRACE = 30.0
+"""Seconds that a process may take to end when it is asked to."""
+
+
+def rolling_restarts(*, count: int, rate: float, burst: int, rounds: int) -> Findings:
+    """Ask one worker, web or beat after the other to end, and start it again."""
+    with standing() as stand:
+        workers = [stand.worker(f"worker-{number}") for number in range(2)]
+        web, beat = stand.web(), stand.beat()
+        stand.start(web, beat, *workers)
+        load = Load(stand.client, count=count, rate=rate, body=_unhurried, burst=burst)
+        load.start()
+        ends: list[float | None] = []
+        for _ in range(rounds):
+            for one in (*workers, beat, web):
+                time.sleep(2)
+                ends.append(one.terminate())
+                stand.start(one)
+        load.finish()
+        stand.wait_final(timeout=FINAL_SECONDS)
+        evidence = gather(stand)
+        return conclude(
+            evidence,
+            Bound(name="processes restarted", value=len(ends), least=rounds * 4),
+            Bound(
+                name="slowest end in seconds",
+                value=max(GRACE * 2 if end is None else end for end in ends),
+                most=GRACE,
+            ),
+            _no_copies(evidence),
+        )
+
+
+def killed_api(*, count: int, rate: float, kills: int, at_once: int) -> Findings:
+    """Kill the web's processes inside requests; the client tries again with the same key."""
+    with standing() as stand:
+        web, worker, beat = stand.web(), stand.worker(), stand.beat()
+        stand.start(web, worker, beat)
+        load = Load(stand.client, count=count, rate=rate, body=bodies.mail)
+        load.start()
+        killed = _kill_children(web, load, kills=kills, count=count)
+        load.finish()
+        same = _at_once(stand, at_once)
+        stand.wait_final(timeout=FINAL_SECONDS)
+        evidence = gather(stand)
+        broken = sum(answer.status is None for answer in evidence.answers)
+        return conclude(
+            evidence,
+            Bound(name="processes of the web killed", value=killed, least=kills),
+            Bound(name="requests that ended without an answer", value=broken, least=1),
+            Bound(name="ids given to identical requests at once", value=len(same), most=1, least=1),
+            Bound(
+                name="keys without an acceptance",
+                value=count + 1 - len({a.key for a in evidence.answers if a.is_accepted}),
+                most=0,
+            ),
+            _no_copies(evidence),
+        )
+
+
+def _kill_children(web: Program, load: Load, *, kills: int, count: int) -> int:
+    """Kill one of gunicorn's processes as often as is wanted, spread over the load."""
+    dice = random.Random()
+    killed = 0
+    for moment in sorted(dice.uniform(0.02, 0.98) * count for _ in range(kills)):
+        while load.done < moment and not load.is_over:
+            time.sleep(0.01)
+        while not (children := web.children()):
+            time.sleep(0.05)
+        time.sleep(dice.uniform(0, 0.05))
+        os.kill(dice.choice(children), signal.SIGKILL)
+        killed += 1
+    return killed
+
+
+def _at_once(stand: Stand, times: int) -> set[str]:
+    """Send one request from many threads at the same instant; return the ids it was given."""
+    gate = threading.Barrier(times)
+    ids: set[str] = set()
+
+    def send() -> None:
+        gate.wait()
+        answer = stand.client.send(bodies.mail(0), key="at-once")
+        ids.add(answer.notification_id or f"{answer.status}")
+
+    threads = [threading.Thread(target=send) for _ in range(times)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return ids
+
+
+def _unhurried(number: int) -> Body:
+    """Return mail of which some is answered slowly: something is always under way."""
+    return bodies.mail(number, to="slow" if number % 4 == 0 else "user")
+
+
+def _no_copies(evidence: Evidence) -> Bound:
+    copies = len(judge(evidence).double_unknown)
+    return Bound(name="copies after an unknown outcome", value=copies, most=0)
+
+
+ROLLING_RESTARTS = Scenario(
+    number=6,
+    injects="SIGTERM to each worker, beat and web in turn, under load",
+    shows="P11",
+    run=rolling_restarts,
+    full={"count": 4_000, "rate": 15, "burst": 150, "rounds": 8},
+    short={"count": 200, "rate": 10, "burst": 50, "rounds": 1},
+)
+KILLED_API = Scenario(
+    number=3,
+    injects="kill -9 of the API's processes inside a POST; 200 identical POSTs at once",
+    shows="P3",
+    run=killed_api,
+    full={"count": 3_000, "rate": 15, "kills": 60, "at_once": 200},
+    short={"count": 100, "rate": 10, "kills": 3, "at_once": 50},
+)

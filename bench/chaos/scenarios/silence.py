@@ -1,0 +1,66 @@
+"""The provider takes a message and never answers."""
+
+from .. import bodies
+from ..crashing import PERSON
+from ..expecting import Expected
+from ..findings import Bound, Findings, conclude
+from ..gathering import gather
+from ..scenario import Scenario
+from ..stand import standing
+
+FINAL_SECONDS = 1_200.0
+PRIORITY = "critical"
+
+
+def silent_provider(*, count: int) -> Findings:
+    """Send where nobody answers: with a report later, and without one under each policy."""
+    with standing() as stand:
+        stand.start(stand.web(), stand.worker(), stand.beat())
+        device = {"user_id": PERSON, "device_token": "timeout-phone", "platform": "android"}
+        stand.client.call("PUT", "/devices", device)
+        expected = Expected()
+        reported: set[str] = set()
+        repeated: set[str] = set()
+        given_up: set[str] = set()
+        for number in range(count):
+            mail = bodies.mail(number, to="timeout", priority=PRIORITY)
+            retried = bodies.push(number, user_id=PERSON, priority=PRIORITY, max_retries=1)
+            content = {"subject": "News", "body": "Once or never."}
+            once = {**retried, "type": "marketing", "content": content, "data": {}}
+            for group, body, copies in ((reported, mail, 1), (repeated, retried, 2)):
+                answer = stand.client.send(body, key=f"{copies}-{number}")
+                group.add(expected.add(answer, copies=copies))
+            answer = stand.client.send(once, key=f"once-{number}")
+            given_up.add(expected.add(answer, copies=1))
+        stand.wait_final(timeout=FINAL_SECONDS)
+        evidence = gather(stand)
+        ends = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
+        return conclude(
+            evidence,
+            Bound(
+                name="settled by a later report",
+                value=sum(ends[one] == {"delivered"} for one in reported),
+                least=count,
+            ),
+            Bound(
+                name="sent again by policy, then given up",
+                value=sum(ends[one] == {"failed"} for one in repeated),
+                least=count,
+            ),
+            Bound(
+                name="given up by policy",
+                value=sum(ends[one] == {"failed"} for one in given_up),
+                least=count,
+            ),
+            expected.bound(evidence),
+        )
+
+
+SILENT_PROVIDER = Scenario(
+    number=12,
+    injects="the provider takes a message and never answers, with and without a later report",
+    shows="unknown, then settled by the report or the type's policy",
+    run=silent_provider,
+    full={"count": 20},
+    short={"count": 2},
+)

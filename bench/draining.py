@@ -1,0 +1,149 @@
+"""S1: how fast due mail leaves, over HTTP and over SMTP."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from notifyproject.db.collections import collection
+
+from . import environment, mail, post_office
+from .environment import Bench
+from .figures import Figure, Measure, at_least, compared, middle, ratio
+
+WARM_UP = 200
+TIMEOUT = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """How fast it was, and what an email cost."""
+
+    rate: float
+    """Emails a second."""
+    cpu: float
+    """Microseconds of the processor for an email: of the sender and its database."""
+
+    @classmethod
+    def of(cls, count: int, *, seconds: float, cpu_seconds: float) -> "Drained":
+        """Return what ``count`` emails make of it."""
+        return cls(count / seconds, 1_000_000 * cpu_seconds / count)
+
+    def __str__(self) -> str:
+        return f"{self.rate:,.0f}/s, {self.cpu:,.0f} µs of the processor each"
+
+
+Run = Callable[[], Drained]
+
+
+def rates(bench: Bench, *, count: int, rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure S1: by SendGrid's API, and by SMTP."""
+
+    def by_http(run: Run) -> Run:
+        return lambda: _counted(bench, run, count=count + WARM_UP)
+
+    found = compared(
+        {
+            "ours": by_http(lambda: ours(bench, count=count, provider="sendgrid")),
+            "floor": by_http(lambda: floor(bench, count=count)),
+            "peer": by_http(lambda: peer(bench, count=count, backend=post_office.SENDGRID)),
+            "ours, SMTP": lambda: ours(bench, count=count, provider="smtp"),
+            "peer, SMTP": lambda: peer(bench, count=count, backend=post_office.SMTP),
+        },
+        rounds=rounds,
+        say=say,
+    )
+    rate = {name: [one.rate for one in drained] for name, drained in found.items()}
+    cpu = {name: [one.cpu for one in drained] for name, drained in found.items()}
+    yield Figure(
+        key="S1",
+        what=f"drain {count:,} emails by SendGrid's API",
+        unit="/s",
+        ours=middle(rate["ours"]),
+        floor=middle(rate["floor"]),
+        peer=middle(rate["peer"]),
+        ratio_floor=ratio(rate["ours"], rate["floor"]),
+        ratio_peer=ratio(rate["ours"], rate["peer"]),
+        goals=(at_least(0.7, Measure.FLOOR), at_least(1.0, Measure.PEER)),
+        note="one worker process each; peer: post_office with the lightest HTTP backend there is",
+    )
+    yield Figure(
+        key="S1 SMTP",
+        what=f"drain {count:,} emails by SMTP",
+        unit="/s",
+        ours=middle(rate["ours, SMTP"]),
+        peer=middle(rate["peer, SMTP"]),
+        ratio_peer=ratio(rate["ours, SMTP"], rate["peer, SMTP"]),
+        goals=(at_least(1.0, Measure.PEER),),
+        note="peer: post_office with Django's SMTP backend",
+    )
+    yield Figure(
+        key="S1 CPU",
+        what="… and what one costs by SendGrid's API",
+        unit="CPU µs",
+        ours=middle(cpu["ours"]),
+        floor=middle(cpu["floor"]),
+        peer=middle(cpu["peer"]),
+        ratio_floor=ratio(cpu["ours"], cpu["floor"]),
+        ratio_peer=ratio(cpu["ours"], cpu["peer"]),
+        note="the sender's processor time and mongod's; says most where the machine is not idle",
+    )
+
+
+def ours(bench: Bench, *, count: int, provider: str) -> Drained:
+    """Send due emails with one worker process of the service."""
+    from notifications import recovery
+    from notifications.timing import utc_now
+
+    with environment.worker(bench, environment={"EMAIL_PROVIDER": provider}) as worker:
+
+        def drain() -> None:
+            recovery.sweep(now=utc_now())
+            environment.wait_for(nothing_is_open, timeout=TIMEOUT, pause=0.02)
+
+        mail.store_due(WARM_UP, at=utc_now())
+        drain()
+        ids = mail.store_due(count, at=utc_now())
+        pids = (worker.pid, bench.mongod_pid)
+        began, cpu = time.perf_counter(), environment.cpu_seconds(*pids)
+        drain()
+        seconds = time.perf_counter() - began
+        cpu = environment.cpu_seconds(*pids) - cpu
+    sent = collection("notifications").count_documents(
+        {"_id": {"$in": list(ids)}, "delivery.status": "sent", "delivery.attempt_count": 1}
+    )
+    if sent < count:
+        raise RuntimeError(f"{count - sent} of {count} mails were not sent at the first try")
+    return Drained.of(count, seconds=seconds, cpu_seconds=cpu)
+
+
+def floor(bench: Bench, *, count: int) -> Drained:
+    """Send them with the hand-written floor."""
+    path = mail.ready().save(bench.folder / "mail.json")
+    pid = str(bench.mongod_pid)
+    arguments = (bench.mongodb_uri, pid, bench.http.url, str(path), str(count))
+    return Drained.of(count, **environment.run_json(bench, "floor", *arguments))
+
+
+def peer(bench: Bench, *, count: int, backend: str) -> Drained:
+    """Send them with django-post_office."""
+    path = mail.ready().save(bench.folder / "mail.json")
+    folder = bench.fresh_folder("post_office")
+    arguments = ("drain", str(folder), str(path), str(count), backend)
+    return Drained.of(count, **environment.run_json(bench, "post_office", *arguments))
+
+
+def nothing_is_open() -> bool:
+    """Return whether every notification is at its end."""
+    wanted = {"priority": "normal", "due_at": {"$exists": True}}
+    return collection("notifications").find_one(wanted, {"_id": 1}) is None
+
+
+def _counted(bench: Bench, run: Run, *, count: int) -> Drained:
+    """Return what ``run`` returns; raises RuntimeError if nginx got another number of requests."""
+    before = bench.http.count()
+    drained = run()
+    # One of the requests was this question.
+    posted = bench.http.count() - before - 1
+    if posted != count:
+        raise RuntimeError(f"{posted} requests for {count} mails")
+    return drained

@@ -1,0 +1,93 @@
+"""S4: what a sweep and a claim cost when a million are due, or millions are stored."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+
+from . import volume
+from .environment import Bench
+from .figures import Figure, Measure, at_most, middle, ratio
+
+SMALL = 10_000
+SMALL_NAME, DUE_NAME, STORED_NAME = "bench_small", "bench_due", "bench_stored"
+CLAIMS = 5
+"""In each round; their median counts."""
+
+
+def costs(bench: Bench, *, due: int, rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure S4 beside the database of what is stored, which is filled already."""
+    stored = _count(bench, STORED_NAME)
+    sizes = {SMALL_NAME: SMALL, DUE_NAME: due}
+    with ExitStack() as stack:
+        for name, count in sizes.items():
+            stack.enter_context(bench.database(name))
+            began = time.monotonic()
+            volume.fill([volume.due(count)])
+            say(f"{count:,} due: filled in {time.monotonic() - began:.0f} s")
+        names = (SMALL_NAME, DUE_NAME, STORED_NAME)
+        sweeps: Mapping[str, list[float]] = {name: [] for name in names}
+        claims: Mapping[str, list[float]] = {name: [] for name in names}
+        for _ in range(rounds):
+            for name in names:
+                bench.use(name)
+                sweeps[name].append(_sweep())
+                claims[name].append(middle(_claim() for _ in range(CLAIMS)))
+    for what, found in (("sweep", sweeps), ("claim of 100", claims)):
+        yield _figure(what, f"{due:,} due", found[DUE_NAME], found[SMALL_NAME])
+        yield _figure(what, f"{stored:,} stored", found[STORED_NAME], found[SMALL_NAME])
+
+
+def _figure(what: str, size: str, big: Sequence[float], small: Sequence[float]) -> Figure:
+    return Figure(
+        key=f"S4 {what.split(maxsplit=1)[0]} {size.split()[1]}",
+        what=f"a {what}, {size}",
+        unit="ms",
+        ours=middle(big),
+        floor=middle(small),
+        ratio_floor=ratio(big, small),
+        goals=(at_most(1.2, Measure.FLOOR),),
+        note=f"floor: the same at {SMALL:,} due",
+    )
+
+
+def _sweep() -> float:
+    """Return the milliseconds of a sweep."""
+    from notifications import recovery
+    from notifications.timing import utc_now
+
+    started = time.perf_counter()
+    recovery.sweep(now=utc_now())
+    return 1000 * (time.perf_counter() - started)
+
+
+def _claim() -> float:
+    """Return the milliseconds it takes a worker to find a hundred due ones and to claim them."""
+    from notifications import lanes, queries, store, working
+    from notifications.states import Channel, Priority
+    from notifications.timing import utc_now
+
+    now = utc_now()
+    started = time.perf_counter()
+    found = queries.due(
+        client_id=volume.FIRST_CLIENT,
+        channel=Channel.EMAIL,
+        priority=Priority.NORMAL,
+        until=now,
+        now=now,
+        limit=working.REACH,
+    )
+    ids = lanes.share([one.notification_id for one in found], None)
+    claims = store.claim(ids=ids, channel=Channel.EMAIL, worker="bench", now=now)
+    milliseconds = 1000 * (time.perf_counter() - started)
+    if len(claims) != lanes.HINT:
+        raise RuntimeError(f"{len(claims)} claims instead of {lanes.HINT}")
+    store.release(claims, now=now + timedelta(milliseconds=1))
+    return milliseconds
+
+
+def _count(bench: Bench, name: str) -> int:
+    from notifyproject.db.collections import collection
+
+    bench.use(name)
+    return int(collection("notifications").estimated_document_count())

@@ -1,0 +1,150 @@
+"""What a benchmark has found: a figure, what it is compared to, the goal, and whether it is met."""
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+Run = Callable[[], float]
+T = TypeVar("T")
+KEY, WHAT = 18, 52
+"""Columns of the table."""
+
+
+class Measure(StrEnum):
+    """What a goal bounds."""
+
+    OURS = "ours"
+    FLOOR = "x floor"
+    PEER = "x post_office"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A goal: the measure is at least, or at most, ``value``."""
+
+    measure: Measure
+    value: float
+    is_least: bool
+
+    def holds(self, found: float | None) -> bool:
+        """Return whether a measured value keeps to it; what was not measured does not."""
+        if found is None:
+            return False
+        return found >= self.value if self.is_least else found <= self.value
+
+    def __str__(self) -> str:
+        sign = "≥" if self.is_least else "≤"
+        name = "" if self.measure is Measure.OURS else f" {self.measure}"
+        return f"{sign} {self.value:,g}{name}"
+
+
+def at_least(value: float, measure: Measure = Measure.OURS) -> Bound:
+    """Return the goal that a measure is ``value`` or more."""
+    return Bound(measure, value, is_least=True)
+
+
+def at_most(value: float, measure: Measure = Measure.OURS) -> Bound:
+    """Return the goal that a measure is ``value`` or less."""
+    return Bound(measure, value, is_least=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One line of the answer. The ratios are medians of the rounds' own: a round is one time."""
+
+    key: str
+    what: str
+    unit: str
+    ours: float
+    floor: float | None = None
+    peer: float | None = None
+    ratio_floor: float | None = None
+    ratio_peer: float | None = None
+    goals: Sequence[Bound] = ()
+    """Without any it is there to be read."""
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether every goal is met; None without one."""
+        found = {
+            Measure.OURS: self.ours,
+            Measure.FLOOR: self.ratio_floor,
+            Measure.PEER: self.ratio_peer,
+        }
+        return all(goal.holds(found[goal.measure]) for goal in self.goals) if self.goals else None
+
+    @property
+    def goal(self) -> str:
+        """The goals in words."""
+        return " and ".join(map(str, self.goals))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for other programs."""
+        numbers = ("ours", "floor", "peer", "ratio_floor", "ratio_peer")
+        rounded = {name: _rounded(getattr(self, name)) for name in numbers}
+        texts = {"goal": self.goal, "what": self.what, "unit": self.unit, "note": self.note}
+        return {**rounded, "met": self.met, **texts}
+
+    def as_line(self) -> str:
+        """Return it for people."""
+        met = {True: "met", False: "NOT MET", None: ""}[self.met]
+        columns = (
+            f"{self.key:<{KEY}}{self.what:<{WHAT}}",
+            f"{_number(self.ours):>9} {self.unit:<9}",
+            f"{_number(self.floor):>9}{_ratio(self.ratio_floor):>7}",
+            f"{_number(self.peer):>9}{_ratio(self.ratio_peer):>7}",
+            f"  {self.goal:<40}{met}",
+        )
+        return "".join(columns).rstrip()
+
+
+HEADING = (
+    f"{'':<{KEY + WHAT}}{'ours':>9} {'':<9}{'floor':>9}{'ratio':>7}{'peer':>9}{'ratio':>7}  goal"
+)
+
+
+def compared(
+    runs: Mapping[str, Callable[[], T]],
+    *,
+    rounds: int,
+    say: Callable[[str], None] | None = None,
+) -> dict[str, list[T]]:
+    """Return what each run measured in each round; the runs of a round follow one another."""
+    found: dict[str, list[T]] = {name: [] for name in runs}
+    for number in range(rounds):
+        for name, run in runs.items():
+            found[name].append(run())
+            if say is not None:
+                say(f"round {number + 1}, {name}: {_told(found[name][-1])}")
+    return found
+
+
+def ratio(ours: Sequence[float], other: Sequence[float]) -> float:
+    """Return the median of the rounds' ratios."""
+    return statistics.median(a / b for a, b in zip(ours, other, strict=True))
+
+
+def middle(values: Iterable[float]) -> float:
+    """Return the median."""
+    return statistics.median(values)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _told(measured: object) -> str:
+    return _number(measured) if isinstance(measured, float) else str(measured)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

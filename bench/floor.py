@@ -1,0 +1,165 @@
+"""The floor: what the least code does that drains mail from MongoDB and survives a crash.
+
+``python -m bench.floor MONGODB_URI MONGOD_PID SINK_URL MAIL COUNT`` prints the seconds it took, and
+those of the processor, as JSON. One process, written by hand on pymongo and urllib3: it claims a
+hundred mails with a token, marks them as being sent, posts them from 32 threads over one pool, logs
+the attempts and settles them in one bulk. No retries, gates, limits or breakers, nothing rendered,
+one channel, one index.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from email.utils import parseaddr
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import urllib3
+from bson import ObjectId
+from pymongo import MongoClient, UpdateOne
+from pymongo.write_concern import WriteConcern
+
+from . import mail
+from .environment import cpu_seconds
+
+BATCH, THREADS, WARM_UP = 100, 32, 200
+LEASE = timedelta(seconds=90)
+Document = dict[str, Any]
+
+
+class Floor:
+    """One process that drains."""
+
+    def __init__(self, *, uri: str, sink: str) -> None:
+        database = MongoClient[Document](uri, maxPoolSize=THREADS).get_default_database(
+            write_concern=WriteConcern(w="majority", j=True)
+        )
+        self.mails, self.attempts = database["floor_mails"], database["floor_attempts"]
+        self.mails.create_index([("due_at", 1)], sparse=True)
+        self.attempts.create_index("mail_id")
+        self.url = f"{sink}/v3/mail/send"
+        self.http = urllib3.PoolManager(maxsize=THREADS, block=True, retries=False)
+        self.threads = ThreadPoolExecutor(THREADS)
+
+    def fill(self, count: int, ready: mail.Ready) -> None:
+        """Store due mails."""
+        now = datetime.now(UTC)
+        for start in range(0, count, mail.BATCH):
+            self.mails.insert_many(
+                {
+                    "recipient": mail.address(number),
+                    "content": {"subject": ready.subject, "text": ready.text, "html": ready.html},
+                    "sender": ready.sender,
+                    "status": "pending",
+                    "attempt_count": 0,
+                    "due_at": now,
+                    "created_at": now,
+                }
+                for number in range(start, min(start + mail.BATCH, count))
+            )
+
+    def drain(self) -> None:
+        """Send all that is due."""
+        while claimed := self._claim():
+            self._settle(claimed, list(self.threads.map(self._post, claimed)))
+
+    def empty(self) -> None:
+        """Forget everything."""
+        self.mails.delete_many({})
+        self.attempts.delete_many({})
+
+    def _claim(self) -> list[Document]:
+        now, token = datetime.now(UTC), uuid4().hex
+        due = self.mails.find({"due_at": {"$lte": now}}, {"_id": 1}).sort("due_at").limit(BATCH)
+        ids = [document["_id"] for document in due]
+        self.mails.update_many(
+            {"_id": {"$in": ids}, "due_at": {"$lte": now}, "status": "pending"},
+            {"$set": {"token": token, "due_at": now + LEASE}},
+        )
+        claimed = list(self.mails.find({"_id": {"$in": ids}, "token": token}))
+        self.mails.update_many(
+            {"_id": {"$in": ids}, "token": token},
+            {"$set": {"status": "sending", "started_at": now}, "$inc": {"attempt_count": 1}},
+        )
+        return claimed
+
+    def _post(self, document: Document) -> tuple[ObjectId, int, str | None]:
+        answer = self.http.request(
+            "POST",
+            self.url,
+            body=msgspec.json.encode(_body(document)),
+            headers={"Authorization": "Bearer SG.floor", "Content-Type": "application/json"},
+        )
+        return document["_id"], answer.status, answer.headers.get("x-message-id")
+
+    def _settle(
+        self, claimed: list[Document], results: list[tuple[ObjectId, int, str | None]]
+    ) -> None:
+        now, token = datetime.now(UTC), claimed[0]["token"]
+        self.attempts.insert_many(
+            [
+                {"mail_id": mail_id, "status": status, "message_id": message_id, "at": now}
+                for mail_id, status, message_id in results
+            ],
+            ordered=False,
+        )
+        self.mails.bulk_write(
+            [
+                UpdateOne(
+                    {"_id": mail_id, "token": token, "status": "sending"},
+                    {
+                        "$set": {
+                            "status": "sent" if status == 202 else "failed",
+                            "message_id": message_id,
+                            "sent_at": now,
+                        },
+                        "$unset": {"due_at": "", "token": ""},
+                    },
+                )
+                for mail_id, status, message_id in results
+            ],
+            ordered=False,
+        )
+
+
+def _body(document: Mapping[str, Any]) -> dict[str, Any]:
+    name, sender = parseaddr(document["sender"])
+    content = document["content"]
+    return {
+        "from": {"email": sender, "name": name},
+        "subject": content["subject"],
+        "content": [
+            {"type": "text/plain", "value": content["text"]},
+            {"type": "text/html", "value": content["html"]},
+        ],
+        "personalizations": [{"to": [{"email": document["recipient"]}]}],
+        "custom_args": {"reference": str(document["_id"])},
+    }
+
+
+def main() -> None:
+    """Drain a few to be warm, and then what is measured."""
+    uri, mongod_pid, sink, path, count = sys.argv[1:]
+    ready, floor = mail.Ready.load(path), Floor(uri=uri, sink=sink)
+    floor.empty()
+    floor.fill(WARM_UP, ready)
+    floor.drain()
+    floor.fill(int(count), ready)
+    pids = (os.getpid(), int(mongod_pid))
+    began, cpu = time.perf_counter(), cpu_seconds(*pids)
+    floor.drain()
+    print(
+        json.dumps(
+            {"seconds": time.perf_counter() - began, "cpu_seconds": cpu_seconds(*pids) - cpu}
+        )
+    )
+    floor.empty()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The mail that is sent in every benchmark: a payment was confirmed."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from bson import ObjectId
+
+CLIENT = ObjectId("c" * 24)
+TYPE = "payment_confirmed"
+DATA = {"video_title": "Sunrise", "amount": "49.90"}
+BATCH = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """The mail as it leaves. The floor and the peer are given it, and have nothing to render."""
+
+    sender: str
+    subject: str
+    text: str
+    html: str
+
+    def save(self, path: Path) -> Path:
+        """Write it down for another process; return where."""
+        path.write_bytes(msgspec.json.encode(asdict(self)))
+        return path
+
+    @classmethod
+    def load(cls, path: str) -> "Ready":
+        """Return what another process has saved."""
+        return cls(**msgspec.json.decode(Path(path).read_bytes()))
+
+
+def ready() -> Ready:
+    """Return the mail of number 1,000, rendered."""
+    from django.conf import settings
+
+    from notifications import rendering
+    from notifications.states import Channel
+
+    one = new(1_000, at=datetime.now().astimezone())
+    message = rendering.render_message(
+        channel=Channel.EMAIL, content=one.content, data=one.data, recipient=one.recipient
+    )
+    if message.subject is None or message.html is None:
+        raise RuntimeError("the mail has no subject or no HTML")
+    return Ready(
+        sender=settings.EMAIL_FROM, subject=message.subject, text=message.text, html=message.html
+    )
+
+
+def address(number: int) -> str:
+    """Return the address that a mail goes to."""
+    return f"user-{number}@example.com"
+
+
+def request(number: int) -> dict[str, Any]:
+    """Return what an app posts to have the mail sent."""
+    return {
+        "type": TYPE,
+        "user_id": f"user-{number}",
+        "recipient": {"email": address(number)},
+        "channels": ["email"],
+        "data": {**DATA, "order_id": number},
+    }
+
+
+def new(number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False) -> Any:
+    """Return the mail as a notification that is due at once, as intake makes it.
+
+    ``in_app``: it is not a mail, but stands in the person's inbox.
+    """
+    from notifications import store
+    from notifications.states import Category, Channel, Priority
+
+    return store.NewNotification(
+        id=ObjectId(),
+        client_id=CLIENT,
+        user_id=user_id or f"user-{number}",
+        recipient=store.Recipient(email=address(number)),
+        type=TYPE,
+        category=Category.TRANSACTIONAL,
+        priority=Priority.NORMAL,
+        content=store.Content(
+            subject=f"Payment confirmed: order {number}",
+            body=f"Your payment of 49.90 for Sunrise (order {number}) has arrived. Thank you.",
+            template_id=TYPE,
+        ),
+        data={**DATA, "order_id": number},
+        deliveries=(store.NewDelivery(channel=Channel.IN_APP if in_app else Channel.EMAIL),),
+        max_attempts=4,
+        send_at=at,
+        purge_at=at + timedelta(days=90),
+        created_at=at,
+    )
+
+
+def store_due(count: int, *, at: datetime) -> Sequence[ObjectId]:
+    """Store mails that are due; return their ids."""
+    from notifications import store
+
+    ids: list[ObjectId] = []
+    for start in range(0, count, BATCH):
+        some = [new(number, at=at) for number in range(start, min(start + BATCH, count))]
+        store.accept(some, now=at)
+        ids += [one.id for one in some]
+    return ids

@@ -1,0 +1,225 @@
+"""S2 and S3: accepting notifications, one by one and by the thousand."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import urllib3
+
+from . import environment, mail
+from .environment import Bench
+from .figures import Figure, Measure, at_least, compared, middle, ratio
+
+CALLERS, IN_BULK = 8, 4
+"""Callers at once, of one notification and of a thousand."""
+WARM_UP = 2.0
+BULK = "/api/v1/notifications/bulk"
+ONE = "/api/v1/notifications"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Web:
+    """A web and how a mail is asked for there."""
+
+    pids: list[int]
+    url: str
+    headers: dict[str, str]
+
+    def rate(self, *, seconds: float) -> float:
+        """Return the requests it answers for each second of its processor time."""
+        _ask_for(self, seconds=WARM_UP)
+        before = environment.cpu_seconds(*self.pids)
+        answered = _ask_for(self, seconds=seconds)
+        return answered / (environment.cpu_seconds(*self.pids) - before)
+
+
+def one(
+    bench: Bench, *, rounds: int, seconds: float, say: Callable[[str], None]
+) -> Iterator[Figure]:
+    """Measure S2: POST of one notification."""
+    with ExitStack() as stack:
+        webs = {
+            "ours": stack.enter_context(ours(bench)),
+            "floor": stack.enter_context(_web(bench, "bench.bare:application")),
+            "peer": stack.enter_context(_post_office(bench)),
+        }
+        runs = {name: lambda web=web: web.rate(seconds=seconds) for name, web in webs.items()}
+        found = compared(runs, rounds=rounds, say=say)
+    yield Figure(
+        key="S2",
+        what="POST one notification, per CPU second of the web",
+        unit="/CPU s",
+        ours=middle(found["ours"]),
+        floor=middle(found["floor"]),
+        peer=middle(found["peer"]),
+        ratio_floor=ratio(found["ours"], found["floor"]),
+        ratio_peer=ratio(found["ours"], found["peer"]),
+        goals=(at_least(0.5, Measure.FLOOR),),
+        note="floor: a bare Django view with one majority insert; peer: a view with mail.send()",
+    )
+
+
+@contextmanager
+def ours(bench: Bench, *, path: str = ONE, processes: int = 1) -> Iterator[Web]:
+    """Run the service's web, with an API client of its own."""
+    with environment.web(bench, "notifyproject.wsgi", processes=processes) as (pids, url):
+        key = _new_key()
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        yield Web(pids=pids, url=url + path, headers=headers)
+
+
+@contextmanager
+def _web(bench: Bench, application: str, **variables: str) -> Iterator[Web]:
+    with environment.web(bench, application, environment=variables) as (pids, url):
+        yield Web(pids=pids, url=f"{url}/", headers={"Content-Type": "application/json"})
+
+
+@contextmanager
+def _post_office(bench: Bench) -> Iterator[Web]:
+    folder = bench.fresh_folder("post_office")
+    with _web(bench, "bench.post_office:application()", POST_OFFICE_FOLDER=str(folder)) as web:
+        yield web
+
+
+def _new_key() -> str:
+    from access import keys
+    from access.models import Scope
+    from notifications.timing import utc_now
+
+    client_id = keys.create_client(
+        name=f"bench {uuid4().hex[:8]}", scopes=[Scope.NOTIFICATIONS_WRITE], now=utc_now()
+    )
+    return keys.issue_key(client_id=client_id, now=utc_now()).text
+
+
+def _ask_for(web: Web, *, seconds: float) -> int:
+    """Have several callers post for a while; return how many requests were accepted."""
+    http = urllib3.PoolManager(maxsize=CALLERS, block=True, retries=False)
+    until = time.monotonic() + seconds
+    counts: list[int] = []
+    problems: list[str] = []
+
+    def call(caller: int) -> None:
+        count = 0
+        while time.monotonic() < until and not problems:
+            body = json.dumps(mail.request(caller * 1_000_000 + count)).encode()
+            answer = http.request("POST", web.url, body=body, headers=web.headers, timeout=30)
+            if answer.status != 202:
+                problems.append(f"{answer.status}: {answer.data[:500]!r}")
+            count += 1
+        counts.append(count)
+
+    callers = [threading.Thread(target=call, args=(n,)) for n in range(CALLERS)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    http.clear()
+    if problems:
+        raise RuntimeError(problems[0])
+    return sum(counts)
+
+
+def many(bench: Bench, *, rounds: int, count: int, say: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure S3: notifications a second that are accepted by the thousand."""
+    with ours(bench, path=BULK, processes=2) as web:
+        _in_bulk(web, IN_BULK * mail.BATCH)
+        runs = {
+            "ours": lambda: _in_bulk(web, count),
+            "store": lambda: _by_the_store(count),
+            "floor": lambda: _by_insert_many(count),
+            "peer": lambda: _by_post_office(bench, count),
+        }
+        found = compared(runs, rounds=rounds, say=say)
+    yield Figure(
+        key="S3",
+        what="POST bulk of 1,000",
+        unit="/s",
+        ours=middle(found["ours"]),
+        floor=middle(found["floor"]),
+        peer=middle(found["peer"]),
+        ratio_floor=ratio(found["ours"], found["floor"]),
+        ratio_peer=ratio(found["ours"], found["peer"]),
+        goals=(at_least(10_000),),
+        note=f"{IN_BULK} callers and two processes of the web, as the stack has; floor: insert_many "
+        "of the same documents in one thread, indexed by _id alone; peer: send_many",
+    )
+    yield Figure(
+        key="S3 store",
+        what="… store.accept alone, in one thread, all indexes",
+        unit="/s",
+        ours=middle(found["store"]),
+        floor=middle(found["floor"]),
+        ratio_floor=ratio(found["store"], found["floor"]),
+    )
+
+
+def _in_bulk(web: Web, count: int) -> float:
+    """Return the notifications a second that several callers get accepted."""
+    from notifyproject.db.collections import collection
+
+    # What is left of the round before is a backlog, which the service would refuse to add to.
+    collection("notifications").delete_many({})
+    bodies = [
+        json.dumps(
+            {"notifications": [mail.request(n) for n in range(start, start + mail.BATCH)]}
+        ).encode()
+        for start in range(0, count, mail.BATCH)
+    ]
+    http = urllib3.PoolManager(maxsize=IN_BULK, block=True, retries=False)
+
+    def post(body: bytes) -> None:
+        headers = {**web.headers, "Idempotency-Key": uuid4().hex}
+        answer = http.request("POST", web.url, body=body, headers=headers, timeout=60)
+        if answer.status != 200 or answer.json()["accepted"] != mail.BATCH:
+            raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")
+
+    with ThreadPoolExecutor(IN_BULK) as callers:
+        started = time.perf_counter()
+        list(callers.map(post, bodies))
+        seconds = time.perf_counter() - started
+    http.clear()
+    return count / seconds
+
+
+def _by_the_store(count: int) -> float:
+    from notifications import store
+    from notifications.timing import utc_now
+
+    now = utc_now()
+    new = [mail.new(number, at=now) for number in range(count)]
+    started = time.perf_counter()
+    for start in range(0, count, mail.BATCH):
+        store.accept(new[start : start + mail.BATCH], now=now)
+    return count / (time.perf_counter() - started)
+
+
+def _by_insert_many(count: int) -> float:
+    from notifications import store
+    from notifications.timing import utc_now
+    from notifyproject.db.collections import collection
+
+    now = utc_now()
+    documents: list[dict[str, Any]] = []
+    for start in range(0, count, mail.BATCH):
+        new = [mail.new(number, at=now) for number in range(start, start + mail.BATCH)]
+        accepted = store.accept(new, now=now)
+        documents += [dict(one.document) for one in accepted if isinstance(one, store.Accepted)]
+    floor = collection("floor_notifications")
+    floor.drop()
+    started = time.perf_counter()
+    for start in range(0, count, mail.BATCH):
+        floor.insert_many(documents[start : start + mail.BATCH], ordered=False)
+    return count / (time.perf_counter() - started)
+
+
+def _by_post_office(bench: Bench, count: int) -> float:
+    folder = bench.fresh_folder("post_office")
+    answer = environment.run_json(bench, "post_office", "accept", str(folder), str(count))
+    return count / float(answer["seconds"])

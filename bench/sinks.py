@@ -1,0 +1,129 @@
+"""Providers that take everything at once, written in C so that they are never what is measured.
+
+nginx stands for SendGrid, smtp-sink (of Postfix) for a mail server. ``make bench-servers`` unpacks
+both from Debian's packages; those of the machine are used if they are on the path.
+"""
+
+import os
+import shutil
+import socket
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from notifyproject.settings.environment import DATA_DIR
+from notifyproject.stack import servers
+from notifyproject.stack.servers import HOST, Server
+
+UNPACKED = DATA_DIR / "debian"
+LIBRARIES = ("usr/lib/postfix", "usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
+BACKLOG = 256
+
+NGINX = """\
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log error;
+events {{ worker_connections 1024; }}
+http {{
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    client_body_buffer_size 256k;
+    keepalive_requests 100000000;
+    keepalive_timeout 600s;
+    log_format arrival '$request_id $msec';
+    access_log off;
+    server {{
+        listen {host}:{port} backlog={backlog};
+        location / {{
+            add_header X-Message-Id $request_id always;
+            return 202;
+        }}
+        location /timed/ {{
+            access_log {folder}/arrivals.log arrival;
+            add_header X-Message-Id $request_id always;
+            return 202;
+        }}
+        location = /count {{ stub_status; }}
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HTTPSink:
+    """nginx: 202 and an X-Message-Id for everything, as SendGrid answers."""
+
+    folder: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Where mail is posted to."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def timed_url(self) -> str:
+        """Where mail is posted to whose time of arrival is wanted."""
+        return f"{self.url}/timed"
+
+    def server(self) -> Server:
+        """Return the server, to be started."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        configuration = self.folder / "nginx.conf"
+        configuration.write_text(
+            NGINX.format(folder=self.folder, host=HOST, port=self.port, backlog=BACKLOG)
+        )
+        return Server(
+            name="nginx",
+            command=[*_program("nginx"), "-p", str(self.folder), "-c", str(configuration)],
+            data_dir=self.folder,
+            port=self.port,
+            answers=lambda: _accepts(self.port),
+        )
+
+    def count(self) -> int:
+        """Return how many requests there were, this one not among them."""
+        with urllib.request.urlopen(f"{self.url}/count", timeout=5) as answer:
+            numbers = answer.read().decode().splitlines()[2].split()
+        return int(numbers[2])
+
+    def arrivals(self) -> dict[str, float]:
+        """Return when each message at ``timed_url`` was there, by its id: seconds of the epoch."""
+        lines = (self.folder / "arrivals.log").read_text().splitlines()
+        return {message_id: float(at) for message_id, at in (line.split() for line in lines)}
+
+
+def smtp_sink(*, folder: Path, port: int) -> Server:
+    """Return smtp-sink, to be started: it takes every mail and throws it away."""
+    unprivileged = ["-u", "nobody"] if os.geteuid() == 0 else []
+    return Server(
+        name="smtp-sink",
+        command=[*_program("smtp-sink"), *unprivileged, f"{HOST}:{port}", str(BACKLOG)],
+        data_dir=folder,
+        port=port,
+        answers=lambda: _accepts(port),
+    )
+
+
+def _program(name: str) -> list[str]:
+    """Return how a program is started; raises MissingServer."""
+    installed = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
+    if installed:
+        return [installed]
+    unpacked = UNPACKED / "usr/sbin" / name
+    if not unpacked.exists():
+        raise servers.MissingServer(f"There is no {name}: run `make bench-servers`.")
+    libraries = ":".join(str(UNPACKED / folder) for folder in LIBRARIES)
+    return ["/usr/bin/env", f"LD_LIBRARY_PATH={libraries}", str(unpacked)]
+
+
+def _accepts(port: int) -> bool:
+    try:
+        with socket.create_connection((HOST, port), timeout=1):
+            return True
+    except OSError:
+        return False

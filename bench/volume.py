@@ -1,0 +1,140 @@
+"""Collections of a size that takes months to grow: copies of real documents, made by MongoDB."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from . import mail
+
+CLIENTS = tuple(ObjectId(f"{number:024x}") for number in range(1, 11))
+"""The apps whose notifications they are."""
+READER = "reader"
+"""A person with a full inbox, at the first of the clients."""
+FIRST_CLIENT = CLIENTS[0]
+HOUR_MS = 3_600_000
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """So many copies of a document, of one person or of ``people``, and of which clients."""
+
+    seed: Document
+    count: int
+    clients: Sequence[ObjectId] = CLIENTS
+    people: int | None = None
+
+
+def due(count: int) -> Part:
+    """Return mails that wait to be sent."""
+    return Part(seed=_accepted(mail.new(1, at=_now())), count=count, people=200_000)
+
+
+def sent(count: int) -> Part:
+    """Return mails that were sent."""
+    from notifications import dispatch
+    from notifications.states import Channel
+    from notifyproject.db.collections import collection
+
+    document = _accepted(mail.new(1, at=_now()))
+    dispatch.deliver([document["_id"]], channel=Channel.EMAIL)
+    stored = collection("notifications").find_one({"_id": document["_id"]})
+    if stored is None or stored["status"] != "sent":
+        raise RuntimeError("the mail was not sent")
+    return Part(seed=stored, count=count, people=200_000)
+
+
+def inbox(count: int) -> Part:
+    """Return what one person has in the inbox, unread."""
+    one = mail.new(1, at=_now(), user_id=READER, in_app=True)
+    return Part(seed=_accepted(one), count=count, clients=[FIRST_CLIENT])
+
+
+def fill(parts: Sequence[Part]) -> None:
+    """Replace all notifications by copies; the indexes are built when all are there."""
+    from notifyproject.db.collections import collection, database
+
+    notifications = collection("notifications")
+    indexes = [
+        {name: value for name, value in index.items() if name != "v"}
+        for index in notifications.list_indexes()
+        if index["name"] != "_id_"
+    ]
+    notifications.drop()
+    database().aggregate(_copies(parts))
+    database().command("createIndexes", "notifications", indexes=indexes)
+
+
+def _copies(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Return a pipeline that writes the copies: each has an id and a person, and its own time."""
+    seeds = [
+        {**part.seed, "_clients": list(part.clients), "_people": part.people, "_count": part.count}
+        for part in parts
+    ]
+    thousands = {"$range": [0, {"$ceil": {"$divide": ["$_count", 1_000]}}]}
+    return [
+        {"$documents": seeds},
+        {"$unset": "_id"},
+        {"$set": {"_a": thousands}},
+        {"$unwind": "$_a"},
+        {"$set": {"_b": {"$range": [0, 1_000]}}},
+        {"$unwind": "$_b"},
+        {"$set": {"_shift": _random(HOUR_MS)}},
+        {
+            "$set": {
+                "client_id": {"$arrayElemAt": ["$_clients", _random({"$size": "$_clients"})]},
+                "user_id": {
+                    "$cond": [
+                        {"$eq": ["$_people", None]},
+                        "$user_id",
+                        {"$concat": ["user-", {"$toString": _random("$_people")}]},
+                    ]
+                },
+                **{name: _earlier(f"${name}") for name in ("created_at", "due_at", "inbox_at")},
+                "delivery": {
+                    "$map": {
+                        "input": "$delivery",
+                        "in": {
+                            "$mergeObjects": [
+                                "$$this",
+                                {
+                                    name: _earlier(f"$$this.{name}")
+                                    for name in ("first_due_at", "next_attempt_at")
+                                },
+                            ]
+                        },
+                    }
+                },
+            }
+        },
+        {"$unset": ["_clients", "_people", "_count", "_a", "_b", "_shift"]},
+        {"$out": "notifications"},
+    ]
+
+
+def _random(below: Any) -> dict[str, Any]:
+    return {"$toInt": {"$floor": {"$multiply": [{"$rand": {}}, below]}}}
+
+
+def _earlier(moment: str) -> dict[str, Any]:
+    """Return a moment of up to an hour before; where there is none, there is none."""
+    is_there = {"$eq": [{"$type": moment}, "date"]}
+    return {"$cond": [is_there, {"$subtract": [moment, "$_shift"]}, "$$REMOVE"]}
+
+
+def _accepted(new: Any) -> Document:
+    from notifications import store
+
+    (accepted,) = store.accept([new], now=new.created_at)
+    if not isinstance(accepted, store.Accepted):
+        raise TypeError("it was not accepted")
+    return accepted.document
+
+
+def _now() -> Any:
+    from notifications.timing import utc_now
+
+    return utc_now() - timedelta(seconds=1)

@@ -1,0 +1,70 @@
+"""Every boundary is in the code once, is come to in a scenario, and stops a process there."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from bench.chaos.boundaries import ARRIVALS
+from notifyproject.crash import Boundary, stopper
+from notifyproject.settings.environment import BASE_DIR
+from tests.architecture.code import SERVICE, calls, files
+
+PROGRAM = "from notifyproject import crash\nfor _ in range(3): crash.at(crash.Boundary.CLAIMED)"
+WAIT_SECONDS = 30
+
+
+@cache
+def places() -> list[str]:
+    """Return the boundaries that the service's code comes to, each as often as it does."""
+    return [
+        ast.unparse(call.args[0]).rpartition(".")[2]
+        for path in files(*SERVICE)
+        for _, call in calls(path)
+        if ast.unparse(call.func) == "crash.at"
+    ]
+
+
+@pytest.mark.parametrize("boundary", Boundary)
+def test_a_boundary_is_in_the_code_once(boundary: Boundary) -> None:
+    assert places().count(boundary.name) == 1
+
+
+@pytest.mark.parametrize("boundary", Boundary)
+def test_a_boundary_is_come_to_in_the_scenario_of_crashes(boundary: Boundary) -> None:
+    assert boundary in ARRIVALS
+
+
+def run(**environment: str) -> subprocess.Popen[bytes]:
+    """Start a process that comes to a boundary three times."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], cwd=BASE_DIR, env={**os.environ, **environment}
+    )
+
+
+def test_a_process_is_killed_at_its_boundary_and_goes_on_past_others() -> None:
+    ends = {
+        name: run(CRASH_AT=name) for name in ("claimed", "claimed:3", "claimed:4", "settled", "")
+    }
+    killed = {name for name, one in ends.items() if one.wait(WAIT_SECONDS) == -signal.SIGKILL}
+    assert killed == {"claimed", "claimed:3"}
+    assert {one.returncode for name, one in ends.items() if name not in killed} == {0}
+
+
+def test_a_process_is_frozen_at_its_boundary_and_goes_on_when_it_is_told_to() -> None:
+    process = run(FREEZE_AT="claimed:2")
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(WAIT_SECONDS) == 0
+
+
+@pytest.mark.parametrize("wanted", ["nowhere", "claimed:x", "claimed:-1", "CLAIMED"])
+def test_a_place_that_is_not_there_is_refused(wanted: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="is not a boundary"):
+        stopper(wanted)

@@ -1,0 +1,255 @@
+"""Three records are joined: what the client was told, what the provider got, what is stored."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bench.chaos.evidence import Answer, Attempt, Evidence, Kill, Request, Step, Stored
+from bench.chaos.findings import Bound, conclude
+from bench.chaos.joining import Verdict, acceptances, final_statuses, judge, waits
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+WORKER = "host:7"
+
+
+def later(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def answer(key: str = "a", *, of: str | None = "n1", status: int | None = 202) -> Answer:
+    """What a client was told, by default that its mail was accepted."""
+    channels = ("email",) if of else ()
+    return Answer(key=key, at=NOON, status=status, notification_id=of, channels=channels)
+
+
+def request(attempt: int = 1, *, at: float = 1, of: str = "n1", **fields: Any) -> Request:
+    """What the provider got, by default a mail that it took."""
+    return Request(
+        notification_id=of,
+        channel=fields.get("channel", "email"),
+        attempt=attempt,
+        device_id=fields.get("device_id"),
+        at=later(at),
+        accepted=fields.get("accepted", True),
+    )
+
+
+def steps(*statuses: str, of: str = "n1", **fields: Any) -> list[Step]:
+    """The way of a mail, a second a step; held by a worker while it is being sent."""
+    attempt, found = 0, []
+    for number, status in enumerate(statuses):
+        attempt += status == "sending"
+        found.append(
+            Step(
+                notification_id=of,
+                channel=fields.get("channel", "email"),
+                status=status,
+                attempt=attempt,
+                holder=WORKER if status == "sending" else None,
+                at=later(number),
+            )
+        )
+    return found
+
+
+def stored(status: str = "sent", *, of: str = "n1", key: str = "a") -> Stored:
+    return Stored(notification_id=of, key=key, deliveries={"email": status})
+
+
+def evidence(**fields: Any) -> Evidence:
+    """A run in which one mail was accepted and sent, but for what a test says."""
+    default: dict[str, Any] = {
+        "answers": [answer()],
+        "requests": [request()],
+        "steps": steps("pending", "sending", "sent"),
+        "stored": [stored()],
+        "attempts": [attempt("sent")],
+    }
+    return Evidence(**(default | fields))
+
+
+def attempt(status: str, number: int = 1, device_id: str | None = None) -> Attempt:
+    return Attempt(
+        notification_id="n1", channel="email", number=number, device_id=device_id, status=status
+    )
+
+
+def verdict(**fields: Any) -> Verdict:
+    return judge(evidence(**fields))
+
+
+def test_a_run_in_which_all_went_well_is_clean() -> None:
+    found = verdict()
+    assert found.is_clean
+    assert found.acknowledged == 1
+    assert (found.double_unknown, found.in_flight, found.slowest_recovery) == ((), 0, None)
+
+
+class TestLost:
+    def test_what_was_acknowledged_and_is_not_there(self) -> None:
+        found = verdict(stored=[], steps=[], requests=[])
+        assert found.lost == ("n1: not stored",)
+
+    @pytest.mark.parametrize("status", ["pending", "sending", "unknown"])
+    def test_what_was_acknowledged_and_is_not_final(self, status: str) -> None:
+        ways = {"pending": (), "sending": ("sending",), "unknown": ("sending", "unknown")}
+        found = verdict(stored=[stored(status)], steps=steps("pending", *ways[status]))
+        assert found.lost == (f"n1.email: {status}",)
+
+    @pytest.mark.parametrize("status", [409, 422, 503, None])
+    def test_what_was_never_acknowledged_is_not_lost(self, status: int | None) -> None:
+        told = [answer(of=None, status=status)]
+        found = verdict(answers=told, stored=[], steps=[], requests=[])
+        assert found.lost == ()
+        assert found.acknowledged == 0
+
+
+class TestDouble:
+    def test_a_copy_after_a_try_that_was_on_record_as_anything_else(self) -> None:
+        found = verdict(
+            requests=[request(1), request(2, at=9)],
+            attempts=[attempt("failed"), attempt("sent", 2)],
+        )
+        assert found.double == ("n1.email.2",)
+        assert found.double_unknown == ()
+
+    def test_a_copy_after_a_try_whose_outcome_nobody_knew(self) -> None:
+        found = verdict(
+            requests=[request(1), request(2, at=9)],
+            attempts=[attempt("unknown"), attempt("sent", 2)],
+        )
+        assert found.double == ()
+        assert found.double_unknown == ("n1.email.2",)
+
+    def test_a_worker_that_came_back_late_may_have_put_the_record_right(self) -> None:
+        found = verdict(
+            requests=[request(1), request(2, at=9)],
+            attempts=[attempt("sent"), attempt("sent", 2)],
+            steps=steps("pending", "sending", "unknown", "pending", "sending", "sent"),
+        )
+        assert found.double_unknown == ("n1.email.2",)
+
+    def test_the_same_try_twice_is_never_right(self) -> None:
+        found = verdict(requests=[request(1), request(1, at=9)], attempts=[attempt("unknown")])
+        assert found.double == ("n1.email.1",)
+
+    def test_each_copy_needs_a_doubt_of_its_own(self) -> None:
+        found = verdict(
+            requests=[request(1), request(2, at=9), request(3, at=20)],
+            attempts=[attempt("unknown"), attempt("sent", 2), attempt("sent", 3)],
+        )
+        assert found.double == ("n1.email.3",)
+        assert found.double_unknown == ("n1.email.2",)
+
+    def test_what_the_provider_refused_is_no_copy(self) -> None:
+        found = verdict(requests=[request(1, accepted=False), request(2, at=9)])
+        assert found.double == found.double_unknown == ()
+
+    def test_each_of_a_persons_devices_has_a_copy_of_its_own(self) -> None:
+        phones = [request(1, device_id="phone"), request(1, device_id="tablet")]
+        assert verdict(requests=phones).double == ()
+
+
+class TestIllegal:
+    @pytest.mark.parametrize(
+        ("way", "finding"),
+        [
+            (("pending", "sending", "sent", "pending"), "n1.email: sent to pending"),
+            (("pending", "cancelled", "sending"), "n1.email: cancelled to sending"),
+            (("sent",), "n1.email: begins as sent"),
+            (("pending", "gone"), "n1.email: pending to gone"),
+        ],
+    )
+    def test_a_step_that_is_not_in_the_table(self, way: tuple[str, ...], finding: str) -> None:
+        found = verdict(steps=steps(*way), stored=[stored(way[-1])])
+        assert found.illegal == (finding,)
+
+    def test_a_write_that_leaves_the_status_is_no_step(self) -> None:
+        assert verdict(steps=steps("pending", "pending", "sending", "sent", "sent")).is_clean
+
+    def test_a_state_that_no_step_led_to(self) -> None:
+        found = verdict(steps=steps("pending", "sending"))
+        assert found.illegal == ("n1.email: nobody saw it become sent",)
+
+    def test_something_sent_that_is_not_stored(self) -> None:
+        found = verdict(requests=[request(), request(of="n2")])
+        assert found.illegal == ("n2.email: sent and not stored",)
+
+
+class TestKeys:
+    def test_one_key_with_two_ids_in_answers(self) -> None:
+        found = verdict(answers=[answer(), answer(of="n2")])
+        assert found.split == ("a: n1, n2",)
+
+    def test_one_key_with_two_notifications_of_which_nobody_was_told(self) -> None:
+        two = [stored(), stored(of="n2")]
+        way = [*steps("pending", "sending", "sent"), *steps("pending", "sending", "sent", of="n2")]
+        assert verdict(stored=two, steps=way).split == ("a: n1, n2",)
+
+    def test_a_request_with_several_makes_as_many_notifications_as_it_has(self) -> None:
+        told = [answer(), replace(answer(of="n2"), item=1)]
+        way = [*steps("pending", "sending", "sent"), *steps("pending", "sending", "sent", of="n2")]
+        assert verdict(answers=told, stored=[stored(), stored(of="n2")], steps=way).is_clean
+
+
+class TestBalance:
+    def test_accepted_is_open_and_final_together(self) -> None:
+        assert verdict(stored=[stored("pending")], steps=steps("pending")).unbalanced == ()
+
+    def test_a_channel_that_was_accepted_and_is_not_there(self) -> None:
+        told = Answer(
+            key="a", at=NOON, status=202, notification_id="n1", channels=("email", "push")
+        )
+        assert verdict(answers=[told]).unbalanced == ("push: accepted 1, open and final 0",)
+
+    def test_what_is_stored_is_accepted_even_if_the_answer_was_lost(self) -> None:
+        assert verdict(answers=[answer(of=None, status=None)]).unbalanced == ()
+
+
+class TestKills:
+    def test_what_a_worker_was_sending_when_it_was_killed_was_in_flight(self) -> None:
+        found = verdict(kills=[Kill(worker=WORKER, at=later(1.5))])
+        assert found.in_flight == 1
+        assert found.slowest_recovery == 0.5
+
+    @pytest.mark.parametrize(("worker", "at"), [("host:8", 1.5), (WORKER, 0.5), (WORKER, 2.5)])
+    def test_what_it_did_not_hold_then_was_not(self, worker: str, at: float) -> None:
+        found = verdict(kills=[Kill(worker=worker, at=later(at))])
+        assert found.in_flight == 0
+        assert found.slowest_recovery is None
+
+
+def test_waits_count_from_a_moment_to_the_first_request() -> None:
+    one = evidence(requests=[request(1, at=3), request(2, at=9), request(of="n2", at=5)])
+    assert waits(one, acceptances(one)) == [3.0]
+    assert waits(one, {"n2": later(1), "n3": NOON}) == [4.0]
+
+
+def test_final_statuses_are_counted() -> None:
+    many = [stored(), stored("failed", of="n2"), stored(of="n3")]
+    assert final_statuses(evidence(stored=many)) == {"failed": 1, "sent": 2}
+
+
+class TestFindings:
+    @pytest.mark.parametrize(
+        ("bound", "met"),
+        [
+            (Bound(name="x", value=5, most=5), True),
+            (Bound(name="x", value=6, most=5), False),
+            (Bound(name="x", value=4, least=5), False),
+            (Bound(name="x", value=None, most=5), False),
+        ],
+    )
+    def test_a_figure_is_met_within_its_bounds_and_if_there_is_one(
+        self, bound: Bound, met: bool
+    ) -> None:
+        assert bound.is_met is met
+        assert conclude(evidence(), bound).is_met is met
+
+    def test_a_clean_figure_does_not_make_up_for_a_loss(self) -> None:
+        findings = conclude(evidence(stored=[], steps=[], requests=[]))
+        assert not findings.is_met
+        assert "lost: n1: not stored" in findings.problems()
+        assert findings.as_json()["lost"] == 1

@@ -1,0 +1,124 @@
+"""Hints that come again and again, and people who act while a worker does.
+
+The same with many more, and with real workers: ``make chaos SCENARIO=9`` and ``SCENARIO=18``.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from threading import Barrier
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from notifications import dispatch, recovery, redrive, store
+from notifications.redrive import NotPossible
+from notifications.states import Channel, DeliveryStatus
+from notifications.store import Recipient
+from notifications.timing import utc_now
+from sandbox.server import Sandbox
+from tests import factories
+
+from .conftest import copies
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+TIMES, AT_ONCE = 10, 5
+COUNT = 20
+S = DeliveryStatus
+
+
+def due(count: int) -> list[ObjectId]:
+    """Return mails to people of their own, all due."""
+    return [
+        factories.accepted(
+            created_at=utc_now(), recipient=Recipient(email=f"user-{number}@example.com")
+        )["_id"]
+        for number in range(count)
+    ]
+
+
+def deliver(ids: Sequence[ObjectId]) -> None:
+    dispatch.deliver(ids, channel=Channel.EMAIL)
+
+
+def status(one: ObjectId) -> str:
+    found: str = factories.delivery(factories.read(one))["status"]
+    return found
+
+
+def at_once(*calls: Callable[[], Any]) -> None:
+    """Make calls in threads that begin together."""
+    together = Barrier(len(calls), timeout=10)
+
+    def run(call: Callable[[], Any]) -> None:
+        together.wait()
+        call()
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        list(threads.map(run, calls))
+
+
+def test_a_hint_that_comes_ten_times_five_at_once_sends_once(taker: Sandbox) -> None:
+    ids = due(COUNT)
+    hints = [*([one] for one in ids), *(list(pair) for pair in pairwise(ids)), ids]
+    with ThreadPoolExecutor(AT_ONCE) as workers:
+        list(workers.map(deliver, hints * TIMES))
+    assert copies(taker) == dict.fromkeys(map(str, ids), 1)
+    assert {status(one) for one in ids} == {S.SENT}
+
+
+def test_two_people_who_reopen_at_once_while_a_sweep_runs_send_once(taker: Sandbox) -> None:
+    ids = due(COUNT)
+    for one in ids:
+        claimed = factories.start(factories.claim(one, at=utc_now()), at=utc_now())
+        failed = factories.settlement(claimed, S.FAILED, at=utc_now())
+        store.settle([failed], now=utc_now())
+    reopened: list[ObjectId] = []
+
+    def retry_all() -> None:
+        for one in ids:
+            try:
+                redrive.retry(notification_id=one, channels=None, now=utc_now())
+            except NotPossible:
+                continue
+            reopened.append(one)
+
+    def deliver_again_and_again() -> None:
+        for _ in range(TIMES):
+            deliver(ids)
+
+    at_once(
+        retry_all,
+        retry_all,
+        *(deliver_again_and_again,) * 2,
+        lambda: recovery.sweep(now=utc_now()),
+    )
+    deliver(ids)
+    assert Counter(reopened) == dict.fromkeys(ids, 1)
+    assert copies(taker) == dict.fromkeys(map(str, ids), 1)
+    assert {status(one) for one in ids} == {S.SENT}
+
+
+def test_what_is_cancelled_while_it_is_claimed_is_cancelled_or_sent_and_never_both(
+    taker: Sandbox,
+) -> None:
+    ids = due(COUNT)
+
+    def cancel_all() -> None:
+        for one in ids:
+            try:
+                redrive.cancel(
+                    notification_id=one, channels=None, reason="Not needed.", now=utc_now()
+                )
+            except NotPossible:
+                continue
+
+    at_once(cancel_all, *(lambda one=one: deliver([one]) for one in reversed(ids)))
+    taken = copies(taker)
+    ends = {one: status(one) for one in ids}
+    assert set(ends.values()) <= {S.SENT, S.CANCELLED}
+    for one, end in ends.items():
+        assert taken[str(one)] == (1 if end == S.SENT else 0)

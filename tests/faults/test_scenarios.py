@@ -1,0 +1,45 @@
+"""The list of scenarios, and the table of what they found."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from bench.chaos import page
+from bench.chaos.scenario import Scenario
+from bench.chaos.scenarios import SCENARIOS
+
+FOUND = {
+    "acknowledged": 10_000,
+    "lost": 0,
+    "double": 0,
+    "double_unknown": 3,
+    "illegal": 0,
+    "figures": {"seconds until all was sent": 61.25},
+    "met": True,
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda one: str(one.number))
+def test_a_scenario_takes_the_sizes_it_is_given(scenario: Scenario) -> None:
+    wanted = set(inspect.signature(scenario.run).parameters)
+    assert set(scenario.full) == set(scenario.short) == wanted
+
+
+def test_a_row_is_put_in_its_place_and_replaced_when_it_is_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "chaos.md"
+    page.update(path, {9: FOUND})
+    page.update(path, {2: FOUND})
+    page.update(path, {9: {**FOUND, "lost": 1, "met": False}})
+    rows = [line for line in path.read_text().splitlines() if line[:3] in ("| 2", "| 9")]
+    assert [row.split("|")[1].strip() for row in rows] == ["2", "9"]
+    assert "| 10,000 | 0 | 0 | 3 | 0 |" in rows[0]
+    assert "seconds until all was sent: 61.2" in rows[0]
+    assert rows[0].endswith("| yes |")
+    assert rows[1].endswith("| **no** |")
+
+
+def test_a_scenario_that_did_not_come_to_its_end_has_a_row_too(tmp_path: Path) -> None:
+    path = tmp_path / "chaos.md"
+    page.update(path, {2: {"met": False, "problem": "the scenario did not come to its end"}})
+    assert path.read_text().splitlines()[-1].endswith("| **no** |")
