@@ -2,19 +2,24 @@
 
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from cryptography.hazmat.primitives import serialization
 from django.conf import settings
-from django.core.cache import cache
+from django.core.cache import cache as django_cache
 from django.db import connection
-from pymongo import monitoring
+from pymongo import WriteConcern, monitoring
 
 from notifications import hints, types
 from notifications import templates as message_templates
 from notifications.channels import registry
+from sandbox import google_account
+
+from . import fcm_schema
 
 KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Collections that migrate fills and no test changes."""
@@ -40,6 +45,22 @@ class _WrittenCollections(monitoring.CommandListener):
 
 written = _WrittenCollections()
 monitoring.register(written)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_private_key_is_read_once() -> Iterator[None]:
+    """To read an RSA key takes 40 ms of arithmetic, and each sandbox reads its own twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            serialization, "load_pem_private_key", cache(serialization.load_pem_private_key)
+        )
+        yield
+
+
+@pytest.fixture(scope="session")
+def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make one service account for the sandboxes of all tests: a new key takes its time."""
+    return google_account.load(tmp_path_factory.mktemp("google")).path
 
 
 @pytest.fixture(scope="session")
@@ -88,17 +109,25 @@ def templates(tmp_path: Path, settings: Any) -> Iterator[Path]:
     message_templates.forget()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _every_push_is_looked_at() -> Iterator[None]:
+    with fcm_schema.watching():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_memory_between_tests() -> Iterator[None]:
     hints._health = hints._Health()
     yield
     registry.forget()
     registry.sendgrid.cache_clear()
-    cache.clear()
+    django_cache.clear()
+    assert fcm_schema.take_noted() == [], "a push that FCM's schema does not allow"
 
 
 def _empty_what_was_written() -> None:
-    database = connection.database
+    # Every read is a local one: nobody has to wait until a majority has forgotten it, too.
+    database = connection.database.with_options(write_concern=WriteConcern(w=1, j=False))
     assert database.name.startswith("test_")
     names = written.names - KEPT
     written.names.clear()

@@ -17,6 +17,8 @@ from notifications.errors import (
     TransientError,
 )
 
+from . import fcm_schema
+
 Outcome = SendResult | ProviderError
 Behaviour = Callable[[Outbound], Outcome]
 
@@ -32,6 +34,8 @@ class Scripted:
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         self.seen.append(outbound)
+        if outbound.platform is not None:
+            fcm_schema.look_at(outbound)
         outcome = self.behave(outbound)
         if isinstance(outcome, ProviderError):
             raise outcome

@@ -1,4 +1,4 @@
-"""A real browser at a desk's and a phone's size, signed in to a live server."""
+"""A real browser at a desk's and a phone's size, before a live server."""
 
 import os
 import shutil
@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Error,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
+from playwright.sync_api import TimeoutError as TookTooLong
 
 from access.models import StaffUser
 
@@ -16,11 +27,13 @@ SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 PASSWORD = "a-long-Secret-9"
 WAIT = 15_000
 """Milliseconds until something that does not appear is missing."""
+SETTLED = 3_000
+"""Milliseconds until what still sticks out does."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Give a Chromium without a window."""
+    """Give a Chromium without a window, started once for all tests of this folder."""
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         pytest.fail("These tests need Chromium: install it with apt-get install chromium.")
@@ -47,11 +60,14 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Screen:
-    """A page in a browser of one size, and what went wrong on it."""
+    """A window that is looked at in every size, and what went wrong in it.
+
+    A look ends in the other size than it began in, so that pages are opened in both.
+    """
 
     page: Page
     url: str
-    size: str
+    size: str = "desk"
     problems: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> None:
@@ -60,13 +76,22 @@ class Screen:
         self.wait_for_scripts()
 
     def log_in(self) -> None:
-        """Sign in as the superuser."""
+        """Sign in as the superuser, by the form."""
         self.open("/admin/login/")
         self.page.fill("#id_username", "maria")
         self.page.fill("#id_password", PASSWORD)
-        self.page.click("button[type=submit]")
+        self.reach(self.page.locator("button[type=submit]")).click()
         self.page.wait_for_url(f"{self.url}/admin/")
         self.wait_for_scripts()
+
+    def sign_in(self) -> None:
+        """Be signed in as the superuser."""
+        client = Client()
+        client.force_login(StaffUser.objects.get(username="maria"))
+        session = client.cookies[settings.SESSION_COOKIE_NAME]
+        self.page.context.add_cookies(
+            [{"name": session.key, "value": session.value, "url": self.url}]
+        )
 
     def wait_for_scripts(self) -> None:
         """Wait until the theme's scripts have taken the page over."""
@@ -74,16 +99,54 @@ class Screen:
 
     def choose(self, entry: str) -> None:
         """Follow an entry of the menu, which a phone opens first."""
-        if self.size == "phone":
-            self.page.locator("text=dock_to_right >> visible=true").click()
-        self.page.locator("#nav-sidebar-apps").get_by_role("link", name=entry).click()
+        link = self.page.locator("#nav-sidebar-apps").get_by_role("link", name=entry)
+        for size in self.sizes():
+            if size == "phone":
+                self.page.locator("text=dock_to_right >> visible=true").click()
+            link.click(trial=True)
+        link.click()
+
+    def sizes(self) -> Iterator[str]:
+        """Give the window each size in turn."""
+        for size in (self.size, *(SIZES.keys() - {self.size})):
+            self.size = size
+            width, height = SIZES[size]
+            self.page.set_viewport_size({"width": width, "height": height})
+            yield size
+
+    def shows(self, *what: Locator) -> None:
+        """Look at what is to be seen in every size."""
+        for _ in self.sizes():
+            for one in what:
+                expect(one).to_be_visible()
+
+    def reach(self, control: Locator) -> Locator:
+        """Return what can be clicked in every size: nothing is in front of it."""
+        for _ in self.sizes():
+            control.click(trial=True)
+        return control
 
     def fits(self) -> bool:
-        """Whether nothing sticks out to the right."""
+        """Whether nothing sticks out to the right in any size."""
         self.page.wait_for_load_state("load")
         self.wait_for_scripts()
-        width = self.page.evaluate("document.documentElement.scrollWidth")
-        return int(width) <= SIZES[self.size][0]
+        return all(self._fits() for _ in self.sizes())
+
+    def _fits(self) -> bool:
+        # What scripts draw, such as a chart, takes a moment to follow the window.
+        try:
+            self.page.wait_for_function(
+                "width => document.documentElement.scrollWidth <= width",
+                arg=SIZES[self.size][0],
+                timeout=SETTLED,
+            )
+        except TookTooLong:
+            return False
+        return True
+
+    def fail(self, error: Error) -> None:
+        """Remember an error of a script."""
+        self.problems.append(str(error))
 
     def note(self, message: ConsoleMessage) -> None:
         """Remember an error in the browser's console."""
@@ -91,18 +154,33 @@ class Screen:
             self.problems.append(message.text)
 
 
-@pytest.fixture(params=sorted(SIZES))
-def screen(
-    request: pytest.FixtureRequest, chromium: Browser, live_server: Any, broker: Any
-) -> Iterator[Screen]:
-    """Give a fresh browser of each size; whatever its scripts complain about fails the test."""
-    StaffUser.objects.create_superuser("maria", "maria@example.com", PASSWORD)
-    width, height = SIZES[request.param]
-    context = chromium.new_context(viewport={"width": width, "height": height})
+@pytest.fixture(scope="package")
+def window(chromium: Browser) -> Iterator[Page]:
+    """Give a window: to open one takes a second's work, to clear one nothing."""
+    context = chromium.new_context()
     context.set_default_timeout(WAIT)
-    screen = Screen(page=context.new_page(), url=live_server.url, size=request.param)
-    screen.page.on("pageerror", lambda error: screen.problems.append(str(error)))
-    screen.page.on("console", screen.note)
-    yield screen
+    yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def screen(window: Page, live_server: Any, broker: Any) -> Iterator[Screen]:
+    """Give a window nobody has used; whatever its scripts complain about fails the test."""
+    StaffUser.objects.create_superuser("maria", "maria@example.com", PASSWORD)
+    screen = Screen(page=window, url=live_server.url)
+    window.set_viewport_size({"width": SIZES["desk"][0], "height": SIZES["desk"][1]})
+    window.on("pageerror", screen.fail)
+    window.on("console", screen.note)
+    yield screen
+    window.remove_listener("pageerror", screen.fail)
+    window.remove_listener("console", screen.note)
+    _forget(window)
     assert screen.problems == []
+
+
+def _forget(window: Page) -> None:
+    """Leave a window at no page, signed out, and with nothing remembered."""
+    window.evaluate("localStorage.clear(); sessionStorage.clear()")
+    window.goto("about:blank")
+    window.context.clear_cookies()
+    window.emulate_media(color_scheme="light")

@@ -15,6 +15,7 @@ from .conftest import Screen
 pytestmark = pytest.mark.usefixtures("db")
 
 LIST = "/admin/notifications/notification/"
+FAILED = "/admin/notifications/failednotification/"
 
 
 def failed(**fields: object) -> dict[str, object]:
@@ -32,18 +33,18 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
     page = screen.page
 
     screen.log_in()
-    expect(page.get_by_role("heading", name="The last 24 hours", exact=True)).to_be_visible()
-    expect(page.locator("canvas.chart")).to_be_visible()
+    heading = page.get_by_role("heading", name="The last 24 hours", exact=True)
+    screen.shows(heading, page.locator("canvas.chart"))
     assert screen.fits()
 
     screen.choose("Failed deliveries")
-    expect(page.get_by_role("heading", name="Causes")).to_be_visible()
+    screen.shows(page.get_by_role("heading", name="Causes"))
     assert screen.fits()
-    page.fill("#searchbar", "order-77")
+    screen.reach(page.locator("#searchbar")).fill("order-77")
     page.press("#searchbar", "Enter")
     row = page.locator("#result_list tbody", has_text="ada-7")
     expect(row).to_have_count(1)
-    row.locator("a").first.click()
+    screen.reach(row.locator("a").first).click()
 
     headline = page.locator(".headline h2")
     expect(headline).to_have_text(
@@ -51,21 +52,21 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
         "In-app was delivered."
     )
     mail = page.frame_locator("iframe.mail-frame")
-    expect(mail.get_by_text("Your payment has arrived.", exact=True).last).to_be_visible()
-    page.get_by_text("What the provider answered").click()
-    expect(page.locator("pre.json", has_text="503")).to_be_visible()
+    screen.shows(mail.get_by_text("Your payment has arrived.", exact=True).last)
+    screen.reach(page.get_by_text("What the provider answered")).click()
+    screen.shows(page.locator("pre.json", has_text="503"))
     assert screen.fits()
 
-    page.get_by_role("button", name="Resend…").click()
-    expect(page.get_by_role("heading", name="Resend this notification?")).to_be_visible()
-    expect(page.get_by_text("Resend: safe")).to_be_visible()
+    screen.reach(page.get_by_role("button", name="Resend…")).click()
+    heading = page.get_by_role("heading", name="Resend this notification?")
+    screen.shows(heading, page.get_by_text("Resend: safe"))
     expect(page.get_by_label("Email")).to_be_checked()
     expect(page.get_by_label("In-app")).not_to_be_checked()
     assert screen.fits()
-    page.get_by_role("button", name="Yes, resend").click()
+    screen.reach(page.get_by_role("button", name="Yes, resend")).click()
 
-    page.get_by_role("link", name="open it").click()
-    expect(page.get_by_text("This is a resend of")).to_be_visible()
+    screen.reach(page.get_by_role("link", name="open it")).click()
+    screen.shows(page.get_by_text("This is a resend of"))
     new = Notification.objects.get(resent_from=document["_id"])
     assert page.url.endswith(f"{LIST}{new.pk}/change/")
     assert new.channels == ["email"]
@@ -76,23 +77,24 @@ def test_a_wrong_password_lets_nobody_in(screen: Screen) -> None:
     screen.page.fill("#id_username", "maria")
     screen.page.fill("#id_password", "wrong")
     screen.page.click("button[type=submit]")
-    expect(screen.page.get_by_text("Please enter the correct username")).to_be_visible()
+    screen.shows(screen.page.get_by_text("Please enter the correct username"))
     assert screen.fits()
 
 
 def test_rows_are_ticked_and_retried(screen: Screen) -> None:
     documents = [failed() for _ in range(2)]
-    screen.log_in()
-    screen.choose("Failed deliveries")
-    boxes = screen.page.locator("input.action-select")
+    page = screen.page
+    screen.sign_in()
+    screen.open(FAILED)
+    boxes = page.locator("input.action-select")
     expect(boxes).to_have_count(2)
     for box in boxes.all():
-        box.check()
-    screen.page.select_option("select[name=action]", "retry_selected")
-    screen.page.get_by_role("button", name="Run").click()
-    expect(screen.page.get_by_role("heading", name="Retry 2 notifications?")).to_be_visible()
-    screen.page.get_by_role("button", name="Yes, retry").click()
-    expect(screen.page.get_by_text("2 notifications are tried again now.")).to_be_visible()
+        screen.reach(box).check()
+    screen.reach(page.locator("select[name=action]")).select_option("retry_selected")
+    screen.reach(page.get_by_role("button", name="Run")).click()
+    screen.shows(page.get_by_role("heading", name="Retry 2 notifications?"))
+    screen.reach(page.get_by_role("button", name="Yes, retry")).click()
+    screen.shows(page.get_by_text("2 notifications are tried again now."))
     statuses = {factories.read(d["_id"])["status"] for d in documents}
     assert statuses == {"retrying"}
 
@@ -100,33 +102,41 @@ def test_rows_are_ticked_and_retried(screen: Screen) -> None:
 def test_a_list_is_filtered(screen: Screen) -> None:
     failed(user_id="ada-7")
     factories.accepted(created_at=utc_now(), user_id="bob-8")
-    screen.log_in()
-    screen.choose("All notifications")
-    expect(screen.page.locator("#result_list tbody")).to_have_count(2)
-    screen.page.locator("a", has_text=re.compile(r"^\s*Filters")).click()
-    screen.page.select_option("#changelist-filter select[name=status]", "queued")
-    screen.page.select_option("#changelist-filter select[name=created_within]", "1h")
-    screen.page.get_by_role("button", name="Apply Filters").click()
-    expect(screen.page.locator("#result_list tbody")).to_have_count(1)
-    expect(screen.page.locator("#result_list tbody")).to_contain_text("bob-8")
+    page = screen.page
+    screen.sign_in()
+    screen.open(LIST)
+    rows = page.locator("#result_list tbody")
+    expect(rows).to_have_count(2)
+    screen.reach(page.locator("a", has_text=re.compile(r"^\s*Filters"))).click()
+    page.select_option("#changelist-filter select[name=status]", "queued")
+    page.select_option("#changelist-filter select[name=created_within]", "1h")
+    screen.reach(page.get_by_role("button", name="Apply Filters")).click()
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("bob-8")
     assert screen.fits()
 
 
 def test_the_command_palette_works_from_the_keyboard(screen: Screen) -> None:
     document = failed(user_id="ada-7")
-    screen.log_in()
-    screen.page.keyboard.press("Control+k")
-    expect(screen.page.locator("#search-input-command")).to_be_focused()
-    screen.page.keyboard.type("ada-7")
-    expect(screen.page.locator("#command-results")).to_contain_text("ada-7", ignore_case=True)
-    screen.page.keyboard.press("ArrowDown")
-    screen.page.keyboard.press("Enter")
-    screen.page.wait_for_url(f"{screen.url}{LIST}{document['_id']}/change/")
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    for _ in screen.sizes():
+        page.keyboard.press("Control+k")
+        expect(page.locator("#search-input-command")).to_be_focused()
+        page.keyboard.type("ada-7")
+        results = page.locator("#command-results")
+        expect(results).to_contain_text("ada-7", ignore_case=True)
+        expect(results).to_be_in_viewport()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{screen.url}{LIST}{document['_id']}/change/")
+        screen.wait_for_scripts()
 
 
 def test_every_page_fits_and_runs_without_an_error(screen: Screen) -> None:
     document = failed()
-    screen.log_in()
+    screen.sign_in()
     for path in (
         *("access/apiclient/add/", "access/staffuser/add/", "auth/group/add/"),
         *("notifications/notificationtype/mfa_code/change/", "notifications/deliveryattempt/"),
@@ -135,14 +145,15 @@ def test_every_page_fits_and_runs_without_an_error(screen: Screen) -> None:
         f"notifications/notification/{document['_id']}/change/",
     ):
         screen.open(f"/admin/{path}")
-        expect(screen.page.locator("h1")).to_be_visible()
+        screen.shows(screen.page.locator("h1"))
         assert screen.fits(), path
         assert screen.problems == [], path
 
 
 def test_in_the_dark_the_console_is_dark(screen: Screen) -> None:
     shade = "element => getComputedStyle(element).backgroundColor"
-    screen.log_in()
+    screen.sign_in()
+    screen.open("/admin/")
     tile = screen.page.locator(".tile").first
     light = tile.evaluate(shade)
     screen.page.emulate_media(color_scheme="dark")

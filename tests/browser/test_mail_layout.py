@@ -78,15 +78,22 @@ def scheme(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=WIDTHS)
-def page(request: pytest.FixtureRequest, chromium: Browser, scheme: str) -> Iterator[Page]:
-    """Give a window of a phone's or a desk's width that loads nothing but one picture."""
-    size = {"width": request.param, "height": 800}
-    context = chromium.new_context(viewport=size, color_scheme=scheme)
+@pytest.fixture(scope="module")
+def window(chromium: Browser) -> Iterator[Page]:
+    """Give a window that loads nothing but one picture."""
+    context = chromium.new_context()
     context.route("**/*", lambda route: route.abort())
     context.route(PICTURE, lambda route: route.fulfill(body=SVG, content_type="image/svg+xml"))
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture(params=WIDTHS)
+def page(request: pytest.FixtureRequest, window: Page, scheme: str) -> Page:
+    """Give it a phone's or a desk's width, by day or by night."""
+    window.set_viewport_size({"width": request.param, "height": 800})
+    window.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    return window
 
 
 def check(page: Page, what: str = "it") -> None:

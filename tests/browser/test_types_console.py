@@ -15,35 +15,36 @@ TYPE = "/admin/notifications/notificationtype/payment_confirmed/"
 
 def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
     page = screen.page
-    screen.log_in()
+    screen.sign_in()
+    screen.open("/admin/")
     screen.choose("Types")
-    page.get_by_role("link", name="Payment confirmed").first.click()
+    screen.reach(page.get_by_role("link", name="Payment confirmed").first).click()
     mail = page.frame_locator("iframe.mail-frame")
-    expect(mail.get_by_text("Your payment has arrived.", exact=False).last).to_be_visible()
+    screen.shows(mail.get_by_text("Your payment has arrived.", exact=False).last)
     expect(page.locator(".push-card")).to_contain_text("Your payment of 49.90 has arrived.")
     expect(page.locator(".chat-bubble strong")).to_have_text("49.90")
     expect(page.locator(".inbox-card")).to_contain_text("Your order number is 1001.")
     assert screen.fits()
 
-    page.get_by_role("link", name="Portuguese").click()
+    screen.reach(page.get_by_role("link", name="Portuguese")).click()
     expect(page.locator(".push-card")).to_contain_text("Recebemos o seu pagamento de 49.90.")
 
-    page.get_by_role("link", name="Write a new version").click()
+    screen.reach(page.get_by_role("link", name="Write a new version")).click()
     assert screen.fits()
     page.get_by_label("Push", exact=True).first.fill("We have {{ tip }}.")
-    page.get_by_role("button", name="Store as a new version").click()
-    expect(page.get_by_text("Line 1: The type's example data has no 'tip'.")).to_be_visible()
+    screen.reach(page.get_by_role("button", name="Store as a new version")).click()
+    screen.shows(page.get_by_text("Line 1: The type's example data has no 'tip'."))
     assert screen.fits()
     page.get_by_label("Push", exact=True).first.fill("We have {{ amount }}.")
     page.get_by_label("What has changed").fill("A shorter push")
     page.get_by_role("button", name="Store as a new version").click()
 
-    expect(page.get_by_role("heading", name="Version 1: A shorter push")).to_be_visible()
+    screen.shows(page.get_by_role("heading", name="Version 1: A shorter push"))
     expect(page.locator(".push-card")).to_contain_text("We have 49.90.")
     assert types.template_version("payment_confirmed") == 0
     assert screen.fits()
-    page.get_by_role("button", name="Publish").click()
-    expect(page.get_by_text("Version 1 is published: new notifications take it.")).to_be_visible()
+    screen.reach(page.get_by_role("button", name="Publish")).click()
+    screen.shows(page.get_by_text("Version 1 is published: new notifications take it."))
     assert types.template_version("payment_confirmed") == 1
     version = templates.get(type_slug="payment_confirmed", number=1)
     assert version is not None
@@ -53,14 +54,14 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
 
 def test_another_language_is_added(screen: Screen) -> None:
     page = screen.page
-    screen.log_in()
+    screen.sign_in()
     screen.open(f"{TYPE}templates/new/")
-    page.get_by_role("heading", name="Another language").click()
-    page.get_by_label("Its code").fill("pt-BR")
+    screen.reach(page.get_by_role("heading", name="Another language")).click()
+    screen.reach(page.get_by_label("Its code")).fill("pt-BR")
     section = page.locator("details.language").last
-    section.get_by_label("Subject", exact=True).fill("Pago")
-    page.get_by_role("button", name="Store as a new version").click()
-    expect(page.get_by_role("link", name="Brazilian Portuguese")).to_be_visible()
+    screen.reach(section.get_by_label("Subject", exact=True)).fill("Pago")
+    screen.reach(page.get_by_role("button", name="Store as a new version")).click()
+    screen.shows(page.get_by_role("link", name="Brazilian Portuguese"))
     version = templates.get(type_slug="payment_confirmed", number=1)
     assert version is not None
     assert version.parts["pt-BR"] == {"subject": "Pago"}
@@ -77,7 +78,7 @@ def test_nothing_in_a_template_runs_in_the_console(screen: Screen) -> None:
         created_by="app:x",
         now=utc_now(),
     )
-    screen.log_in()
+    screen.sign_in()
     screen.open(f"{TYPE}templates/1/")
     expect(screen.page.locator(".push-card")).to_contain_text("<script>")
     expect(screen.page.locator(".inbox-card")).to_contain_text("<script>")

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from notifications.channels import fcm_tokens, http, push_fcm
+from notifications.channels import fcm_tokens, http
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
 
-from . import fcm_schema
 from .fcm_project import Project
 
 
@@ -20,18 +19,6 @@ def _own_connections() -> Iterator[None]:
     http.pool().clear()
     http._pools.clear()
     fcm_tokens._shared.clear()
-
-
-@pytest.fixture(autouse=True)
-def _every_push_is_one_by_googles_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check each body as it leaves, whoever takes it."""
-    send = push_fcm.Client.send_request
-
-    def checked(client: push_fcm.Client, payload: bytes, timeout: float) -> http.Response:
-        fcm_schema.check(payload)
-        return send(client, payload, timeout)
-
-    monkeypatch.setattr(push_fcm.Client, "send_request", checked)
 
 
 @pytest.fixture(scope="session")

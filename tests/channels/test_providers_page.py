@@ -18,8 +18,8 @@ from .contract.everybody import SUBJECTS
 from .providers_tables import spans, tables
 
 PAGE = Path(settings.BASE_DIR, "docs", "providers.md").read_text(encoding="utf-8")
-OURS = re.compile(r"(EMAIL|ATTACHMENT|SENDGRID|SMTP|FCM|WHATSAPP|RATE)_[A-Z_]+")
-"""Variables that are about providers."""
+OURS = re.compile(r"(EMAIL|ATTACHMENT|SENDGRID|SMTP|FCM|WHATSAPP|RATE(?!_LIMIT)|SANDBOX)_[A-Z_]+")
+"""Variables that are about providers; how much an app may ask for is not."""
 
 
 def section(heading: str) -> str:

@@ -11,12 +11,13 @@ import pytest
 from notifications.channels import whatsapp_cloud
 from notifications.channels.base import ApprovedTemplate, Outbound, SendResult
 from notifications.channels.whatsapp_answers import MAX_ID_LENGTH
-from notifications.channels.whatsapp_cloud import API_VERSION, WhatsApp
+from notifications.channels.whatsapp_cloud import WhatsApp
 from notifications.channels.whatsapp_messages import LONGEST_CAPTION, LONGEST_TEXT
 from notifications.errors import FailureCode, PermanentError, ProviderError, TransientError
 
 from ..unit.channels import wire
 from .whatsapp_number import (
+    API_VERSION,
     HELLO,
     ORDER,
     PHONE,

@@ -14,7 +14,7 @@ from sandbox.providers.whatsapp.outcomes import digits
 from sandbox.server import Sandbox
 
 from ..sandbox.conftest import Post, Receiver, until
-from .whatsapp_number import ORDER, chat, number
+from .whatsapp_number import API_VERSION, ORDER, chat, number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Line:
         account = self.sandbox.whatsapp
         body = {"type": "BODY", "text": "Hello {{1}}, your order {{2}} has shipped."}
         wanted = {"name": name, "language": "en", "category": "UTILITY", "components": [body]}
-        path = f"v26.0/{account.business_account_id}/message_templates"
+        path = f"{API_VERSION}/{account.business_account_id}/message_templates"
         self.call("POST", path, wanted, Authorization=f"Bearer {account.access_token}")
         return replace(ORDER, name=name)
 

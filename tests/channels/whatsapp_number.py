@@ -14,6 +14,7 @@ from notifications.channels.base import ApprovedTemplate, Message, Outbound, Sen
 from notifications.channels.whatsapp_cloud import WhatsApp
 from notifications.channels.whatsapp_messages import Body
 from notifications.errors import ProviderError
+from notifyproject.settings.environment import Environment
 
 from ..unit.building import NOON, outbound
 from ..unit.channels import wire
@@ -22,6 +23,7 @@ REFERENCE = f"{'a' * 24}.whatsapp.1"
 PHONE = "+447700900999"
 """Nobody's number, and not a magic one."""
 PHONE_NUMBER_ID = "100000000000001"
+API_VERSION = Environment().WHATSAPP_API_VERSION
 ORDER = ApprovedTemplate(name="order_shipped", language="en", parameters=("Ada", "1001"))
 HELLO = ApprovedTemplate(name="hello_world", language="en_US")
 """The one template that every account has."""
@@ -44,6 +46,7 @@ def number(**fields: Any) -> WhatsApp:
         "base_url": "http://127.0.0.1:1",
         "app_secret": "app-secret",
         "verify_token": "verify-token",
+        "version": API_VERSION,
         "clock": lambda: NOON,
     }
     return Checked(**(default | fields))

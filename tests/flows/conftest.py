@@ -1,15 +1,17 @@
 """The whole way in one process: API, a Celery worker's threads, the sandbox, webhooks back."""
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 import urllib3
 from celery.contrib.testing.worker import start_worker
+from celery.worker import state as worker_state
 
 from notifications import retry, sending
 from notifications.states import Priority
@@ -29,8 +31,11 @@ def app(db: None, broker: Any) -> App:
 
 
 @pytest.fixture
-def provider(live_server: Any, settings: Any, tmp_path: Path) -> Iterator[Sandbox]:
+def provider(
+    live_server: Any, settings: Any, tmp_path: Path, google_account_file: Path
+) -> Iterator[Sandbox]:
     """Give a test a provider that reports back to this service."""
+    shutil.copy(google_account_file, tmp_path)
     config = Config(
         data=tmp_path,
         webhook_url=f"{live_server.url}/webhooks/sendgrid",
@@ -49,19 +54,26 @@ def provider(live_server: Any, settings: Any, tmp_path: Path) -> Iterator[Sandbo
 
 
 @pytest.fixture
-def worker(app: App, provider: Sandbox) -> Iterator[None]:
+def worker(app: App, provider: Sandbox, broker: redis.Redis) -> Iterator[None]:
     """Give a test a worker that takes hints."""
-    with ExitStack() as stack:
-        stack.enter_context(
-            start_worker(
-                celery_app,
-                pool="threads",
-                concurrency=8,
-                perform_ping_check=False,
-                shutdown_timeout=20,
-            )
-        )
+    with start_worker(
+        celery_app,
+        pool="threads",
+        concurrency=8,
+        perform_ping_check=False,
+        shutdown_timeout=20,
+    ):
         yield
+        worker_state.should_terminate = 0
+        _wake(broker)
+
+
+def _wake(broker: redis.Redis) -> None:
+    """End the wait for a message, a second long, for a worker to see that it is to stop."""
+    database = str(broker.get_connection_kwargs()["db"])
+    for client in broker.client_list():
+        if (client["cmd"], client["db"]) == ("brpop", database):
+            broker.client_unblock(int(client["id"]))
 
 
 @pytest.fixture

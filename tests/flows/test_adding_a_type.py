@@ -17,8 +17,6 @@ from tests.api.conftest import App
 
 from .conftest import when
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 PAGE = Path(settings.BASE_DIR, "docs", "adding_a_type.md").read_text(encoding="utf-8")
 REQUESTS = [
     (method, path, body.strip())
@@ -27,6 +25,7 @@ REQUESTS = [
 Received = Callable[[str], list[dict[str, Any]]]
 
 
+@pytest.mark.usefixtures("worker")
 def test_what_the_page_tells_to_do_sends_a_mail(app: App, received: Received) -> None:
     assert len(REQUESTS) == 4
     answers = [app.send(path, body.encode(), method=method) for method, path, body in REQUESTS]
@@ -57,6 +56,7 @@ def test_what_the_page_tells_to_do_sends_a_mail(app: App, received: Received) ->
     assert push.text == "It should have reached Porto 1 day ago."
 
 
+@pytest.mark.usefixtures("worker")
 def test_a_person_who_reads_portuguese_gets_portuguese(app: App, received: Received) -> None:
     for method, path, body in REQUESTS:
         app.send(path, body.encode(), method=method)
@@ -69,6 +69,7 @@ def test_a_person_who_reads_portuguese_gets_portuguese(app: App, received: Recei
     assert "h\u00e1 2 dias." in request["body"]["content"][0]["value"]
 
 
+@pytest.mark.usefixtures("worker")
 def test_a_type_is_added_with_two_files_and_a_document(
     app: App, received: Received, templates: Path
 ) -> None:

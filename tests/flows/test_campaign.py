@@ -55,10 +55,11 @@ def test_a_batch_is_one_request(provider: Sandbox) -> None:
 
 def test_one_bad_address_does_not_keep_the_others_from_getting_it(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(8)), "invalid@example.com")
-    dispatch.deliver(ids, channel=Channel.EMAIL)
+    report = dispatch.deliver(ids, channel=Channel.EMAIL)
+    assert report.fates == {"sent": 8, "failed": 1}
     found = statuses()
     assert found.pop("invalid@example.com") == "failed"
-    assert set(found.values()) == {"sent"}
+    assert set(found.values()) <= {"sent", "delivered"}, "the first reports may be there already"
 
 
 def test_each_has_a_link_of_their_own_to_unsubscribe(provider: Sandbox) -> None:

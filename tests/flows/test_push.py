@@ -119,9 +119,11 @@ def test_a_retry_reaches_only_the_device_that_did_not_get_it(app: App, received:
 
 
 def test_a_push_whose_devices_are_all_gone_has_failed_and_says_of_what(app: App) -> None:
-    register(app, "unregistered-adas-old-phone")
-    register(app, "wrong-sender-adas-tablet")
-    (delivery,) = when(app, notify(app), "failed")["delivery"]
+    register(app, "adas-phone")
+    when(app, notify(app), "sent")
+    gone = register(app, "unregistered-adas-old-phone"), register(app, "wrong-sender-adas-tablet")
+    answer = notify(app, recipient={"device_ids": gone})
+    (delivery,) = when(app, answer, "failed")["delivery"]
     assert delivery["failure_code"] == "invalid_recipient"
     assert set(delivery["failure_reason"].split("; ")) == {
         "Device token invalid (1 device)",
@@ -162,6 +164,20 @@ def test_a_wrong_configuration_opens_the_circuit_and_is_held_against_no_device(
 
     assert wait_for(held)["attempt_count"] == 0
     assert len(received("adas-phone")) == 1
+
+
+def test_a_service_account_that_may_be_of_another_project_is_held_against_no_device(
+    app: App, received: Received
+) -> None:
+    stranger = register(app, "wrong-sender-adas-tablet")
+    first = notify(app, max_retries=0)
+    (delivery,) = when(app, first, "retrying")["delivery"]
+    assert delivery["failure_code"] == "channel_unavailable"
+    wait_for(lambda: "open" in {one.state for one in breaker.states(now=utc_now()) or ()})
+    phone = register(app, "adas-phone")
+    when(app, notify(app, recipient={"device_ids": [phone]}), "sent")
+    assert len(received("adas-phone")) == 1
+    assert device(app, stranger)["is_active"]
 
 
 def test_a_push_to_a_named_device_reaches_no_other_of_the_user(

@@ -76,6 +76,7 @@ def _whatsapp(place: Place, account: str) -> WhatsApp:
         base_url=place.url,
         app_secret=whatsapp_reports.SECRET,
         verify_token="a-verify-token",
+        version=whatsapp_number.API_VERSION,
         clock=utc_now,
     )
 

@@ -1,0 +1,13 @@
+"""The API's description in a real browser: it draws itself under the policy it is sent with."""
+
+import pytest
+from playwright.sync_api import expect
+
+from .conftest import Screen
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def test_the_description_shows_what_can_be_asked(screen: Screen) -> None:
+    screen.page.goto(f"{screen.url}/api/docs")
+    expect(screen.page.locator(".opblock").first).to_be_visible()
