@@ -1,4 +1,4 @@
-# One image for web, worker and beat: they differ by their command.
+# One image for web, stream, worker and beat: they differ by their command.
 FROM python:3.11-slim-bookworm
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DJANGO_SETTINGS_MODULE=notifyproject.settings.production
 WORKDIR /app
@@ -7,7 +7,8 @@ RUN pip install --no-cache-dir --require-hashes -r requirements.txt
 COPY . .
 RUN useradd --system --create-home notify \
  && SECRET_KEY=build ALLOWED_HOSTS=build MONGODB_URI=mongodb://build/build REDIS_URL=redis://build \
-    PUBLIC_URL=https://build python manage.py collectstatic --no-input \
+    PUBLIC_URL=https://build INBOX_SIGNING_KEY=only-for-collecting-static-files \
+    python manage.py collectstatic --no-input \
  && chown -R notify /app/.data
 USER notify
 EXPOSE 8000

@@ -2,6 +2,8 @@
 # make down    stops one that runs in the background
 # make test    every test, on servers it starts itself
 # make lint    style, types, layers, settings, migrations, API schema
+# make chaos   faults on purpose, all or SCENARIO=n, figures to JSON=file: docs/faults.md
+# make bench   what it does in a second, beside a hand-written floor and a peer: docs/performance.md
 # make requirements   compile the pinned requirements from their .in files
 
 PYTHON ?= python3
@@ -10,7 +12,7 @@ BIN := .venv/bin
 UV_VERSION := 0.13.8
 export PORT
 
-.PHONY: up down test lint requirements browser clean
+.PHONY: up down test lint chaos bench bench-servers requirements browser clean
 
 up: .venv/local
 	$(BIN)/python manage.py stack
@@ -29,9 +31,28 @@ lint: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 
+chaos: .venv/local
+	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \
+	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short)
+
+bench: .venv/dev bench-servers
+	$(BIN)/python -m bench $(or $(GOALS),all) $(if $(JSON),--json $(JSON))
+
+# The providers of the benchmarks, nginx and Postfix's smtp-sink. Unpacked from Debian's packages,
+# not installed: no daemon is set up or started. What they need and the machine lacks comes along.
+bench-servers: .data/debian/usr/sbin/smtp-sink
+
+.data/debian/usr/sbin/smtp-sink:
+	mkdir -p .data/debian/packages/partial
+	apt-get -qq update
+	apt-get -qq install -y --download-only --reinstall --no-install-recommends \
+	  -o Debug::NoLocking=1 -o Dir::Cache::archives=$(CURDIR)/.data/debian/packages nginx postfix
+	for package in .data/debian/packages/*.deb; do dpkg -x $$package .data/debian || exit 1; done
+
 # Enough of a production environment for Django's checks; nothing is connected to.
 PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   SECRET_KEY=not-a-secret-but-long-enough-to-pass-the-check-of-its-length-and-variety-0123 \
+  INBOX_SIGNING_KEY=not-a-secret-either-but-another-one-than-that-0123 \
   ALLOWED_HOSTS=notify.example.com PUBLIC_URL=https://notify.example.com \
   MONGODB_URI=mongodb://db.example.com/notify?replicaSet=rs0 REDIS_URL=redis://broker.example.com/0 \
   SENDGRID_API_KEY=SG.example SENDGRID_WEBHOOK_PUBLIC_KEY=example

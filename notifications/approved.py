@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .channels.base import ApprovedTemplate
-from .types import VARIABLE, Approved
+from .types import Approved
 
-MAX_WORDINGS = 100
 MAX_PARAMETER = 1_024
 """A longer text in one place is cut: Meta takes 1,024 characters for the whole body."""
 
@@ -26,26 +25,6 @@ def choose(
         language=wording.language,
         parameters=tuple(_in_one_line(data[name]) for name in wording.parameters),
     )
-
-
-def check(stored: Any) -> list[dict[str, Any]]:
-    """Return what a type is to store of its wordings; raises ValueError with words for people."""
-    if not isinstance(stored, list) or len(stored) > MAX_WORDINGS:
-        raise ValueError(f"Write a list of templates, at most {MAX_WORDINGS}.")
-    for one in stored:
-        if not isinstance(one, dict) or set(one) != {"locale", "name", "language", "parameters"}:
-            raise ValueError("Each needs locale, name, language and parameters, and nothing else.")
-        texts = (one["locale"], one["name"], one["language"])
-        if not all(isinstance(text, str) and text for text in texts):
-            raise ValueError("locale, name and language are words.")
-        names = one["parameters"]
-        if not isinstance(names, list) or not all(_is_variable(name) for name in names):
-            raise ValueError("parameters is a list of variables' names.")
-    return stored
-
-
-def _is_variable(name: Any) -> bool:
-    return isinstance(name, str) and VARIABLE.fullmatch(name) is not None
 
 
 def _nearest(approved: Sequence[Approved], locale: str | None) -> Approved | None:

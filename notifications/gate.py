@@ -1,17 +1,26 @@
-"""What keeps a claimed delivery from being sent now: expiry, quiet hours, suppression. Pure."""
+"""What keeps a claimed delivery from being sent now: expiry, quiet hours, suppression.
+
+Pure, but for a warning about quiet hours that cannot be kept as they are stored.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
+
+import structlog
 
 from .errors import FailureCode
 from .states import Category, Channel, DeliveryStatus, Priority
 from .store import Claimed, Parked
-from .timing import QuietHours, TimeProblem
+from .timing import QuietHours, TimeProblem, zone_names
+
+log = structlog.get_logger(__name__)
 
 MAX_CLAIMS = 3
 """A delivery that was claimed this often and never came to sending has killed its workers."""
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
+_NO_SANDBOX = "A test goes to the sandbox only, and there is none set up for {}."
 S = DeliveryStatus
 REACHED = frozenset({S.DELIVERED, S.READ})
 
@@ -51,7 +60,8 @@ def _over(claimed: Claimed, now: datetime) -> Parked | None:
 def _unsendable(claimed: Claimed, *, suppression: str | None, has_provider: bool) -> Parked | None:
     """Return the end of what has nowhere to go, or may not go there."""
     if not has_provider:
-        reason = f"No provider is set up for {claimed.channel}."
+        reason = _NO_SANDBOX if claimed.is_test else "No provider is set up for {}."
+        reason = reason.format(claimed.channel)
         return _ended(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
         return _ended(claimed, S.FAILED, FailureCode.NO_ADDRESS, "There is no address for it.")
@@ -67,20 +77,41 @@ def applies(claimed: Claimed, *, marketing_only: bool) -> bool:
 
 
 def quiet_hours(
-    stored: Mapping[str, Any] | None, *, own_zone: str | None, sent_zone: str | None
+    stored: Mapping[str, Any] | None,
+    *,
+    own_zone: str | None,
+    sent_zone: str | None,
+    whose: str | None = None,
 ) -> QuietHours | None:
-    """Return a person's quiet hours, in their own zone if none is stored with them; None if off."""
+    """Return a person's quiet hours, in their own zone if none is stored with them; None if off.
+
+    Their zone is the first that there is: the one stored with the hours, their own, the one the
+    notification came with, UTC. A name that means nothing to us does not cost them their night's
+    rest; it is told in the log, once for each person (``whose``) and process.
+    """
     if not stored or not stored.get("enabled"):
         return None
     # Checked when stored; what an older release stored must not stop a whole batch.
+    given = [zone for zone in (stored.get("timezone"), own_zone, sent_zone) if zone]
+    zone = next((name for name in given if _is_zone(name)), "UTC")
     start, end = stored.get("start"), stored.get("end")
-    zone = stored.get("timezone") or own_zone or sent_zone or "UTC"
-    if not (isinstance(start, str) and isinstance(end, str)):
-        return None
     try:
-        return QuietHours.parse(start=start, end=end, zone=zone)
-    except TimeProblem:
+        hours = QuietHours.parse(start=str(start), end=str(end), zone=zone)
+    except TimeProblem as problem:
+        _warn_once(whose, problem.code, "none are kept")
         return None
+    if given and zone != given[0]:
+        _warn_once(whose, "unknown_timezone", f"kept in {zone}")
+    return hours
+
+
+def _is_zone(name: Any) -> bool:
+    return isinstance(name, str) and name in zone_names()
+
+
+@lru_cache(maxsize=10_000)
+def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
+    log.warning("quiet_hours_unreadable", user_id=user_id, problem=problem, instead=instead)
 
 
 def _quiet(claimed: Claimed, quiet: QuietHours | None, now: datetime) -> Parked | None:

@@ -68,8 +68,13 @@ class Filter:
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
         channel, status = self.channel, self.delivery_status
         if self.unread:
-            channel, status = Channel.IN_APP.value, DeliveryStatus.DELIVERED.value
-        if channel is not None or status is not None:
+            # One that its owner marked as unread again has been read all the same.
+            there = [DeliveryStatus.DELIVERED.value, DeliveryStatus.READ.value]
+            match["is_read"] = False
+            match["delivery"] = {
+                "$elemMatch": {"channel": Channel.IN_APP.value, "status": {"$in": there}}
+            }
+        elif channel is not None or status is not None:
             match["delivery"] = {"$elemMatch": delivery_is(channel=channel, status=status)}
         created = {}
         if self.created_after is not None:
@@ -104,6 +109,12 @@ def one(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Docu
 def many(ids: Sequence[ObjectId]) -> list[Document]:
     """Return notifications by id, in no particular order."""
     return list(_notifications().find({"_id": {"$in": list(ids)}}))
+
+
+def existing(ids: Sequence[ObjectId]) -> set[ObjectId]:
+    """Return which of these notifications are stored."""
+    found = _notifications().find({"_id": {"$in": list(ids)}}, {"_id": 1})
+    return {document["_id"] for document in found}
 
 
 def page(
@@ -153,27 +164,62 @@ def attempts_of(notification_id: ObjectId) -> list[Document]:
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
 
 
-def due(*, priority: Priority, until: datetime, now: datetime, limit: int) -> list[Due]:
-    """Return deliveries of one priority that are or will be due by ``until`` and are unclaimed.
+def due(
+    *,
+    client_id: ObjectId,
+    channel: Channel,
+    priority: Priority,
+    until: datetime,
+    now: datetime,
+    limit: int,
+) -> list[Due]:
+    """Return a client's deliveries that are or will be due by ``until`` and are unclaimed.
 
-    The oldest come first.
+    The oldest come first: the index is read in its order.
     """
     found = (
         _notifications()
         .find(
-            {"priority": priority.value, "due_at": {"$lte": until}},
-            {"delivery.channel": 1, "delivery.status": 1, "delivery.next_attempt_at": 1}
-            | {"delivery.claim.lease_until": 1},
+            {
+                "priority": priority.value,
+                "client_id": client_id,
+                "due_at": {"$lte": until},
+                "delivery": {
+                    "$elemMatch": {
+                        "channel": channel.value,
+                        "status": DeliveryStatus.PENDING.value,
+                        "next_attempt_at": {"$lte": until},
+                        "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+                    }
+                },
+            },
+            {"delivery.channel": 1, "delivery.next_attempt_at": 1},
         )
-        .sort("due_at", 1)
+        .hint("ntf_lane")
         .limit(limit)
     )
     return [
-        Due(document["_id"], Channel(delivery["channel"]), delivery["next_attempt_at"])
+        Due(document["_id"], channel, delivery["next_attempt_at"])
         for document in found
         for delivery in document["delivery"]
-        if _is_claimable(delivery, until=until, now=now)
+        if delivery["channel"] == channel
     ]
+
+
+def waiting_clients(*, priority: Priority) -> list[ObjectId]:
+    """Return the clients that have anything open of a priority.
+
+    The index is entered once for each, wherever the last one's work ends: asked for as distinct
+    values, MongoDB would read all of it.
+    """
+    clients: list[ObjectId] = []
+    wanted: dict[str, Any] = {"priority": priority.value, "due_at": {"$exists": True}}
+    while found := _notifications().find_one(
+        wanted, {"client_id": 1}, sort=[("client_id", 1)], hint="ntf_lane"
+    ):
+        clients.append(found["client_id"])
+        wanted["client_id"] = {"$gt": clients[-1]}
+    return clients
 
 
 def count_due(*, priorities: Sequence[Priority], until: datetime) -> int:
@@ -196,13 +242,6 @@ def open_work(*, now: datetime) -> Mapping[str, Any]:
         "due": count_due(priorities=list(Priority), until=now),
         "oldest_due_at": min(oldest, default=None),
     }
-
-
-def _is_claimable(delivery: Mapping[str, Any], *, until: datetime, now: datetime) -> bool:
-    if delivery["status"] != DeliveryStatus.PENDING or delivery["next_attempt_at"] > until:
-        return False
-    claim = delivery.get("claim")
-    return claim is None or claim["lease_until"] <= now
 
 
 def _beyond(position: Position, *, backwards: bool) -> dict[str, Any]:

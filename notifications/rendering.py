@@ -19,10 +19,11 @@ from . import templates
 from .channels.base import Message
 from .states import Channel
 from .store import Content, Recipient
-from .templates import Part, TemplateProblem, clean_line, closed_up, paragraphs, shortened
+from .templates import Memory, Part, TemplateProblem, clean_line, closed_up, paragraphs, shortened
 from .types import MASK
 
 __all__ = [
+    "Memory",
     "TemplateProblem",
     "check_channels",
     "exists",
@@ -56,11 +57,12 @@ def render_text(
     version: int = templates.SHIPPED,
     data: Mapping[str, Any],
     recipient: Recipient,
+    memory: Memory | None = None,
 ) -> tuple[str, str]:
     """Return subject and body in the recipient's language; raises TemplateProblem."""
     variables = _variables(data, recipient)
-    subject = _render(name, version, Part.SUBJECT, recipient, variables)
-    body = _render(name, version, Part.BODY, recipient, variables)
+    subject = _render(name, version, Part.SUBJECT, recipient, variables, memory=memory)
+    body = _render(name, version, Part.BODY, recipient, variables, memory=memory)
     if subject is None or body is None:
         raise TemplateProblem("unknown_template", "There is no such template.")
     return clean_line(subject), body.strip()
@@ -73,15 +75,16 @@ def check_channels(
     version: int,
     data: Mapping[str, Any],
     recipient: Recipient,
+    memory: Memory | None = None,
 ) -> None:
     """Raise TemplateProblem if a channel's own texts cannot be rendered when it comes to sending.
 
-    It costs 20 µs for mail, whose HTML is the longest.
+    It costs 2 to 20 µs for mail, whose HTML is the longest: by whether it takes Liquid to do it.
     """
     variables = _variables(data, recipient)
     for channel in channels:
         for part in OWN_PARTS[channel]:
-            _render(name, version, part, recipient, variables)
+            _render(name, version, part, recipient, variables, memory=memory)
 
 
 def render_message(
@@ -251,8 +254,16 @@ def _variables(data: Mapping[str, Any], recipient: Recipient) -> dict[str, Any]:
 
 
 def _render(
-    name: str, version: int, part: Part, recipient: Recipient, variables: Mapping[str, Any]
+    name: str,
+    version: int,
+    part: Part,
+    recipient: Recipient,
+    variables: Mapping[str, Any],
+    *,
+    memory: Memory | None = None,
 ) -> str | None:
     """Return a rendered part, or None if the template has no such part."""
     template = templates.find(name, version, part, recipient.locale)
-    return None if template is None else template.render(variables)
+    if template is None:
+        return None
+    return memory.render(template, variables) if memory else template.render(variables)

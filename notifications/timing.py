@@ -87,6 +87,16 @@ def resolve_send_at(*, asked: datetime | None, now: datetime) -> datetime:
     return asked
 
 
+def resolve_reminder(*, event_at: datetime, before: timedelta, now: datetime) -> datetime:
+    """Return when to remind of an event: so long before it, or now if that is past.
+
+    Raises TimeProblem once the event has begun, or over 365 days ahead.
+    """
+    if event_at <= now:
+        raise TimeProblem("in_the_past", "The event has begun: nobody is reminded of it any more.")
+    return resolve_send_at(asked=max(event_at - before, now), now=now)
+
+
 def resolve_expiry(
     *, send_at: datetime, ttl_seconds: int | None, expires_at: datetime | None
 ) -> datetime | None:

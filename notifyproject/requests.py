@@ -14,6 +14,11 @@ DATABASE_SECONDS = 12
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 
 
+def request_id(given: str) -> str:
+    """Return the caller's request id if it is a sane one, or else a new one."""
+    return given if _ACCEPTABLE.fullmatch(given) else uuid.uuid4().hex
+
+
 class RequestIdMiddleware:
     """Take the caller's request id if it is a sane one, make one if not.
 
@@ -25,8 +30,7 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
-        given = request.headers.get(HEADER, "")
-        request.request_id = given if _ACCEPTABLE.fullmatch(given) else uuid.uuid4().hex
+        request.request_id = request_id(request.headers.get(HEADER, ""))
         with structlog.contextvars.bound_contextvars(request_id=request.request_id):
             response = self.get_response(request)
         response.headers[HEADER] = request.request_id

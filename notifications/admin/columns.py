@@ -33,6 +33,11 @@ def status_chip(status: str) -> SafeString:
     return chip(STATUS_WORDS[known], STATUS_TONES[known])
 
 
+def test_chip() -> SafeString:
+    """Return the label of what went to the sandbox only."""
+    return chip("Test", "warning", title="It goes to the sandbox and reaches nobody.")
+
+
 def delivery_chip(status: str) -> SafeString:
     """Return a delivery's status as a label."""
     known = DeliveryStatus(status)

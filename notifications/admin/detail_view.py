@@ -21,7 +21,7 @@ from ..models import Notification
 from ..states import Status
 from ..store import Document
 from ..timing import utc_now
-from . import detail, names
+from . import columns, detail, names
 from .explanations import STATUS_TONES, STATUS_WORDS
 from .operation_views import DETAIL, LIST, OPERATIONS, RESEND, Operation, parse_id
 from .sentences import headline
@@ -58,6 +58,7 @@ def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, 
         "type_name": type_name,
         "status": STATUS_WORDS[status],
         "tone": STATUS_TONES[status],
+        "test_chip": columns.test_chip() if document.get("is_test") else "",
         "headline": headline(document, now=now),
         "operations": _possible(request, document),
         "cards": detail.cards(document, whole=whole, now=now),

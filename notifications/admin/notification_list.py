@@ -7,6 +7,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from access.models import APIClient
@@ -64,8 +65,11 @@ class NotificationListAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Notification")
     def what(self, row: Any) -> SafeString:
-        """Its type, and what it is about."""
-        return columns.two_lines(row.type_name, row.entity_id or row.external_id)
+        """Its type, whether it is a test, and what it is about."""
+        name = row.type_name
+        if row.is_test:
+            name = format_html("{} {}", name, columns.test_chip())
+        return columns.two_lines(name, row.entity_id or row.external_id)
 
     @admin.display(description="Recipient")
     def whom(self, row: Any) -> SafeString:

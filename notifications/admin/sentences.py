@@ -11,7 +11,12 @@ from .explanations import CHANNELS, Explanation, Verdict, explain
 S = DeliveryStatus
 Delivery = Mapping[str, Any]
 
-_PROVIDERS = {"sendgrid": "SendGrid", "smtp": "the mail server", "inbox": "the inbox"}
+_PROVIDERS = {
+    "sendgrid": "SendGrid",
+    "smtp": "the mail server",
+    "inbox": "the inbox",
+    **dict.fromkeys(("sandbox-sendgrid", "sandbox-fcm", "sandbox-whatsapp"), "the sandbox"),
+}
 _URGENCY = (
     *(S.FAILED, S.UNKNOWN, S.SENDING, S.PENDING, S.EXPIRED),
     *(S.SUPPRESSED, S.CANCELLED, S.SENT, S.DELIVERED, S.READ),

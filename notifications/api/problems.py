@@ -14,7 +14,14 @@ from pymongo.errors import PyMongoError
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from ..intake import AlreadyNotified, FieldProblem, InvalidRequest, KeyReused
+from ..intake import (
+    AlreadyNotified,
+    FieldProblem,
+    InvalidRequest,
+    KeyReused,
+    Overloaded,
+    RepeatedItem,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -92,10 +99,12 @@ def not_found() -> Problem:
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
     """Turn whatever a view raised into a problem; for ``REST_FRAMEWORK["EXCEPTION_HANDLER"]``."""
-    problem = _problem(error)
+    problem = problem_of(error)
     request = context["request"]
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        log.error("request_failed", path=request.path, code=problem.code, exc_info=error)
+        # By its name: some paths hold an address.
+        route = getattr(request.resolver_match, "view_name", None)
+        log.error("request_failed", route=route, code=problem.code, exc_info=error)
     response = Response(
         problem.body(request._request), status=problem.status, content_type=MEDIA_TYPE
     )
@@ -104,7 +113,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
     return response
 
 
-def _problem(error: Exception) -> Problem:
+def problem_of(error: Exception) -> Problem:
+    """Return what an error is answered with."""
     if isinstance(error, Problem):
         return error
     problem: Problem | None = None
@@ -123,6 +133,19 @@ def _problem(error: Exception) -> Problem:
                 status=422,
                 code="idempotency_key_reused",
                 detail="This Idempotency-Key came with a different request before.",
+            )
+        case RepeatedItem():
+            problem = Problem(
+                status=409,
+                code="repeated_item",
+                detail=f"The same as item {error.first} of this call: it is accepted once.",
+            )
+        case Overloaded():
+            problem = Problem(
+                status=503,
+                code="overloaded",
+                detail="Too much waits to be sent: bring it again later.",
+                headers={"Retry-After": str(int(error.retry_after.total_seconds()))},
             )
         case PyMongoError():
             problem = Problem(
@@ -148,7 +171,7 @@ def _of_rest_framework(error: Exception) -> Problem:
     if wait := getattr(error, "wait", None):
         headers["Retry-After"] = str(int(wait))
     codes = {
-        401: ("unauthenticated", "An API key is missing, or it is not a valid one."),
+        401: ("unauthenticated", "The key or token for this is missing, or it is not a valid one."),
         403: ("forbidden", "The API key does not have the scope for this."),
         405: ("method_not_allowed", "This address does not take this method."),
         406: ("not_acceptable", "Answers are JSON."),

@@ -98,6 +98,9 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     error_history: list[ErrorView] = []
     is_read: bool
     read_at: datetime | None = None
+    is_archived: bool = False
+    """Put away by its owner; ``is_active`` is false only when it was deleted."""
+    archived_at: datetime | None = None
     is_active: bool = True
     resent_from: str | None = None
     resent_as: list[str] = []
@@ -106,6 +109,8 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime
     updated_at: datetime
     request_id: str | None = None
+    is_test: bool = False
+    """A key in test mode asked for it: it went to the sandbox, and reached nobody."""
     is_delivered: bool
     is_failed: bool
     is_pending: bool

@@ -11,6 +11,11 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from access.models import Scope
 
 from ..intake import NotificationRequest
+from ..intake.definitions import TypeRequest
+from ..intake.requests import Timestamp
+from .bulk_answers import BulkView
+from .bulk_requests import BulkRequest
+from .cleanup_requests import CleanupRequest, CleanupView
 from .devices_answers import DeviceList, DeviceView
 from .devices_requests import (
     DeviceChanges,
@@ -19,16 +24,26 @@ from .devices_requests import (
     DeviceRequest,
     HeartbeatRequest,
 )
+from .inbox_answers import InboxCounts, InboxItem, InboxList, InboxTokenRequest, InboxTokenView
 from .lists import DEFAULT_PAGE, MOMENTS, TEXTS, VOCABULARIES
 from .preview_answers import PreviewView
 from .problems import MEDIA_TYPE, ProblemView
+from .recipients_answers import ErasureView, ExportView, PersonView, PreferencesView
+from .recipients_preferences import PreferencesRequest, WishRequest
+from .recipients_requests import PersonRequest
 from .representations import AttemptList, NotificationList, NotificationView
+from .statistics_answers import StatisticsView
+from .suppressions_answers import LiftedView, SuppressionList
+from .suppressions_requests import SuppressionRequest
 from .templates_answers import TypeView, VersionList, VersionView
-from .templates_requests import TemplateRequest, TypeRequest
+from .templates_requests import TemplateRequest
+from .topics_answers import MemberList, MemberView
 
 REFERENCE = "#/components/schemas/{name}"
 ALWAYS = (401, 403, 503)
 """Problems any route may answer with."""
+IN_AN_INBOX = (401, 503)
+"""The same, where there are no scopes."""
 
 
 class KeyScheme(OpenApiAuthenticationExtension):
@@ -42,10 +57,27 @@ class KeyScheme(OpenApiAuthenticationExtension):
         return {"type": "http", "scheme": "bearer", "bearerFormat": "ntf_<prefix>_<secret>"}
 
 
+class InboxTokenScheme(OpenApiAuthenticationExtension):
+    """How inbox tokens appear in the schema."""
+
+    target_class = "access.authentication.InboxAuthentication"
+    name = "inboxToken"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        """Return the scheme."""
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+
+
 class ChannelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which channels an action is for; left out: all of them."""
 
     channels: list[str] | None = None
+
+
+class RescheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When to send instead."""
+
+    scheduled_at: Timestamp
 
 
 class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):
@@ -56,7 +88,13 @@ class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):
 
 STRUCTURES = (
     NotificationRequest,
+    BulkRequest,
+    BulkView,
+    CleanupRequest,
+    CleanupView,
+    StatisticsView,
     ChannelsRequest,
+    RescheduleRequest,
     NotificationView,
     NotificationList,
     AttemptList,
@@ -74,6 +112,23 @@ STRUCTURES = (
     VersionView,
     VersionList,
     PreviewView,
+    PersonRequest,
+    PersonView,
+    PreferencesRequest,
+    WishRequest,
+    PreferencesView,
+    ErasureView,
+    ExportView,
+    MemberView,
+    MemberList,
+    SuppressionRequest,
+    SuppressionList,
+    LiftedView,
+    InboxTokenRequest,
+    InboxTokenView,
+    InboxItem,
+    InboxList,
+    InboxCounts,
     ProblemView,
 )
 
@@ -81,27 +136,51 @@ STRUCTURES = (
 def describe(
     *,
     operation: str,
-    scope: Scope,
+    scope: Scope | None,
     response: type[msgspec.Struct] | None,
     status: int = 200,
     request: type[msgspec.Struct] | None = None,
     problems: Sequence[int] = (),
     parameters: Sequence[OpenApiParameter] = (),
 ) -> Callable[[Any], Any]:
-    """Describe a view's method; its docstring is the summary. ``response`` None: without a body."""
+    """Describe a view's method; its docstring is the summary. ``response`` None: without a body.
+
+    ``scope`` None: it takes an inbox token, which opens one inbox and nothing else.
+    """
     body = _reference(response) if response else None
     responses: dict[Any, Any] = {status: OpenApiResponse(body, HTTPStatus(status).phrase)}
-    for code in sorted({*ALWAYS, *problems}):
-        responses[code, MEDIA_TYPE] = OpenApiResponse(
-            _reference(ProblemView), HTTPStatus(code).phrase
-        )
+    always = ALWAYS if scope else IN_AN_INBOX
     return extend_schema(
         operation_id=operation,
         request={"application/json": _reference(request)} if request else None,
-        responses=responses,
+        responses=responses | _problems({*always, *problems}),
         parameters=list(parameters),
-        extensions={"x-scope": scope.value},
+        extensions={"x-scope": scope.value} if scope else {},
     )
+
+
+def describe_stream(*, operation: str) -> Callable[[Any], Any]:
+    """Describe a method that answers with server-sent events."""
+    last = OpenApiParameter(
+        "Last-Event-ID",
+        str,
+        OpenApiParameter.HEADER,
+        description="The id of the last event that came: a notification's.",
+    )
+    events = OpenApiResponse({"type": "string"}, "Events, as they happen")
+    return extend_schema(
+        operation_id=operation,
+        request=None,
+        responses={(200, "text/event-stream"): events} | _problems({*IN_AN_INBOX, 400, 421, 429}),
+        parameters=[last],
+    )
+
+
+def _problems(codes: set[int]) -> dict[Any, Any]:
+    body = _reference(ProblemView)
+    return {
+        (code, MEDIA_TYPE): OpenApiResponse(body, HTTPStatus(code).phrase) for code in sorted(codes)
+    }
 
 
 def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:

@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from recipients import conversations
 
-from .. import receipts
+from .. import receipts, unsubscribing
 from ..channels.base import InvalidSignature
 from ..channels.registry import whatsapp
 from ..channels.whatsapp_webhooks import without_words
@@ -48,6 +48,7 @@ class WhatsAppWebhook(APIView):
         try:
             events = number.parse_receipts(headers, raw)
             written = number.parse_inbound(raw)
+            wishes = number.parse_wishes(raw)
             body = without_words(raw)
         except InvalidSignature as error:
             raise _refused(
@@ -57,6 +58,7 @@ class WhatsAppWebhook(APIView):
             raise malformed("malformed", "Not a webhook of WhatsApp's.") from None
         applied = receipts.receive(events, provider=number.name, body=body, now=now)
         conversations.note_inbound([(one.phone, one.at) for one in written], now=now)
+        unsubscribing.heed(wishes, provider=number.name, now=now)
         return Response(
             {"events": applied.events, "changed": applied.changed, "inbound": len(written)}
         )

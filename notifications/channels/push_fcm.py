@@ -21,6 +21,7 @@ from .fcm_account import ServiceAccount, UnusableAccount, read
 from .fcm_message import arguments
 from .fcm_refusals import accepted_name
 from .fcm_refusals import read as read_refusal
+from .fcm_sender import Sender
 from .fcm_tokens import AccessToken, Tokens
 
 ACCEPTED = 200
@@ -35,6 +36,7 @@ class Client(FCMNotification):
         self,
         *,
         tokens: Tokens,
+        sender: Sender,
         base_url: str,
         project: str,
         clock: Callable[[], datetime],
@@ -42,6 +44,7 @@ class Client(FCMNotification):
         super().__init__(credentials=tokens, project_id=quote(project, safe=""))
         self.FCM_END_POINT_BASE = f"{base_url}/v1/projects"
         self._tokens = tokens
+        self._sender = sender
         self._clock = clock
 
     def send_request(
@@ -65,8 +68,12 @@ class Client(FCMNotification):
     ) -> SendResult:
         """Return the acceptance that an answer is; raises a ProviderError for any other."""
         name = accepted_name(response) if response.status == ACCEPTED else None
+        now = self._clock()
         if name is None:
-            raise fcm_answers.error(response, token=token, platform=platform, now=self._clock())
+            raise fcm_answers.error(
+                response, sender=self._sender, token=token, platform=platform, now=now
+            )
+        self._sender.accepted(now=now)
         return SendResult(provider_id=name[:MAX_ID_LENGTH], answer=Answer(status=response.status))
 
     def _post(self, payload: bytes, token: AccessToken, deadline: Deadline) -> http.Response:
@@ -151,6 +158,7 @@ class FCM:
     def _client(self) -> Client:
         return Client(
             tokens=fcm_tokens.shared(self.credentials, clock=self.clock),
+            sender=Sender(),
             base_url=self.base_url,
             project=self._project,
             clock=self.clock,

@@ -9,6 +9,7 @@ from django.core.signals import setting_changed
 
 from ..states import Channel
 from ..timing import utc_now
+from . import sandboxes
 from .base import Channel as Provider
 from .email_sendgrid import SendGrid
 from .email_smtp import SMTP
@@ -17,9 +18,13 @@ from .whatsapp_cloud import WhatsApp
 
 
 @cache
-def providers_for(channel: Channel) -> tuple[Provider, ...]:
-    """Return the providers of a channel, the first to be used first; none if none is set up."""
-    return tuple(make() for make in _makers(channel))
+def providers_for(channel: Channel, *, test: bool = False) -> tuple[Provider, ...]:
+    """Return the providers of a channel, the first to be used first; none if none is set up.
+
+    ``test``: those of what an API client in test mode sends. They are the sandbox, and none if
+    there is no sandbox.
+    """
+    return tuple(make() for make in (_test_makers if test else _makers)(channel))
 
 
 @cache
@@ -77,6 +82,7 @@ def whatsapp() -> WhatsApp:
         base_url=settings.WHATSAPP_URL,
         app_secret=settings.WHATSAPP_APP_SECRET,
         verify_token=settings.WHATSAPP_VERIFY_TOKEN,
+        version=settings.WHATSAPP_API_VERSION,
         clock=utc_now,
     )
 
@@ -84,18 +90,32 @@ def whatsapp() -> WhatsApp:
 def _makers(channel: Channel) -> list[Callable[[], Provider]]:
     mail: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
     if channel is Channel.EMAIL:
-        return [mail[name] for name in settings.EMAIL_PROVIDERS]
+        names = settings.EMAIL_PROVIDERS
+        return [mail[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL]
     if channel is Channel.PUSH:
         return [fcm] if settings.FCM_CREDENTIALS else []
     if channel is Channel.WHATSAPP:
         return [whatsapp] if settings.WHATSAPP_TOKEN else []
-    return [Inbox]
+    return [Inbox] if channel is Channel.IN_APP else []
+
+
+def _test_makers(channel: Channel) -> list[Callable[[], Provider]]:
+    if channel is Channel.IN_APP:
+        return [Inbox]
+    if not settings.SANDBOX_URL:
+        return []
+    if channel is Channel.EMAIL:
+        return [sandboxes.sendgrid]
+    if channel is Channel.PUSH:
+        return [sandboxes.fcm] if settings.SANDBOX_FCM_CREDENTIALS else []
+    return [sandboxes.whatsapp] if channel is Channel.WHATSAPP else []
 
 
 def forget(**_: Any) -> None:
     """Make the providers anew at the next use: the settings are others."""
     for made in (providers_for, sendgrid, smtp, fcm, whatsapp):
         made.cache_clear()
+    sandboxes.forget()
 
 
 setting_changed.connect(forget)

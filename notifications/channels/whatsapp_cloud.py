@@ -17,9 +17,8 @@ from . import http, whatsapp_messages, whatsapp_webhooks
 from .base import Outbound, Receipt, SendResult, account_of
 from .whatsapp_answers import MAX_ID_LENGTH, decoded, refusal
 from .whatsapp_messages import Body
-from .whatsapp_webhooks import Inbound
+from .whatsapp_webhooks import Inbound, MarketingWish
 
-API_VERSION = "v26.0"
 SECOND_REQUEST = 1.0
 """Seconds that must be left for a second request: one that is cut short has an unknown outcome."""
 ORDINARY = "accepted"
@@ -38,7 +37,8 @@ class WhatsApp:
     verify_token: str = field(repr=False)
     """What Meta shows before it sends webhooks. Empty: nobody is let in."""
     clock: Callable[[], datetime]
-    version: str = API_VERSION
+    version: str
+    """Of the Cloud API: ``v26.0``."""
     name: str = "whatsapp"
 
     @cached_property
@@ -78,6 +78,10 @@ class WhatsApp:
     def parse_inbound(self, raw: bytes) -> list[Inbound]:
         """Return who has written, by a webhook whose signature is verified; raises ValueError."""
         return whatsapp_webhooks.inbound(raw, phone_number_id=self.phone_number_id)
+
+    def parse_wishes(self, raw: bytes) -> list[MarketingWish]:
+        """Return who wants our marketing or not, by a verified webhook; raises ValueError."""
+        return whatsapp_webhooks.marketing_wishes(raw, phone_number_id=self.phone_number_id)
 
     def challenge(self, query: Mapping[str, str]) -> str:
         """Return the answer to Meta's handshake; raises InvalidSignature."""

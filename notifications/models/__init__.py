@@ -14,6 +14,7 @@ from .records import (
     EarlyReceipt,
     Heartbeat,
     IdempotencyKey,
+    InboxVisit,
     ProviderEvent,
     WebhookLog,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "ErrorRecord",
     "Heartbeat",
     "IdempotencyKey",
+    "InboxVisit",
     "Notification",
     "NotificationType",
     "ProviderEvent",

@@ -92,6 +92,13 @@ class Delivery(EmbeddedModel):
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
     accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    """Devices that have it."""
+    doubtful_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    """Devices that may have it, while others are to be tried again."""
+    doubtful_provider = optional_text(40)
+    """Who may have taken it, in an attempt that nobody knows the end of: no other is given it."""
+    passed_over = optional_text(40)
+    """Who has just not taken it: the next provider is asked at once."""
     sent_at = optional_moment()
     delivered_at = optional_moment()
     read_at = optional_moment()
@@ -115,6 +122,7 @@ ENTITY = {"entity_id": {"$exists": True}}
 EXTERNAL = {"external_id": {"$exists": True}}
 EMAIL = {"recipient.email": {"$exists": True}}
 PHONE = {"recipient.phone": {"$exists": True}}
+IN_THE_INBOX = {"inbox_at": {"$exists": True}}
 
 
 class Notification(models.Model):
@@ -125,6 +133,8 @@ class Notification(models.Model):
     external_id = optional_text(128)
     idempotency_key = optional_text(255)
     request_id = optional_text(64)
+    is_test = models.BooleanField(default=False)
+    """An API client in test mode asked for it: it goes to the sandbox. Missing in all others."""
 
     user_id = optional_text(USER_ID_LENGTH)
     recipient = EmbeddedModelField(RecipientCopy)
@@ -143,14 +153,26 @@ class Notification(models.Model):
     scheduled_at = optional_moment()
     expires_at = optional_moment()
     """No send starts at or after this instant."""
+    ttl_seconds = models.IntegerField(null=True, blank=True)
+    """What expires_at follows from, if it counts from the send time."""
     purge_at = optional_moment()
     """MongoDB deletes the document then."""
 
     error = optional_text(500)
     error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
+    inbox_at = optional_moment()
+    """Since when it is in the person's inbox: delivered in-app."""
     is_read = models.BooleanField(default=False)
+    """Read on any channel, and not marked as unread since."""
     read_at = optional_moment()
+    unread_at = optional_moment()
+    """When its owner marked it as unread; missing when they did not, or have read it again."""
+    is_archived = models.BooleanField(default=False)
+    """Put away by its owner. Nothing to do with is_active, which says that it was not deleted."""
+    archived_at = optional_moment()
     is_active = models.BooleanField(default=True)
+    erased_at = optional_moment()
+    """When what it says and whom it was for was erased, as the person was."""
     resent_from = ObjectIdField(null=True, blank=True)
     resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
     sent_at = optional_moment()
@@ -194,12 +216,23 @@ class Notification(models.Model):
             MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),
             MongoIndex("is_active", name="ntf_inactive", partial={"is_active": False}),
             MongoIndex("priority", "due_at", name="ntf_due", partial=OPEN_WORK),
+            MongoIndex(
+                *("priority", "client_id", "delivery.channel", "delivery.next_attempt_at"),
+                name="ntf_lane",
+                partial=OPEN_WORK,
+            ),
             MongoIndex("-failed_at", "-_id", name="ntf_failed", partial=HAS_FAILED),
             MongoIndex(
-                *("user_id", "type", "entity_id"),
+                *("user_id", "type", "entity_id", "is_test"),
                 name="ntf_once_per_entity",
                 unique=True,
                 partial={**ENTITY, "user_id": {"$exists": True}, "resent_from": None},
+            ),
+            MongoIndex(
+                *("user_id", "client_id", "is_active", "is_archived", "is_read"),
+                *("-inbox_at", "-_id"),
+                name="ntf_inbox",
+                partial=IN_THE_INBOX,
             ),
             MongoIndex("purge_at", name="ntf_purge", expire_after_seconds=0),
         )

@@ -9,6 +9,9 @@ from notifyproject.db.indexes import MongoIndex
 
 from ..states import AttemptStatus, Channel
 
+INBOX_VISIT_SECONDS = 400 * 86_400
+"""Longer than anything stays in an inbox."""
+
 
 class DeliveryAttempt(models.Model):
     """One try to hand a message to a provider. Append-only; written by the store."""
@@ -63,7 +66,11 @@ class IdempotencyKey(models.Model):
     """SHA-256 of the request: another body under the same key is refused."""
     notification_ids = ArrayField(ObjectIdField(), default=list)
     """Ids the notifications were given before they were stored, so that storing can be repeated."""
+    refusals = models.JSONField(null=True)
+    """Of a call that brought many: why the others were not accepted."""
     created_at = models.DateTimeField()
+    kept_at = optional_moment()
+    """When all notifications of such a call were stored."""
     expires_at = models.DateTimeField()
 
     objects = MongoManager()
@@ -113,6 +120,25 @@ class EarlyReceipt(models.Model):
     class Meta:
         db_table = "early_receipts"
         indexes = (MongoIndex("expires_at", name="ear_expires", expire_after_seconds=0),)
+
+
+class InboxVisit(models.Model):
+    """Up to when somebody has seen what is in their inbox.
+
+    It is forgotten long after everything that was in the inbox then has been deleted.
+    """
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=64)
+    """SHA-256 of client and user: on any shard, and it says nobody's name."""
+    seen_until = models.DateTimeField()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "inbox_visits"
+        indexes = (
+            MongoIndex("seen_until", name="vis_seen", expire_after_seconds=INBOX_VISIT_SECONDS),
+        )
 
 
 class WebhookLog(models.Model):

@@ -8,6 +8,7 @@ from .checking import Fault, check
 from .engine import TemplateProblem
 from .files import words
 from .finding import find, forget, in_effect, language_of, layout, opening_tag
+from .memory import Memory
 from .parts import DEFAULT_LANGUAGE, FILES, MADE_OF, Part, languages
 from .texts import clean_line, closed_up, paragraphs, shortened, without_invisible
 from .versions import (
@@ -28,6 +29,7 @@ __all__ = [
     "MADE_OF",
     "SHIPPED",
     "Fault",
+    "Memory",
     "NumbersTaken",
     "Part",
     "Parts",

@@ -66,9 +66,10 @@ def _names(segments: Sequence[object]) -> tuple[str, ...]:
 def _written(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
     """Return a variable so that what is written alike is alike: 1 is neither "1" nor True."""
     value: Any = variables
-    for name in path:
+    for depth, name in enumerate(path):
         if not isinstance(value, Mapping):
-            break
+            # What stands here is no value of the path, though it may look like one.
+            return f"{depth}:{value!r}"
         if name not in value:
             return _MISSING
         value = value[name]

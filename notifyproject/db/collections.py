@@ -8,6 +8,7 @@ from django.db import connections
 from pymongo import WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
+from pymongo.errors import BulkWriteError
 from pymongo.read_concern import ReadConcern
 
 Document = dict[str, Any]
@@ -35,3 +36,13 @@ def database() -> Database[Document]:
 def collection(name: str) -> Collection[Document]:
     """Return one collection by name; see :func:`database`."""
     return database()[name]
+
+
+def came_twice(error: BulkWriteError) -> bool:
+    """Return whether all that went wrong is that some documents were stored before.
+
+    A write that no majority has acknowledged is not among it: it may be undone.
+    """
+    problems = error.details["writeErrors"]
+    is_repeated = all(problem["code"] == DUPLICATE_KEY for problem in problems)
+    return is_repeated and not error.details["writeConcernErrors"]

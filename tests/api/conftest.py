@@ -97,10 +97,12 @@ def pointers(answer: Answer) -> dict[str, str]:
     return {error["pointer"]: error["code"] for error in answer.json()["errors"]}
 
 
-def new_app(name: str, *scopes: Scope) -> App:
+def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
     """Return a new API client with these scopes, or with all."""
     now = utc_now()
-    client_id = keys.create_client(name=name, scopes=list(scopes or Scope), now=now)
+    client_id = keys.create_client(
+        name=name, scopes=list(scopes or Scope), is_test=is_test, now=now
+    )
     return App(id=client_id, key=keys.issue_key(client_id=client_id, now=now).text)
 
 

@@ -17,8 +17,9 @@ def test_a_process_that_answers_is_alive(db: None) -> None:
     assert Client().get("/healthz").json() == {"status": "ok"}
 
 
-def test_it_is_ready_with_store_broker_and_a_recent_sweep(db: None, broker: Any) -> None:
+def test_it_is_ready_with_store_broker_a_worker_and_a_recent_sweep(db: None, broker: Any) -> None:
     recovery.sweep(now=utc_now())
+    recovery.note_canary(now=utc_now())
     answer = Client().get("/readyz")
     assert answer.status_code == 200
     assert answer.json()["status"] == "ready"
@@ -33,6 +34,14 @@ def test_without_a_sweep_for_three_minutes_it_is_degraded(db: None, broker: Any)
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert answer.json()["sweep"]["ok"] is False
     assert answer.json()["mongodb"]["ok"] is True
+
+
+def test_without_a_sign_of_a_worker_it_is_degraded(db: None, broker: Any) -> None:
+    recovery.sweep(now=utc_now())
+    recovery.note_canary(now=utc_now() - timedelta(minutes=4))
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    assert "no worker" in answer.json()["worker"]["reason"]
 
 
 def test_without_the_broker_it_is_degraded(db: None, settings: Any) -> None:

@@ -15,6 +15,7 @@ from notifications.api.parsing import MAX_BYTES_BULK
 from notifications.states import DeliveryStatus
 from notifyproject.db.collections import collection
 from tests import factories
+from tests.store.failing import LOST_ANSWER, failing
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 PUBLIC_KEY = base64.b64encode(
@@ -76,7 +77,7 @@ def test_a_bounce_fails_the_delivery_and_suppresses_the_address(db: None) -> Non
     stored = factories.delivery(factories.read(document["_id"]))
     assert (stored["status"], stored["failure_code"]) == ("failed", "bounced")
     assert "ada@example.com" not in stored["failure_reason"]
-    suppression = collection("suppressions").find_one({"_id": "email:ada@example.com"})
+    suppression = collection("suppressions").find_one({"address": "ada@example.com"})
     assert suppression is not None
     assert suppression["reason"] == "hard_bounce"
 
@@ -139,6 +140,16 @@ def test_an_event_of_nobody_is_logged(db: None) -> None:
 def test_an_event_of_a_kind_nobody_knows_is_passed_over(db: None) -> None:
     document = factories.settled(DeliveryStatus.SENT)
     assert call([event("future-kind", document)]).status_code == 200
+
+
+def test_events_that_no_majority_is_known_to_have_are_asked_for_again(db: None) -> None:
+    document = factories.settled(DeliveryStatus.SENT)
+    events = [event("processed", document), event("delivered", document)]
+    with failing("insert", "provider_events", LOST_ANSWER):
+        answer = call(events)
+    assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
+    assert call(events).status_code == 200
+    assert status_of(document) == "delivered"
 
 
 class TestRefused:

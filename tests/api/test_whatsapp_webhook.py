@@ -17,6 +17,7 @@ from tests import factories
 from tests.channels.whatsapp_number import PHONE, PHONE_NUMBER_ID
 from tests.channels.whatsapp_reports import SECRET, change, failed, signed, status, webhook, written
 
+from ..channels.test_whatsapp_wishes import told, wish
 from ..store.failing import failing
 
 S = DeliveryStatus
@@ -110,7 +111,7 @@ def test_who_stops_our_marketing_gets_no_more_of_it() -> None:
     call(about(document, "failed", code=131050))
     # As we wrote to them: of some countries' numbers WhatsApp reports another spelling.
     written_to = document["recipient"]["phone"]
-    suppression = collection("suppressions").find_one({"_id": f"whatsapp:{written_to}"})
+    suppression = collection("suppressions").find_one({"address": written_to})
     assert suppression is not None
     assert (suppression["reason"], suppression["marketing_only"]) == ("unsubscribed", True)
 
@@ -290,3 +291,10 @@ def test_without_a_token_of_ours_nobody_is_let_in(settings: Any) -> None:
 
 def test_a_question_without_anything_is_refused() -> None:
     refused(Client().get(URL), word="invalid_token")
+
+
+def test_who_wants_no_marketing_gets_none_from_then_on() -> None:
+    wishes = webhook(told(wish("stop", timestamp=int(time.time()))))
+    assert post(wishes).status_code == 200
+    (found,) = collection("suppressions").find({"channel": "whatsapp"})
+    assert (found["reason"], found["marketing_only"]) == ("unsubscribed", True)

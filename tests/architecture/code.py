@@ -22,6 +22,7 @@ def files(*folders: str) -> list[Path]:
     )
 
 
+@cache
 def text(path: Path) -> str:
     """Return the text of one of our files."""
     return (ROOT / path).read_text(encoding="utf-8")

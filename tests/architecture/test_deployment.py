@@ -2,11 +2,14 @@
 
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from django.core.management import get_commands
+from django.utils.module_loading import import_string
+from gunicorn.workers.gasgi import ASGIWorker
 from jsonschema import Draft202012Validator
 
 from notifyproject.celery import app
@@ -75,8 +78,17 @@ def test_the_compose_file_is_in_the_words_of_its_specification() -> None:
 
 
 def test_it_runs_the_parts_of_the_service_and_its_two_servers() -> None:
-    assert set(SERVICES) == {"mongo", "valkey", "migrate", "web", "worker", "beat"}
-    assert set(OURS) == {"migrate", "web", "worker", "beat"}
+    assert set(SERVICES) == {
+        "mongo",
+        "valkey",
+        "migrate",
+        "web",
+        "stream",
+        "worker",
+        "urgent",
+        "beat",
+    }
+    assert set(OURS) == {"migrate", "web", "stream", "worker", "urgent", "beat"}
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -108,6 +120,11 @@ def test_a_part_of_ours_starts_a_command_there_is(name: str) -> None:
     if program == "python":
         assert words[0] == "manage.py"
         assert words[1] in get_commands()
+    elif program == "gunicorn":
+        assert (name, words[0]) == ("stream", "notifyproject.asgi")
+        assert Path(ROOT, "notifyproject", "asgi.py").exists()
+        worker_class = words[words.index("--worker-class") + 1]
+        assert issubclass(import_string(worker_class), ASGIWorker)
     else:
         assert (program, words[:2]) == ("celery", ["-A", "notifyproject"])
         assert words[2] in ("worker", "beat")

@@ -2,10 +2,12 @@
 
 import ast
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+import yaml
 from celery import Task
 from django.conf import settings
 from django_celery_beat.models import PeriodicTask
@@ -13,7 +15,8 @@ from django_celery_beat.models import PeriodicTask
 from notifications import hints, tasks
 from notifications.states import Channel, Priority
 from notifyproject.celery import app
-from notifyproject.settings.base import SERVICE_QUEUE, queue_names
+from notifyproject.settings.base import SERVICE_QUEUE, queue_names, urgent_queue_names
+from notifyproject.stack import running
 
 from .code import ROOT, SERVICE, calls, files, text
 
@@ -22,7 +25,6 @@ PUBLISHERS = {
     "notifyproject/admin/beat.py": "an operator starts a periodic task now",
 }
 """Who publishes messages, and which."""
-COMMANDS = ("docker-compose.yml", "Makefile", "Dockerfile", "notifyproject/stack/running.py")
 
 
 def our_tasks() -> dict[str, Task]:
@@ -31,7 +33,7 @@ def our_tasks() -> dict[str, Task]:
 
 
 def test_there_are_tasks() -> None:
-    assert set(our_tasks()) == {hints.DELIVER, "notifications.sweep"}
+    assert set(our_tasks()) == {hints.DELIVER, hints.DRAW, hints.CANARY, "notifications.sweep"}
 
 
 @pytest.mark.parametrize("priority", list(Priority))
@@ -63,10 +65,26 @@ def test_a_worker_consumes_every_queue_in_order() -> None:
     assert list(app.amqp.queues) == queue_names()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_worker_is_started_for_some_queues_only(name: str) -> None:
-    words = (ROOT / name).read_text().replace('"', " ").replace(",", " ").split()
-    assert not {"-Q", "--queues", "-X", "--exclude-queues"} & set(words)
+def workers_of_the_stack() -> dict[str, list[str]]:
+    programs = running.programs(running.Addresses(port=8000), {})
+    return {p.name: list(p.command) for p in programs if "worker" in p.command}
+
+
+def workers_of_compose() -> dict[str, list[str]]:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    commands = {name: one.get("command", []) for name, one in services.items()}
+    return {name: command for name, command in commands.items() if "worker" in command}
+
+
+@pytest.mark.parametrize("workers", [workers_of_the_stack, workers_of_compose])
+def test_one_worker_serves_every_queue_and_one_what_is_critical(
+    workers: Callable[[], dict[str, list[str]]],
+) -> None:
+    found = workers()
+    assert set(found) == {"worker", "urgent"}
+    assert not {"-Q", "--queues", "-X", "--exclude-queues"} & set(found["worker"])
+    served = found["urgent"][found["urgent"].index("--queues") + 1]
+    assert served.split(",") == urgent_queue_names()
 
 
 @pytest.mark.usefixtures("db")
@@ -78,18 +96,21 @@ def test_what_beat_starts_is_a_task_there_is() -> None:
         assert row.queue is None or row.queue in queue_names()
 
 
-@pytest.mark.parametrize("task", [tasks.deliver, tasks.sweep], ids=lambda task: task.name)
+@pytest.mark.parametrize(
+    "task", [tasks.deliver, tasks.draw, tasks.canary, tasks.sweep], ids=lambda task: task.name
+)
 def test_a_message_holds_ids_and_words_only(task: Any) -> None:
     hinted = get_type_hints(inspect.unwrap(task.run))
     hinted.pop("return")
-    assert set(hinted.values()) <= {str, list[str]}
+    assert set(hinted.values()) <= {str, list[str], tuple[int, str] | None}
 
 
 def publishes(call: ast.Call) -> bool:
     """Return whether a call sends a Celery message."""
-    called = ast.unparse(call.func)
-    name = called.rpartition(".")[2]
-    return name in ("send_task", "apply_async") or (name == "delay" and "task" in called)
+    name = getattr(call.func, "attr", "")
+    return name in ("send_task", "apply_async") or (
+        name == "delay" and "task" in ast.unparse(call.func)
+    )
 
 
 def test_only_hints_are_published() -> None:

@@ -9,9 +9,9 @@ from django.test import RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.views import APIView
 
-from access.authentication import KeyAuthentication
+from access.authentication import InboxAuthentication, KeyAuthentication
 from access.models import Scope
-from access.permissions import HasScope
+from access.permissions import HasScope, OwnsInbox
 
 OPEN = {
     "": "leads to the admin, which asks for a login",
@@ -45,15 +45,27 @@ API = {
     for address, pattern in ROUTES.items()
     if issubclass(getattr(pattern.callback, "view_class", object), APIView)
 }
+INBOX = {address for address, view in API.items() if address.startswith(r"api/v1/^inbox")}
+INBOX -= {address for address in INBOX if address.startswith(r"api/v1/^inbox/tokens")}
+"""What people use with a token for their own inbox; apps ask for those tokens with a key."""
 ADMIN = {address: p for address, p in ROUTES.items() if address.startswith("admin/")}
 
 
 def test_there_are_routes_of_every_kind() -> None:
     assert len([address for address in API if address.startswith("api/v1/")]) >= 8
+    assert len(INBOX) >= 8
     assert len(ADMIN) > 20
 
 
-@pytest.mark.parametrize("address", [address for address in API if address not in OPEN])
+@pytest.mark.parametrize("address", sorted(INBOX))
+def test_a_route_of_the_inbox_asks_for_its_owner(address: str) -> None:
+    assert list(API[address].authentication_classes) == [InboxAuthentication]
+    assert list(API[address].permission_classes) == [OwnsInbox]
+
+
+@pytest.mark.parametrize(
+    "address", [address for address in API if address not in OPEN and address not in INBOX]
+)
 def test_an_api_route_asks_for_a_key_and_a_scope_for_each_method(address: str) -> None:
     view = API[address]
     assert view.authentication_classes == [KeyAuthentication]

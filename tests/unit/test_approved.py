@@ -1,10 +1,8 @@
 """Which approved wording a person gets on WhatsApp."""
 
-from typing import Any
-
 import pytest
 
-from notifications.approved import check, choose
+from notifications.approved import choose
 from notifications.types import Approved
 
 ENGLISH = Approved(locale="en", name="shipped", language="en", parameters=("order",))
@@ -53,31 +51,3 @@ def test_without_a_variable_there_is_nothing_to_send(data: dict[str, None]) -> N
 
 def test_a_type_without_approved_wordings_has_none() -> None:
     assert choose([], locale="en", data={}) is None
-
-
-WHOLE = {"locale": "pt", "name": "shipped", "language": "pt_PT", "parameters": ["order"]}
-
-
-def test_what_a_type_stores_of_them_is_complete() -> None:
-    assert check([WHOLE, WHOLE | {"parameters": []}]) == [WHOLE, WHOLE | {"parameters": []}]
-    assert check([]) == []
-
-
-@pytest.mark.parametrize(
-    ("stored", "said"),
-    [
-        ({}, "a list"),
-        ("[]", "a list"),
-        ([1], "nothing else"),
-        ([{"locale": "pt"}], "nothing else"),
-        ([WHOLE | {"more": 1}], "nothing else"),
-        ([WHOLE | {"name": ""}], "are words"),
-        ([WHOLE | {"language": None}], "are words"),
-        ([WHOLE | {"parameters": "order"}], "variables' names"),
-        ([WHOLE | {"parameters": ["an order"]}], "variables' names"),
-        ([WHOLE | {"parameters": [1]}], "variables' names"),
-    ],
-)
-def test_what_is_not_is_refused_in_words(stored: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        check(stored)

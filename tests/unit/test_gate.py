@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from notifications import gate
 from notifications.errors import FailureCode
@@ -222,7 +223,6 @@ def test_quiet_hours_that_are_off_are_none(stored: dict[str, Any] | None) -> Non
         {"start": "25:00"},
         {"end": "7"},
         {"start": "07:00"},
-        {"timezone": "Mars/Olympus"},
     ],
 )
 def test_quiet_hours_that_cannot_be_are_none(broken: dict[str, str]) -> None:
@@ -232,6 +232,58 @@ def test_quiet_hours_that_cannot_be_are_none(broken: dict[str, str]) -> None:
 def test_quiet_hours_without_a_start_do_not_stop_a_batch() -> None:
     for stored in ({"enabled": True}, STORED | {"start": None}, {"enabled": True, "end": "07:00"}):
         assert gate.quiet_hours(stored, own_zone="UTC", sent_zone=None) is None
+
+
+@pytest.mark.parametrize(
+    ("stored", "own", "sent", "zone"),
+    [
+        ("Mars/Olympus", "Europe/Lisbon", "Asia/Tokyo", "Europe/Lisbon"),
+        ("Mars/Olympus", "Mars/Olympus", "Asia/Tokyo", "Asia/Tokyo"),
+        ("Mars/Olympus", None, None, "UTC"),
+        (["Europe/London"], None, None, "UTC"),
+        (None, "../etc/passwd", None, "UTC"),
+    ],
+)
+def test_a_zone_that_is_none_does_not_wake_anybody(
+    stored: Any, own: str | None, sent: str | None, zone: str
+) -> None:
+    assert zone_of(STORED | {"timezone": stored}, own, sent) == zone
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem", "instead"),
+    [
+        ({"timezone": "Mars/Olympus"}, "unknown_timezone", "kept in Asia/Tokyo"),
+        ({"start": "25:00"}, "invalid_time", "none are kept"),
+        ({"end": None}, "invalid_time", "none are kept"),
+    ],
+)
+def test_what_cannot_be_read_is_told_once_for_each_person(
+    broken: dict[str, Any], problem: str, instead: str
+) -> None:
+    gate._warn_once.cache_clear()
+    with capture_logs() as logs:
+        for whose in ("ada", "bob", "ada"):
+            gate.quiet_hours(STORED | broken, own_zone=None, sent_zone="Asia/Tokyo", whose=whose)
+    said = {"event": "quiet_hours_unreadable", "log_level": "warning"}
+    said |= {"problem": problem, "instead": instead}
+    assert logs == [said | {"user_id": "ada"}, said | {"user_id": "bob"}]
+
+
+def test_quiet_hours_that_can_be_read_are_no_news() -> None:
+    gate._warn_once.cache_clear()
+    with capture_logs() as logs:
+        gate.quiet_hours(STORED, own_zone="Mars/Olympus", sent_zone=None, whose="ada")
+        gate.quiet_hours({"enabled": False}, own_zone=None, sent_zone=None, whose="ada")
+    assert logs == []
+
+
+def test_a_test_that_has_no_sandbox_says_so() -> None:
+    parked = checked(has_provider=False, is_test=True)
+    assert fate(parked) == (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE)
+    assert parked is not None
+    assert parked.reason == "A test goes to the sandbox only, and there is none set up for email."
+    assert checked(has_provider=True, is_test=True) is None
 
 
 def test_a_check_leaves_the_claim_as_it_is() -> None:

@@ -1,7 +1,7 @@
 """Sending one and many: each in time, none spoiling the others."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,42 +10,19 @@ import pytest
 from bson import ObjectId
 
 from notifications import sending, targets
-from notifications.channels.base import Message, Outbound, Receipt, SendResult
-from notifications.errors import (
-    Answer,
-    FailureCode,
-)
+from notifications.channels.base import Message, Outbound, SendResult
+from notifications.errors import FailureCode
 from notifications.outcomes import conclude
 from notifications.sending import Job
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import Claimed, Recipient, Settlement
+from tests.scripted import Scripted, accepted
 
 from .building import NOON, claimed
 
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
-
-
-class Scripted:
-    """A provider that does what a test says and remembers what it was given."""
-
-    name = account = "scripted"
-
-    def __init__(self, behave: Callable[[Outbound], SendResult]) -> None:
-        self.behave = behave
-        self.seen: list[Outbound] = []
-
-    def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
-        self.seen.append(outbound)
-        return self.behave(outbound)
-
-    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        return []
-
-
-def accept(_outbound: Outbound) -> SendResult:
-    return SendResult(provider_id="x-1", answer=Answer(status=202))
 
 
 def send_all(provider: Scripted, *started: Claimed, now: datetime = NOON) -> list[Settlement]:
@@ -72,7 +49,7 @@ def two_threads(settings: Any) -> Iterator[None]:
 
 
 def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_needs() -> None:
-    provider = Scripted(accept)
+    provider = Scripted()
     send_all(provider, claimed(expires_at=NOON + MINUTE))
     (outbound,) = provider.seen
     assert outbound == Outbound(
@@ -95,7 +72,7 @@ def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_nee
     ],
 )
 def test_the_recipient_is_the_channels_own(channel: Channel, recipient: str) -> None:
-    provider = Scripted(accept)
+    provider = Scripted()
     send_all(provider, claimed(channel=channel))
     assert provider.seen[0].recipient == recipient
 
@@ -105,7 +82,7 @@ def test_a_single_message_is_sent_in_the_thread_that_asks() -> None:
 
     def note(outbound: Outbound) -> SendResult:
         threads.append(threading.current_thread().name)
-        return accept(outbound)
+        return accepted()
 
     send_all(Scripted(note), claimed())
     assert threads == [threading.current_thread().name]
@@ -117,7 +94,7 @@ def test_several_messages_are_sent_at_the_same_time() -> None:
 
     def meet(outbound: Outbound) -> SendResult:
         both.wait()
-        return accept(outbound)
+        return accepted()
 
     assert len(send_all(Scripted(meet), *several(2))) == 2
 
@@ -125,7 +102,7 @@ def test_several_messages_are_sent_at_the_same_time() -> None:
 @pytest.mark.usefixtures("two_threads")
 def test_outcomes_come_in_the_order_of_the_deliveries() -> None:
     started = several(20)
-    settlements = send_all(Scripted(accept), *started)
+    settlements = send_all(Scripted(), *started)
     assert [s.claimed for s in settlements] == started
 
 
@@ -136,7 +113,7 @@ def test_a_defect_in_one_send_is_an_unknown_outcome_of_that_one() -> None:
     def stumble(outbound: Outbound) -> SendResult:
         if outbound.reference == started[1].reference:
             raise KeyError("a defect")
-        return accept(outbound)
+        return accepted()
 
     statuses = [s.status for s in send_all(Scripted(stumble), *started)]
     assert statuses == [S.SENT, S.UNKNOWN, S.SENT]
@@ -162,13 +139,13 @@ def test_a_defect_is_named_as_our_own() -> None:
     ],
 )
 def test_a_send_starts_only_if_its_lease_outlives_it(left: timedelta, is_sent: bool) -> None:
-    provider = Scripted(accept)
+    provider = Scripted()
     settlements = send_all(provider, claimed(lease_until=NOON + left))
     assert (len(provider.seen), len(settlements)) == (int(is_sent), int(is_sent))
 
 
 def test_no_request_starts_at_or_after_the_end_of_a_notification() -> None:
-    provider = Scripted(accept)
+    provider = Scripted()
     for late in (timedelta(0), timedelta(milliseconds=1), 20 * SECOND):
         send_all(provider, claimed(expires_at=NOON), now=NOON + late)
     assert provider.seen == []
@@ -176,12 +153,12 @@ def test_no_request_starts_at_or_after_the_end_of_a_notification() -> None:
 
 def test_one_that_has_expired_does_not_keep_the_others_from_being_sent() -> None:
     late, *others = several(3)
-    provider = Scripted(accept)
+    provider = Scripted()
     settlements = send_all(provider, replace(late, expires_at=NOON), *others)
     assert [s.claimed for s in settlements] == others
 
 
 def test_someone_without_an_address_is_reached_by_user_id() -> None:
-    provider = Scripted(accept)
+    provider = Scripted()
     send_all(provider, replace(claimed(channel=Channel.IN_APP), recipient=Recipient()))
     assert provider.seen[0].recipient == "ada"

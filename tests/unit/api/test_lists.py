@@ -222,7 +222,15 @@ def test_a_cursor_shows_no_secret_and_fits_into_an_address() -> None:
             "channel=email&delivery_status=failed",
             {"delivery": {"$elemMatch": {"channel": "email", "status": "failed"}}},
         ),
-        ("unread=true", {"delivery": {"$elemMatch": {"channel": "in_app", "status": "delivered"}}}),
+        (
+            "unread=true",
+            {
+                "is_read": False,
+                "delivery": {
+                    "$elemMatch": {"channel": "in_app", "status": {"$in": ["delivered", "read"]}}
+                },
+            },
+        ),
         ("created_after=2026-11-21T12:00:00.123Z", {"created_at": {"$gte": NOON}}),
         ("created_before=2026-11-21T12:00:00.123Z", {"created_at": {"$lt": NOON}}),
     ],

@@ -1,0 +1,57 @@
+"""What a person wants of a type: told of it, or of its category."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from recipients.preferences import NOTHING, Wish, wish_for
+
+
+def wish(**preferences: Any) -> Wish:
+    return wish_for(preferences, type_slug="system_alert", category="alert")
+
+
+@pytest.mark.parametrize(
+    ("preferences", "expected"),
+    [
+        ({}, NOTHING),
+        ({"alert": {"muted": True}}, Wish(muted=True)),
+        ({"marketing": {"muted": True}}, NOTHING),
+        ({"system_alert": {"muted": False}, "alert": {"muted": True}}, NOTHING),
+        (
+            {"system_alert": {"channels": ["email"]}, "alert": {"muted": True}},
+            Wish(channels=("email",)),
+        ),
+        (
+            {"system_alert": {"muted_channels": ["email"]}, "alert": {"channels": ["push"]}},
+            Wish(muted_channels=frozenset({"email"})),
+        ),
+        ({"system_alert": {}, "alert": {"muted": True}}, Wish(muted=True)),
+    ],
+)
+def test_a_wish_about_a_type_goes_before_one_about_its_category(
+    preferences: dict[str, Any], expected: Wish
+) -> None:
+    assert wish(**preferences) == expected
+
+
+def test_when_to_be_reminded_says_nothing_about_whether_and_where() -> None:
+    """Who chose an hour for one reminder has not taken back that they mute all of its kind."""
+    hour = {"notify_before": 3600}
+    assert wish(system_alert=hour, alert={"muted": True}) == Wish(
+        muted=True, notify_before=timedelta(hours=1)
+    )
+    assert wish(alert=hour).notify_before == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *(None, 7, [], "muted", {"muted": 1}, {"muted": "true"}, {"channels": "email"}),
+        *({"channels": [7]}, {"muted_channels": {"email": True}}, {"notify_before": "1h"}),
+        *({"notify_before": True}, {"unknown": 1}),
+    ],
+)
+def test_what_is_no_wish_is_passed_over(stored: Any) -> None:
+    assert wish(system_alert=stored) == NOTHING
