@@ -147,8 +147,8 @@ def many(bench: Bench, *, rounds: int, count: int, say: Callable[[str], None]) -
         ratio_floor=ratio(found["ours"], found["floor"]),
         ratio_peer=ratio(found["ours"], found["peer"]),
         goals=(at_least(10_000),),
-        note=f"{IN_BULK} callers and two processes of the web, as the stack has; floor: insert_many "
-        "of the same documents in one thread, indexed by _id alone; peer: send_many",
+        note=f"{IN_BULK} callers and two processes of the web, as the stack has; floor: "
+        "insert_many of the same documents in one thread, indexed by _id alone; peer: send_many",
     )
     yield Figure(
         key="S3 store",
