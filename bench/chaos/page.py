@@ -15,8 +15,8 @@ HEAD = """# Faults
 What `make chaos` found. Each row is a run of real processes: mongod, Valkey, web, workers, beat,
 [sandbox](../sandbox.md). How it works and what the columns mean: [faults](../faults.md).
 
-| | injected | shows | acknowledged | lost | double | after unknown | illegal | measured | met |
-|---|---|---|---|---|---|---|---|---|---|
+| | injected | with | shows | accepted | lost | double | after unknown | illegal | measured | met |
+|---|---|---|---|---|---|---|---|---|---|---|
 """
 _ROW = re.compile(r"^\| (\d+) \|.*\|$", re.MULTILINE)
 
@@ -40,6 +40,7 @@ def _row(number: int, result: Mapping[str, Any]) -> str:
     cells = [
         str(number),
         scenario.injects,
+        _sizes(result.get("sizes", {})),
         scenario.shows,
         *(_figure(result.get(name)) for name in ("acknowledged", "lost", "double")),
         *(_figure(result.get(name)) for name in ("double_unknown", "illegal")),
@@ -47,6 +48,14 @@ def _row(number: int, result: Mapping[str, Any]) -> str:
         "yes" if result["met"] else "**no**",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _sizes(sizes: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_figure(size)}"
+        for name, size in sizes.items()
+        if isinstance(size, int | float)
+    )
 
 
 def _measured(result: Mapping[str, Any]) -> str:

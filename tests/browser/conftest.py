@@ -30,6 +30,8 @@ WAIT = 15_000
 SETTLED = 3_000
 """Milliseconds until what still sticks out does."""
 
+expect.set_options(timeout=WAIT)
+
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:

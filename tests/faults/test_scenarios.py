@@ -43,3 +43,11 @@ def test_a_scenario_that_did_not_come_to_its_end_has_a_row_too(tmp_path: Path) -
     path = tmp_path / "chaos.md"
     page.update(path, {2: {"met": False, "problem": "the scenario did not come to its end"}})
     assert path.read_text().splitlines()[-1].endswith("| **no** |")
+
+
+def test_the_committed_table_is_of_scenarios_there_are_and_each_was_met() -> None:
+    committed = Path(page.__file__).parents[2] / "docs" / "results" / "chaos.md"
+    text = committed.read_text()
+    rows = page.numbers(text)
+    assert rows == sorted(set(rows) & set(SCENARIOS))
+    assert text.count("| yes |") == len(rows)
