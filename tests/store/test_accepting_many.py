@@ -15,7 +15,7 @@ from tests.factories import CLIENT, NOON, new
 
 from .plans import plans
 
-pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.xdist_group("plans")]
+pytestmark = pytest.mark.usefixtures("db")
 
 
 def fields(record: Any) -> dict[str, Any]:

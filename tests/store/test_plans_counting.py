@@ -16,7 +16,7 @@ from tests.factories import CLIENT, NOON, new
 
 from .plans import Plan, emptied, plans
 
-pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.xdist_group("plans")]
+pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, IN_APP = Channel.EMAIL, Channel.IN_APP
 S = DeliveryStatus

@@ -19,7 +19,7 @@ from tests.factories import CLIENT, NOON, new
 
 from .plans import Plan, emptied, plans
 
-pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.xdist_group("plans")]
+pytestmark = pytest.mark.usefixtures("db")
 
 IN_APP, EMAIL = Channel.IN_APP, Channel.EMAIL
 COUNT, BATCH, PAGE = 6_000, 1_000, 20

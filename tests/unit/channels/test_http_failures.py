@@ -15,7 +15,7 @@ from . import wire
 
 SHORT = 0.4
 """Deadline of requests that are to miss it."""
-GRACE = 0.35
+GRACE = 1.2
 """How much later than its deadline a request may end on a busy machine."""
 
 

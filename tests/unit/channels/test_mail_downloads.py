@@ -18,6 +18,8 @@ from .file_server import HOST, Files, certificate, files_at, get, read_head
 
 Serve = Callable[[wire.Handler], AbstractContextManager[wire.Wire]]
 SHORT = 0.4
+STUCK = 10.0
+"""Seconds that are far too many, on any machine, for what should end after the short time."""
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +208,7 @@ def test_a_server_that_falls_silent_is_not_waited_for(serve: Serve, first: bytes
 
     started = time.monotonic()
     error = failure(serve, stall, seconds=SHORT)
-    assert time.monotonic() - started < SHORT * 2
+    assert time.monotonic() - started < STUCK
     assert isinstance(error, DownloadFailed)
     assert "in time" in error.reason
 
@@ -221,7 +223,7 @@ def test_a_server_that_speaks_slowly_is_not_listened_to_for_longer(serve: Serve)
 
     started = time.monotonic()
     assert isinstance(failure(serve, drip, seconds=SHORT), DownloadFailed)
-    assert time.monotonic() - started < SHORT * 2
+    assert time.monotonic() - started < STUCK
 
 
 def test_a_server_that_is_not_there_may_be_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,4 +240,4 @@ def test_a_handshake_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monke
         started = time.monotonic()
         with pytest.raises(DownloadFailed):
             get(seconds=SHORT)
-        assert time.monotonic() - started < SHORT * 2
+        assert time.monotonic() - started < STUCK

@@ -1,0 +1,41 @@
+"""A run with several workers: files stay whole, and what takes long comes first."""
+
+import pytest
+
+from tests.scheduling import LONG, TOGETHER, ByFile, pytest_collection_modifyitems
+
+from .code import ROOT
+
+
+@pytest.mark.parametrize("start", [*LONG, *TOGETHER])
+def test_what_is_named_is_there(start: str) -> None:
+    assert (ROOT / start).exists()
+
+
+@pytest.mark.parametrize(
+    ("test", "unit"),
+    [
+        ("tests/unit/test_retry.py::test_it[a::b]", "tests/unit/test_retry.py"),
+        ("tests/api/test_actions.py::TestCancel::test_it", "tests/api/test_actions.py"),
+        ("tests/browser/test_console.py::test_it", "tests/browser/"),
+    ],
+)
+def test_a_file_or_a_folder_that_shares_much_goes_to_one_worker(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, test: str, unit: str
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "tx", ["popen"])
+    assert ByFile(pytestconfig)._split_scope(test) == unit
+
+
+def test_what_takes_long_comes_first_and_the_rest_stays_in_its_order() -> None:
+    items = [Item(path) for path in ("unit/b", "store/b", "unit/a", "store/a", "browser/a")]
+    pytest_collection_modifyitems(items)
+    found = [item.nodeid.removeprefix("tests/") for item in items]
+    assert found == ["browser/a", "store/b", "store/a", "unit/b", "unit/a"]
+
+
+class Item:
+    """A test, by its name alone."""
+
+    def __init__(self, path: str) -> None:
+        self.nodeid = f"tests/{path}"
