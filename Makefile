@@ -2,17 +2,22 @@
 # make down    stops one that runs in the background
 # make test    every test, on servers it starts itself
 # make lint    style, types, layers, settings, migrations, API schema
+# make fuzz    10,000 (or CASES=n) made-up requests to the API, answered as its description says
+# make client  the API's description and clients/python/…/rest made of it: needs the internet
 # make chaos   faults on purpose, all or SCENARIO=n, figures to JSON=file: docs/faults.md
 # make bench   what it does in a second, beside a hand-written floor and a peer: docs/performance.md
+# make audit   known holes in the libraries of a server, by pip-audit: needs the internet
 # make requirements   compile the pinned requirements from their .in files
 
 PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 UV_VERSION := 0.13.8
+PIP_AUDIT_VERSION := 2.10.1
+OPENAPI_CLIENT_VERSION := 0.29.1
 export PORT
 
-.PHONY: up down test lint chaos bench bench-servers requirements browser clean
+.PHONY: up down test lint fuzz client chaos bench bench-servers audit requirements browser clean
 
 up: .venv/local
 	$(BIN)/python manage.py stack
@@ -31,6 +36,18 @@ lint: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 
+# Another seed at every run; a fault says with which.
+fuzz: .venv/dev
+	FUZZ_CASES=$(or $(CASES),10000) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
+	  $(BIN)/python -m pytest -q -s tests/fuzz/test_fuzz.py
+
+client: .venv/dev
+	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/uv tool run --quiet \
+	  openapi-python-client==$(OPENAPI_CLIENT_VERSION) generate --meta none --overwrite \
+	  --config clients/python/generator.yaml --path clients/python/openapi.yaml \
+	  --output-path clients/python/notifyproject_client/rest
+
 chaos: .venv/local
 	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \
 	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short)
@@ -38,7 +55,8 @@ chaos: .venv/local
 bench: .venv/dev bench-servers
 	$(BIN)/python -m bench $(or $(GOALS),all) $(if $(JSON),--json $(JSON))
 
-# The providers of the benchmarks, nginx and Postfix's smtp-sink. Unpacked from Debian's packages,
+# The providers of the benchmarks, nginx and Postfix's smtp-sink, and clocks that are wrong. Unpacked from
+# Debian's packages,
 # not installed: no daemon is set up or started. What they need and the machine lacks comes along.
 bench-servers: .data/debian/usr/sbin/smtp-sink
 
@@ -46,16 +64,22 @@ bench-servers: .data/debian/usr/sbin/smtp-sink
 	mkdir -p .data/debian/packages/partial
 	apt-get -qq update
 	apt-get -qq install -y --download-only --reinstall --no-install-recommends \
-	  -o Debug::NoLocking=1 -o Dir::Cache::archives=$(CURDIR)/.data/debian/packages nginx postfix
+	  -o Debug::NoLocking=1 -o Dir::Cache::archives=$(CURDIR)/.data/debian/packages nginx postfix libfaketime
 	for package in .data/debian/packages/*.deb; do dpkg -x $$package .data/debian || exit 1; done
 
 # Enough of a production environment for Django's checks; nothing is connected to.
 PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   SECRET_KEY=not-a-secret-but-long-enough-to-pass-the-check-of-its-length-and-variety-0123 \
   INBOX_SIGNING_KEY=not-a-secret-either-but-another-one-than-that-0123 \
+  SEALING_KEYS=2026:bm90LWEtc2VjcmV0LWVpdGhlci1idXQtb2YtZW5vdWdoLWJ5dGVz \
   ALLOWED_HOSTS=notify.example.com PUBLIC_URL=https://notify.example.com \
   MONGODB_URI=mongodb://db.example.com/notify?replicaSet=rs0 REDIS_URL=redis://broker.example.com/0 \
   SENDGRID_API_KEY=SG.example SENDGRID_WEBHOOK_PUBLIC_KEY=example
+
+# Known holes in what is installed on a server. It asks pypi.org, so it is no part of lint.
+audit: .venv/dev
+	$(BIN)/uv tool run pip-audit==$(PIP_AUDIT_VERSION) --require-hashes --disable-pip \
+	  -r requirements.txt
 
 requirements: .venv/dev
 	for name in requirements requirements-local requirements-dev; do \

@@ -1,5 +1,6 @@
 """S1: how fast due mail leaves, over HTTP and over SMTP."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from .figures import Figure, Measure, at_least, compared, middle, ratio
 
 WARM_UP = 200
 TIMEOUT = 900.0
+PROCESSES = os.cpu_count() or 1
+"""Worker processes: a process of Python uses one core, and is run once for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,9 @@ def rates(bench: Bench, *, count: int, rounds: int, say: Callable[[str], None]) 
     found = compared(
         {
             "ours": by_http(lambda: ours(bench, count=count, provider="sendgrid")),
+            "ours, one process": by_http(
+                lambda: ours(bench, count=count, provider="sendgrid", processes=1)
+            ),
             "floor": by_http(lambda: floor(bench, count=count)),
             "peer": by_http(lambda: peer(bench, count=count, backend=post_office.SENDGRID)),
             "ours, SMTP": lambda: ours(bench, count=count, provider="smtp"),
@@ -64,7 +70,21 @@ def rates(bench: Bench, *, count: int, rounds: int, say: Callable[[str], None]) 
         ratio_floor=ratio(rate["ours"], rate["floor"]),
         ratio_peer=ratio(rate["ours"], rate["peer"]),
         goals=(at_least(0.7, Measure.FLOOR), at_least(1.0, Measure.PEER)),
-        note="one worker process each; peer: post_office with the lightest HTTP backend there is",
+        note=(
+            f"{PROCESSES} worker processes, one for each core; floor and peer are one each, beside "
+            "mongod and nginx; peer: post_office with the lightest HTTP backend there is"
+        ),
+    )
+    yield Figure(
+        key="S1 one process",
+        what="… by one worker process",
+        unit="/s",
+        ours=middle(rate["ours, one process"]),
+        floor=middle(rate["floor"]),
+        peer=middle(rate["peer"]),
+        ratio_floor=ratio(rate["ours, one process"], rate["floor"]),
+        ratio_peer=ratio(rate["ours, one process"], rate["peer"]),
+        note="Python uses one core",
     )
     yield Figure(
         key="S1 SMTP",
@@ -89,12 +109,13 @@ def rates(bench: Bench, *, count: int, rounds: int, say: Callable[[str], None]) 
     )
 
 
-def ours(bench: Bench, *, count: int, provider: str) -> Drained:
-    """Send due emails with one worker process of the service."""
+def ours(bench: Bench, *, count: int, provider: str, processes: int = PROCESSES) -> Drained:
+    """Send due emails with worker processes of the service."""
     from notifications import recovery
     from notifications.timing import utc_now
 
-    with environment.worker(bench, environment={"EMAIL_PROVIDER": provider}) as worker:
+    variables = {"EMAIL_PROVIDER": provider}
+    with environment.workers(bench, processes=processes, environment=variables) as workers:
 
         def drain() -> None:
             recovery.sweep(now=utc_now())
@@ -103,7 +124,7 @@ def ours(bench: Bench, *, count: int, provider: str) -> Drained:
         mail.store_due(WARM_UP, at=utc_now())
         drain()
         ids = mail.store_due(count, at=utc_now())
-        pids = (worker.pid, bench.mongod_pid)
+        pids = (*(worker.pid for worker in workers), bench.mongod_pid)
         began, cpu = time.perf_counter(), environment.cpu_seconds(*pids)
         drain()
         seconds = time.perf_counter() - began

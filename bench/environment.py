@@ -144,16 +144,33 @@ def worker(
     bench: Bench, *, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a Celery worker as the stack does, and wait until it takes tasks."""
+    with workers(bench, processes=1, environment=environment) as (started,):
+        yield started
+
+
+@contextmanager
+def workers(
+    bench: Bench, *, processes: int, environment: Mapping[str, str] | None = None
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Run so many Celery workers side by side, and wait until all take tasks."""
     from notifyproject.celery import app
 
-    command = [
-        *(sys.executable, "-m", "celery", "-q", "-A", "notifyproject", "worker"),
-        *("-l", "WARNING", "-n", "bench@%h"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-    ]
     log = bench.folder / "worker.log"
-    with process(command, log=log, environment=environment) as started:
-        wait_for(lambda: bool(app.control.ping(timeout=0.5)), started, log)
+    with ExitStack() as stack:
+        started = []
+        for number in range(processes):
+            command = [
+                *(sys.executable, "-m", "celery", "-q", "-A", "notifyproject", "worker"),
+                *("-l", "WARNING", "-n", f"bench-{number}@%h"),
+                *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+            ]
+            ours = process(command, log=log, environment=environment)
+            started.append(stack.enter_context(ours))
+
+        def all_answer() -> bool:
+            return len(app.control.ping(timeout=0.5, limit=processes)) == processes
+
+        wait_for(all_answer, started[0], log)
         yield started
 
 

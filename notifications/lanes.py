@@ -74,18 +74,16 @@ class Wakeup:
 
 def announce(documents: Iterable[Document], *, now: datetime) -> None:
     """Tell workers of what is due within a minute, by id or, of a crowd, by draws."""
-    groups: dict[tuple[Lane, datetime], list[ObjectId]] = {}
+    groups: dict[tuple[ObjectId, str, str, datetime], list[ObjectId]] = {}
     for document in documents:
         for delivery in document["delivery"]:
             if delivery["status"] == DeliveryStatus.PENDING:
-                lane = Lane(
-                    document["client_id"],
-                    Channel(delivery["channel"]),
-                    Priority(document["priority"]),
-                )
                 at = max(delivery["next_attempt_at"], now)
-                groups.setdefault((lane, at), []).append(document["_id"])
-    for (lane, at), ids in groups.items():
+                # As they are stored: to make a lane of each of a thousand costs more than to store.
+                group = (document["client_id"], delivery["channel"], document["priority"], at)
+                groups.setdefault(group, []).append(document["_id"])
+    for (client_id, channel, priority, at), ids in groups.items():
+        lane = Lane(client_id, Channel(channel), Priority(priority))
         if at - now > HORIZON:
             continue
         if not _is_crowd(lane, len(ids)):
@@ -151,16 +149,6 @@ def take_turn(lane: Lane, ticket: Ticket | None) -> bool:
     except valkey.Away:
         return True
     return bool(answer)
-
-
-def share(found: Sequence[ObjectId], ticket: Ticket | None) -> list[ObjectId]:
-    """Return what of a lane's next deliveries a draw takes: workers that look at once do not clash.
-
-    Of few it takes all, of many every fourth, the oldest first.
-    """
-    if len(found) <= HINT:
-        return list(found)
-    return list(found[(ticket.slot if ticket else 0) % DRAWS :: DRAWS][:HINT])
 
 
 def moment(at: datetime, *, now: datetime) -> datetime:

@@ -172,10 +172,11 @@ def due(
     until: datetime,
     now: datetime,
     limit: int,
+    skip: int = 0,
 ) -> list[Due]:
     """Return a client's deliveries that are or will be due by ``until`` and are unclaimed.
 
-    The oldest come first: the index is read in its order.
+    The oldest come first: the index is read in its order. ``skip``: so many of them are left out.
     """
     found = (
         _notifications()
@@ -196,6 +197,7 @@ def due(
             {"delivery.channel": 1, "delivery.next_attempt_at": 1},
         )
         .hint("ntf_lane")
+        .skip(skip)
         .limit(limit)
     )
     return [

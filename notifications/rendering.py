@@ -9,6 +9,7 @@ or names a ``default``.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parseaddr
+from functools import lru_cache
 from typing import Any
 
 import structlog
@@ -205,13 +206,13 @@ def _html(wanted: _Wanted, subject: str | None, text: str, unsubscribe_url: str 
         "subject": subject or "",
         # Escaped already, by its own template or here: the layout takes it as it is.
         "content": body,
-        "has_heading": "<h1" in body,
+        "heading": None if "<h1" in body else subject,
         "image_url": wanted.content.image_url,
         "deep_link": _web_link(wanted.content.deep_link),
         "unsubscribe_url": unsubscribe_url,
         "language": language,
         "preheader": clean_line(text[:1_000])[:PREHEADER_LENGTH],
-        "sender": _sender(),
+        "sender": _sender(settings.EMAIL_FROM),
         "words": templates.words(language),
     }
     return templates.layout(language).render(frame)
@@ -228,10 +229,11 @@ def _with_links(wanted: _Wanted, text: str, unsubscribe_url: str | None) -> str:
     return text
 
 
-def _sender() -> str:
+@lru_cache(maxsize=10)
+def _sender(address: str) -> str:
     """Return who sends mail: the name in the sender's address, or the address."""
-    name, address = parseaddr(settings.EMAIL_FROM)
-    return name or address
+    name, bare = parseaddr(address)
+    return name or bare
 
 
 def _web_link(link: str | None) -> str | None:

@@ -16,15 +16,13 @@ from django.conf import settings
 from notifyproject import crash
 from notifyproject.crash import Boundary
 
-from . import dispatch, lanes, queries, stopping
+from . import broadcasts, dispatch, lanes, queries, stopping
 from .dispatch import BatchReport
 from .lanes import Lane, Ticket
 from .sending import Clock
 from .states import Channel, Priority
 from .timing import utc_now
 
-REACH = lanes.HINT * lanes.DRAWS
-"""How far a draw looks: its share of this is a batch."""
 NO_ROOM = timedelta(seconds=1)
 """How long a message waits for a thread of its channel."""
 
@@ -55,12 +53,11 @@ def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
         if not is_in or stopping.is_asked():
             lanes.invite(lane, at=now + NO_ROOM, now=now)
             return 0
-        found = _due(lane, until=now, now=now, limit=REACH)
-        mine = lanes.share(found, ticket)
-        report = dispatch.deliver(mine, channel=lane.channel, clock=clock)
+        found, are_more = _share(lane, ticket, now=now)
+        report = dispatch.deliver(found, channel=lane.channel, clock=clock)
     now = clock()
     lanes.wake([w for w in report.wakeups if w.channel is not lane.channel], now=now)
-    if len(found) > len(mine):
+    if are_more:
         lanes.invite(lane, at=_pause(report, lane), now=now)
     else:
         _look_ahead(lane, now)
@@ -73,7 +70,11 @@ def deliver_here(*, clock: Clock = utc_now) -> int:
     The urgent before the less urgent, and of each client a batch in turn.
     """
     total = 0
-    while not stopping.is_asked() and (claimed := _first_lanes(clock)):
+    while not stopping.is_asked():
+        pages = broadcasts.go_on_here(clock=clock)
+        claimed = _first_lanes(clock)
+        if not pages and not claimed:
+            break
         total += claimed
     return total
 
@@ -93,7 +94,29 @@ def _first_lanes(clock: Clock) -> int:
     return 0
 
 
-def _due(lane: Lane, *, until: datetime, now: datetime, limit: int) -> list[ObjectId]:
+def _share(lane: Lane, ticket: Ticket | None, *, now: datetime) -> tuple[list[ObjectId], bool]:
+    """Return the batch of what is due that is a draw's, and whether there is more for another.
+
+    Draws that look at once take one batch behind the other; of few the first that looks takes all.
+    """
+    size = batch_size()
+    behind = size * (ticket.slot % lanes.DRAWS if ticket else 0)
+    found = _due(lane, until=now, now=now, limit=size + 1, skip=behind)
+    if behind and not found:
+        found = _due(lane, until=now, now=now, limit=size + 1)
+        behind = 0
+    return found[:size], len(found) > size or bool(behind)
+
+
+def batch_size() -> int:
+    """Return how many a draw takes: as many full rounds of this process's threads as a hint has."""
+    threads = settings.WORKER_THREADS
+    return lanes.HINT // threads * threads or lanes.HINT
+
+
+def _due(
+    lane: Lane, *, until: datetime, now: datetime, limit: int, skip: int = 0
+) -> list[ObjectId]:
     found = queries.due(
         client_id=lane.client_id,
         channel=lane.channel,
@@ -101,6 +124,7 @@ def _due(lane: Lane, *, until: datetime, now: datetime, limit: int) -> list[Obje
         until=until,
         now=now,
         limit=limit,
+        skip=skip,
     )
     return [one.notification_id for one in found]
 

@@ -8,6 +8,8 @@ import pymongo
 import structlog
 from django.http import HttpRequest, HttpResponse
 
+from . import clock
+
 HEADER = "X-Request-Id"
 DATABASE_SECONDS = 12
 """A primary is elected within this time, or the caller is told to come again."""
@@ -46,4 +48,6 @@ class DeadlineMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
         with pymongo.timeout(DATABASE_SECONDS):
+            if request.method == "POST":
+                clock.keep_right()
             return self.get_response(request)

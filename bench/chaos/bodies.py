@@ -34,6 +34,16 @@ def push(number: int, *, user_id: str, **fields: Any) -> Body:
     }
 
 
+def broadcast(*user_ids: str) -> Body:
+    """Return a push that says the same to several people."""
+    return {
+        "type": "alert",
+        "audience": {"user_ids": list(user_ids)},
+        "channels": ["push"],
+        "content": {"subject": "News", "body": "The same for everybody."},
+    }
+
+
 def whatsapp(number: int, *, phone: str, **fields: Any) -> Body:
     """Return a WhatsApp message; who gets it has to have written to us before."""
     return {

@@ -22,6 +22,7 @@ class Way(StrEnum):
     FROZEN = "a worker is frozen for a minute and more before it sends"
     POST = "an app posts a notification"
     BULK = "an app posts many in one request"
+    BROADCAST = "a worker tells a page of a broadcast's audience"
     RETRY = "a person re-opens what has failed"
     REPORT = "a provider reports"
     SWEEP = "a sweep finds what a lost worker was sending"
@@ -46,6 +47,9 @@ ARRIVALS: Mapping[Boundary, Arrival] = {
     B.BULK_PROMISED: Arrival(Way.BULK),
     B.BULK_STORED: Arrival(Way.BULK),
     B.BULK_HINTED: Arrival(Way.BULK),
+    B.BROADCAST_TAKEN: Arrival(Way.BROADCAST, (PUSH,)),
+    B.BROADCAST_STORED: Arrival(Way.BROADCAST, (PUSH,)),
+    B.BROADCAST_NOTED: Arrival(Way.BROADCAST, (PUSH,)),
     B.TURN_TAKEN: Arrival(Way.CROWD, (EMAIL,)),
     B.TASK_TAKEN: Arrival(Way.SENDING),
     B.CLAIM_WRITTEN: Arrival(Way.SENDING),

@@ -1,12 +1,13 @@
 """A MongoDB replica set of this run's own: one member, or three that can lose one."""
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pymongo import MongoClient
-from pymongo.errors import PyMongoError
+from pymongo.errors import AutoReconnect, PyMongoError
 
 from notifyproject.stack import servers
 from notifyproject.stack.servers import HOST, REPLICA_SET, Server
@@ -65,6 +66,28 @@ class Replicas:
             primary = self.primary()
         primary.kill()
         return primary
+
+    def step_down(self, *, seconds: int) -> None:
+        """Make the primary give up for so many seconds."""
+        primary = self.primary()
+        if primary is not None:
+            with _direct(primary) as client, contextlib.suppress(AutoReconnect):
+                client.admin.command("replSetStepDown", seconds, force=True)
+
+    def wait_whole(self) -> None:
+        """Wait until there is a primary and every other member follows it."""
+        wait_until(self._is_whole, timeout=ELECTION_SECONDS, what="the set is not whole again")
+
+    def _is_whole(self) -> bool:
+        primary = self.primary()
+        if primary is None:
+            return False
+        with _direct(primary) as client:
+            members = client.admin.command("replSetGetStatus")["members"]
+        return sorted(one["stateStr"] for one in members) == [
+            "PRIMARY",
+            *("SECONDARY" for _ in self.members[1:]),
+        ]
 
     def stop(self) -> None:
         """End every member."""

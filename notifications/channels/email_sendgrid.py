@@ -18,13 +18,14 @@ from typing import Any
 import msgspec
 from sendgrid.helpers.mail import SendGridException
 
+from notifyproject.outside.deadlines import Deadline
+
 from ..errors import Answer, FailureCode, PermanentError, ProviderError
 from . import email_sendgrid_bodies as bodies
 from . import email_sendgrid_webhooks as webhooks
 from . import http
 from .answers import Kind, Rule, classify
 from .base import NotTried, Outbound, Receipt, SendResult, account_of
-from .deadlines import Deadline
 from .email_sendgrid_bodies import Tag
 from .email_sendgrid_halves import Outcome, Verdict, ask_in_halves
 from .mail_attachments import File, fetched
@@ -92,6 +93,10 @@ class SendGrid:
     def account(self) -> str:
         """The account whose health and rate the mails share."""
         return account_of(self.name, self.base_url, self.api_key)
+
+    @cached_property
+    def _sender(self) -> tuple[str, str]:
+        return parseaddr(self.sender)
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         """Hand one email to SendGrid; see :class:`notifications.channels.base.Channel`."""
@@ -221,7 +226,7 @@ class SendGrid:
     def _shared(self, outbound: Outbound, files: Sequence[File], tag: Tag | None) -> dict[str, Any]:
         return bodies.shared(
             outbound.message,
-            sender=parseaddr(self.sender),
+            sender=self._sender,
             default_reply_to=self.reply_to,
             files=files,
             tag=tag,

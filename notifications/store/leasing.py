@@ -20,7 +20,7 @@ from ..states import SUCCEEDED, TRANSITIONS, Channel, DeliveryStatus
 from .attempts import log_outcomes, log_started, log_withdrawn
 from .collections import notifications, patiently
 from .documents import ERROR_LENGTH, Claimed, Parked, Settlement, claimed_from
-from .expressions import Computed, holding, update, update_each
+from .expressions import Computed, holding, moved, update_each
 from .receipts import with_reports
 
 LEASE = timedelta(seconds=90)
@@ -40,7 +40,7 @@ def claim(
         "next_attempt_at": {"$lte": now},
         "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
     }
-    pipeline = update(
+    pipeline = moved(
         condition={
             "$and": [
                 {"$eq": ["$$d.channel", channel.value]},
@@ -75,7 +75,7 @@ def start(claims: Sequence[Claimed], *, provider: str, worker: str, now: datetim
         return []
     token, channel = claims[0].token, claims[0].channel
     lease_until = now + LEASE
-    pipeline = update(
+    pipeline = moved(
         condition=holding(channel, token, S.PENDING),
         changes={
             "status": S.SENDING.value,

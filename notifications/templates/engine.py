@@ -14,8 +14,6 @@ from .filters import OWN_FILTERS
 
 MAX_OUTPUT = 256 * 1024
 """No part renders to more bytes than this."""
-RAW_HTML_FILTER = "safe"
-"""Puts a text into HTML as it is: for the layout only, which is given HTML made here."""
 FORBIDDEN_TAGS = ("include", "render")
 """Tags that read other templates: there are none to read."""
 _FILTER_FAILURES = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
@@ -52,7 +50,7 @@ def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
     for name in FORBIDDEN_TAGS:
         del environment.tags[name]
     if not is_layout:
-        del environment.filters[RAW_HTML_FILTER]
+        del environment.filters[plain.RAW_HTML_FILTER]
     return environment
 
 

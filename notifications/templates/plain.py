@@ -19,6 +19,8 @@ from markupsafe import escape
 
 _OWN_MEANING = frozenset({"first", "last", "size", "now", "today", "partial"})
 """Names that Liquid understands although no variable is called so."""
+RAW_HTML_FILTER = "safe"
+"""Puts a text into HTML as it is: for the layout only, which is given HTML made here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class _Value:
     """A variable, to be put out."""
 
     path: tuple[str, ...]
+    is_safe: bool = False
+    """It is marked as escaped already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,7 @@ def _piece(node: Node) -> str | _Value | _Choice:
     if isinstance(node, ContentNode):
         return node.text
     if isinstance(node, OutputNode):
-        expression = node.expression
-        if isinstance(expression, FilteredExpression) and not expression.filters:
-            expression = expression.left
-        return _Value(_path(expression))
+        return _value(node.expression)
     if isinstance(node, IfNode) and not node.alternatives:
         condition = node.condition
         if isinstance(condition, BooleanExpression):
@@ -88,6 +89,15 @@ def _piece(node: Node) -> str | _Value | _Choice:
         otherwise = _block(node.default) if node.default else ()
         return _Choice(_path(condition), _block(node.consequence), otherwise)
     raise _NotPlain
+
+
+def _value(expression: object) -> _Value:
+    if not isinstance(expression, FilteredExpression):
+        return _Value(_path(expression))
+    filters = [one.name for one in expression.filters or ()]
+    if filters not in ([], [RAW_HTML_FILTER]):
+        raise _NotPlain
+    return _Value(_path(expression.left), is_safe=bool(filters))
 
 
 def _block(block: BlockNode) -> Pieces:
@@ -111,7 +121,8 @@ def _fill(pieces: Pieces, variables: Mapping[str, Any], found: list[str], autoes
         if isinstance(piece, str):
             found.append(piece)
         elif isinstance(piece, _Value):
-            found.append(_text(_look_up(piece.path, variables), autoescape))
+            value = _look_up(piece.path, variables)
+            found.append(_text(value, autoescape and not piece.is_safe))
         else:
             value = _look_up(piece.path, variables)
             chosen = piece.otherwise if value is None or value is False else piece.then

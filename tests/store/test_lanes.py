@@ -157,22 +157,6 @@ def test_a_draw_that_the_broker_does_not_take_leaves_its_slot_free(
     assert len(waiting(broker)) == DRAWS
 
 
-# What a draw takes.
-
-
-@pytest.mark.parametrize("slot", [None, *range(DRAWS + 1)])
-def test_of_few_a_draw_takes_all(slot: int | None) -> None:
-    found = [ObjectId() for _ in range(HINT)]
-    assert lanes.share(found, None if slot is None else Ticket(slot, "x")) == found
-
-
-def test_of_many_each_draw_takes_others() -> None:
-    found = [ObjectId() for _ in range(HINT * DRAWS)]
-    shares = [lanes.share(found, Ticket(slot, "x")) for slot in range(DRAWS)]
-    assert [len(share) for share in shares] == [HINT] * DRAWS
-    assert {one for share in shares for one in share} == set(found)
-
-
 # Looking again.
 
 

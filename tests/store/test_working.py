@@ -50,6 +50,12 @@ def crowd(count: int = CROWD + 150, **fields: Any) -> None:
     store.accept([new(**fields) for _ in range(count)], now=NOON)
 
 
+def _ticket(broker: redis.Redis, *, slot: int) -> lanes.Ticket:
+    """Return the ticket of a draw that has a slot."""
+    broker.set(LANE.key(slot), "mine")
+    return lanes.Ticket(slot, "mine")
+
+
 def still_open() -> int:
     return collection("notifications").count_documents({"due_at": {"$exists": True}})
 
@@ -89,6 +95,25 @@ def test_two_crowds_take_turns(broker: redis.Redis, provider: Scripted) -> None:
     assert 200 <= first_half.count("eve@example.com") <= 400
 
 
+def test_draws_that_look_at_once_take_one_batch_behind_the_other(
+    broker: redis.Redis, provider: Scripted, settings: Any
+) -> None:
+    settings.WORKER_THREADS = 8
+    crowd(3 * lanes.HINT)
+    ids = [one["_id"] for one in collection("notifications").find().sort("_id")]
+    working.draw(LANE, _ticket(broker, slot=2), clock=noon)
+    first = {o.thread for o in provider.seen}
+    assert first == {str(one) for one in ids[2 * 96 : 3 * 96]}
+    working.draw(LANE, _ticket(broker, slot=0), clock=noon)
+    assert {o.thread for o in provider.seen} - first == {str(one) for one in ids[:96]}
+
+
+def test_of_few_any_draw_takes_all(broker: redis.Redis, provider: Scripted) -> None:
+    crowd(5)
+    working.draw(LANE, _ticket(broker, slot=3), clock=noon)
+    assert len(provider.seen) == 5
+
+
 def test_what_falls_due_within_the_minute_is_drawn_then(
     broker: redis.Redis, provider: Scripted
 ) -> None:
@@ -104,14 +129,14 @@ def test_behind_a_rate_a_draw_waits_rather_than_parks_one_after_the_other(
     broker: redis.Redis, provider: Scripted, settings: Any
 ) -> None:
     settings.PROVIDER_RATES = {"scripted": (10.0, 10)}
-    crowd(working.REACH)
+    crowd(2 * lanes.HINT)
     working.draw(LANE, None, clock=noon)
     assert len(provider.seen) == 10
     messages = waiting(broker)
     assert {m.task for m in messages} == {hints.DRAW}
     assert all(m.eta is not None for m in messages)
     touched = {"delivery.failure_code": "rate_limited"}
-    assert collection("notifications").count_documents(touched) == 90
+    assert collection("notifications").count_documents(touched) == working.batch_size() - 10
 
 
 def test_a_draw_whose_turn_is_over_does_nothing(broker: redis.Redis, provider: Scripted) -> None:

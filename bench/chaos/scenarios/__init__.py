@@ -1,7 +1,24 @@
 """Every scenario, by its number."""
 
 from ..scenario import Scenario
-from . import beats, broker, crashes, frozen, hints, killing, operators, restarts, silence
+from . import (
+    answers,
+    backup,
+    beats,
+    broker,
+    campaign,
+    clocks,
+    crashes,
+    credentials,
+    failover,
+    frozen,
+    hints,
+    killing,
+    operators,
+    reports,
+    restarts,
+    silence,
+)
 
 _ALL = (
     crashes.EVERY_BOUNDARY,
@@ -13,7 +30,16 @@ _ALL = (
     frozen.FROZEN_WORKERS,
     broker.LOST_BROKER,
     hints.REPEATED_HINTS,
+    failover.LOST_PRIMARIES,
+    failover.FAILING_COMMANDS,
     silence.SILENT_PROVIDER,
+    answers.MIXED_ERRORS,
+    credentials.BAD_CREDENTIALS,
+    answers.SPOILED_ANSWERS,
+    reports.DISORDERED_REPORTS,
+    clocks.WRONG_CLOCKS,
     operators.RACING_PEOPLE,
+    campaign.CODES_BEHIND_A_CAMPAIGN,
+    backup.RESTORED_BACKUP,
 )
 SCENARIOS: dict[int, Scenario] = {one.number: one for one in _ALL}

@@ -9,7 +9,8 @@ from notifyproject.crash import Boundary
 
 from .. import bodies, hinting
 from ..boundaries import EMAIL, Arrival, Way, of_way
-from ..crashing import LEASE_SECONDS, Crashing, ask_to_end, is_frozen, rest
+from ..crashing import LEASE_SECONDS, PERSON, Crashing, ask_to_end, is_frozen, rest
+from ..evidence import ACCEPTED
 from ..findings import Bound, Findings, conclude
 from ..gathering import gather
 from ..processes import Program, Stuck, wait_until
@@ -23,6 +24,8 @@ UNTIL_WEB_DIES = timedelta(seconds=5)
 RECEIPT_SECONDS = 32.0
 """How long the outcome of something critical stays unknown."""
 FINAL_SECONDS = 600.0
+BROADCAST_SECONDS = 180.0
+"""A lease of a minute, and two sweeps."""
 ONE_BY_ONE = {"WORKER_THREADS": "1"}
 
 
@@ -51,6 +54,7 @@ def every_boundary(*, ways: tuple[Way, ...]) -> Findings:
         if Way.REPORT in ways:
             for boundary, arrival in of_way(Way.REPORT):
                 _report(run, boundary, arrival)
+        _await_broadcasts(run)
         stand.wait_final(timeout=FINAL_SECONDS)
         evidence = gather(stand)
         expected = sum(
@@ -171,6 +175,27 @@ def _bulk(run: Crashing, boundary: Boundary, arrival: Arrival) -> None:
         run.expected.add(answer, copies=run.copies(arrival, channel))
 
 
+def _broadcast(run: Crashing, boundary: Boundary, _arrival: Arrival) -> None:
+    """Let a worker die in the middle of a broadcast's page; others tell the rest."""
+    from notifications.intake import fanning
+
+    status, said = run.stand.client.call("POST", "/broadcasts", bodies.broadcast(PERSON))
+    if status != ACCEPTED:
+        raise Stuck(f"the broadcast was not accepted: {said}")
+    told = fanning.notification_id(ObjectId(said["id"]), PERSON)
+    run.expected.copies[str(told)] = 1
+    run.die(boundary, run.stand.worker(f"{boundary}", queues="broadcasts"))
+
+
+def _await_broadcasts(run: Crashing) -> None:
+    """Wait until all of them were read: their leases end, and a sweep finds them."""
+    wait_until(
+        lambda: not run.stand.database["broadcasts"].count_documents({"status": "running"}),
+        timeout=BROADCAST_SECONDS,
+        what="a broadcast was not read to its end",
+    )
+
+
 def _report(run: Crashing, boundary: Boundary, arrival: Arrival) -> None:
     """Let the web die when a provider reports; the provider reports again."""
     for channel in arrival.channels:
@@ -215,6 +240,7 @@ _STEPS = {
     Way.ENDING: _ending,
     Way.POST: _post,
     Way.BULK: _bulk,
+    Way.BROADCAST: _broadcast,
 }
 """The ways that go from boundary to boundary while nobody else works."""
 

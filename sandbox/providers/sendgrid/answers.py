@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from email.utils import format_datetime
 from http import HTTPStatus
 from math import ceil
 from typing import Any
@@ -56,6 +57,10 @@ BAD_ADDRESS = "Does not contain a valid address."
 TOO_LARGE = Problem(message="The JSON payload you have included in your request is too large.")
 UNAUTHORISED = Problem(message="The provided authorization grant is invalid, expired, or revoked")
 
+HUGE = 10_000_000
+"""Bytes of a body that nobody should read to its end."""
+RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}
+
 PROBLEMS = {
     400: Problem(
         message=BAD_ADDRESS,
@@ -93,19 +98,27 @@ def failure(outcome: Outcome, *, now: datetime, pause: int) -> Reply:
     if outcome.status == HTTPStatus.FOUND:
         return spoiled.redirect("/v3/mail/send")
     if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
-        headers |= {
-            "X-RateLimit-Limit": "600",
-            "X-RateLimit-Remaining": "0",
-            "X-RateLimit-Reset": str(ceil(now.timestamp()) + pause),
-            "Retry-After": str(pause),
-        }
+        headers |= _limits(outcome, now=now, pause=pause)
     problem = PROBLEMS.get(outcome.status)
+    body = errors([problem]) if problem else b""
     return Reply(
         status=outcome.status,
-        body=errors([problem]) if problem else b"",
+        body=body.ljust(HUGE) if outcome.name == "huge" else body,
         headers=headers,
         manner=outcome.manner,
     )
+
+
+def _limits(outcome: Outcome, *, now: datetime, pause: int) -> dict[str, str]:
+    """Return how long a sender is to wait, as plainly as the outcome has it."""
+    headers = {"X-RateLimit-Limit": "600", "X-RateLimit-Remaining": "0"}
+    if outcome.name == "ratelimit-date":
+        until = now + timedelta(seconds=pause)
+        return headers | {"Retry-After": format_datetime(until, usegmt=True)}
+    if outcome.name in RETRY_AFTER:
+        return headers | {"Retry-After": RETRY_AFTER[outcome.name]}
+    reset = str(ceil(now.timestamp()) + pause)
+    return headers | {"X-RateLimit-Reset": reset, "Retry-After": str(pause)}
 
 
 def errors(problems: Sequence[Problem]) -> bytes:

@@ -74,6 +74,24 @@ OUTCOMES = Outcomes(
             accepted=False,
             failures_first=1,
         ),
+        Outcome(
+            name="ratelimit-long",
+            says="429 with Retry-After: 120.",
+            status=429,
+            accepted=False,
+        ),
+        Outcome(
+            name="ratelimit-date",
+            says="429 with Retry-After as a date, and no X-RateLimit-Reset.",
+            status=429,
+            accepted=False,
+        ),
+        Outcome(
+            name="ratelimit-odd",
+            says="429 with Retry-After: soon, which means nothing.",
+            status=429,
+            accepted=False,
+        ),
         *spoiled.rows(202, steps=ORDINARY),
         Outcome(
             name="no-id",
@@ -97,6 +115,12 @@ OUTCOMES = Outcomes(
             accepted=False,
         ),
         Outcome(name="unavailable", says="503.", status=503, accepted=False),
+        Outcome(
+            name="huge",
+            says="500 with a body of ten megabytes.",
+            status=500,
+            accepted=False,
+        ),
         spoiled.BAD_GATEWAY,
         Outcome(
             name="invalid",

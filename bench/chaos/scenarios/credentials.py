@@ -1,0 +1,118 @@
+"""A provider refuses the credentials while much waits for it."""
+
+import time
+from collections.abc import Iterable
+from statistics import quantiles
+
+from .. import bodies
+from ..bodies import Body
+from ..crashing import PERSON
+from ..evidence import Answer, Evidence
+from ..findings import Bound, Findings, conclude
+from ..gathering import gather
+from ..joining import acceptances, waits
+from ..load import Load
+from ..scenario import Scenario
+from ..stand import Stand, standing
+
+FINAL_SECONDS = 1_800.0
+AT_ONCE = 1_000
+OPENS_WITHIN = 20
+"""P13: failures until the circuit is open ..."""
+PROBES = 4
+"""... and the tries after it: one after 30 s, then after twice as long each time."""
+REVOKED = "SG.revoked"
+SLOWER_BY = 0.1
+"""How much slower the other channels may become ..."""
+NOISE = 0.25
+"""... or by so many seconds, which a busy machine makes of nothing."""
+
+
+def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -> Findings:
+    """Send mail with a revoked key, pushes beside it; then give the worker a good key."""
+    with standing(webhooks=False) as stand:
+        worker = stand.worker()
+        stand.start(stand.web(), worker, stand.beat())
+        device = {"user_id": PERSON, "device_token": "delivered-phone", "platform": "android"}
+        stand.client.call("PUT", "/devices", device)
+        before = _pushes(stand, "before", count=pushes, rate=rate)
+        stand.wait_final(timeout=FINAL_SECONDS)
+        worker.terminate()
+        stand.start(worker, SENDGRID_API_KEY=REVOKED)
+        _mails(stand, pending)
+        beside = _pushes(stand, "beside", count=pushes, rate=rate)
+        time.sleep(seconds)
+        tries = _tries(stand)
+        refused = stand.database["delivery_attempts"].count_documents(
+            {"channel": "email", "status": "failed"}
+        )
+        worker.terminate()
+        stand.start(worker)
+        took = stand.wait_final(timeout=FINAL_SECONDS)
+        evidence = gather(stand)
+        usual, slowest = _p99(evidence, before), _p99(evidence, beside)
+        return conclude(
+            evidence,
+            Bound(
+                name="requests with the refused key",
+                value=refused,
+                least=1,
+                most=OPENS_WITHIN + PROBES,
+            ),
+            Bound(name="tries that were used up", value=tries, most=0),
+            Bound(name="push p99 in seconds before", value=usual),
+            Bound(
+                name="push p99 in seconds beside it",
+                value=slowest,
+                most=None if usual is None else usual * (1 + SLOWER_BY) + NOISE,
+            ),
+            Bound(name="seconds until all was sent with a good key", value=took, most=1_200),
+        )
+
+
+def _mails(stand: Stand, count: int) -> None:
+    for start in range(0, count, AT_ONCE):
+        numbers = range(start, min(start + AT_ONCE, count))
+        stand.client.send_many([bodies.mail(n) for n in numbers], key=f"mails-{start}")
+
+
+def _pushes(stand: Stand, name: str, *, count: int, rate: float) -> list[str]:
+    """Send pushes at a rate; return their ids."""
+    load = Load(stand.client, count=count, rate=rate, body=_push, name=name)
+    load.start()
+    load.finish()
+    return _ids(one for one in stand.client.answers if one.key.startswith(f"{name}-"))
+
+
+def _push(number: int) -> Body:
+    return bodies.push(number, user_id=PERSON, priority="critical")
+
+
+def _ids(answers: Iterable[Answer]) -> list[str]:
+    return [one.notification_id for one in answers if one.notification_id is not None]
+
+
+def _tries(stand: Stand) -> int:
+    """Return how many tries of mails count against their limit."""
+    documents = stand.database["notifications"].find({"delivery.channel": "email"}, {"delivery": 1})
+    return sum(
+        one["attempt_count"] - one.get("excused_count", 0)
+        for document in documents
+        for one in document["delivery"]
+    )
+
+
+def _p99(evidence: Evidence, ids: list[str]) -> float | None:
+    since = acceptances(evidence)
+    found = waits(evidence, {one: since[one] for one in ids})
+    return quantiles(found, n=100)[98] if len(found) > 1 else None
+
+
+BAD_CREDENTIALS = Scenario(
+    number=14,
+    injects="bad credentials with 10,000 mails pending, pushes beside them",
+    shows="P13: the circuit opens, no try is used up, all recover",
+    run=bad_credentials,
+    full={"pending": 10_000, "pushes": 600, "rate": 10, "seconds": 30},
+    short={"pending": 300, "pushes": 50, "rate": 5, "seconds": 10},
+)
