@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 
+from notifyproject.outside.deadlines import Deadline
+
 from ..attachments import MAX_BYTES, Attachment, host_of
 from ..errors import FailureCode, PermanentError
-from .deadlines import Deadline
 from .mail_downloads import DownloadFailed, fetch
 
 UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE

@@ -1,4 +1,4 @@
-"""One time limit over a whole exchange with a provider, however slowly the provider speaks."""
+"""One time limit over a whole exchange, however slowly the other side speaks."""
 
 import io
 import socket

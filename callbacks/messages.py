@@ -1,0 +1,236 @@
+"""The messages to apps: recorded once each, claimed by one worker, settled by whoever holds it.
+
+Every step of a worker is a compare-and-set on the claim's token: who came too late writes nothing.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo import ReturnDocument
+from pymongo.errors import BulkWriteError
+
+from notifyproject.db import paging
+from notifyproject.db.collections import came_twice, collection
+from notifyproject.db.paging import Page, Place
+
+from . import registry
+from .events import Event, EventType, body_of
+from .models import TRIES_KEPT
+from .retry import Decision, Verdict
+from .states import CallbackState, CallbackStatus
+
+Document = Mapping[str, Any]
+
+LEASE = timedelta(seconds=90)
+"""Longer than the slowest round of tries."""
+RETENTION = timedelta(days=30)
+NEWEST_FIRST = (("created_at", -1), ("_id", -1))
+SWITCHED_OFF = "The callback was switched off."
+NO_MORE = "The callback was removed."
+S = CallbackStatus
+
+
+class StillPending(Exception):
+    """A message that is to be sent again has not ended yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A message that this worker, and no other, may send until the lease ends."""
+
+    id: str
+    token: str
+    body: bytes
+    tries: int
+    """Before the one that comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What became of one request."""
+
+    at: datetime
+    duration_ms: int
+    status_code: int | None = None
+    error: str | None = None
+    excerpt: str | None = None
+
+
+def record(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
+    """Store what the apps want to be told of these events; return who has something new waiting.
+
+    What was recorded before is left as it is. Of a callback that is switched off, a message has
+    failed from the start: it can be sent again later. Raises PyMongoError.
+    """
+    callbacks = registry.of_clients(sorted({event.client_id for event in events}))
+    documents = [
+        _document(event, callbacks[event.client_id], now)
+        for event in events
+        if event.client_id in callbacks and _is_wanted(event, callbacks[event.client_id])
+    ]
+    if documents:
+        try:
+            collection("callback_messages").insert_many(documents, ordered=False)
+        except BulkWriteError as error:
+            if not came_twice(error):
+                raise
+    return list({d["client_id"]: None for d in documents if d["status"] == S.PENDING})
+
+
+def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[Held]:
+    """Claim what is due of an app, the oldest first; of several callers one gets each."""
+    token = secrets.token_hex(16)
+    due = {
+        "client_id": client_id,
+        "next_try_at": {"$lte": now},
+        "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+    }
+    found = collection("callback_messages").find(due, {"_id": 1}).hint("cbm_due")
+    ids = [document["_id"] for document in found.sort("next_try_at", 1).limit(limit)]
+    if not ids:
+        return []
+    lease = {"token": token, "lease_until": now + LEASE}
+    free = {"_id": {"$in": ids}, **due}
+    collection("callback_messages").update_many(free, {"$set": {"claim": lease}})
+    mine = collection("callback_messages").find({"_id": {"$in": ids}, "claim.token": token})
+    return [
+        Held(id=d["_id"], token=token, body=d["body"].encode(), tries=d["tries"])
+        for d in mine.sort("next_try_at", 1)
+    ]
+
+
+def settle(held: Held, tried: Tried, decision: Decision) -> bool:
+    """Write what became of a try; return whether the message was still ours."""
+    fields = {
+        "at": tried.at,
+        "duration_ms": tried.duration_ms,
+        "status_code": tried.status_code,
+        "error": tried.error,
+        "excerpt": tried.excerpt,
+    }
+    history = {"$each": [_present(fields)], "$slice": -TRIES_KEPT}
+    changes: dict[str, Any] = {"tries": held.tries + 1}
+    gone = {"claim": ""}
+    if tried.error is not None:
+        changes["error"] = tried.error
+    else:
+        gone["error"] = ""
+    if decision.verdict is Verdict.RETRY:
+        changes["next_try_at"] = decision.at
+    else:
+        is_done = decision.verdict is Verdict.DELIVERED
+        changes["status"] = (S.DELIVERED if is_done else S.FAILED).value
+        changes |= {"delivered_at": tried.at} if is_done else {}
+        gone["next_try_at"] = ""
+    result = collection("callback_messages").update_one(
+        {"_id": held.id, "claim.token": held.token},
+        {"$set": changes, "$unset": gone, "$push": {"history": history}},
+    )
+    return result.matched_count == 1
+
+
+def release(held: Sequence[Held]) -> None:
+    """Give back what was not tried."""
+    for token in {one.token for one in held}:
+        ids = [one.id for one in held if one.token == token]
+        collection("callback_messages").update_many(
+            {"_id": {"$in": ids}, "claim.token": token}, {"$unset": {"claim": ""}}
+        )
+
+
+def next_due(client_id: ObjectId) -> datetime | None:
+    """Return when the next message of an app is due; None if none is."""
+    wanted = {"client_id": client_id, "next_try_at": {"$exists": True}}
+    found = collection("callback_messages").find(wanted, {"next_try_at": 1}).hint("cbm_due")
+    for document in found.sort("next_try_at", 1).limit(1):
+        return document["next_try_at"]
+    return None
+
+
+def fail_pending(*, client_id: ObjectId, reason: str) -> int:
+    """End what waits for a callback that is switched off or gone; return how much that was."""
+    result = collection("callback_messages").update_many(
+        {"client_id": client_id, "next_try_at": {"$exists": True}},
+        {
+            "$set": {"status": S.FAILED.value, "error": reason},
+            "$unset": {"next_try_at": "", "claim": ""},
+        },
+    )
+    return result.modified_count
+
+
+def waiting_clients() -> list[ObjectId]:
+    """Return the apps that have a message waiting."""
+    stages: list[dict[str, Any]] = [
+        {"$match": {"next_try_at": {"$exists": True}}},
+        {"$group": {"_id": "$client_id"}},
+    ]
+    found = collection("callback_messages").aggregate(stages, hint="cbm_due")
+    return sorted(document["_id"] for document in found)
+
+
+def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
+    """Send a message again, under its own id; ``client_id`` None: whosever it is.
+
+    Raises LookupError if there is none, NoCallback if there is nowhere to send it, StillPending.
+    """
+    wanted = {"_id": message_id, **({} if client_id is None else {"client_id": client_id})}
+    document = collection("callback_messages").find_one(wanted)
+    if document is None:
+        raise LookupError("no such message")
+    registry.get(document["client_id"])
+    replayed = collection("callback_messages").find_one_and_update(
+        {**wanted, "status": {"$ne": S.PENDING.value}},
+        {
+            "$set": {
+                "status": S.PENDING.value,
+                "tries": 0,
+                "next_try_at": now,
+                "replayed_at": now,
+            },
+            "$unset": {"delivered_at": "", "error": ""},
+        },
+        return_document=ReturnDocument.AFTER,
+    )
+    if replayed is None:
+        raise StillPending
+    return replayed
+
+
+def page(
+    *, client_id: ObjectId, status: CallbackStatus | None, limit: int, place: Place | None
+) -> Page:
+    """Return part of an app's messages, newest first. Raises PyMongoError."""
+    wanted = {"client_id": client_id} | ({} if status is None else {"status": status.value})
+    return paging.page("callback_messages", wanted, order=NEWEST_FIRST, limit=limit, place=place)
+
+
+def _is_wanted(event: Event, callback: Document) -> bool:
+    return event.type is EventType.TEST or event.type.value in callback["events"]
+
+
+def _document(event: Event, callback: Document, now: datetime) -> dict[str, Any]:
+    is_on = callback["state"] == CallbackState.ACTIVE
+    return _present(
+        {
+            "_id": event.id,
+            "client_id": event.client_id,
+            "type": event.type.value,
+            "notification_id": event.notification_id,
+            "body": body_of(event),
+            "status": (S.PENDING if is_on else S.FAILED).value,
+            "tries": 0,
+            "next_try_at": now if is_on else None,
+            "error": None if is_on else SWITCHED_OFF,
+            "created_at": now,
+            "purge_at": now + RETENTION,
+        }
+    )
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,3 @@
+"""The queue of the calls to apps, the last that a worker serves. Pure: the settings name it."""
+
+QUEUE = "callbacks"

@@ -1,0 +1,105 @@
+"""What follows a try to call back. Pure: the time and the dice are passed in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from http import HTTPStatus
+
+DELAYS = (
+    timedelta(seconds=5),
+    timedelta(minutes=1),
+    timedelta(minutes=10),
+    timedelta(hours=1),
+    timedelta(hours=3),
+    timedelta(hours=8),
+    timedelta(hours=11),
+)
+"""Wait before each further try: with the first, eight tries within about a day."""
+MAX_TRIES = len(DELAYS) + 1
+JITTER = 0.2
+"""Waits differ by up to this share, so that what failed together does not come back together."""
+MAX_RETRY_AFTER = timedelta(hours=12)
+"""A receiver that asks for a longer pause is taken at this."""
+
+GONE = HTTPStatus.GONE
+FAILURES_TO_OPEN = 5
+"""After so many failed tries in a row, whatever they were of, a receiver is left alone a while."""
+OPEN_FOR = timedelta(seconds=30)
+"""The first such while; it doubles each time one more try fails after it."""
+MAX_OPEN_FOR = timedelta(minutes=10)
+MAX_DOUBLINGS = 10
+
+DISABLED_AFTER = timedelta(days=5)
+"""A callback that nothing has come through to for this long is switched off."""
+
+
+class Verdict(StrEnum):
+    """What a try means for its delivery."""
+
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    GIVE_UP = "give_up"
+    GONE = "gone"
+    """The receiver says that it is there no more: the callback is switched off at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What follows a try; ``at``: when the next one is due."""
+
+    verdict: Verdict
+    at: datetime | None = None
+
+
+def decide(
+    *, status: int | None, tries: int, pause: timedelta | None, now: datetime, dice: float
+) -> Decision:
+    """Return what follows a try, the ``tries``-th of its delivery.
+
+    ``status``: of the answer, None for no answer. ``pause``: what the receiver asked for. ``dice``:
+    from 0 to 1.
+    """
+    if status is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return Decision(Verdict.DELIVERED)
+    if status == GONE:
+        return Decision(Verdict.GONE)
+    if tries >= MAX_TRIES:
+        return Decision(Verdict.GIVE_UP)
+    wait = DELAYS[tries - 1] * (1 + JITTER * (2 * dice - 1))
+    asked = min(pause or timedelta(0), MAX_RETRY_AFTER)
+    return Decision(Verdict.RETRY, at=_to_the_millisecond(now + max(wait, asked)))
+
+
+def pause_of(headers: Mapping[str, str], *, now: datetime) -> timedelta | None:
+    """Return the pause that Retry-After asks for, in seconds or as a date; None for nonsense.
+
+    The names of ``headers`` are in lower case.
+    """
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=min(int(text[:9]), MAX_RETRY_AFTER.total_seconds()))
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    pause = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now
+    return pause if pause > timedelta(0) else None
+
+
+def open_until(*, failures: int, now: datetime) -> datetime | None:
+    """Return until when a receiver is left alone that has failed so often in a row; None: not."""
+    if failures < FAILURES_TO_OPEN:
+        return None
+    doublings = min(failures - FAILURES_TO_OPEN, MAX_DOUBLINGS)
+    return now + min(OPEN_FOR * 2**doublings, MAX_OPEN_FOR)
+
+
+def is_given_up(*, failing_since: datetime, now: datetime) -> bool:
+    """Return whether a callback that has failed since then is to be switched off."""
+    return now - failing_since >= DISABLED_AFTER
+
+
+def _to_the_millisecond(at: datetime) -> datetime:
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)

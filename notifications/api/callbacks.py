@@ -1,0 +1,206 @@
+"""An app's callback and what it was told. Each method reads, calls one service, and answers."""
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.models import Scope
+from callbacks import audit, messages, outbox, registry
+from callbacks.messages import NEWEST_FIRST, NO_MORE, SWITCHED_OFF, StillPending
+from callbacks.registry import NoCallback, TooManySecrets
+from callbacks.states import CallbackState
+
+from ..timing import utc_now
+from . import callbacks_requests as requests
+from . import recipients_paging as paging
+from .callbacks_answers import (
+    CallbackDeliveryList,
+    CallbackDeliveryView,
+    CallbackSecretView,
+    CallbackView,
+    callback_view,
+    delivery_view,
+    secret_view,
+)
+from .callbacks_requests import CallbackRequest
+from .parsing import check_values, convert, decode, read_body
+from .problems import Problem, not_found
+from .schema import describe, identifier
+
+WRITE = Scope.CALLBACKS_WRITE
+BAD_BODY = (400, 413, 415, 422)
+DELIVERY_ID = identifier("delivery_id", "The id of a delivery of a callback", at_most=120)
+SECRETIVE = {"Cache-Control": "no-store"}
+
+
+class Callbacks(APIView):
+    """The one of the app."""
+
+    scopes: ClassVar = {"GET": WRITE, "PUT": WRITE, "DELETE": WRITE}
+
+    @describe(operation="getCallback", scope=WRITE, response=CallbackView, problems=(404,))
+    def get(self, request: Any) -> Response:
+        """Return where the app is called back, and how its receiver has been doing."""
+        return Response(callback_view(_own(request)))
+
+    @describe(
+        operation="putCallback",
+        scope=WRITE,
+        request=CallbackRequest,
+        response=CallbackView,
+        problems=BAD_BODY,
+    )
+    def put(self, request: Any) -> Response:
+        """Have the app called back at a URL; the first time, the answer holds the secret.
+
+        One that was switched off because its receiver failed is switched on again.
+        """
+        raw = decode(read_body(request._request))
+        check_values(raw)
+        body = convert(raw, CallbackRequest)
+        before = registry.of_clients([request.user.id]).get(request.user.id)
+        made = registry.put(
+            client_id=request.user.id,
+            url=body.url,
+            events=requests.events_of(body),
+            loopback=settings.CALLBACK_LOOPBACK,
+            now=utc_now(),
+        )
+        if before is None or _differs(before, made.document):
+            _record(request, f"Called back at {made.document['host']}.")
+        return Response(callback_view(made.document, secret=made.secret), headers=SECRETIVE)
+
+    @describe(operation="deleteCallback", scope=WRITE, response=None, status=204, problems=(404,))
+    def delete(self, request: Any) -> Response:
+        """Call the app back no more. What waits to be told is not told."""
+        try:
+            registry.remove(request.user.id)
+        except NoCallback:
+            raise not_found() from None
+        messages.fail_pending(client_id=request.user.id, reason=NO_MORE)
+        _record(request, "Called back no more.")
+        return Response(status=204)
+
+
+class Secret(APIView):
+    """What its messages are signed with."""
+
+    scopes: ClassVar = {"POST": WRITE}
+
+    @describe(
+        operation="rotateCallbackSecret",
+        scope=WRITE,
+        response=CallbackSecretView,
+        problems=(404, 409),
+    )
+    def post(self, request: Any) -> Response:
+        """Replace the secret. For a day, messages are signed with the old one, too."""
+        now = utc_now()
+        try:
+            secret = registry.rotate(request.user.id, now=now)
+        except NoCallback:
+            raise not_found() from None
+        except TooManySecrets:
+            detail = "It was replaced too often within a day: the ones before it still sign."
+            raise Problem(status=409, code="too_many_secrets", detail=detail) from None
+        _record(request, "Secret replaced.")
+        return Response(secret_view(secret, now=now), headers=SECRETIVE)
+
+
+class Deliveries(APIView):
+    """What the app was told."""
+
+    scopes: ClassVar = {"GET": WRITE}
+
+    @describe(
+        operation="listCallbackDeliveries",
+        scope=WRITE,
+        response=CallbackDeliveryList,
+        problems=(400, 422),
+        parameters=requests.DESCRIBED,
+    )
+    def get(self, request: Any) -> Response:
+        """List what the app was told in the last 30 days, newest first."""
+        wanted = requests.list_request(request.query_params)
+        page = messages.page(
+            client_id=request.user.id,
+            status=wanted.status,
+            limit=wanted.asked.limit,
+            place=wanted.asked.place,
+        )
+        results = [delivery_view(document) for document in page.documents]
+        cursors = paging.cursors(page, of=requests.LIST, order=NEWEST_FIRST)
+        return Response(CallbackDeliveryList(results=results, **cursors))
+
+
+class Replay(APIView):
+    """Once more."""
+
+    scopes: ClassVar = {"POST": WRITE}
+
+    @describe(
+        operation="replayCallbackDelivery",
+        scope=WRITE,
+        response=CallbackDeliveryView,
+        status=202,
+        problems=(404, 409),
+        parameters=(DELIVERY_ID,),
+    )
+    def post(self, request: Any, delivery_id: str) -> Response:
+        """Tell the app of an event again, with the same webhook-id."""
+        try:
+            _switched_on(_own(request))
+            document = outbox.replay(
+                message_id=delivery_id, client_id=request.user.id, now=utc_now()
+            )
+        except LookupError:
+            raise not_found() from None
+        except StillPending:
+            detail = "It has not been told yet, and is tried again by itself."
+            raise Problem(status=409, code="still_pending", detail=detail) from None
+        return Response(delivery_view(document), status=202)
+
+
+class Test(APIView):
+    """Nothing, to see whether it comes through."""
+
+    scopes: ClassVar = {"POST": WRITE}
+
+    @describe(
+        operation="testCallback",
+        scope=WRITE,
+        response=CallbackDeliveryView,
+        status=202,
+        problems=(404, 409),
+    )
+    def post(self, request: Any) -> Response:
+        """Send the app an event of the type `test`, whatever its callback is for."""
+        _switched_on(_own(request))
+        try:
+            document = outbox.send_test(request.user.id, now=utc_now())
+        except NoCallback:
+            raise not_found() from None
+        return Response(delivery_view(document), status=202)
+
+
+def _own(request: Any) -> registry.Document:
+    try:
+        return registry.get(request.user.id)
+    except NoCallback:
+        raise not_found() from None
+
+
+def _differs(before: registry.Document, after: registry.Document) -> bool:
+    """Return whether another receiver is called, or one that was not."""
+    return any(before[name] != after[name] for name in ("url", "state"))
+
+
+def _record(request: Any, message: str) -> None:
+    audit.record_by_app(request.user.id, request.user.name, message)
+
+
+def _switched_on(callback: registry.Document) -> None:
+    if callback["state"] != CallbackState.ACTIVE:
+        raise Problem(status=409, code="callback_disabled", detail=SWITCHED_OFF)
