@@ -1,0 +1,134 @@
+"""What goes into a broadcast's document and comes out of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from bson import ObjectId
+
+from ..intake import Caller, NotificationRequest
+from ..states import AudienceKind, BroadcastStatus, Priority
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audience:
+    """Whom to tell."""
+
+    kind: AudienceKind
+    topic: str | None = None
+    user_ids: Sequence[str] | None = None
+    """In order, each once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBroadcast:
+    """A broadcast that is about to begin. Its id was made before, so beginning repeats."""
+
+    id: ObjectId
+    caller: Caller
+    type: str
+    priority: Priority
+    request: NotificationRequest
+    audience: Audience
+    audience_size: int | None
+    scheduled_at: datetime | None
+    expires_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A worker's turn to go on with a broadcast, until its lease ends."""
+
+    id: ObjectId
+    token: str
+    lease_until: datetime
+    status: BroadcastStatus
+    caller: Caller
+    request: NotificationRequest
+    audience: Audience
+    cursor: str | None
+    expires_at: datetime | None
+    claim_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRead:
+    """What became of a page: user ids by reason, and where the next one begins."""
+
+    accepted: int
+    skipped: Mapping[str, Sequence[str]]
+    rejected: Mapping[str, Sequence[str]]
+    cursor: str | None
+    is_last: bool
+
+
+def fields_of(new: NewBroadcast) -> dict[str, Any]:
+    """Return a broadcast as it is stored first. What is None is left out: indexes rely on it."""
+    send_at = new.scheduled_at or new.created_at
+    is_later = send_at > new.created_at
+    fields: dict[str, Any] = {
+        "_id": new.id,
+        "client_id": new.caller.client_id,
+        "request_id": new.caller.request_id,
+        "is_test": new.caller.is_test or None,
+        "type": new.type,
+        "priority": new.priority.value,
+        "request": _kept(new.request),
+        "audience": new.audience.kind.value,
+        "topic": new.audience.topic,
+        "user_ids": None if new.audience.user_ids is None else list(new.audience.user_ids),
+        "audience_size": new.audience_size,
+        "scheduled_at": new.scheduled_at,
+        "expires_at": new.expires_at,
+        "status": (BroadcastStatus.SCHEDULED if is_later else BroadcastStatus.RUNNING).value,
+        "due_at": send_at,
+        "claim_count": 0,
+        "is_waiting": False,
+        "accepted": 0,
+        "skipped": {},
+        "rejected": {},
+        "withdrawn": 0,
+        "created_at": new.created_at,
+        "updated_at": new.created_at,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def turn_from(document: Document) -> Turn:
+    """Return the turn that a claimed broadcast's document gives."""
+    return Turn(
+        id=document["_id"],
+        token=document["claim"]["token"],
+        lease_until=document["claim"]["lease_until"],
+        status=BroadcastStatus(document["status"]),
+        caller=Caller(
+            client_id=document["client_id"],
+            request_id=document.get("request_id"),
+            is_test=document.get("is_test", False),
+        ),
+        request=request_of(document),
+        audience=Audience(
+            kind=AudienceKind(document["audience"]),
+            topic=document.get("topic"),
+            user_ids=document.get("user_ids"),
+        ),
+        cursor=document.get("cursor"),
+        expires_at=document.get("expires_at"),
+        claim_count=document["claim_count"],
+    )
+
+
+def request_of(document: Document) -> NotificationRequest:
+    """Return what everybody is told."""
+    return msgspec.convert(document["request"], NotificationRequest)
+
+
+def _kept(request: NotificationRequest) -> dict[str, Any]:
+    """Return a request as it is stored: what is left out stays so."""
+    kept = msgspec.to_builtins(request)
+    return {name: value for name, value in kept.items() if value not in (None, [], {})}

@@ -1,0 +1,215 @@
+"""Broadcasts by the API: begun once, watched, held up, called off."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from notifications import broadcasts
+from notifications.broadcasts import pages
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from tests.store.crowds import people, to_its_end
+
+from .conftest import Answer, App, new_app
+
+PATH = "/broadcasts"
+WORDS = {"subject": "Spring", "body": "It is spring."}
+
+
+def broadcast(**fields: Any) -> dict[str, Any]:
+    """Return a valid request; ``fields`` replace its own, ... leaves one out."""
+    body = {"type": "marketing", "audience": {"all": True}, "content": WORDS, **fields}
+    return {name: value for name, value in body.items() if value is not ...}
+
+
+def begin(app: App, *, key: str | None = None, **fields: Any) -> Answer:
+    headers = {"Idempotency-Key": key} if key else {}
+    return app.post(PATH, broadcast(**fields), headers=headers)
+
+
+def read_all(answer: Answer) -> None:
+    """Let a worker read the whole audience, or withdraw all there is."""
+    to_its_end(ObjectId(answer.json()["id"]), at=utc_now())
+
+
+def own(app: App, answer: Answer) -> dict[str, Any]:
+    found = app.get(f"{PATH}/{answer.json()['id']}")
+    assert found.status_code == 200
+    body: dict[str, Any] = found.json()
+    return body
+
+
+def change(app: App, answer: Answer, what: str) -> Answer:
+    return app.post(f"{PATH}/{answer.json()['id']}/{what}")
+
+
+class TestBeginning:
+    def test_it_is_accepted_and_says_where_it_is(self, app: App) -> None:
+        people(3)
+        answer = begin(app)
+        assert answer.status_code == 202
+        body = answer.json()
+        assert answer.headers["Location"] == f"/api/v1/broadcasts/{body['id']}"
+        assert (body["status"], body["accepted"], body["audience_size"]) == ("running", 0, 3)
+        assert body["audience"] == {"all": True}
+        assert (body["priority"], body["type"]) == ("low", "marketing")
+        assert body["content"]["body"] == "It is spring."
+        assert collection("notifications").count_documents({}) == 0, "a worker reads the audience"
+
+    def test_it_waits_for_its_time(self, app: App) -> None:
+        people(1)
+        at = (utc_now() + timedelta(days=1)).isoformat()
+        answer = begin(app, scheduled_at=at)
+        assert answer.json()["status"] == "scheduled"
+        assert datetime.fromisoformat(answer.json()["scheduled_at"]) == datetime.fromisoformat(at)
+        read_all(answer)
+        assert own(app, answer)["started_at"] is None
+
+    def test_people_who_are_named_are_not_repeated(self, app: App) -> None:
+        answer = begin(app, audience={"user_ids": ["ada", "grace", "ada"]})
+        assert answer.json()["audience"] == {"user_ids": True}
+        assert answer.json()["audience_size"] == 2
+        assert "grace" not in answer.content.decode()
+
+    def test_ten_thousand_may_be_named(self, app: App) -> None:
+        named = [f"{'a-long-user-id-':x<120}{n:05d}" for n in range(10_000)]
+        assert begin(app, audience={"user_ids": named}).json()["audience_size"] == 10_000
+
+    def test_a_key_in_test_mode_makes_tests(self, app: App) -> None:
+        tester = new_app("tester", is_test=True)
+        people(1)
+        answer = begin(tester)
+        assert answer.json()["is_test"] is True
+        read_all(answer)
+        found = collection("notifications").find_one({})
+        assert found is not None
+        assert found["is_test"] is True
+
+
+class TestTwice:
+    def test_the_same_key_and_body_are_one_broadcast(self, app: App) -> None:
+        first, again = begin(app, key="k"), begin(app, key="k")
+        assert again.status_code == 202
+        assert again.json()["id"] == first.json()["id"]
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert "Idempotent-Replayed" not in first.headers
+        assert collection("broadcasts").count_documents({}) == 1
+
+    def test_it_is_answered_with_how_far_it_has_come(self, app: App) -> None:
+        people(2)
+        read_all(begin(app, key="k"))
+        again = begin(app, key="k").json()
+        assert (again["status"], again["accepted"]) == ("completed", 2)
+
+    def test_another_body_under_the_same_key_is_refused(self, app: App) -> None:
+        begin(app, key="k")
+        answer = begin(app, key="k", priority="high")
+        assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
+
+    def test_a_key_is_for_one_kind_of_thing(self, app: App) -> None:
+        begin(app, key="k")
+        headers = {"Idempotency-Key": "k"}
+        other = {"type": "marketing", "recipient": {"email": "a@example.com"}, "content": WORDS}
+        assert app.post("/notifications", other, headers=headers).status_code == 422
+        assert (
+            app.post("/notifications", other, headers={"Idempotency-Key": "n"}).status_code == 202
+        )
+        assert begin(app, key="n").json()["code"] == "idempotency_key_reused"
+
+    def test_another_apps_key_is_its_own(self, app: App, other_app: App) -> None:
+        first, other = begin(app, key="k"), begin(other_app, key="k")
+        assert first.json()["id"] != other.json()["id"]
+
+    def test_a_call_that_was_broken_off_behind_its_key_is_done_the_second_time(
+        self, app: App
+    ) -> None:
+        first = begin(app, key="k")
+        collection("broadcasts").delete_one({"_id": ObjectId(first.json()["id"])})
+        again = begin(app, key="k")
+        assert again.json()["id"] == first.json()["id"]
+        assert collection("broadcasts").count_documents({}) == 1
+
+    def test_what_is_refused_has_not_used_its_key(self, app: App) -> None:
+        assert begin(app, key="k", type="nope").status_code == 422
+        assert begin(app, key="k").status_code == 202
+
+    def test_without_a_key_two_calls_are_two(self, app: App) -> None:
+        assert begin(app).json()["id"] != begin(app).json()["id"]
+
+
+class TestWatching:
+    def test_it_says_what_became_of_its_notifications(self, app: App) -> None:
+        people(3)
+        answer = begin(app, audience={"user_ids": ["user-00000", "user-00001", "nobody"]})
+        read_all(answer)
+        body = own(app, answer)
+        assert (body["status"], body["accepted"]) == ("completed", 2)
+        assert body["notifications"] == {"queued": 2}
+        assert body["skipped"] == [{"code": "no_address", "count": 1, "examples": ["nobody"]}]
+        assert body["rejected"] == []
+        assert body["finished_at"]
+        listed = app.get("/notifications").json()["results"]
+        assert {one["broadcast_id"] for one in listed} == {body["id"]}
+
+    def test_a_list_is_newest_first_and_goes_on_by_cursor(self, app: App) -> None:
+        made = [begin(app).json()["id"] for _ in range(3)]
+        first = app.get(PATH, limit=2).json()
+        assert [one["id"] for one in first["results"]] == made[:0:-1]
+        rest = app.get(PATH, limit=2, cursor=first["next"]).json()
+        assert [one["id"] for one in rest["results"]] == made[:1]
+        assert rest["next"] is None
+
+    @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "x"}])
+    def test_a_page_has_a_size(self, app: App, query: dict[str, str]) -> None:
+        assert app.get(PATH, **query).status_code == 422
+
+    def test_a_forged_cursor_is_none(self, app: App) -> None:
+        assert app.get(PATH, cursor="x").status_code == 400
+        assert app.get(PATH, status="running").status_code == 400
+
+    @pytest.mark.parametrize("unknown", ["x", "0" * 24, "%24ne"])
+    def test_what_is_not_there_is_not_found(self, app: App, unknown: str) -> None:
+        for path in ("", "/pause", "/resume", "/cancel"):
+            ask = app.post if path else app.get
+            assert ask(f"{PATH}/{unknown}{path}").status_code == 404
+
+    def test_another_apps_is_not_there(self, app: App, other_app: App) -> None:
+        answer = begin(app)
+        assert other_app.get(f"{PATH}/{answer.json()['id']}").status_code == 404
+        assert change(other_app, answer, "cancel").status_code == 404
+        assert other_app.get(PATH).json()["results"] == []
+
+
+class TestHoldingUp:
+    def test_it_is_paused_and_resumed(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pages, "PAGE", 2)
+        people(3)
+        answer = begin(app)
+        broadcasts.go_on(ObjectId(answer.json()["id"]))
+        paused = change(app, answer, "pause")
+        assert (paused.status_code, paused.json()["status"]) == (200, "paused")
+        read_all(answer)
+        assert own(app, answer)["accepted"] == 2
+        assert change(app, answer, "resume").json()["status"] == "running"
+        read_all(answer)
+        assert (own(app, answer)["status"], own(app, answer)["accepted"]) == ("completed", 3)
+
+    def test_it_is_called_off_with_what_is_pending(self, app: App) -> None:
+        people(2)
+        answer = begin(app)
+        read_all(answer)
+        cancelled = change(app, answer, "cancel")
+        assert (cancelled.status_code, cancelled.json()["status"]) == (202, "cancelling")
+        read_all(answer)
+        body = own(app, answer)
+        assert (body["status"], body["withdrawn"]) == ("cancelled", 2)
+        assert body["notifications"] == {"cancelled": 2}
+
+    def test_what_makes_no_sense_any_more_is_a_conflict(self, app: App) -> None:
+        answer = begin(app)
+        read_all(answer)
+        for what in ("pause", "resume", "cancel"):
+            refused = change(app, answer, what)
+            assert (refused.status_code, refused.json()["code"]) == (409, "not_possible")

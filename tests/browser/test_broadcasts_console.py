@@ -1,0 +1,69 @@
+"""A broadcast in the console: looked at, held up, gone on with, called off."""
+
+import pytest
+from bson import ObjectId
+from playwright.sync_api import expect
+
+from notifications import backlog, store
+from notifications.broadcasts import AudienceRequest, pages
+from notifications.states import DeliveryStatus
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from tests import factories
+from tests.store.crowds import begun, go_on, people, read, to_its_end
+
+from .conftest import Screen
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def half_told(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
+    """Return a broadcast with half of its audience told, and one of them by mail already."""
+    backlog.forget()
+    monkeypatch.setattr(pages, "PAGE", 8)
+    now = utc_now()
+    muted = people(2, preferences={"marketing": {"muted": True}})
+    names = [*muted, *people(6, first=2), "nobody-we-know", "somebody-else", "yet-another"]
+    one = begun(AudienceRequest(user_ids=names), at=now)
+    go_on(one, at=now)
+    first = collection("notifications").find_one({"broadcast_id": one})
+    assert first is not None
+    begins = factories.start(factories.claim(first["_id"], at=now), at=now)
+    store.settle([factories.settlement(begins, DeliveryStatus.SENT, at=now)], now=now)
+    return one
+
+
+def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, page = half_told(monkeypatch), screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    screen.choose("Broadcasts")
+    screen.shows(page.get_by_text("Named people").first)
+    assert screen.fits()
+    screen.reach(page.get_by_role("link", name="Marketing").first).click()
+    screen.shows(
+        page.get_by_role("heading", name="4 accepted so far"),
+        page.get_by_text("8 looked at of about 11"),
+        page.get_by_text("Opted out"),
+        page.get_by_text("It is spring."),
+    )
+    assert screen.fits()
+
+    screen.reach(page.get_by_role("button", name="Pause")).click()
+    screen.shows(page.get_by_text("What was accepted is still sent."))
+    assert read(one)["status"] == "paused"
+    page.get_by_role("button", name="Resume").focus()
+    page.keyboard.press("Enter")
+    screen.shows(page.get_by_text("Resumed: it goes on"))
+    assert read(one)["status"] == "running"
+
+    screen.reach(page.get_by_role("button", name="Cancel")).click()
+    screen.shows(page.get_by_text("What is on its way goes out."))
+    assert screen.fits()
+    screen.reach(page.get_by_role("button", name="Yes, cancel")).click()
+    screen.shows(page.get_by_text("is being withdrawn").first)
+    to_its_end(one, at=utc_now())
+    page.reload()
+    screen.shows(page.get_by_role("heading", name="Of 4 that were accepted, 3 were withdrawn."))
+    expect(page.locator("table.figures").first).to_contain_text("Sent")
+    assert screen.fits()
