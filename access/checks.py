@@ -28,3 +28,16 @@ def inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
             )
         ]
     return []
+
+
+def second_factor(**_: Any) -> list[checks.CheckMessage]:
+    """Return that a stolen password would open the console."""
+    if settings.ADMIN_REQUIRE_OTP:
+        return []
+    return [
+        checks.Warning(
+            "Staff sign in with a password alone: ADMIN_REQUIRE_OTP is off.",
+            hint="Switch it on: who signs in next sets up an app on their phone.",
+            id="access.W001",
+        )
+    ]

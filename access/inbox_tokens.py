@@ -121,6 +121,15 @@ def revoke_all(*, client_id: ObjectId, user_id: str) -> None:
     )
 
 
+def revoke_everywhere(*, user_id: str) -> None:
+    """End every token of a person, whichever client issued it; raises PyMongoError."""
+    issuers = collection("api_clients").find(
+        {"scopes": {"$in": [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]}}, {"_id": 1}
+    )
+    for client in issuers:
+        revoke_all(client_id=client["_id"], user_id=user_id)
+
+
 def _decode(text: str, now: datetime) -> InboxUser | None:
     """Return what a genuine token says that has not run out. Times are compared with ``now``."""
     if len(text) > MAX_LENGTH or not text.isascii():

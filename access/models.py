@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
-from django_mongodb_backend.fields import EmbeddedModelArrayField
+from django_mongodb_backend.fields import ArrayField, EmbeddedModelArrayField, ObjectIdField
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
@@ -73,6 +73,52 @@ class APIClient(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class LoginFailures(models.Model):
+    """How many tries to sign in have failed of late."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=64)
+    """A keyed hash of whose they were, or where from: it does not say who."""
+    count = models.IntegerField()
+    expires_at = models.DateTimeField()
+    """They count until then, and MongoDB forgets them."""
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "login_failures"
+        indexes = (MongoIndex("expires_at", name="log_expires", expire_after_seconds=0),)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class SecondFactor(models.Model):
+    """What a member of staff proves who they are with, besides the password."""
+
+    user_id = ObjectIdField(primary_key=True, db_column="_id")
+    pending_key = models.TextField(null=True, blank=True)
+    """Sealed: of a phone that is being set up."""
+    invited_at = optional_moment()
+    sealed_key = models.TextField(null=True, blank=True)
+    """Sealed: what the phone makes its codes of."""
+    enrolled_at = optional_moment()
+    last_step = models.BigIntegerField(null=True, blank=True)
+    """The half minute whose code was taken last: that code, and those before it, are used up."""
+    recovery_codes = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    """SHA-256 of those that are left."""
+    tries = models.IntegerField(null=True, blank=True)
+    tries_until = optional_moment()
+    """They count until then."""
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "second_factors"
+
+    def __str__(self) -> str:
+        return str(self.user_id)
 
 
 class InboxRevocation(models.Model):

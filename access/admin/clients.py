@@ -1,7 +1,7 @@
 """API clients and their keys in the admin."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -26,6 +26,8 @@ from .. import keys
 from ..models import APIClient, Scope
 
 CHANGE_URL = "admin:access_apiclient_change"
+LIVES = {"": None, "30": 30, "90": 90, "365": 365}
+"""How many days a new key holds, as the form names it; None: until it is revoked."""
 TEST_BADGE = format_html(
     '<span class="chip chip-{}" title="{}">{}</span>',
     "warning",
@@ -175,8 +177,14 @@ class APIClientAdmin(MongoModelAdmin):
         if refusal is not None:
             return refusal
         client = self.get_object(request, object_id)
+        life, now = request.POST.get("life", ""), _now()
+        if life not in LIVES:
+            messages.error(request, "No key was issued: choose how long it holds.")
+            return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
+        days = LIVES[life]
+        expires_at = now + timedelta(days=days) if days else None
         try:
-            issued = keys.issue_key(client_id=client.pk, now=_now())
+            issued = keys.issue_key(client_id=client.pk, now=now, expires_at=expires_at)
         except keys.TooManyKeys as problem:
             messages.error(request, str(problem))
             return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
@@ -217,11 +225,11 @@ class APIClientAdmin(MongoModelAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         client = self.get_object(request, object_id)
+        if not self.has_change_permission(request, client):
+            raise PermissionDenied
         if client is None:
             messages.warning(request, "There is no such client.")
             return HttpResponseRedirect(reverse("admin:access_apiclient_changelist"))
-        if not self.has_change_permission(request, client):
-            raise PermissionDenied
         return None
 
 

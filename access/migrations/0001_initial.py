@@ -79,6 +79,35 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='LoginFailures',
+            fields=[
+                ('id', models.CharField(db_column='_id', max_length=64, primary_key=True, serialize=False)),
+                ('count', models.IntegerField()),
+                ('expires_at', models.DateTimeField()),
+            ],
+            options={
+                'db_table': 'login_failures',
+                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='log_expires')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SecondFactor',
+            fields=[
+                ('user_id', django_mongodb_backend.fields.ObjectIdField(db_column='_id', primary_key=True, serialize=False)),
+                ('pending_key', models.TextField(blank=True, null=True)),
+                ('invited_at', models.DateTimeField(blank=True, null=True)),
+                ('sealed_key', models.TextField(blank=True, null=True)),
+                ('enrolled_at', models.DateTimeField(blank=True, null=True)),
+                ('last_step', models.BigIntegerField(blank=True, null=True)),
+                ('recovery_codes', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list)),
+                ('tries', models.IntegerField(blank=True, null=True)),
+                ('tries_until', models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                'db_table': 'second_factors',
+            },
+        ),
+        migrations.CreateModel(
             name='InboxRevocation',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=80, primary_key=True, serialize=False)),
