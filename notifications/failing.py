@@ -1,0 +1,135 @@
+"""What fails and why: failures grouped by their cause, with their course over time.
+
+Read by an index and capped, so that a page stays quick on a busy day; what is capped says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from notifyproject.db.collections import collection
+
+from .states import Channel, DeliveryStatus
+
+CAP = 10_000
+"""Failed notifications that the groups are counted from, the newest."""
+BARS = 24
+"""Parts that a span is divided into for its course."""
+S = DeliveryStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What makes failures alike. ``provider`` is None for what never came to one."""
+
+    channel: Channel
+    code: str
+    provider: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Failures with one cause."""
+
+    cause: Cause
+    count: int
+    first_at: datetime
+    last_at: datetime
+    course: tuple[int, ...]
+    """How many in each part of the span, the oldest first."""
+    before: int
+    """How many in the span of the same length before, as far as they were counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """Failures of a span, grouped, the most frequent first."""
+
+    since: datetime
+    until: datetime
+    groups: Sequence[Group]
+    counted_since: datetime | None
+    """Only failures from here on are counted: there were more than the cap."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the span is counted; if not, there are more than the counts say."""
+        return self.counted_since is None or self.counted_since <= self.since
+
+    @property
+    def has_before(self) -> bool:
+        """Whether the span before is counted too, so that the two can be compared."""
+        return self.counted_since is None
+
+
+def grouped(*, since: datetime, until: datetime, match: Sequence[Mapping[str, Any]] = ()) -> Groups:
+    """Return the failures of a span by cause; ``match`` are conditions on the notifications.
+
+    A notification counts once for each channel that failed in the span. The span of the same length
+    before it is counted along, for the trend. Raises PyMongoError.
+    """
+    length = until - since
+    both = {"$gte": since - length, "$lt": until}
+    part = max(int(length.total_seconds() * 1000) // BARS, 1)
+    place = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
+    rows = list(
+        collection("notifications").aggregate(
+            [
+                # The notification's own time is that of its last failure.
+                {"$match": {"$and": [{"failed_at": both}, *match]}},
+                {"$sort": {"failed_at": -1, "_id": -1}},
+                {"$limit": CAP},
+                {"$project": {"failed_at": 1, "delivery": 1}},
+                {"$unwind": "$delivery"},
+                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": both}},
+                {
+                    "$group": {
+                        "_id": {
+                            "channel": "$delivery.channel",
+                            "code": {"$ifNull": ["$delivery.failure_code", ""]},
+                            "provider": {"$ifNull": ["$delivery.provider", None]},
+                            "place": place,
+                        },
+                        "count": {"$sum": 1},
+                        "first_at": {"$min": "$delivery.failed_at"},
+                        "last_at": {"$max": "$delivery.failed_at"},
+                    }
+                },
+            ],
+            hint="ntf_failed",
+        )
+    )
+    seen = sum(row["count"] for row in rows)
+    oldest = min((row["first_at"] for row in rows), default=None)
+    causes: dict[Cause, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        told = row["_id"]
+        cause = Cause(
+            channel=Channel(told["channel"]), code=told["code"], provider=told.get("provider")
+        )
+        causes.setdefault(cause, []).append(row)
+    groups = [found for cause, some in causes.items() if (found := _group(cause, some)).count]
+    return Groups(
+        since=since,
+        until=until,
+        groups=sorted(groups, key=lambda one: (-one.count, -one.last_at.timestamp())),
+        counted_since=oldest if seen >= CAP else None,
+    )
+
+
+def _group(cause: Cause, rows: Sequence[Mapping[str, Any]]) -> Group:
+    """Return a group of its parts; those before the span have places below zero."""
+    within = [row for row in rows if row["_id"]["place"] >= 0]
+    course = [0] * BARS
+    for row in within:
+        course[min(int(row["_id"]["place"]), BARS - 1)] += row["count"]
+    counted = within or rows
+    return Group(
+        cause=cause,
+        count=sum(course),
+        first_at=min(row["first_at"] for row in counted),
+        last_at=max(row["last_at"] for row in counted),
+        course=tuple(course),
+        before=sum(row["count"] for row in rows) - sum(course),
+    )

@@ -1,0 +1,102 @@
+"""``manage.py redrive --channel email --code provider_error``: retry failures, after a preview."""
+
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from access.models import StaffUser
+from notifications import operations
+from notifications.errors import FailureCode
+from notifications.operation_states import Action, Stage
+from notifications.operations import NotPossible, Operation, Plan, Staff
+from notifications.states import Channel
+from notifications.timing import TimeProblem, parse_timestamp, utc_now
+from notifications.verdicts import Kind
+
+PERMISSIONS = ("notifications.run_bulkoperation", "notifications.retry_notification")
+POLL_SECONDS = 0.2
+
+
+class Command(BaseCommand):
+    """Preview a bulk retry of failed deliveries and, if it is confirmed, start it."""
+
+    help = (
+        "Count and judge failed deliveries, and print what a retry of each would be. With --yes "
+        "those whose retry is safe are tried again in the background: see Bulk operations in the "
+        "console. Without it nothing is changed."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("--channel", choices=[channel.value for channel in Channel])
+        parser.add_argument("--code", choices=[code.value for code in FailureCode])
+        parser.add_argument("--since", metavar="TIME", help="such as 2026-12-01T09:00:00Z")
+        parser.add_argument("--per-second", type=int, default=operations.USUAL, metavar="N")
+        parser.add_argument("--by", metavar="USERNAME", help="the operator who asks for it")
+        parser.add_argument("--reason", default="", help="why, for the record; with --yes")
+        sure = parser.add_mutually_exclusive_group()
+        sure.add_argument("--dry-run", action="store_true", help="preview only, as without --yes")
+        sure.add_argument("--yes", action="store_true", help="start it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Preview it, and start it if that was asked for."""
+        by = self._by(options)
+        operation = self._previewed(options, by)
+        self._tell(operation)
+        if not options["yes"]:
+            operations.discard(operation.id)
+            self.stdout.write("Nothing was changed. Start it with --yes, --by and --reason.")
+            return
+        plan = Plan(
+            includes=frozenset({Kind.SAFE}),
+            per_second=options["per_second"],
+            reason=options["reason"],
+        )
+        try:
+            operations.start(operation.id, plan=plan, by=by, now=utc_now())
+        except NotPossible as problem:
+            operations.discard(operation.id)
+            raise CommandError(str(problem)) from problem
+        self.stdout.write(f"Bulk operation {operation.id} is running: follow it in the console.")
+
+    def _by(self, options: dict[str, Any]) -> Staff:
+        """Return who asks; raises CommandError unless they may, if it is to be started."""
+        if options["by"] is None and not options["yes"]:
+            return operations.NOBODY
+        user = StaffUser.objects.filter(username=options["by"] or "").first()
+        if user is None or not user.has_perms(PERMISSIONS):
+            raise CommandError("--by takes the name of an operator who may retry in bulk.")
+        return Staff(id=user.pk, username=user.get_username())
+
+    def _previewed(self, options: dict[str, Any], by: Staff) -> Operation:
+        """Return the operation with its preview, made in this process; raises CommandError."""
+        try:
+            since = parse_timestamp(options["since"]) if options["since"] else None
+        except TimeProblem as problem:
+            raise CommandError(f"--since: {problem}") from problem
+        channel = Channel(options["channel"]) if options["channel"] else None
+        cohort = operations.failures(channel=channel, code=options["code"], since=since)
+        operation = operations.preview(action=Action.RETRY, cohort=cohort, by=by, now=utc_now())
+        while operation.stage is Stage.PREVIEWING:
+            if not operations.work(operation.id):
+                # A worker was faster.
+                time.sleep(POLL_SECONDS)
+            found = operations.one(operation.id)
+            if found is None:
+                raise CommandError("The preview was deleted meanwhile.")
+            operation = found
+        if operation.stage is not Stage.READY:
+            raise CommandError(operation.problem or "The preview was cancelled.")
+        return operation
+
+    def _tell(self, operation: Operation) -> None:
+        """Print the preview."""
+        more = "more than " if operation.is_capped else ""
+        self.stdout.write(f"{more}{operation.found_count} notifications with failures:")
+        for kind in Kind:
+            if count := operation.found.get(kind):
+                act = "would be retried" if kind is Kind.SAFE else "would be left out"
+                self.stdout.write(f"{count:>8} {kind.value.replace('_', ' ')}: {act}")
+        if operation.is_capped:
+            self.stdout.write("Those are the oldest; the others are judged when their turn comes.")

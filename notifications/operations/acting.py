@@ -1,0 +1,245 @@
+"""Doing it: each notification is judged again at the moment it is acted on, and acted on once.
+
+Three things see to the once: a row for each delivery that is written before; a compare-and-set on
+the delivery's state, for what is changed in place; and an id for each resend that follows from the
+operation and the original, so that storing it twice stores it once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bson import ObjectId
+
+from notifyproject import audit
+
+from .. import hastening, queries, redrive, timing
+from ..models import Notification
+from ..operation_states import SETTLED, Action, Outcome
+from ..sending import Clock
+from ..states import Channel
+from ..store import Document
+from ..verdicts import Kind, Verdict, verdicts_for
+from . import cohorts, results
+from .again import SENT_AGAIN, sent_again
+from .records import Operation, Place
+from .resends import resend_id
+from .results import Settled, Which
+
+CHANGED, GONE, REFUSED = "changed", "gone", "refused"
+"""Why not, beside the verdicts."""
+NOT_THERE = "It is not there any more."
+AS_ASKED = Verdict(kind=Kind.SAFE, why="Nothing of it has been sent.")
+JUDGED = frozenset({Action.RETRY, Action.RESEND})
+"""What sends something again; of what is withdrawn or put off nobody gets a second copy."""
+SENDS = frozenset({Kind.SAFE, Kind.EXPIRED})
+"""Verdicts after which something would arrive that a resend may have brought already."""
+_DONE: Mapping[Action, str] = {
+    Action.RETRY: "Retried",
+    Action.RESEND: "Resent",
+    Action.CANCEL: "Cancelled",
+    Action.RESCHEDULE: "Rescheduled",
+    Action.RUN_NOW: "Brought forward",
+}
+
+
+class Late(Exception):
+    """The lease is over: another worker may be at it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What became of some notifications."""
+
+    acted: int = 0
+    """Notifications that something was done to, or tried."""
+    settled: dict[Which, Settled] = field(default_factory=dict)
+
+    def counts(self) -> dict[Outcome, int]:
+        """Return the deliveries by what became of them."""
+        found: dict[Outcome, int] = {}
+        for one in self.settled.values():
+            found[one.outcome] = found.get(one.outcome, 0) + 1
+        return found
+
+    def reasons(self) -> dict[str, int]:
+        """Return the others by why they were not done."""
+        found: dict[str, int] = {}
+        for one in self.settled.values():
+            if one.reason is not None:
+                found[one.reason] = found.get(one.reason, 0) + 1
+        return found
+
+
+def judged(
+    operation: Operation, documents: Sequence[Document], *, now: datetime
+) -> dict[Which, Verdict]:
+    """Return what acting on each delivery that is meant would be."""
+    meant = {
+        Which(document["_id"], channel): AS_ASKED
+        for document in documents
+        for channel in _channels(operation, document)
+    }
+    if operation.action not in JUDGED:
+        return meant
+    verdicts = verdicts_for(documents, now=now)
+    again = sent_again(operation, documents)
+    found = {which: verdicts[(which.notification_id, which.channel)] for which in meant}
+    return {
+        which: SENT_AGAIN if which in again and verdict.kind in SENDS else verdict
+        for which, verdict in found.items()
+    }
+
+
+def act(operation: Operation, places: Sequence[Place], *, clock: Clock, until: datetime) -> Tally:
+    """Act on these notifications, and write down what became of each delivery.
+
+    Raises Late when the lease is over before the last; what was done is written down.
+    """
+    now = clock()
+    documents = {document["_id"]: document for document in queries.many([p.id for p in places])}
+    rows = results.known(
+        operation.id,
+        [Which(place.id, channel) for place in places for channel in operation.cohort.channels],
+    )
+    fresh = judged(operation, list(documents.values()), now=now)
+    before = {which: row for which, row in rows.items() if row.outcome in SETTLED}
+    broken_off = {w: left(None, w, r) for w, r in rows.items() if r.outcome is Outcome.BEGUN}
+    settled = {
+        which: left(documents.get(which.notification_id), which, row)
+        for which, row in rows.items()
+        if which not in fresh and which not in before
+    }
+    to_do: dict[Which, Verdict] = {}
+    for which, verdict in fresh.items():
+        if which in broken_off or verdict.kind in operation.includes:
+            to_do[which] = verdict
+        elif which not in before:
+            reason = verdict.kind.value
+            settled[which] = Settled(outcome=Outcome.SKIPPED, verdict=verdict, reason=reason)
+    to_do = {which: verdict for which, verdict in to_do.items() if which not in before}
+    results.settle(operation.id, settled, now=now)
+    results.begin(operation.id, to_do, now=now)
+    batch = _Batch(operation=operation, documents=documents, to_do=to_do, broken_off=broken_off)
+    done = _act_on(batch, clock=clock, until=until)
+    return Tally(
+        acted=len({which.notification_id for which in done}), settled=before | settled | done
+    )
+
+
+def left(document: Document | None, which: Which, row: Settled) -> Settled:
+    """Return what became of a delivery of the preview that there is nothing to be done to now.
+
+    One that a lost worker had begun with is as it is because of that.
+    """
+    if row.outcome is Outcome.BEGUN:
+        return Settled(
+            outcome=Outcome.DONE,
+            verdict=row.verdict,
+            detail="The worker stopped before it could say so.",
+        )
+    if document is None:
+        return Settled(outcome=Outcome.SKIPPED, verdict=row.verdict, reason=GONE, detail=NOT_THERE)
+    status = next(d["status"] for d in document["delivery"] if d["channel"] == which.channel)
+    return Settled(
+        outcome=Outcome.SKIPPED,
+        verdict=row.verdict,
+        reason=CHANGED,
+        detail=f"It has changed since the preview: it is {status} now.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """What is to be done, and what a lost worker may have done of it."""
+
+    operation: Operation
+    documents: Mapping[ObjectId, Document]
+    to_do: Mapping[Which, Verdict]
+    broken_off: Mapping[Which, Settled]
+
+
+def _act_on(batch: _Batch, *, clock: Clock, until: datetime) -> dict[Which, Settled]:
+    """Act on one notification after the other; what is done is written down even if one fails."""
+    by_notification: dict[ObjectId, list[Which]] = {}
+    for which in batch.to_do:
+        by_notification.setdefault(which.notification_id, []).append(which)
+    done: dict[Which, Settled] = {}
+    try:
+        for notification_id, some in by_notification.items():
+            now = clock()
+            if now >= until:
+                raise Late
+            channels = [which.channel for which in some]
+            problem = _do(batch.operation, notification_id, channels, now=now)
+            for which in some:
+                found = _settled(batch.to_do[which], problem)
+                # What cannot be done any more has been done, where somebody had begun with it.
+                done[which] = batch.broken_off.get(which, found) if problem else found
+            if problem is None:
+                _record(batch.operation, batch.documents[notification_id], channels)
+    finally:
+        results.settle(batch.operation.id, done, now=clock())
+    return done
+
+
+def _do(
+    operation: Operation, notification_id: ObjectId, channels: Sequence[Channel], *, now: datetime
+) -> tuple[str, str] | None:
+    """Do it to one notification; return why it cannot be done, as a word and a sentence."""
+    try:
+        if operation.action is Action.RETRY:
+            redrive.retry(
+                notification_id=notification_id,
+                channels=channels,
+                failed_until=operation.frozen_at,
+                now=now,
+            )
+        elif operation.action is Action.RESEND:
+            new_id = resend_id(operation, notification_id)
+            redrive.resend(
+                notification_id=notification_id, channels=channels, new_id=new_id, now=now
+            )
+        elif operation.action is Action.CANCEL:
+            by = operation.started_by.username if operation.started_by else "an operator"
+            redrive.cancel(
+                notification_id=notification_id,
+                channels=channels,
+                reason=f"Cancelled by {by}.",
+                now=now,
+            )
+        elif operation.action is Action.RESCHEDULE:
+            asked = operation.send_at or now
+            redrive.reschedule(notification_id=notification_id, asked=asked, now=now)
+        else:
+            hastening.run_now(notification_id=notification_id, now=now)
+    except (redrive.NotPossible, hastening.NothingWaits, timing.TimeProblem) as problem:
+        return REFUSED, str(problem)
+    except LookupError:
+        return GONE, NOT_THERE
+    return None
+
+
+def _settled(verdict: Verdict, problem: tuple[str, str] | None) -> Settled:
+    if problem is None:
+        return Settled(outcome=Outcome.DONE, verdict=verdict)
+    reason, detail = problem
+    return Settled(outcome=Outcome.FAILED, verdict=verdict, reason=reason, detail=detail)
+
+
+def _channels(operation: Operation, document: Document) -> list[Channel]:
+    return [Channel(d["channel"]) for d in cohorts.concerned(operation, document)]
+
+
+def _record(operation: Operation, document: Document, channels: Sequence[Channel]) -> None:
+    """Write into the notification's own audit who did what to it."""
+    if operation.started_by is None:
+        return
+    done, on = _DONE[operation.action], ", ".join(channels)
+    audit.record(
+        by=operation.started_by.id,
+        model=Notification,
+        object_id=str(document["_id"]),
+        name=f"{document['type']} {document['_id']}",
+        message=f"{done} on {on} by bulk operation {operation.id}.",
+    )

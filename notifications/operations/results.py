@@ -1,0 +1,172 @@
+"""What became of each delivery of a bulk operation: a row for each, kept for 30 days.
+
+A row's id names operation, notification and channel. It is written before anything is done, so a
+worker that repeats what a lost one has begun knows it, and what is settled is not begun again.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo.errors import BulkWriteError
+
+from notifyproject.db.collections import came_twice, collection
+
+from ..operation_states import SETTLED, Outcome
+from ..states import Channel
+from ..store import Document
+from ..verdicts import Kind, Verdict
+
+KEPT = timedelta(days=30)
+OPEN = [Outcome.WAITING.value, Outcome.BEGUN.value]
+COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", "detail", "at")
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """One delivery of an operation."""
+
+    notification_id: ObjectId
+    channel: Channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What became of a delivery, and why."""
+
+    outcome: Outcome
+    verdict: Verdict
+    reason: str | None = None
+    detail: str | None = None
+
+
+def add(
+    operation_id: ObjectId,
+    judged: Mapping[Which, Verdict],
+    *,
+    outcome: Outcome,
+    now: datetime,
+) -> None:
+    """Store rows for deliveries, ``waiting`` or ``begun``; one that is stored already stays."""
+    rows = [
+        {
+            "_id": _row_id(operation_id, which),
+            "operation_id": operation_id,
+            "notification_id": which.notification_id,
+            "channel": which.channel.value,
+            "verdict": verdict.kind.value,
+            "why": verdict.why,
+            "outcome": outcome.value,
+            "at": now,
+            "purge_at": now + KEPT,
+        }
+        for which, verdict in judged.items()
+    ]
+    if not rows:
+        return
+    try:
+        collection("operation_results").insert_many(rows, ordered=False)
+    except BulkWriteError as error:
+        if not came_twice(error):
+            raise
+
+
+def begin(operation_id: ObjectId, judged: Mapping[Which, Verdict], *, now: datetime) -> None:
+    """Write down that a worker is about to act on these."""
+    add(operation_id, judged, outcome=Outcome.BEGUN, now=now)
+    ids = [_row_id(operation_id, which) for which in judged]
+    if ids:
+        collection("operation_results").update_many(
+            {"_id": {"$in": ids}, "outcome": Outcome.WAITING.value},
+            {"$set": {"outcome": Outcome.BEGUN.value, "at": now}},
+        )
+
+
+def settle(operation_id: ObjectId, settled: Mapping[Which, Settled], *, now: datetime) -> None:
+    """Write down what became of these. What one worker has done, no other says it has not."""
+    same: dict[Settled, list[Which]] = {}
+    for which, one in settled.items():
+        same.setdefault(one, []).append(which)
+    for one, some in same.items():
+        if one.outcome is Outcome.SKIPPED:
+            # Beyond what the preview has looked at there is no row yet.
+            add(operation_id, dict.fromkeys(some, one.verdict), outcome=Outcome.WAITING, now=now)
+        told = {"reason": one.reason, "detail": one.detail}
+        changes = {
+            "outcome": one.outcome.value,
+            "verdict": one.verdict.kind.value,
+            "why": one.verdict.why,
+            "at": now,
+            **{name: value for name, value in told.items() if value is not None},
+        }
+        wanted: dict[str, Any] = {"_id": {"$in": [_row_id(operation_id, w) for w in some]}}
+        if one.outcome is not Outcome.DONE:
+            wanted["outcome"] = {"$in": OPEN}
+        collection("operation_results").update_many(wanted, {"$set": changes})
+
+
+def known(operation_id: ObjectId, which: Sequence[Which]) -> dict[Which, Settled]:
+    """Return the rows there are of these deliveries."""
+    ids = [_row_id(operation_id, one) for one in which]
+    return _by_delivery(collection("operation_results").find({"_id": {"$in": ids}}))
+
+
+def unsettled(operation_id: ObjectId, *, limit: int) -> dict[Which, Settled]:
+    """Return rows of deliveries whose turn has not come, or was broken off."""
+    wanted = {"operation_id": operation_id, "outcome": {"$in": OPEN}}
+    found = collection("operation_results").find(wanted).hint("opr_outcome").limit(limit)
+    return _by_delivery(found)
+
+
+def samples(operation_id: ObjectId, kind: Kind, *, limit: int) -> dict[Which, Settled]:
+    """Return some rows of a preview with one verdict."""
+    wanted = {
+        "operation_id": operation_id,
+        "outcome": Outcome.WAITING.value,
+        "verdict": kind.value,
+    }
+    found = collection("operation_results").find(wanted).hint("opr_outcome").limit(limit)
+    return _by_delivery(found)
+
+
+def counts(operation_id: ObjectId) -> tuple[dict[Outcome, int], dict[str, int]]:
+    """Return how many deliveries came to what, and for which reasons the others were left out."""
+    rows = collection("operation_results").aggregate(
+        [
+            {"$match": {"operation_id": operation_id}},
+            {"$group": {"_id": {"o": "$outcome", "r": "$reason"}, "count": {"$sum": 1}}},
+        ]
+    )
+    by_outcome: dict[Outcome, int] = {}
+    by_reason: dict[str, int] = {}
+    for row in rows:
+        outcome, reason = Outcome(row["_id"]["o"]), row["_id"].get("r")
+        if outcome in SETTLED:
+            by_outcome[outcome] = by_outcome.get(outcome, 0) + row["count"]
+            if reason is not None:
+                by_reason[reason] = by_reason.get(reason, 0) + row["count"]
+    return by_outcome, by_reason
+
+
+def each(operation_id: ObjectId) -> Iterator[Document]:
+    """Yield the rows of an operation in the order of their ids, read as they are asked for."""
+    wanted = {"_id": {"$gte": f"{operation_id}:", "$lt": f"{operation_id};"}}
+    yield from collection("operation_results").find(wanted).sort("_id", 1)
+
+
+def _row_id(operation_id: ObjectId, which: Which) -> str:
+    return f"{operation_id}:{which.notification_id}:{which.channel.value}"
+
+
+def _by_delivery(rows: Any) -> dict[Which, Settled]:
+    return {
+        Which(row["notification_id"], Channel(row["channel"])): Settled(
+            outcome=Outcome(row["outcome"]),
+            verdict=Verdict(kind=Kind(row["verdict"]), why=row["why"]),
+            reason=row.get("reason"),
+            detail=row.get("detail"),
+        )
+        for row in rows
+    }

@@ -1,0 +1,103 @@
+"""Five hundred failures of one cause: found, previewed, retried, followed to the end."""
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from bson import ObjectId
+from playwright.sync_api import expect
+
+from notifications import operations, store
+from notifications.states import DeliveryStatus
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from tests import factories
+
+from .conftest import Screen
+
+pytestmark = pytest.mark.usefixtures("db")
+
+FAILED = "/admin/notifications/failednotification/"
+COUNT, BATCH = 500, 100
+
+
+def failures() -> None:
+    """Store 500 notifications whose mail failed a moment ago."""
+    now = utc_now()
+    for _ in range(COUNT // BATCH):
+        new = [factories.new(user_id=None, created_at=now) for _ in range(BATCH)]
+        store.accept(new, now=now)
+        ids = [one.id for one in new]
+        claims = store.claim(ids=ids, channel=factories.Channel.EMAIL, worker="w", now=now)
+        begun = store.start(claims, provider="sendgrid", worker="w", now=now)
+        ended = [factories.settlement(one, DeliveryStatus.FAILED, at=now) for one in begun]
+        store.settle(ended, now=now)
+
+
+@contextmanager
+def worker() -> Iterator[None]:
+    """Go on with whatever operation there is, in a thread, as a worker does when it is told."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.05):
+            for one in collection("operations").find({"next_at": {"$lte": utc_now()}}, {"_id": 1}):
+                operations.work(ObjectId(one["_id"]))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def the_operation() -> ObjectId:
+    """Return the id of the only operation there is."""
+    (one,) = collection("operations").find({}, {"_id": 1})
+    return ObjectId(one["_id"])
+
+
+def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
+    failures()
+    page = screen.page
+    screen.sign_in()
+    screen.open(FAILED)
+    screen.reach(page.get_by_role("link", name="Provider error").first).click()
+    screen.reach(page.get_by_role("link", name="All matching this filter…")).click()
+    screen.shows(page.get_by_text("Cause: Provider error"))
+    assert screen.fits()
+
+    screen.reach(page.get_by_role("button", name="Preview")).click()
+    screen.shows(page.locator("progress"), page.get_by_text("Previewing", exact=True))
+    operations.work(the_operation())
+    # The page finds out by itself.
+    screen.shows(page.get_by_text("500 notifications, 500 deliveries."))
+    expect(page.get_by_role("checkbox", name=re.compile("^safe"))).to_be_checked()
+    assert screen.fits()
+
+    # From the keyboard: a reason, a pace, and Enter.
+    page.get_by_label("Why", exact=True).fill("SendGrid was down")
+    page.keyboard.press("Tab")
+    page.keyboard.type("200")
+    page.keyboard.press("Enter")
+    screen.shows(page.get_by_text("Running", exact=True))
+    # By a clock that stands still: a second's worth is done, and no more.
+    now = utc_now()
+    operations.work(the_operation(), clock=lambda: now)
+    screen.shows(page.locator("progress"), page.get_by_text("200 of 500 deliveries"))
+    screen.reach(page.get_by_role("button", name="Pause")).click()
+    screen.shows(page.get_by_text("Paused", exact=True))
+    assert screen.fits()
+    screen.reach(page.get_by_role("button", name="Resume")).click()
+    with worker():
+        screen.shows(page.get_by_text("500 of 500 deliveries."))
+    screen.shows(page.get_by_text("Completed", exact=True))
+    assert screen.fits()
+    assert collection("notifications").count_documents({"status": "retrying"}) == COUNT
+    with page.expect_download() as download:
+        screen.reach(page.get_by_role("link", name="Results as CSV")).click()
+    assert len(download.value.path().read_text().splitlines()) == 1 + COUNT

@@ -1,0 +1,54 @@
+"""A worker is killed outright in the middle of a bulk operation."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from notifications import operations
+from notifications.operation_states import Action, Outcome, Stage
+from notifications.operations import LEASE, NOBODY
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection
+from tests.operations.conftest import failed, plan, stored
+
+from .conftest import Start
+
+COUNT = 150
+
+
+def test_each_is_resent_once_and_counted_once(start_worker: Start) -> None:
+    ids = failed(COUNT)
+    failures = operations.failures(channel=None, code=None, since=None)
+    worker = start_worker()
+    asked = operations.preview(action=Action.RESEND, cohort=failures, by=NOBODY, now=utc_now())
+    _wait_until(lambda: stored(asked).stage is Stage.READY)
+    operations.start(asked.id, plan=plan(), by=NOBODY, now=utc_now())
+    _wait_until(lambda: _resent() > COUNT // 5)
+    worker.kill()
+    worker.wait()
+    assert _resent() < COUNT
+
+    assert operations.revive(now=_later()) == 1
+    while stored(asked).stage is Stage.RUNNING:
+        operations.work(asked.id, clock=_later)
+    done = stored(asked)
+    assert done.counts == {Outcome.DONE: COUNT}
+    made = list(collection("notifications").find({"resent_from": {"$ne": None}}))
+    assert sorted(one["resent_from"] for one in made) == sorted(ids)
+    assert {one["_id"] for one in made} == {operations.resend_id(done, one) for one in ids}
+
+
+def _resent() -> int:
+    return collection("notifications").count_documents({"resent_from": {"$ne": None}})
+
+
+def _later() -> datetime:
+    """Return a time at which the lost worker's lease is over."""
+    return utc_now() + LEASE + timedelta(seconds=1)
+
+
+def _wait_until(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

@@ -1,0 +1,173 @@
+"""A preview says what an operation would do, and does nothing."""
+
+from datetime import timedelta
+
+import pytest
+from bson import ObjectId
+
+from notifications import operations
+from notifications.operation_states import Action, Outcome, Stage
+from notifications.operations import Cohort, NotPossible, cohorts, running
+from notifications.states import Channel, DeliveryStatus
+from notifications.verdicts import Kind
+from notifyproject.db.collections import collection
+from recipients import suppressions
+from recipients.models import SuppressionReason
+from tests import factories
+
+from .conftest import MARIA, Time, failed, plan, previewed, rows, started, statuses, stored
+
+S = DeliveryStatus
+EVERYTHING = Cohort(match={"type": "payment_confirmed"}, order="created_at", described=("All",))
+
+
+def suppress(clock: Time, address: str) -> None:
+    suppressions.suppress(
+        channel=Channel.EMAIL,
+        address=address,
+        reason=SuppressionReason.MANUAL,
+        source="test",
+        marketing_only=False,
+        now=clock(),
+    )
+
+
+def test_it_counts_by_verdict_and_changes_nothing(clock: Time) -> None:
+    safe = failed(3)
+    held_back = failed(recipient=factories.Recipient(email="bob@example.com"))
+    suppress(clock, "bob@example.com")
+    operation = previewed(clock)
+    assert operation.stage is Stage.READY
+    assert operation.found == {"safe": 3, "suppressed": 1}
+    assert (operation.found_count, operation.deliveries, operation.is_capped) == (4, 4, False)
+    assert statuses([*safe, *held_back]) == ["failed"] * 4
+    assert {row["outcome"] for row in rows(operation).values()} == {"waiting"}
+
+
+def test_it_shows_some_of_each_verdict(clock: Time) -> None:
+    failed(5)
+    samples = operations.samples(previewed(clock).id, Kind.SAFE, limit=3)
+    assert len(samples) == 3
+    assert {row.verdict.kind for row in samples.values()} == {Kind.SAFE}
+
+
+def test_it_goes_on_page_by_page(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cohorts, "PAGE", 4)
+    failed(9)
+    assert previewed(clock).found == {"safe": 9}
+
+
+def test_beyond_its_cap_it_says_that_there_are_more(
+    clock: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cohorts, "PAGE", 2)
+    monkeypatch.setattr(running, "PREVIEW_CAP", 4)
+    failed(7)
+    operation = previewed(clock)
+    assert (operation.found_count, operation.is_capped) == (4, True)
+
+
+def test_what_fails_after_the_preview_was_asked_for_is_not_in_it(clock: Time) -> None:
+    failed()
+    failed(at=clock.at + timedelta(minutes=1))
+    assert previewed(clock).found_count == 1
+
+
+def test_only_the_deliveries_that_the_filter_is_about_are_in_it(clock: Time) -> None:
+    failed()
+    cohort = operations.failures(channel=Channel.EMAIL, code="timeout", since=None)
+    assert previewed(clock, cohort=cohort).found_count == 0
+    cohort = operations.failures(channel=Channel.EMAIL, code="provider_error", since=None)
+    assert previewed(clock, cohort=cohort).found == {"safe": 1}
+
+
+def test_what_has_nothing_to_be_done_is_counted_by_itself(clock: Time) -> None:
+    failed(2)
+    factories.accepted()
+    operation = previewed(clock, action=Action.CANCEL, cohort=EVERYTHING)
+    assert operation.found == {"safe": 1, operations.NOTHING: 2}
+    assert (operation.found_count, operation.deliveries) == (3, 1)
+
+
+def test_two_workers_preview_it_once(clock: Time) -> None:
+    failed(3)
+    asked = operations.preview(action=Action.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    assert operations.work(asked.id, clock=clock)
+    assert not operations.work(asked.id, clock=clock)
+    assert stored(asked).found == {"safe": 3}
+
+
+def test_a_preview_that_was_broken_off_counts_each_once(clock: Time) -> None:
+    ids = failed(3)
+    asked = operations.preview(action=Action.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    # A worker has written a row and was lost before it could say so.
+    collection("operation_results").insert_one(
+        {"_id": f"{asked.id}:{ids[0]}:email", "operation_id": asked.id, "outcome": "waiting"}
+    )
+    operations.work(asked.id, clock=clock)
+    assert stored(asked).found == {"safe": 3}
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"reason": "  "}, "Say why"),
+        ({"reason": "x" * 501}, "at most 500"),
+        ({"per_second": 0}, "from 1 to 500"),
+        ({"per_second": 501}, "from 1 to 500"),
+        ({"includes": frozenset()}, "nothing to do"),
+        ({"includes": frozenset({Kind.SUPPRESSED})}, "always left out"),
+        ({"includes": frozenset({Kind.SAFE, Kind.MAY_DUPLICATE})}, "second copy"),
+    ],
+)
+def test_it_is_not_started_without_a_decision_on_everything(
+    clock: Time, fields: dict[str, object], told: str
+) -> None:
+    failed()
+    operation = previewed(clock)
+    with pytest.raises(NotPossible, match=told):
+        started(clock, operation, **fields)
+    assert stored(operation).stage is Stage.READY
+
+
+def test_an_old_preview_is_made_anew(clock: Time) -> None:
+    operation = previewed(clock)
+    clock.at += operations.UNSTARTED_LIFE + timedelta(seconds=1)
+    with pytest.raises(NotPossible, match="over a day old"):
+        started(clock, operation)
+
+
+def test_it_is_started_once(clock: Time) -> None:
+    operation = started(clock)
+    with pytest.raises(NotPossible, match="somebody else was faster"):
+        operations.start(operation.id, plan=plan(), by=MARIA, now=clock())
+
+
+def test_what_is_not_there_is_not_started(clock: Time) -> None:
+    with pytest.raises(NotPossible, match="not there"):
+        operations.start(ObjectId(), plan=plan(), by=MARIA, now=clock())
+
+
+def test_a_preview_needs_a_channel_and_a_new_time_that_lies_ahead(clock: Time) -> None:
+    nothing = Cohort(match={}, order="created_at", described=(), channels=())
+    with pytest.raises(NotPossible, match="channel"):
+        operations.preview(action=Action.RETRY, cohort=nothing, by=MARIA, now=clock())
+    for send_at in (None, clock.at - timedelta(seconds=1)):
+        with pytest.raises(NotPossible, match="time"):
+            previewed(clock, action=Action.RESCHEDULE, cohort=EVERYTHING, send_at=send_at)
+
+
+def test_a_preview_that_is_thrown_away_leaves_nothing(clock: Time) -> None:
+    failed()
+    operation = previewed(clock)
+    operations.discard(operation.id)
+    assert operations.one(operation.id) is None
+    assert rows(operation) == {}
+
+
+def test_what_was_started_is_not_thrown_away(clock: Time) -> None:
+    failed()
+    operation = started(clock)
+    operations.discard(operation.id)
+    assert stored(operation).stage is Stage.RUNNING
+    assert Outcome.DONE not in stored(operation).counts

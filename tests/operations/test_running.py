@@ -1,0 +1,238 @@
+"""An operation acts on what is safe, at its pace, and says of everything else why not."""
+
+from datetime import timedelta
+
+import pytest
+
+from notifications import hints, operations, recovery, redrive, store, tasks
+from notifications.operation_states import Action, Outcome, Stage
+from notifications.operations import Cohort, running
+from notifications.states import Channel, DeliveryStatus, Status
+from notifications.verdicts import Kind
+from notifyproject.db.collections import collection
+from notifyproject.settings.base import SERVICE_QUEUE
+from recipients import suppressions
+from recipients.models import SuppressionReason
+from tests import factories
+from tests.factories import NOON
+
+from .conftest import (
+    EMAIL,
+    MARIA,
+    Time,
+    failed,
+    finish,
+    previewed,
+    rows,
+    started,
+    statuses,
+    stored,
+)
+
+S = DeliveryStatus
+EVERYTHING = Cohort(match={"type": "payment_confirmed"}, order="created_at", described=("All",))
+
+
+def test_it_retries_what_is_safe(clock: Time) -> None:
+    ids = failed(3)
+    operation = finish(clock, started(clock))
+    assert operation.stage is Stage.COMPLETED
+    assert operation.counts == {Outcome.DONE: 3}
+    assert statuses(ids) == ["pending"] * 3
+    assert {row["outcome"] for row in rows(operation).values()} == {"done"}
+    assert operation.finished_at is not None
+
+
+def test_it_resends_what_is_safe_as_linked_notifications(clock: Time) -> None:
+    ids = failed(2)
+    operation = finish(clock, started(clock, previewed(clock, action=Action.RESEND)))
+    assert operation.counts == {Outcome.DONE: 2}
+    for one in ids:
+        (resend,) = collection("notifications").find({"resent_from": one})
+        assert resend["_id"] == operations.resend_id(operation, one)
+        assert factories.read(one)["resent_as"] == [resend["_id"]]
+
+
+@pytest.mark.parametrize("action", [Action.RETRY, Action.RESEND])
+def test_what_was_sent_again_already_may_be_a_second_copy(clock: Time, action: Action) -> None:
+    failed(2)
+    finish(clock, started(clock, previewed(clock, action=Action.RESEND)))
+    assert previewed(clock, action=action).found == {"may_duplicate": 2}
+    # Where the resend has failed too, nobody has it.
+    for resend in collection("notifications").find({"resent_from": {"$ne": None}}):
+        one = factories.start(factories.claim(resend["_id"], at=clock.at), at=clock.at)
+        store.settle([factories.settlement(one, S.FAILED, at=clock())], now=clock.at)
+    since = operations.failures(channel=EMAIL, code=None, since=None)
+    originals = Cohort(
+        match={"$and": [since.match, {"resent_from": None}]},
+        order=since.order,
+        described=(),
+    )
+    assert previewed(clock, action=action, cohort=originals).found == {"safe": 2}
+
+
+def test_it_cancels_what_is_pending(clock: Time) -> None:
+    document = factories.accepted()
+    ready = previewed(clock, action=Action.CANCEL, cohort=EVERYTHING)
+    finish(clock, started(clock, ready))
+    delivery = factories.delivery(factories.read(document["_id"]))
+    assert (delivery["status"], delivery["failure_reason"]) == ("cancelled", "Cancelled by maria.")
+
+
+def test_it_reschedules_what_was_not_tried(clock: Time) -> None:
+    waiting = factories.accepted(send_at=clock.at + timedelta(hours=1))["_id"]
+    tried = factories.settled(S.PENDING)["_id"]
+    later = clock.at + timedelta(hours=5)
+    ready = previewed(clock, action=Action.RESCHEDULE, cohort=EVERYTHING, send_at=later)
+    assert ready.found == {"safe": 1, operations.NOTHING: 1}
+    finish(clock, started(clock, ready))
+    assert factories.read(waiting)["scheduled_at"] == later
+    assert "scheduled_at" not in factories.read(tried)
+
+
+def test_it_brings_forward_what_waits_for_its_time(clock: Time) -> None:
+    waiting = factories.accepted(send_at=clock.at + timedelta(hours=1))["_id"]
+    ready = previewed(clock, action=Action.RUN_NOW, cohort=EVERYTHING)
+    finish(clock, started(clock, ready))
+    assert factories.read(waiting)["due_at"] <= clock.at
+
+
+def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
+    (one,) = failed()
+    operation = finish(
+        clock,
+        started(clock, includes=frozenset({Kind.MAY_DUPLICATE}), duplicate_reason="They call us."),
+    )
+    assert statuses([one]) == ["failed"]
+    assert (operation.counts, operation.reasons) == ({Outcome.SKIPPED: 1}, {"safe": 1})
+
+
+def test_it_judges_again_at_the_moment_of_acting(clock: Time) -> None:
+    (one,) = failed()
+    operation = started(clock)
+    suppressions.suppress(
+        channel=EMAIL,
+        address="ada@example.com",
+        reason=SuppressionReason.COMPLAINT,
+        source="test",
+        marketing_only=False,
+        now=clock(),
+    )
+    operation = finish(clock, operation)
+    assert statuses([one]) == ["failed"]
+    assert operation.reasons == {"suppressed": 1}
+    assert rows(operation)[one]["verdict"] == "suppressed"
+
+
+def test_what_was_retried_since_the_preview_is_left_out_with_its_reason(clock: Time) -> None:
+    first, second = failed(2)
+    operation = started(clock)
+    redrive.retry(notification_id=first, channels=None, now=clock())
+    collection("notifications").delete_one({"_id": second})
+    operation = finish(clock, operation)
+    assert operation.counts == {Outcome.SKIPPED: 2}
+    assert operation.reasons == {"changed": 1, "gone": 1}
+    assert rows(operation)[first]["detail"].endswith("it is pending now.")
+
+
+def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> None:
+    (one,) = failed()
+    operation = started(clock)
+    redrive.retry(notification_id=one, channels=None, now=clock())
+    again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
+    store.settle([factories.settlement(again, S.FAILED, at=clock())], now=clock.at)
+    operation = finish(clock, operation)
+    assert statuses([one]) == ["failed"]
+    assert operation.reasons == {"changed": 1}
+
+
+def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
+    document = factories.accepted()
+    other = Cohort(match={"status": Status.QUEUED.value}, order="created_at", described=())
+    operation = started(clock, previewed(clock, action=Action.CANCEL, cohort=other))
+    factories.claim(document["_id"])
+    collection("notifications").update_one(
+        {"_id": document["_id"]}, {"$set": {"status": Status.RETRYING.value}}
+    )
+    operation = finish(clock, operation)
+    (row,) = rows(operation).values()
+    assert (row["outcome"], row["detail"]) == ("skipped", running.UNMATCHED)
+
+
+def test_what_cannot_be_done_is_told(clock: Time) -> None:
+    (one,) = failed(expires_at=NOON + timedelta(days=2))
+    operation = started(clock)
+    collection("notifications").update_one(
+        {"_id": one}, {"$set": {"erased_at": clock.at, "expires_at": clock.at}}
+    )
+    operation = finish(clock, operations.one(operation.id) or operation)
+    assert operation.counts == {Outcome.SKIPPED: 1}
+    assert operation.reasons == {"pointless": 1}
+
+
+def test_each_channel_of_a_notification_is_judged_by_itself(clock: Time) -> None:
+    channels = (Channel.EMAIL, Channel.IN_APP)
+    one = factories.settled(S.FAILED, channels=channels)["_id"]
+    cohort = operations.failures(channel=None, code=None, since=None)
+    operation = finish(clock, started(clock, previewed(clock, cohort=cohort)))
+    document = factories.read(one)
+    assert operation.counts == {Outcome.DONE: 1}
+    assert factories.delivery(document)["status"] == "pending"
+    assert factories.delivery(document, Channel.IN_APP)["status"] == "delivered"
+
+
+def test_beyond_what_was_previewed_it_judges_as_it_goes(
+    clock: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations.cohorts, "PAGE", 2)
+    monkeypatch.setattr(running, "PREVIEW_CAP", 2)
+    ids = failed(5)
+    operation = finish(clock, started(clock))
+    assert statuses(ids) == ["pending"] * 5
+    assert (operation.is_capped, operation.counts) == (True, {Outcome.DONE: 5})
+
+
+def test_it_keeps_its_pace(clock: Time) -> None:
+    ids = failed(5)
+    operation = started(clock, per_second=2)
+    assert operations.work(operation.id, clock=clock)
+    assert statuses(ids).count("pending") == 2
+    # Before the second is over nobody goes on.
+    assert not operations.work(operation.id, clock=clock)
+    clock.at += timedelta(seconds=1)
+    operations.work(operation.id, clock=clock)
+    assert statuses(ids).count("pending") == 4
+    assert finish(clock, operation).counts == {Outcome.DONE: 5}
+
+
+def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
+    (one,) = failed()
+    operation = finish(clock, started(clock))
+    lines = {row["change_message"]: row for row in collection("django_admin_log").find()}
+    assert "Started: SendGrid is well again" in lines
+    own = lines[f"Retried on email by bulk operation {operation.id}."]
+    assert (own["object_id"], own["user_id"]) == (str(one), MARIA.id)
+
+
+def test_a_worker_is_told_at_each_step(clock: Time) -> None:
+    failed()
+    asked = operations.preview(action=Action.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    assert hints.depth(SERVICE_QUEUE) == 1
+    tasks.operate(str(asked.id))
+    started(clock, stored(asked))
+    assert hints.depth(SERVICE_QUEUE) == 2
+    operations.pause(asked.id, by=MARIA, now=clock())
+    operations.resume(asked.id, by=MARIA, now=clock())
+    assert hints.depth(SERVICE_QUEUE) == 3
+
+
+def test_an_operation_nobody_goes_on_with_is_found_by_the_sweep(clock: Time) -> None:
+    failed()
+    operation = started(clock)
+    told = hints.depth(SERVICE_QUEUE) or 0
+    recovery.sweep(now=clock())
+    # And the sweep's own question whether a worker is there.
+    assert hints.depth(SERVICE_QUEUE) == told + 2
+    finish(clock, operation)
+    assert operations.revive(now=clock()) == 0
+    assert stored(operation).stage is Stage.COMPLETED

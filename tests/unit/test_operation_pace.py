@@ -1,0 +1,49 @@
+"""The pace of a bulk operation is arithmetic: nobody sleeps."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from notifications.operation_states import STEPS, WORKED_ON, Stage
+from notifications.operations import pace
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("per_second", "most"), [(1, 1), (20, 20), (200, 200), (500, 200), (0, 1)])
+def test_a_second_is_done_at_once_and_200_at_most(per_second: int, most: int) -> None:
+    assert pace.burst(per_second) == most
+
+
+@pytest.mark.parametrize(
+    ("acted", "per_second", "seconds"), [(20, 20, 1.0), (5, 20, 0.25), (200, 500, 0.4), (1, 1, 1)]
+)
+def test_the_next_begins_when_the_time_for_these_is_over(
+    acted: int, per_second: int, seconds: float
+) -> None:
+    resumes = pace.resume_at(began=NOON, acted=acted, per_second=per_second)
+    assert resumes == NOON + timedelta(seconds=seconds)
+
+
+def test_who_has_acted_on_none_does_not_wait() -> None:
+    assert pace.resume_at(began=NOON, acted=0, per_second=1) == NOON
+
+
+@pytest.mark.parametrize("per_second", [1, 7, 20, 333, 500])
+def test_over_a_minute_there_are_no_more_than_the_pace_and_one_burst(per_second: int) -> None:
+    now, acted = NOON, 0
+    while now < NOON + timedelta(minutes=1):
+        burst = pace.burst(per_second)
+        acted += burst
+        now = pace.resume_at(began=now, acted=burst, per_second=per_second)
+    assert per_second * 60 <= acted <= per_second * 60 + pace.burst(per_second)
+
+
+def test_every_stage_has_its_steps_and_only_ends_have_none() -> None:
+    assert set(STEPS) == set(Stage)
+    assert {stage for stage, steps in STEPS.items() if not steps} == {
+        Stage.CANCELLED,
+        Stage.COMPLETED,
+    }
+    assert not any(stage in STEPS[stage] for stage in Stage)
+    assert {Stage.PREVIEWING, Stage.RUNNING} == WORKED_ON
