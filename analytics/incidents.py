@@ -1,0 +1,106 @@
+"""Incidents: opened once, however many look; kept after they are over."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from notifyproject.db.collections import Document, collection
+
+from .models import AlertKind
+
+CALM = timedelta(minutes=2)
+"""What has not been seen for so long is over: not everything that flickers is a new incident."""
+NEWEST_FIRST = (("opened_at", -1), ("_id", -1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that is wrong now."""
+
+    rule_id: ObjectId
+    kind: AlertKind
+    what: str
+    """Of which there is one incident at a time: a provider's account, or ``all``."""
+    title: str
+    detail: str
+    broken_channel: str | None = None
+    """Do not tell anybody of it by this channel."""
+
+    @property
+    def key(self) -> str:
+        """What names an open incident."""
+        return f"{self.rule_id}:{self.what}"
+
+
+def note(finding: Finding, *, now: datetime) -> Document | None:
+    """Open an incident, or note that it goes on; return it if this call has opened it."""
+    seen = {"last_seen_at": now, "title": finding.title, "detail": finding.detail}
+    goes_on = {"key": finding.key, "is_open": True}
+    if collection("incidents").update_one(goes_on, {"$set": seen}).matched_count:
+        return None
+    new: Document = {
+        "key": finding.key,
+        "rule_id": finding.rule_id,
+        "kind": finding.kind.value,
+        "is_open": True,
+        "opened_at": now,
+        **seen,
+    }
+    if finding.broken_channel is not None:
+        new["broken_channel"] = finding.broken_channel
+    try:
+        new["_id"] = collection("incidents").insert_one(new).inserted_id
+    except DuplicateKeyError:
+        # Somebody else looked at the same moment.
+        return None
+    return new
+
+
+def end_others(going_on: Collection[str], *, now: datetime) -> list[Document]:
+    """Resolve the open incidents that have not been seen for a while; return those."""
+    ended = []
+    wanted = {"is_open": True, "last_seen_at": {"$lte": now - CALM}}
+    for one in collection("incidents").find(wanted).hint("inc_state"):
+        if one["key"] in going_on:
+            continue
+        over = collection("incidents").find_one_and_update(
+            {"_id": one["_id"], **wanted},
+            {"$set": {"is_open": False, "resolved_at": now}},
+            return_document=ReturnDocument.AFTER,
+        )
+        if over is not None:
+            ended.append(over)
+    return ended
+
+
+def untold(*, since: datetime) -> list[Document]:
+    """Return incidents opened since then of which operators have yet to be told something."""
+    begun: dict[str, Any] = {"told_open_at": None}
+    over: dict[str, Any] = {"is_open": False, "told_over_at": None}
+    wanted = {"opened_at": {"$gte": since}, "$or": [begun, over]}
+    return list(collection("incidents").find(wanted).sort(NEWEST_FIRST).hint("inc_opened"))
+
+
+def note_told(incident_id: ObjectId, field: str, *, now: datetime) -> None:
+    """Note that operators were told: ``told_open_at`` or ``told_over_at``."""
+    collection("incidents").update_one({"_id": incident_id}, {"$set": {field: now}})
+
+
+def acknowledge(incident_id: ObjectId, *, by: str, now: datetime) -> bool:
+    """Note that somebody takes care of an incident; False if somebody did, or it is over."""
+    changed = collection("incidents").update_one(
+        {"_id": incident_id, "is_open": True, "acknowledged_at": None},
+        {"$set": {"acknowledged_at": now, "acknowledged_by": by}},
+    )
+    return changed.modified_count == 1
+
+
+def open_ones(*, limit: int = 50) -> Sequence[Document]:
+    """Return the open incidents, the newest first."""
+    found = collection("incidents").find({"is_open": True}).sort(NEWEST_FIRST)
+    return list(found.hint("inc_state").limit(limit))

@@ -1,0 +1,133 @@
+"""One roll-up: find what has changed, count the minutes it belongs to, sum them up."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from analytics import aggregates, spans
+from analytics.models import Interval
+from analytics.spans import Mark
+
+from ..timing import utc_now
+from . import changes
+from .counting import count
+
+log = structlog.get_logger(__name__)
+
+OVERLAP = timedelta(seconds=45)
+"""Changes are looked for again this far back: clocks differ by a second at most, and a write that
+finds no primary is repeated for half a minute."""
+FIRST_LOOK = timedelta(days=1)
+"""How far back the very first roll-up looks."""
+SLICE = timedelta(minutes=10)
+"""Of so long changes are looked for at once."""
+TOGETHER = 10
+"""Minutes in a row that are counted by one read."""
+BUDGET_SECONDS = 40.0
+"""What is left after that is for the next roll-up, a minute later."""
+MINUTE = aggregates.LENGTH[Interval.MINUTE]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one roll-up did."""
+
+    counted: int
+    """Minutes."""
+    left: int
+    """Minutes that are due and wait for the next one."""
+
+
+def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> Report | None:
+    """Bring the figures up to date; None if somebody else is at it.
+
+    Twice is as good as once, and one that died is made good by the next.
+    """
+    if not spans.take_turn(now=now):
+        return None
+    try:
+        report = _run(now, time.monotonic() + budget)
+        spans.note_counted(now=now)
+    finally:
+        spans.end_turn()
+    log.info("rolled_up", counted=report.counted, left=report.left)
+    return report
+
+
+def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
+    """Count all minutes of a time again; return how many, None if a roll-up is running.
+
+    Whole hours are counted, so that hours and days stay the sums of their parts.
+    """
+    start = aggregates.begin(Interval.HOUR, since)
+    minutes: list[datetime] = []
+    while start + len(minutes) * MINUTE < until or len(minutes) % 60:
+        minutes.append(start + len(minutes) * MINUTE)
+    if not spans.take_turn(now=now):
+        return None
+    try:
+        for some in _in_rows(minutes):
+            _recount(some, now)
+            spans.keep_turn(now=utc_now())
+        _sum_up(minutes, now)
+    finally:
+        spans.end_turn()
+    return len(minutes)
+
+
+def _run(now: datetime, deadline: float) -> Report:
+    _find_changes(now, deadline)
+    marks = {mark.minute: mark for mark in spans.due(now=now)}
+    counted: list[Mark] = []
+    for some in _in_rows(sorted(marks, reverse=True)):
+        if counted and time.monotonic() > deadline:
+            break
+        _recount(some, now)
+        counted += [marks[minute] for minute in some]
+    _sum_up([mark.minute for mark in counted], now)
+    spans.done(counted)
+    return Report(counted=len(counted), left=len(marks) - len(counted))
+
+
+def _find_changes(now: datetime, deadline: float) -> None:
+    """Note which minutes have changed, slice by slice: after a standstill there may be many."""
+    since = spans.changes_until() or now - FIRST_LOOK
+    while since < now:
+        until = min(since + SLICE, now)
+        # What is being written this very moment is found by the next one.
+        spans.touch(changes.minutes(since - OVERLAP, until), now=now)
+        changes.write_events(since - OVERLAP, until, now=now)
+        spans.note_changes(until=until)
+        since = until
+        if time.monotonic() > deadline:
+            break
+
+
+def _recount(minutes: Sequence[datetime], now: datetime) -> None:
+    """Count minutes that follow one another."""
+    figures = count(min(minutes), max(minutes) + MINUTE)
+    aggregates.replace(Interval.MINUTE, minutes, figures, now=now)
+
+
+def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
+    """Sum up the hours of these minutes, and then their days."""
+    hours = {aggregates.begin(Interval.HOUR, minute) for minute in minutes}
+    for hour in sorted(hours):
+        aggregates.sum_up(Interval.HOUR, hour, now=now)
+    for day in sorted({aggregates.begin(Interval.DAY, hour) for hour in hours}):
+        aggregates.sum_up(Interval.DAY, day, now=now)
+
+
+def _in_rows(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:
+    """Return minutes in rows that have no gap, the first ones first."""
+    row: list[datetime] = []
+    for minute in minutes:
+        if row and (abs(minute - row[-1]) != MINUTE or len(row) == TOGETHER):
+            yield row
+            row = []
+        row.append(minute)
+    if row:
+        yield row

@@ -1,0 +1,38 @@
+"""A message that an operator sends to see whether a channel works."""
+
+from datetime import datetime
+
+from bson import ObjectId
+
+from . import intake, ourselves
+from .intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
+from .states import Channel
+
+TYPE = "transactional"
+SUBJECT = "Test message"
+BODY = "This is a test from the people who run our notifications. There is nothing for you to do."
+
+
+def send(*, channel: Channel, address: str, now: datetime) -> ObjectId:
+    """Send a test to an address, a phone number or a device's id; return the notification's id.
+
+    It goes the way of every other: by the first provider of the channel that takes it. Raises
+    InvalidRequest if the address is none.
+    """
+    request = NotificationRequest(
+        type=TYPE,
+        recipient=_recipient(channel, address),
+        channels=[channel.value],
+        content=ContentRequest(subject=SUBJECT, body=BODY),
+    )
+    caller = Caller(client_id=ourselves.client_id(now=now))
+    acceptance = intake.accept(request, caller=caller, now=now)
+    return ObjectId(acceptance.document["_id"])
+
+
+def _recipient(channel: Channel, address: str) -> RecipientRequest:
+    if channel is Channel.EMAIL:
+        return RecipientRequest(email=address)
+    if channel is Channel.PUSH:
+        return RecipientRequest(device_ids=[address])
+    return RecipientRequest(phone=address)

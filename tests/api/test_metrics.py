@@ -1,0 +1,118 @@
+"""/metrics: what Prometheus is told, and who may ask."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from notifications import breaker, exposition, pausing, rollup
+from notifications.channels import registry
+from notifications.states import DeliveryStatus
+from notifications.timing import utc_now
+from notifyproject import valkey
+from notifyproject.db.collections import collection
+from tests import factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+
+@pytest.fixture(autouse=True)
+def _read_anew() -> Iterator[None]:
+    for forget in (valkey.forget, pausing.forget, exposition.forget):
+        forget()
+    yield
+    for forget in (valkey.forget, pausing.forget, exposition.forget):
+        forget()
+
+
+def told() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    exposition.forget()
+    text = Client().get("/metrics").content.decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(name: str, **labels: str) -> float | None:
+    return told().get((name, frozenset(labels.items())))
+
+
+def test_it_tells_what_happened_in_the_last_hour() -> None:
+    now = utc_now()
+    for status in (DeliveryStatus.SENT, DeliveryStatus.FAILED):
+        factories.settled(status, at=now, created_at=now)
+    rollup.run(now=now + timedelta(seconds=1))
+    of = {"channel": "email", "type": "payment_confirmed"}
+    assert value("notify_deliveries_last_hour", event="sent", **of) == 1
+    assert value("notify_deliveries_last_hour", event="failed", **of) == 1
+    name = "notify_due_to_sent_seconds_last_hour"
+    assert value(f"{name}_bucket", channel="email", le="0.1") == 1
+    assert value(f"{name}_count", channel="email") == 1
+
+
+def test_it_tells_what_waits_and_how_the_service_is() -> None:
+    now = utc_now()
+    factories.accepted(created_at=now - timedelta(minutes=10))
+    collection("heartbeats").insert_one({"_id": "sweep", "at": now - timedelta(minutes=1)})
+    breaker.trip(registry.sendgrid().account, now=now, retry_after=600)
+    pausing.pause("sendgrid", by="maria", reason="", now=now)
+    assert value("notify_due", priority="normal") == 1
+    assert value("notify_oldest_due_seconds", priority="normal") == pytest.approx(600, abs=30)
+    assert value("notify_queue_messages", priority="normal", channel="email") == 0
+    assert value("notify_circuit_open", provider="sendgrid") == 1
+    assert value("notify_provider_paused", provider="sendgrid") == 1
+    assert value("notify_last_seen_seconds", what="sweep") == pytest.approx(60, abs=30)
+    assert value("notify_incidents_open", kind="failures") == 0
+
+
+def test_it_tells_what_it_knows_when_valkey_does_not_answer() -> None:
+    valkey._pause.begin()
+    found = {name for name, _ in told()}
+    assert "notify_due" in found
+    assert "notify_queue_messages" not in found
+
+
+def test_types_beyond_a_number_are_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposition, "TYPES", 1)
+    now = utc_now()
+    for kind in ("alert", "new_sale", "order_shipped"):
+        factories.accepted(created_at=now, type=kind)
+    rollup.run(now=now + timedelta(seconds=1))
+    labels = [dict(own) for name, own in told() if name == "notify_deliveries_last_hour"]
+    assert len({one["type"] for one in labels}) == 2
+    assert "other" in {one["type"] for one in labels}
+
+
+def test_what_was_read_is_used_again_for_a_while() -> None:
+    first = Client().get("/metrics").content
+    factories.accepted(created_at=utc_now() - timedelta(minutes=1))
+    assert Client().get("/metrics").content == first
+
+
+@pytest.mark.parametrize(
+    ("token", "request_", "status"),
+    [
+        ("", {}, 200),
+        ("", {"REMOTE_ADDR": "::1"}, 200),
+        ("", {"REMOTE_ADDR": "10.0.0.9"}, 403),
+        ("", {"REMOTE_ADDR": ""}, 403),
+        ("", {"HTTP_X_FORWARDED_FOR": "127.0.0.1"}, 403),
+        ("s3cret", {}, 403),
+        ("s3cret", {"HTTP_AUTHORIZATION": "Bearer other"}, 403),
+        ("s3cret", {"HTTP_AUTHORIZATION": "Bearer s3cret", "REMOTE_ADDR": "10.0.0.9"}, 200),
+    ],
+)
+def test_it_is_for_whoever_has_the_token_or_sits_on_this_machine(
+    token: str, request_: dict[str, str], status: int, settings: Any
+) -> None:
+    settings.METRICS_TOKEN = token
+    assert Client().get("/metrics", **request_).status_code == status
+
+
+def test_it_is_only_read() -> None:
+    assert Client().post("/metrics").status_code == 405

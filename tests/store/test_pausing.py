@@ -1,0 +1,112 @@
+"""A provider that an operator has paused: what is for it waits, untried, or goes elsewhere."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+import redis
+
+from notifications import breaker, dispatch, pausing
+from notifications.states import Channel
+from notifyproject import valkey
+from notifyproject.db.collections import collection
+from tests import factories
+from tests.scripted import Scripted
+
+from .routes import AFTER, choose, permission, several, trip, where
+
+pytestmark = pytest.mark.usefixtures("db")
+
+NOON = factories.NOON
+LATER = NOON + pausing.LOOK_AGAIN
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered(broker: redis.Redis) -> Iterator[None]:
+    valkey.forget()
+    pausing.forget()
+    yield
+    pausing.forget()
+    valkey.forget()
+
+
+def pause(name: str = "sendgrid") -> bool:
+    return pausing.pause(name, by="maria", reason="A bill is due.", now=NOON)
+
+
+def deliver(document: object, at: object) -> dispatch.BatchReport:
+    return dispatch.deliver([document["_id"]], channel=Channel.EMAIL, clock=lambda: at)
+
+
+def test_what_is_for_it_waits_and_burns_no_attempt(
+    mail: tuple[Scripted, Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: mail[:1])
+    document = factories.accepted()
+    pause()
+
+    report = deliver(document, NOON)
+
+    delivery = factories.delivery(factories.read(document["_id"]))
+    assert (delivery["status"], delivery["attempt_count"]) == ("pending", 0)
+    assert delivery["next_attempt_at"] == LATER
+    assert [one.at for one in report.wakeups] == [LATER]
+    assert factories.attempts(document["_id"]) == []
+    assert pausing.resume("sendgrid", by="maria")
+    deliver(document, LATER)
+    assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
+    assert len(mail[0].seen) == 1
+
+
+def test_another_provider_of_the_channel_takes_it(mail: tuple[Scripted, Scripted]) -> None:
+    document = factories.accepted()
+    pause()
+    deliver(document, NOON)
+    assert [len(provider.seen) for provider in mail] == [0, 1]
+
+
+def test_a_pause_outlives_the_process() -> None:
+    pause()
+    pausing.forget()
+    assert pausing.held(["sendgrid", "smtp"], now=NOON) == {"sendgrid": LATER}
+
+
+def test_a_process_looks_again_after_a_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pausing.held(["sendgrid"], now=NOON) == {}
+    collection("provider_states").insert_one({"_id": "sendgrid", "paused_at": NOON})
+    assert pausing.held(["sendgrid"], now=NOON) == {}, "it has just looked"
+    monkeypatch.setattr(pausing, "FRESH_SECONDS", -1.0)
+    assert pausing.held(["sendgrid"], now=NOON) == {"sendgrid": LATER}
+
+
+def test_who_paused_first_is_remembered_and_a_pause_ends_once() -> None:
+    assert pause()
+    assert not pausing.pause("sendgrid", by="rui", reason="", now=LATER)
+    (one,) = pausing.pauses().values()
+    assert (one.by, one.reason, one.since) == ("maria", "A bill is due.", NOON)
+    assert pausing.resume("sendgrid", by="rui")
+    assert not pausing.resume("sendgrid", by="rui")
+    assert pausing.pauses() == {}
+
+
+def test_a_reason_is_text_whatever_is_in_it() -> None:
+    pausing.pause("smtp", by="$maria", reason="$$ROOT", now=NOON)
+    one = pausing.pauses()["smtp"]
+    assert (one.by, one.reason) == ("$maria", "$$ROOT")
+
+
+def test_no_probe_is_taken_from_a_circuit_of_a_paused_provider(
+    first: Scripted, second: Scripted
+) -> None:
+    trip(first)
+    claims = several(2)
+    routes, parked = choose(claims, first, second, now=AFTER, paused={"first": AFTER})
+    assert (where(routes), parked) == ({"second": claims}, [])
+    assert isinstance(permission(first.account, AFTER), breaker.Probe)
+
+
+def test_all_paused_means_waiting(first: Scripted) -> None:
+    until = NOON + timedelta(seconds=30)
+    routes, parked = choose(several(2), first, paused={"first": until})
+    assert routes == []
+    assert [one.next_attempt_at for one in parked] == [until, until]
