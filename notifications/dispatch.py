@@ -18,9 +18,11 @@ from notifyproject import crash
 from notifyproject.crash import Boundary
 
 from . import (
+    callback_hints,
     consequences,
     health,
     inbox_hints,
+    pausing,
     routing,
     screening,
     stopping,
@@ -86,13 +88,15 @@ def _deliver_claimed(
 ) -> None:
     ready, parked = screening.screen(claims, now=clock(), has_provider=bool(providers))
     aim = targets.aim(ready, channel=channel, now=clock())
-    messages, unrenderable = wording.render([c for c in ready if c.reference in aim.targets])
+    aimed = [claimed for claimed in ready if claimed.reference in aim.targets]
+    messages, unrenderable = wording.render(aimed, now=clock())
     _park([*parked, *aim.parked, *unrenderable], clock(), report)
     crash.at(Boundary.RENDERED)
     drafts = [
         Job(
             claimed=claimed,
-            message=messages[claimed.notification_id],
+            message=messages[claimed.notification_id].message,
+            secret=messages[claimed.notification_id].secret,
             targets=tuple(aim.targets[claimed.reference]),
             asleep_until=aim.asleep.get(claimed.reference),
         )
@@ -119,6 +123,7 @@ def _round(
             claims,
             providers=providers,
             targets={job.claimed.reference: job.targets for job in drafts},
+            paused=pausing.held([provider.name for provider in providers], now=clock()),
             now=clock(),
         )
         drafted = {job.claimed.reference: job for job in drafts}
@@ -135,6 +140,8 @@ def _round(
 
 def _on(route: Route, draft: Job) -> Job:
     """Return what is to be sent now; devices whose platform is held are left out."""
+    if not route.held and len(draft.targets) == 1 and draft.targets[0].device_id is None:
+        return draft
     going = tuple(t for t in draft.targets if t.platform not in route.held)
     held = [route.held[t.platform] for t in draft.targets if t.platform in route.held]
     ids = tuple(t.device_id for t in going if t.device_id is not None)
@@ -200,6 +207,7 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
     if ours < len(settlements):
         log.info("outcomes_overtaken", count=len(settlements) - ours)
     inbox_hints.settled(settlements)
+    callback_hints.changed(now=now)
     for settlement in settlements:
         report.count(settlement.status)
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
@@ -233,6 +241,7 @@ def _release(claims: Sequence[Claimed], now: datetime, report: BatchReport) -> N
 def _park(parked: Sequence[Parked], now: datetime, report: BatchReport) -> None:
     parked = [_or_sent(one) for one in parked]
     store.park(parked, now=now)
+    callback_hints.changed(now=now)
     crash.at(Boundary.PARKED)
     for one in parked:
         report.count(one.status)

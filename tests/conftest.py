@@ -14,10 +14,12 @@ from django.core.cache import cache as django_cache
 from django.db import connection
 from pymongo import WriteConcern, monitoring
 
-from notifications import hints, types
+from callbacks import interest
+from notifications import callback_hints, types
 from notifications import templates as message_templates
+from notifications.alerts import rules
 from notifications.channels import registry
-from notifyproject import valkey
+from notifyproject import publishing, valkey
 from sandbox import google_account
 
 from . import fcm_schema
@@ -36,6 +38,9 @@ class _WrittenCollections(monitoring.CommandListener):
     def started(self, event: monitoring.CommandStartedEvent) -> None:
         if event.command_name in WRITES:
             self.names.add(event.command[event.command_name])
+        for stage in event.command.get("pipeline", ()):
+            if "$merge" in stage:
+                self.names.add(stage["$merge"]["into"])
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
         pass
@@ -126,7 +131,9 @@ def _every_push_is_looked_at() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_memory_between_tests() -> Iterator[None]:
-    hints._health = hints._Health()
+    publishing._health = publishing._Health()
+    interest.forget()
+    callback_hints.forget()
     yield
     registry.forget()
     registry.sendgrid.cache_clear()
@@ -141,9 +148,10 @@ def _empty_what_was_written() -> None:
     names = written.names - KEPT
     written.names.clear()
     for name in names:
-        if name not in ("notification_types",) and not name.startswith("django_celery_beat"):
+        if not name.startswith("django_celery_beat"):
             database[name].delete_many({})
     if "notification_types" in names:
-        database["notification_types"].delete_many({})
         types.add_missing_defaults()
+    if "alert_rules" in names:
+        rules.add_missing_defaults()
     written.names.clear()

@@ -10,11 +10,16 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 
 from access.models import Scope
 
+from ..broadcasts import BroadcastRequest
 from ..intake import NotificationRequest
 from ..intake.definitions import TypeRequest
 from ..intake.requests import Timestamp
+from .broadcasts_answers import BroadcastList, BroadcastView
 from .bulk_answers import BulkView
 from .bulk_requests import BulkRequest
+from .callbacks_answers import CallbackDeliveryList, CallbackSecretView, CallbackView
+from .callbacks_requests import CallbackRequest
+from .callbacks_schema import WEBHOOKS, CallbackEvent
 from .cleanup_requests import CleanupRequest, CleanupView
 from .devices_answers import DeviceList, DeviceView
 from .devices_requests import (
@@ -40,9 +45,9 @@ from .templates_requests import TemplateRequest
 from .topics_answers import MemberList, MemberView
 
 REFERENCE = "#/components/schemas/{name}"
-ALWAYS = (401, 403, 503)
+ALWAYS = (401, 403, 429, 503)
 """Problems any route may answer with."""
-IN_AN_INBOX = (401, 503)
+IN_AN_INBOX = (401, 429, 503)
 """The same, where there are no scopes."""
 
 
@@ -88,6 +93,9 @@ class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):
 
 STRUCTURES = (
     NotificationRequest,
+    BroadcastRequest,
+    BroadcastView,
+    BroadcastList,
     BulkRequest,
     BulkView,
     CleanupRequest,
@@ -124,6 +132,11 @@ STRUCTURES = (
     SuppressionRequest,
     SuppressionList,
     LiftedView,
+    CallbackRequest,
+    CallbackView,
+    CallbackSecretView,
+    CallbackDeliveryList,
+    CallbackEvent,
     InboxTokenRequest,
     InboxTokenView,
     InboxItem,
@@ -139,17 +152,23 @@ def describe(
     scope: Scope | None,
     response: type[msgspec.Struct] | None,
     status: int = 200,
+    or_else: int | None = None,
     request: type[msgspec.Struct] | None = None,
     problems: Sequence[int] = (),
     parameters: Sequence[OpenApiParameter] = (),
 ) -> Callable[[Any], Any]:
     """Describe a view's method; its docstring is the summary. ``response`` None: without a body.
 
-    ``scope`` None: it takes an inbox token, which opens one inbox and nothing else.
+    ``scope`` None: it takes an inbox token, which opens one inbox and nothing else. ``or_else`` is
+    another status of the same answer.
     """
     body = _reference(response) if response else None
-    responses: dict[Any, Any] = {status: OpenApiResponse(body, HTTPStatus(status).phrase)}
-    always = ALWAYS if scope else IN_AN_INBOX
+    responses: dict[Any, Any] = {
+        one: OpenApiResponse(body, HTTPStatus(one).phrase) for one in (status, or_else) if one
+    }
+    always = {*(ALWAYS if scope else IN_AN_INBOX)}
+    if any(one.location == OpenApiParameter.PATH for one in parameters):
+        always.add(404)
     return extend_schema(
         operation_id=operation,
         request={"application/json": _reference(request)} if request else None,
@@ -163,7 +182,7 @@ def describe_stream(*, operation: str) -> Callable[[Any], Any]:
     """Describe a method that answers with server-sent events."""
     last = OpenApiParameter(
         "Last-Event-ID",
-        str,
+        {"type": "string", "pattern": "^[0-9a-f]{24}$"},
         OpenApiParameter.HEADER,
         description="The id of the last event that came: a notification's.",
     )
@@ -171,7 +190,7 @@ def describe_stream(*, operation: str) -> Callable[[Any], Any]:
     return extend_schema(
         operation_id=operation,
         request=None,
-        responses={(200, "text/event-stream"): events} | _problems({*IN_AN_INBOX, 400, 421, 429}),
+        responses={(200, "text/event-stream"): events} | _problems({*IN_AN_INBOX, 400, 421}),
         parameters=[last],
     )
 
@@ -208,13 +227,19 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
     return [p for p in parameters if p.name not in without]
 
 
-def identifier(name: str, description: str) -> OpenApiParameter:
-    """Return a parameter in the path."""
-    return OpenApiParameter(name, str, OpenApiParameter.PATH, description=description)
+def identifier(
+    name: str, description: str, *, at_most: int = 64, pattern: str | None = None
+) -> OpenApiParameter:
+    """Return a parameter in the path, of at most so many characters."""
+    schema: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": at_most}
+    if pattern is not None:
+        schema["pattern"] = f"^{pattern}$"
+    return OpenApiParameter(name, schema, OpenApiParameter.PATH, description=description)
 
 
 def add_structures(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
-    """Put the structures among the schema's components; for ``POSTPROCESSING_HOOKS``."""
+    """Add the structures and what we send ourselves; for ``POSTPROCESSING_HOOKS``."""
+    result["webhooks"] = WEBHOOKS
     _references, components = msgspec.json.schema_components(STRUCTURES, ref_template=REFERENCE)
     result.setdefault("components", {}).setdefault("schemas", {}).update(components)
     return result

@@ -25,6 +25,7 @@ Timestamp = Annotated[
         max_length=40,
         description="RFC 3339 with an offset; finer than a millisecond is cut off.",
         examples=["2026-12-01T09:00:00Z"],
+        extra_json_schema={"format": "date-time"},
     ),
 ]
 Link = Annotated[str, Meta(min_length=1, max_length=2048)]

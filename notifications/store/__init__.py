@@ -20,7 +20,7 @@ from .documents import (
 )
 from .erasing import Erasable, erasable, erasable_at, erase
 from .leasing import LEASE, claim, park, release, settle, start, withdraw
-from .operating import cancel, hasten, link_resend, requeue
+from .operating import bring_forward, cancel, cancel_pending, hasten, link_resend, requeue
 from .purging import Purged, is_over_since, purge
 from .reading import (
     Inbox,
@@ -35,6 +35,16 @@ from .reading import (
 from .receipts import Report, apply_report, is_known
 from .recovering import Unresolved, rescue, resolve, unresolved
 from .rescheduling import reschedule
+from .secrets import (
+    Secret,
+    SecretGone,
+    forget_secrets,
+    is_secret_gone,
+    is_shown_in_inbox,
+    secret_in,
+    secret_of,
+)
+from .telling import enrol, told, untold
 
 __all__ = [
     "LEASE",
@@ -55,22 +65,30 @@ __all__ = [
     "Recipient",
     "Reference",
     "Report",
+    "Secret",
+    "SecretGone",
     "Settlement",
     "Try",
     "Unresolved",
     "accept",
     "apply_report",
     "archive",
+    "bring_forward",
     "cancel",
+    "cancel_pending",
     "claim",
     "content_of",
     "device_logs",
+    "enrol",
     "erasable",
     "erasable_at",
     "erase",
+    "forget_secrets",
     "hasten",
     "is_known",
     "is_over_since",
+    "is_secret_gone",
+    "is_shown_in_inbox",
     "link_resend",
     "mark_all_read",
     "mark_read",
@@ -84,9 +102,13 @@ __all__ = [
     "reschedule",
     "rescue",
     "resolve",
+    "secret_in",
+    "secret_of",
     "settle",
     "start",
+    "told",
     "unarchive",
     "unresolved",
+    "untold",
     "withdraw",
 ]

@@ -12,6 +12,7 @@ from pymongo.errors import BulkWriteError
 from notifyproject.db.collections import came_twice
 
 from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus, summary
+from . import secrets
 from .collections import notifications
 from .contents import Content, Recipient
 from .documents import Document, NewDelivery, NewNotification
@@ -121,6 +122,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
     """Return the document as it is stored. A field that is None is left out: indexes rely on it."""
     deliveries = [_delivery(new, one, now) for one in new.deliveries]
     states = tuple([(d["status"], _is_after(d, now)) for d in deliveries])
+    inbox_at = _earliest("delivered_at", deliveries)
     fields: dict[str, Any] = {
         "_id": new.id,
         "client_id": new.client_id,
@@ -128,6 +130,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "idempotency_key": new.idempotency_key,
         "request_id": new.request_id,
         "is_test": new.is_test or None,
+        "broadcast_id": new.broadcast_id,
         "user_id": new.user_id,
         "recipient": _recipient(new.recipient),
         "type": new.type,
@@ -137,6 +140,13 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "channels": [d.channel.value for d in new.deliveries],
         "content": _content(new.content),
         "data": new.data,
+        **secrets.fields_of(
+            new.secret,
+            notification_id=new.id,
+            statuses=[d["status"] for d in deliveries],
+            inbox_at=inbox_at,
+            expires_at=new.expires_at,
+        ),
         "delivery": deliveries,
         "status": _status(states),
         "due_at": _earliest("next_attempt_at", deliveries),
@@ -145,13 +155,15 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "ttl_seconds": new.ttl_seconds,
         "purge_at": new.purge_at,
         "error_history": [],
-        "inbox_at": _earliest("delivered_at", deliveries),
+        "inbox_at": inbox_at,
         "is_read": False,
         "is_archived": False,
         "is_active": True,
         "resent_from": new.resent_from,
         "resent_as": [],
         "sent_at": _earliest("sent_at", deliveries),
+        "callback_revision": 1 if new.calls_back else None,
+        "callback_due_at": now if new.calls_back and _is_news(deliveries) else None,
         "created_at": new.created_at,
         "updated_at": now,
     }
@@ -185,6 +197,10 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     if status in SUCCEEDED:
         fields |= {"provider": "inbox", "sent_at": now, "delivered_at": now}
     return fields
+
+
+def _is_news(deliveries: Sequence[Document]) -> bool:
+    return any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
 
 
 def _recipient(recipient: Recipient) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ..errors import FailureCode
 from ..retry import Standing
 from ..states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
 from .contents import Content, Recipient, content_of, recipient_of
+from .secrets import Secret
 
 Document = Mapping[str, Any]
 
@@ -72,6 +73,8 @@ class NewNotification:
     priority: Priority
     content: Content
     data: Mapping[str, Any]
+    secret: Secret | None = None
+    """What content and data hide; it is stored sealed."""
     deliveries: tuple[NewDelivery, ...]
     max_attempts: int
     send_at: datetime
@@ -87,7 +90,11 @@ class NewNotification:
     request_id: str | None = None
     is_test: bool = False
     """It goes to the sandbox."""
+    broadcast_id: ObjectId | None = None
+    """The broadcast that it is one of."""
     resent_from: ObjectId | None = None
+    calls_back: bool = False
+    """Its app wants to be told what becomes of it."""
     created_at: datetime
 
 
@@ -111,6 +118,8 @@ class Claimed:
     recipient: Recipient
     content: Content
     data: Mapping[str, Any]
+    sealed: str | None = None
+    """What content and data hide."""
     accepted_targets: tuple[str, ...]
     expires_at: datetime | None
     purge_at: datetime | None
@@ -243,6 +252,7 @@ def claimed_from(document: Document, token: str) -> Claimed:
         recipient=recipient_of(document),
         content=content_of(document),
         data=document["data"],
+        sealed=document.get("sealed"),
         accepted_targets=tuple(delivery["accepted_targets"]),
         expires_at=document.get("expires_at"),
         purge_at=document.get("purge_at"),

@@ -106,7 +106,7 @@ def _pipeline(now: datetime) -> Pipeline:
                 "erased_at": {"$ifNull": ["$erased_at", now]},
             }
         },
-        {"$unset": "error"},
+        {"$unset": ["error", "sealed", "sealed_until"]},
     ]
 
 

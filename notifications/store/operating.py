@@ -11,7 +11,7 @@ from ..errors import FailureCode
 from ..states import Channel, DeliveryStatus
 from .collections import notifications
 from .documents import Document
-from .expressions import Computed, update
+from .expressions import Computed, Expression, update
 
 S = DeliveryStatus
 
@@ -27,15 +27,35 @@ def cancel(
         notification_id,
         channels,
         [S.PENDING],
-        {
-            "status": S.CANCELLED.value,
-            "claim": None,
-            "next_attempt_at": None,
-            "failure_code": FailureCode.CANCELLED.value,
-            "failure_reason": reason,
-        },
+        _withdrawn(reason),
         now,
     )
+
+
+def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
+    """Withdraw what is pending of these notifications, on every channel; return of how many.
+
+    As :func:`cancel`, for many. Doing it twice is doing it once.
+    """
+    pending = {"delivery": {"$elemMatch": {"status": S.PENDING.value}}}
+    pipeline = update(
+        condition={"$eq": ["$$d.status", S.PENDING.value]},
+        changes=_withdrawn(reason),
+        now=now,
+    )
+    wanted = {"_id": {"$in": list(ids)}, **pending}
+    return notifications().update_many(wanted, pipeline).modified_count
+
+
+def _withdrawn(reason: str) -> dict[str, Any]:
+    """Return what a pending delivery becomes when it is withdrawn."""
+    return {
+        "status": S.CANCELLED.value,
+        "claim": None,
+        "next_attempt_at": None,
+        "failure_code": FailureCode.CANCELLED.value,
+        "failure_reason": reason,
+    }
 
 
 def requeue(
@@ -43,11 +63,13 @@ def requeue(
     notification_id: ObjectId,
     channels: Sequence[Channel],
     extra_attempts: int,
+    failed_until: datetime | None = None,
     now: datetime,
 ) -> Document | None:
     """Re-open what failed on these channels, due now; return the document, None if nothing had.
 
-    The attempts made stay counted; ``extra_attempts`` more are allowed.
+    The attempts made stay counted; ``extra_attempts`` more are allowed. ``failed_until``: what has
+    failed later stays as it is.
     """
     return _change(
         notification_id,
@@ -74,7 +96,14 @@ def requeue(
             "passed_over": None,
         },
         now,
-        extra_filter={"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
+        extra_filter={
+            "$and": [
+                {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
+                # What it said is gone: nothing but dots would be sent.
+                {"$or": [{"content.is_masked": {"$ne": True}}, {"sealed": {"$exists": True}}]},
+            ]
+        },
+        failed_until=failed_until,
     )
 
 
@@ -104,6 +133,30 @@ def hasten(*, ids: Sequence[ObjectId], instead_of: Channel, now: datetime) -> in
     return notifications().update_many(wanted, pipeline).modified_count
 
 
+def bring_forward(*, notification_id: ObjectId, now: datetime) -> Document | None:
+    """Make due now what waits for another time; return the document, None if nothing does.
+
+    What a worker holds, or waits for a provider's report, is left as it is. A retry stays one: what
+    was tried stays counted.
+    """
+    waits = [
+        {"$eq": ["$$d.status", S.PENDING.value]},
+        {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
+        {"$gt": ["$$d.next_attempt_at", now]},
+    ]
+    first = {"$cond": [{"$eq": ["$$d.attempt_count", 0]}, now, "$$d.first_due_at"]}
+    waiting = {"status": S.PENDING.value, "claim": None, "next_attempt_at": {"$gt": now}}
+    return notifications().find_one_and_update(
+        {"_id": notification_id, "delivery": {"$elemMatch": waiting}},
+        update(
+            condition={"$and": waits},
+            changes={"next_attempt_at": now, "first_due_at": Computed(first)},
+            now=now,
+        ),
+        return_document=ReturnDocument.AFTER,
+    )
+
+
 def link_resend(*, original_id: ObjectId, resend_id: ObjectId, now: datetime) -> None:
     """Write into a notification that it was sent again as another one."""
     notifications().update_one(
@@ -120,21 +173,20 @@ def _change(
     now: datetime,
     *,
     extra_filter: dict[str, Any] | None = None,
+    failed_until: datetime | None = None,
 ) -> Document | None:
     """Change every delivery of these channels that is in one of these states, or return None."""
     channel_values = [c.value for c in channels]
     status_values = [s.value for s in from_statuses]
-    pipeline = update(
-        condition={
-            "$and": [
-                {"$in": ["$$d.channel", channel_values]},
-                {"$in": ["$$d.status", status_values]},
-            ]
-        },
-        changes=changes,
-        now=now,
-    )
-    guard = {"channel": {"$in": channel_values}, "status": {"$in": status_values}}
+    conditions: list[Expression] = [
+        {"$in": ["$$d.channel", channel_values]},
+        {"$in": ["$$d.status", status_values]},
+    ]
+    guard: dict[str, Any] = {"channel": {"$in": channel_values}, "status": {"$in": status_values}}
+    if failed_until is not None:
+        conditions.append({"$lte": ["$$d.failed_at", failed_until]})
+        guard["failed_at"] = {"$lte": failed_until}
+    pipeline = update(condition={"$and": conditions}, changes=changes, now=now)
     return notifications().find_one_and_update(
         {"_id": notification_id, "delivery": {"$elemMatch": guard}, **(extra_filter or {})},
         pipeline,

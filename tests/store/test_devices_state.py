@@ -1,6 +1,5 @@
 """What a device's app last said of itself: kept in Valkey for an hour, lost without harm."""
 
-import socket
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,6 +14,8 @@ from devices.tokens import device_id
 from notifyproject import valkey
 from notifyproject.stack.servers import free_port
 from tests.factories import NOON
+
+from .shared_memory import silent
 
 ID, OTHER = device_id("token"), device_id("other")
 KEY = f"device:{ID}:state"
@@ -37,10 +38,9 @@ def gone(settings: Any) -> None:
 
 
 @pytest.fixture
-def hanging(settings: Any) -> Iterator[None]:
+def hanging() -> Iterator[None]:
     """Somebody listens there and never answers."""
-    with socket.create_server(("127.0.0.1", 0), backlog=8) as server:
-        settings.REDIS_URL = f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+    with silent():
         yield
 
 

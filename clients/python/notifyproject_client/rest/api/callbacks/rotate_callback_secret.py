@@ -1,0 +1,175 @@
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.callback_secret_view import CallbackSecretView
+from ...models.problem_view import ProblemView
+from ...types import Response
+
+
+def _get_kwargs() -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/callbacks/secret",
+    }
+
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> CallbackSecretView | ProblemView | None:
+    if response.status_code == 200:
+        response_200 = CallbackSecretView.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 401:
+        response_401 = ProblemView.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = ProblemView.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = ProblemView.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 409:
+        response_409 = ProblemView.from_dict(response.json())
+
+        return response_409
+
+    if response.status_code == 429:
+        response_429 = ProblemView.from_dict(response.json())
+
+        return response_429
+
+    if response.status_code == 503:
+        response_503 = ProblemView.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[CallbackSecretView | ProblemView]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient,
+) -> Response[CallbackSecretView | ProblemView]:
+    """Replace the secret
+
+     Replace the secret. For a day, messages are signed with the old one, too.
+
+    Takes an API key with the scope `callbacks:write`.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[CallbackSecretView | ProblemView]
+    """
+
+    kwargs = _get_kwargs()
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient,
+) -> CallbackSecretView | ProblemView | None:
+    """Replace the secret
+
+     Replace the secret. For a day, messages are signed with the old one, too.
+
+    Takes an API key with the scope `callbacks:write`.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        CallbackSecretView | ProblemView
+    """
+
+    return sync_detailed(
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient,
+) -> Response[CallbackSecretView | ProblemView]:
+    """Replace the secret
+
+     Replace the secret. For a day, messages are signed with the old one, too.
+
+    Takes an API key with the scope `callbacks:write`.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[CallbackSecretView | ProblemView]
+    """
+
+    kwargs = _get_kwargs()
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient,
+) -> CallbackSecretView | ProblemView | None:
+    """Replace the secret
+
+     Replace the secret. For a day, messages are signed with the old one, too.
+
+    Takes an API key with the scope `callbacks:write`.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        CallbackSecretView | ProblemView
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+        )
+    ).parsed

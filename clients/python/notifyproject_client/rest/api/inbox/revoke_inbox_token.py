@@ -1,0 +1,195 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.problem_view import ProblemView
+from ...types import Response
+
+
+def _get_kwargs(
+    jti: str,
+) -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "delete",
+        "url": "/api/v1/inbox/tokens/{jti}".format(
+            jti=quote(str(jti), safe=""),
+        ),
+    }
+
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Any | ProblemView | None:
+    if response.status_code == 204:
+        response_204 = cast(Any, None)
+        return response_204
+
+    if response.status_code == 401:
+        response_401 = ProblemView.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = ProblemView.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = ProblemView.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 429:
+        response_429 = ProblemView.from_dict(response.json())
+
+        return response_429
+
+    if response.status_code == 503:
+        response_503 = ProblemView.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Any | ProblemView]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    jti: str,
+    *,
+    client: AuthenticatedClient,
+) -> Response[Any | ProblemView]:
+    """Revoke a token, at once
+
+     Revoke a token, at once; again changes nothing.
+
+    Takes an API key with the scope `inbox:issue`.
+
+    Args:
+        jti (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Any | ProblemView]
+    """
+
+    kwargs = _get_kwargs(
+        jti=jti,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    jti: str,
+    *,
+    client: AuthenticatedClient,
+) -> Any | ProblemView | None:
+    """Revoke a token, at once
+
+     Revoke a token, at once; again changes nothing.
+
+    Takes an API key with the scope `inbox:issue`.
+
+    Args:
+        jti (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Any | ProblemView
+    """
+
+    return sync_detailed(
+        jti=jti,
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    jti: str,
+    *,
+    client: AuthenticatedClient,
+) -> Response[Any | ProblemView]:
+    """Revoke a token, at once
+
+     Revoke a token, at once; again changes nothing.
+
+    Takes an API key with the scope `inbox:issue`.
+
+    Args:
+        jti (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Any | ProblemView]
+    """
+
+    kwargs = _get_kwargs(
+        jti=jti,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    jti: str,
+    *,
+    client: AuthenticatedClient,
+) -> Any | ProblemView | None:
+    """Revoke a token, at once
+
+     Revoke a token, at once; again changes nothing.
+
+    Takes an API key with the scope `inbox:issue`.
+
+    Args:
+        jti (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Any | ProblemView
+    """
+
+    return (
+        await asyncio_detailed(
+            jti=jti,
+            client=client,
+        )
+    ).parsed

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+T = TypeVar("T", bound="CallbackSecretView")
+
+
+@_attrs_define
+class CallbackSecretView:
+    """A new secret. It is told this once.
+
+    Attributes:
+        secret (str):
+        previous_until (datetime.datetime):
+    """
+
+    secret: str
+    previous_until: datetime.datetime
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        secret = self.secret
+
+        previous_until = self.previous_until.isoformat()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "secret": secret,
+                "previous_until": previous_until,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        secret = d.pop("secret")
+
+        previous_until = datetime.datetime.fromisoformat(d.pop("previous_until"))
+
+        callback_secret_view = cls(
+            secret=secret,
+            previous_until=previous_until,
+        )
+
+        callback_secret_view.additional_properties = d
+        return callback_secret_view
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,165 @@
+"""The description of the API: complete, with examples that are what they are examples of."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from drf_spectacular.generators import SchemaGenerator
+from jsonschema import Draft202012Validator
+
+from notifications.api import inbox_origins
+from notifications.api.parsing import convert
+from notifications.api.problems import MEDIA_TYPE
+from notifications.api.schema_completing import BY_NAME, LIMITS
+from notifications.api.schema_problems import CONFLICTS, GONE
+
+SHOWN_ANYWAY = {"WWW-Authenticate"}
+"""Of no use to a page: its request says what it was."""
+NOT_COUNTED = {"401", "403"}
+
+
+@pytest.fixture(scope="module")
+def described() -> Any:
+    """Generate it once."""
+    return SchemaGenerator().get_schema(request=None, public=True)
+
+
+@pytest.fixture(scope="module")
+def operations(described: Any) -> list[Any]:
+    """Give the tests every operation, with its path in it."""
+    return [
+        {**operation, "path": path}
+        for path, methods in described["paths"].items()
+        for operation in methods.values()
+    ]
+
+
+def contents(operation: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield all an operation takes and answers with: where, the media type, the content."""
+    for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+        yield "request", media_type, content
+    for code, response in operation["responses"].items():
+        for media_type, content in response.get("content", {}).items():
+            yield code, media_type, content
+
+
+def values(described: Any, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the examples of a content by name."""
+    found = {}
+    for name, example in content.get("examples", {}).items():
+        kept = example.get("$ref", "").removeprefix("#/components/examples/")
+        found[name] = (described["components"]["examples"][kept] if kept else example)["value"]
+    return found
+
+
+def test_every_operation_says_what_it_does_and_for_whom(operations: list[Any]) -> None:
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    for operation in operations:
+        name = operation["operationId"]
+        assert 5 < len(operation["summary"]) < 100, name
+        assert operation["description"].startswith(operation["summary"][:5]), name
+        assert "Takes an" in operation["description"], name
+        assert not operation["path"].endswith("/"), name
+
+
+def test_every_request_and_every_answer_has_an_example(described: Any, operations: Any) -> None:
+    for operation in operations:
+        for place, media_type, content in contents(operation):
+            where = (operation["operationId"], place)
+            assert values(described, content), where
+            assert (media_type == MEDIA_TYPE) is (place.isdigit() and place >= "400"), where
+        for parameter in operation.get("parameters", ()):
+            if parameter.get("required"):
+                assert parameter["example"], (operation["operationId"], parameter["name"])
+
+
+def test_every_example_is_what_it_is_an_example_of(described: Any, operations: Any) -> None:
+    for operation in operations:
+        for place, _media_type, content in contents(operation):
+            schema = {**content["schema"], "components": described["components"]}
+            check = Draft202012Validator(schema)
+            for name, value in values(described, content).items():
+                wrong = [f"{e.json_path}: {e.message}" for e in check.iter_errors(value)]
+                assert not wrong, (operation["operationId"], place, name)
+
+
+def test_a_request_of_the_examples_is_one_that_is_read(described: Any, operations: Any) -> None:
+    for operation in operations:
+        for place, _media_type, content in contents(operation):
+            if place == "request":
+                structure = BY_NAME[content["schema"]["$ref"].rpartition("/")[2]]
+                for value in values(described, content).values():
+                    assert convert(value, structure), operation["operationId"]
+
+
+def test_no_text_of_an_example_stands_for_itself(described: Any, operations: list[Any]) -> None:
+    """A field without a word in schema_words.py has its own name as its example."""
+    for operation in operations:
+        for _place, _media_type, content in contents(operation):
+            for value in values(described, content).values():
+                assert not [*_nameless(value, "")], "give it a word in schema_words.py"
+
+
+def _nameless(value: Any, field: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _nameless(part, name)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _nameless(part, field.rstrip("s"))
+    elif value == field:
+        yield field
+
+
+def test_every_problem_is_shown_with_its_code(described: Any, operations: list[Any]) -> None:
+    for operation in operations:
+        answers = operation["responses"]
+        assert {"401", "429", "503"} <= set(answers), operation["operationId"]
+        assert ("403" in answers) is ("x-scope" in operation), operation["operationId"]
+        assert ("404" in answers) or ("{" not in operation["path"]), operation["operationId"]
+        for place, media_type, content in contents(operation):
+            if media_type == MEDIA_TYPE:
+                for code, value in values(described, content).items():
+                    assert (value["code"], value["status"]) == (code, int(place))
+
+
+def test_conflicts_are_told_in_the_words_of_the_code() -> None:
+    folders = ("notifications/api", "notifications/broadcasts", "callbacks")
+    paths = [p for folder in folders for p in Path(settings.BASE_DIR, folder).glob("*.py")]
+    paths.append(Path(settings.BASE_DIR, "notifications", "redrive.py"))
+    source = "".join(path.read_text() for path in paths if path.name != "schema_problems.py")
+    for operation, known in CONFLICTS.items():
+        for code, detail in known:
+            assert f'"{code}"' in source, operation
+            assert code == GONE.code or f'"{detail}"' in source, operation
+
+
+def test_limits_and_waits_are_in_the_headers(operations: list[Any]) -> None:
+    for operation in operations:
+        for code, response in operation["responses"].items():
+            where = (operation["operationId"], code)
+            headers = response["headers"]
+            assert "X-Request-Id" in headers, where
+            assert (set(LIMITS) <= set(headers)) is (code not in NOT_COUNTED), where
+            assert "Retry-After" in headers or code not in ("429", "503"), where
+
+
+def test_a_web_page_is_shown_every_header_of_the_inbox(operations: list[Any]) -> None:
+    shown = {*inbox_origins.SHOWN.split(", "), *SHOWN_ANYWAY}
+    for operation in operations:
+        if operation["security"] == [{"inboxToken": []}]:
+            for response in operation["responses"].values():
+                assert set(response["headers"]) <= shown, operation["operationId"]
+
+
+def test_times_are_said_to_be_times(described: Any) -> None:
+    schemas = described["components"]["schemas"]
+    for structure, field in (
+        ("NotificationView", "created_at"),
+        ("DeliveryView", "sent_at"),
+        ("NotificationRequest", "scheduled_at"),
+    ):
+        schema = schemas[structure]["properties"][field]
+        assert "date-time" in [one.get("format") for one in schema.get("anyOf", [schema])], field

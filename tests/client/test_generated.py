@@ -1,0 +1,24 @@
+"""The Python client is made of the API as it is: ``make client`` makes it anew."""
+
+from pathlib import Path
+
+from django.conf import settings
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiYamlRenderer
+
+CLIENT = Path(settings.BASE_DIR, "clients", "python")
+
+
+def test_it_is_made_of_the_present_description() -> None:
+    present = SchemaGenerator().get_schema(request=None, public=True)
+    text = OpenApiYamlRenderer().render(present, renderer_context={})
+    kept = (CLIENT / "openapi.yaml").read_bytes()
+    assert kept == text, "the API has changed: run make client"
+
+
+def test_it_has_every_operation() -> None:
+    schema = SchemaGenerator().get_schema(request=None, public=True)
+    functions = {path.stem.replace("_", "") for path in CLIENT.rglob("rest/api/*/*.py")}
+    for methods in schema["paths"].values():
+        for operation in methods.values():
+            assert operation["operationId"].lower() in functions

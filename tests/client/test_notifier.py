@@ -1,0 +1,237 @@
+"""The Python client against a service and a network that fail in every way there is."""
+
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+from notifyproject_client import (
+    ContentRequest,
+    NotificationError,
+    NotificationRefused,
+    NotificationRequest,
+    Notifier,
+    Pace,
+    RecipientRequest,
+    ServiceUnavailable,
+)
+from notifyproject_client.pace import asked_wait
+
+KEY = "ntf_abc_secret"
+NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
+
+
+class Service:
+    """Answers as it is told, and remembers what it was asked and how long it was waited for."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = iter(answers)
+        self.asked: list[httpx.Request] = []
+        self.waits: list[float] = []
+        self.now = 0.0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, httpx.Response)
+        return answer
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+    def notifier(self, **pace: Any) -> Notifier:
+        return Notifier(
+            "https://notify.example.com/",
+            key=KEY,
+            pace=Pace(**pace),
+            transport=httpx.MockTransport(self),
+            sleep=self.sleep,
+            clock=lambda: self.now,
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        return [request.headers["Idempotency-Key"] for request in self.asked]
+
+
+@pytest.fixture(scope="module")
+def accepted() -> Callable[[], httpx.Response]:
+    """Give the tests what the service answers with."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)
+    content = schema["paths"]["/api/v1/notifications"]["post"]["responses"]["202"]["content"]
+    example = content["application/json"]["examples"]["answer"]["value"]
+    return lambda: httpx.Response(202, json=example)
+
+
+def problem(status: int, code: str, **headers: str) -> httpx.Response:
+    body = {
+        "type": f"urn:notifications:problem:{code}",
+        "title": "No",
+        "status": status,
+        "detail": "It is not so.",
+        "instance": "/api/v1/notifications",
+        "code": code,
+        "request_id": "r-1",
+        "errors": [{"pointer": "/recipient/email", "code": "invalid_email", "detail": "No."}],
+    }
+    headers = {"Content-Type": "application/problem+json", **headers}
+    return httpx.Response(status, json=body, headers=headers)
+
+
+def test_it_is_sent_with_the_key_and_answered_with_types(accepted: Any) -> None:
+    service = Service(accepted())
+    with service.notifier() as notifier:
+        sent = notifier.notify("payment_confirmed", email="ada@example.com", data={"order_id": 1})
+    assert sent.recipient.email == "ada@example.com"
+    assert sent.created_at == NOW
+    (request,) = service.asked
+    assert request.headers["Authorization"] == f"Bearer {KEY}"
+    assert str(request.url) == "https://notify.example.com/api/v1/notifications"
+    assert json.loads(request.content) == {
+        "type": "payment_confirmed",
+        "recipient": {"email": "ada@example.com"},
+        "data": {"order_id": 1},
+    }
+
+
+def test_every_field_of_a_request_may_be_given_by_its_name(accepted: Any) -> None:
+    taken = set(inspect.signature(Notifier.notify).parameters)
+    fields = {field.name for field in NotificationRequest.__attrs_attrs__}
+    assert taken - {"self", "type_slug", "email", "phone", "idempotency_key"} == fields - {"type_"}
+    service = Service(accepted())
+    service.notifier().notify(
+        "payment_confirmed",
+        recipient=RecipientRequest(email="ada@example.com", locale="pt"),
+        content=ContentRequest(subject="Paid"),
+        scheduled_at=NOW,
+        channels=("email",),
+        ttl=60,
+    )
+    assert json.loads(service.asked[0].content) == {
+        "type": "payment_confirmed",
+        "recipient": {"email": "ada@example.com", "locale": "pt"},
+        "content": {"subject": "Paid"},
+        "scheduled_at": "2026-12-01T09:00:00+00:00",
+        "channels": ["email"],
+        "ttl": 60,
+    }
+
+
+def test_what_is_tried_again_has_the_same_key_and_body(accepted: Any) -> None:
+    service = Service(
+        httpx.ConnectError("refused"),
+        httpx.ReadTimeout("late"),
+        problem(503, "store_unavailable"),
+        httpx.Response(502, text="<html>"),
+        accepted(),
+    )
+    assert service.notifier().notify("mfa_code", user_id="ada").id
+    assert len(service.keys) == 5
+    assert len(set(service.keys)) == 1
+    assert len({request.content for request in service.asked}) == 1
+    assert service.waits == sorted(service.waits), "ever longer"
+    assert 0.5 <= service.waits[0] <= 0.75
+
+
+def test_two_notifications_have_keys_of_their_own_unless_one_is_given(accepted: Any) -> None:
+    service = Service(accepted(), accepted(), accepted())
+    notifier = service.notifier()
+    notifier.notify("mfa_code", user_id="ada")
+    notifier.notify("mfa_code", user_id="ada")
+    notifier.send(NotificationRequest(type_="mfa_code"), idempotency_key="mine")
+    assert len(set(service.keys)) == 3
+    assert service.keys[2] == "mine"
+
+
+def test_it_waits_as_long_as_it_is_asked_to(accepted: Any) -> None:
+    service = Service(problem(429, "rate_limited", **{"Retry-After": "17"}), accepted())
+    service.notifier().notify("mfa_code", user_id="ada")
+    assert service.waits == [17.0]
+
+
+def test_it_does_not_wait_longer_than_there_is_time_for() -> None:
+    service = Service(problem(429, "rate_limited", **{"Retry-After": "3600"}))
+    with pytest.raises(ServiceUnavailable) as caught:
+        service.notifier().notify("mfa_code", user_id="ada")
+    assert (caught.value.code, caught.value.status, service.waits) == ("rate_limited", 429, [])
+
+
+def test_after_the_last_try_the_error_has_the_key_to_go_on_with() -> None:
+    service = Service(*[httpx.ConnectError("refused")] * 3)
+    with pytest.raises(ServiceUnavailable, match="not reached: ConnectError") as caught:
+        service.notifier(tries=3).notify("mfa_code", user_id="ada", idempotency_key="mine")
+    assert caught.value.idempotency_key == "mine"
+    assert isinstance(caught.value.__cause__, httpx.ConnectError)
+    assert len(service.asked) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
+def test_what_is_refused_is_not_tried_again_and_says_why(status: int) -> None:
+    service = Service(problem(status, "invalid_request"))
+    with pytest.raises(NotificationRefused, match="invalid_request: It is not so") as caught:
+        service.notifier().notify("mfa_code", email="nonsense")
+    error = caught.value
+    assert (error.status, error.code, len(service.asked)) == (status, "invalid_request", 1)
+    assert error.problem is not None
+    assert [one.pointer for one in error.problem.errors] == ["/recipient/email"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(302, headers={"Location": "https://elsewhere.example.com/"}),
+        httpx.Response(404, text="<html>not here</html>"),
+        httpx.Response(403, json=["no problem"]),
+        httpx.Response(403, json={"code": "half a problem"}),
+    ],
+)
+def test_whatever_else_answers_is_no_success_and_gets_no_second_try(answer: Any) -> None:
+    service = Service(answer)
+    with pytest.raises(NotificationRefused) as caught:
+        service.notifier().notify("mfa_code", user_id="ada")
+    assert (caught.value.problem, caught.value.code, len(service.asked)) == (None, None, 1)
+
+
+@pytest.mark.parametrize("answer", [{"text": "<html>"}, {"json": {"id": "1"}}, {"json": [1]}])
+def test_an_acceptance_nobody_can_read_is_not_taken_for_one(answer: Any) -> None:
+    service = Service(httpx.Response(202, **answer))
+    with pytest.raises(ServiceUnavailable, match="none of the service's"):
+        service.notifier().notify("mfa_code", user_id="ada")
+
+
+def test_no_error_tells_the_key_or_what_was_to_be_said() -> None:
+    service = Service(httpx.ConnectError("refused"), problem(422, "invalid_request"))
+    notifier = service.notifier(tries=1)
+    for _ in range(2):
+        with pytest.raises(NotificationError) as caught:
+            notifier.notify("mfa_code", email="ada@example.com", data={"code": "123456"})
+        for secret in (KEY, "123456", "ada@example.com"):
+            assert secret not in f"{caught.value} {caught.value!r}"
+
+
+def test_a_wrong_address_of_the_service_is_the_programs_own_fault() -> None:
+    service = Service(httpx.UnsupportedProtocol("no http"))
+    with pytest.raises(httpx.UnsupportedProtocol):
+        service.notifier().notify("mfa_code", user_id="ada")
+
+
+def _waits() -> Iterator[tuple[str, float | None]]:
+    yield "17", 17.0
+    yield "", None
+    yield "soon", None
+    yield "-1", None
+    yield format_datetime(NOW + timedelta(seconds=90), usegmt=True), 90.0
+    yield format_datetime(NOW - timedelta(days=1), usegmt=True), 0.0
+
+
+@pytest.mark.parametrize(("text", "seconds"), list(_waits()))
+def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> None:
+    assert asked_wait({"Retry-After": text}, now=NOW) == seconds

@@ -1,0 +1,58 @@
+"""Whatever the API is asked, it answers as its description says, and never with 500.
+
+Some hundred questions, the same at every run; ``make fuzz`` asks 10,000.
+"""
+
+import os
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+
+from notifications.api import statistics
+from notifications.api.problems import Problem
+from tests.api.conftest import new_app
+from tests.api.inboxes import token
+
+from .asking import Asker
+from .made import Maker
+
+IS_LONG = "FUZZ_CASES" in os.environ
+CASES = int(os.environ.get("FUZZ_CASES", "300"))
+SEED = int(os.environ.get("FUZZ_SEED", "1"))
+
+
+@pytest.fixture
+def asker(db: None, broker: Any) -> Asker:
+    app = new_app("app")
+    described = SchemaGenerator().get_schema(request=None, public=True)
+    return Asker(key=app.key, token=lambda: token(app), maker=Maker(app=app, described=described))
+
+
+def test_every_answer_is_in_the_description(
+    asker: Asker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for found in asker.ask(cases=CASES, first_seed=SEED):
+        if IS_LONG:
+            with capsys.disabled():
+                answers = dict(sorted(found.statuses.items()))
+                print(f"seed {SEED}: {found.cases} requests, {len(found.faults)} faults, {answers}")
+    assert found.faults == {}, f"with FUZZ_SEED={SEED}"
+    assert found.operations >= {one["operationId"] for one in asker.described}
+
+
+def test_an_answer_that_is_not_is_seen(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    asker.operations = [
+        one
+        for one in asker.operations
+        if one.definition.raw["operationId"] == "getNotificationStats"
+    ]
+    for wrong, fault in (
+        (Mock(side_effect=KeyError), "500 ServerError"),
+        (Mock(side_effect=Problem(status=409, code="a", detail="b")), "409 UndefinedStatusCode"),
+        (Mock(return_value={"by": 1}), "200 JsonSchemaError"),
+    ):
+        monkeypatch.setattr(statistics, "statistics_view", wrong)
+        *_, found = asker.ask(cases=12, first_seed=SEED)
+        assert fault in str(list(found.faults))
