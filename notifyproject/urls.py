@@ -3,20 +3,23 @@
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularSwaggerView
 
+from notifications.api.description import Description
 from notifications.api.unsubscribe import Resubscribe, Unsubscribe
 from notifications.api.webhooks import SendGridWebhook
 from notifications.api.whatsapp_webhook import WhatsAppWebhook
 
-from . import health
+from . import health, metrics
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("admin/second-factor/", include("access.second_factor_pages")),
+    path("metrics", metrics.metrics, name="metrics"),
     path("admin/", admin.site.urls),
-    path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema", Description.as_view(), name="schema"),
     path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("notifications.api.urls")),
     path("webhooks/sendgrid", SendGridWebhook.as_view(), name="webhook-sendgrid"),
