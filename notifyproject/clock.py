@@ -23,6 +23,8 @@ EVERY = 30.0
 """Seconds after which a process asks again."""
 ANSWER = 1.0
 """Seconds an answer may take; a later one says too little of the time."""
+TRIES = 5
+"""How often one asks that does not know the time yet: the first question opens connections."""
 TOLERANCE = timedelta(seconds=1)
 """A difference that is left alone: clocks that are kept by NTP differ by milliseconds."""
 
@@ -33,29 +35,43 @@ class Clock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ask_at = float("-inf")
+        self._is_known = False
 
     def keep_right(self) -> None:
-        """Compare this process's clock with MongoDB's if that is due, and correct it."""
-        if time.monotonic() < self._ask_at or not self._lock.acquire(blocking=False):
+        """Compare this process's clock with MongoDB's if that is due, and correct it.
+
+        The first time, everybody waits for it: a wrong clock sends early.
+        """
+        if time.monotonic() < self._ask_at or not self._lock.acquire(blocking=not self._is_known):
             return
         try:
-            self._ask_at = time.monotonic() + EVERY
-            self._compare()
+            if time.monotonic() >= self._ask_at:
+                self._compare_now()
         finally:
             self._lock.release()
 
-    def _compare(self) -> None:
+    def _compare_now(self) -> None:
+        for _ in range(1 if self._is_known else TRIES):
+            if self._compare():
+                self._is_known = True
+                self._ask_at = time.monotonic() + EVERY
+                return
+        self._ask_at = time.monotonic() + ANSWER
+
+    def _compare(self) -> bool:
+        """Compare once; return whether MongoDB told the time soon enough to be believed."""
         began, sent = time.monotonic(), datetime.now(UTC)
         try:
             with pymongo.timeout(ANSWER):
                 told: datetime = database().client.admin.command("hello")["localTime"]
         except PyMongoError:
-            return
+            return False
         took = time.monotonic() - began
         if took > ANSWER:
             # The process was held up meanwhile: nobody can tell when MongoDB said so.
-            return
+            return False
         self._apply(correction(sent=sent, told=told.replace(tzinfo=UTC), took=took))
+        return True
 
     def _apply(self, found: timedelta) -> None:
         if abs(found - wall.correction) > TOLERANCE or (wall.correction and not found):

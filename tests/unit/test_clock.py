@@ -1,8 +1,9 @@
 """A process whose clock is wrong goes by MongoDB's."""
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import count
+from itertools import chain, count, repeat
 from types import SimpleNamespace
 from typing import Self
 
@@ -71,6 +72,31 @@ class TestAsking:
         monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
         Clock().keep_right()
         assert wall.correction == timedelta()
+
+    def test_a_first_answer_that_took_long_is_asked_for_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fast_by(monkeypatch, TEN_MINUTES)
+        ticks = chain([0.0, 0.0, 0.0, ANSWER + 1], repeat(ANSWER + 1))
+        monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+        Clock().keep_right()
+        assert abs(wall.correction + TEN_MINUTES) < timedelta(seconds=2)
+
+    def test_nobody_goes_on_before_the_first_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        fast_by(monkeypatch, TEN_MINUTES)
+        ours = Clock()
+        seen: list[timedelta] = []
+
+        def look() -> None:
+            ours.keep_right()
+            seen.append(wall.correction)
+
+        threads = [threading.Thread(target=look) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(abs(one + TEN_MINUTES) < timedelta(seconds=2) for one in seen)
 
     def test_mongodb_is_asked_once_in_a_while(self, monkeypatch: pytest.MonkeyPatch) -> None:
         ours = Clock()

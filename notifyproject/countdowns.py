@@ -1,0 +1,41 @@
+"""Messages for later are taken at their time, whatever this worker's own clock says.
+
+A message says until when it waits, and Celery waits by the machine's clock. Where that is wrong,
+and known to be (:mod:`.clock`), the time in the message is told in the machine's own terms.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from celery import Task
+from celery.worker import strategy
+
+from notifications.timing import wall
+
+Handler = Callable[..., Any]
+ETA = "eta"
+
+
+class Punctual(Task):
+    """A task whose messages wait by the right clock."""
+
+    Strategy = f"{__name__}:handler_of"
+
+
+def handler_of(task: Task, app: Any, consumer: Any, **options: Any) -> Handler:
+    """Return what Celery calls with each message of a task."""
+    handle: Handler = strategy.default(task, app, consumer, **options)
+
+    def handle_in_time(message: Any, *arguments: Any, **more: Any) -> Any:
+        message.headers[ETA] = as_told_here(message.headers.get(ETA))
+        return handle(message, *arguments, **more)
+
+    return handle_in_time
+
+
+def as_told_here(eta: str | None) -> str | None:
+    """Return a moment as this machine's clock will show it when it comes."""
+    if eta is None or not wall.correction:
+        return eta
+    return (datetime.fromisoformat(eta) - wall.correction).isoformat()
