@@ -25,7 +25,8 @@ from .channels.base import ManyAtOnce, Message, NotTried, Outbound, SendResult
 from .channels.http import TOTAL_TIMEOUT
 from .errors import FailureCode, ProviderError, TransientError
 from .outcomes import Result
-from .store import Claimed
+from .secrecy import without_quotes
+from .store import Claimed, Secret
 from .targets import Target
 
 log = structlog.get_logger(__name__)
@@ -46,6 +47,8 @@ class Job:
     message: Message
     targets: tuple[Target, ...]
     """At least one; several for a person with several devices."""
+    secret: Secret | None = None
+    """What of the message is kept nowhere, should the provider repeat it."""
     held_until: datetime | None = None
     """Others are left out, as nothing goes to their platform before then."""
     asleep_until: datetime | None = None
@@ -79,6 +82,8 @@ def send_all(
         for (job, _), result in zip(group, some, strict=True):
             if result is not None:
                 by_reference.setdefault(job.claimed.reference, []).append(result)
+                # In one thread: dozens that write to one log wait for each other at every line.
+                _log(job.claimed, result)
     return [
         (job, tuple(by_reference[job.claimed.reference]))
         for job in jobs
@@ -188,19 +193,22 @@ def _result(
     started_at: datetime,
     ticks: float,
 ) -> Result:
-    """Return and log what came of one try; ``ticks`` is when it began by the steady clock."""
-    claimed = job.claimed
-    result = Result(
+    """Return what came of one try; ``ticks`` is when it began by the steady clock."""
+    return Result(
         device_id=target.device_id,
         platform=target.platform,
-        outcome=outcome,
+        outcome=without_quotes(outcome, job.secret),
         started_at=started_at,
         finished_at=clock(),
         duration_ms=round((time.monotonic() - ticks) * 1000),
     )
+
+
+def _log(claimed: Claimed, result: Result) -> None:
+    outcome = result.outcome
     log.info(
         "delivery_attempted",
-        delivery_id=claimed.reference_to(target.device_id),
+        delivery_id=claimed.reference_to(result.device_id),
         channel=claimed.channel.value,
         attempt=claimed.attempt_count,
         outcome=type(outcome).__name__,
@@ -208,7 +216,6 @@ def _result(
         duration_ms=result.duration_ms,
         request_id=claimed.request_id,
     )
-    return result
 
 
 def _is_too_late(claimed: Claimed, now: datetime) -> bool:
