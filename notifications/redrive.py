@@ -1,22 +1,37 @@
 """What operators and apps do with a notification that did not arrive: retry, resend, cancel."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bson import ObjectId
 
 from notifyproject import crash
 from notifyproject.crash import Boundary
+from notifyproject.sealing import SealBroken
 
-from . import inbox_hints, lanes, queries, store, timing, types
+from . import callback_hints, inbox_hints, lanes, queries, store, timing, types
 from .retry import DEFAULT_MAX_RETRIES
-from .states import Category, Channel, Priority
-from .store import Document, NewDelivery, NewNotification
+from .states import Category, Channel, DeliveryStatus, Priority
+from .store import Document, NewDelivery, NewNotification, Secret
 
 
 class NotPossible(Exception):
     """The notification is not in a state in which this can be done; the message says why."""
+
+    code = "not_possible"
+
+
+class SecretGone(NotPossible):
+    """It had a code or the like, which is destroyed once every channel has ended."""
+
+    code = "secret_gone"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Its secret, such as a code, is not kept any more: only dots would be sent. "
+            "Let the app send a new one."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +43,17 @@ class Resent:
 
 
 def retry(
-    *, notification_id: ObjectId, channels: Sequence[Channel] | None, now: datetime
+    *,
+    notification_id: ObjectId,
+    channels: Sequence[Channel] | None,
+    failed_until: datetime | None = None,
+    now: datetime,
 ) -> Document:
     """Re-open the failed deliveries of a notification, of these channels or of all.
 
-    Raises LookupError if there is none, NotPossible if nothing has failed or its time is over.
+    ``failed_until``: only those that failed by then, so that asking twice opens them once.
+    Raises LookupError if there is none, NotPossible if nothing has failed or its time is over,
+    SecretGone if it would say nothing but dots.
     """
     document = _document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
@@ -40,9 +61,12 @@ def retry(
         notification_id=notification_id,
         channels=chosen,
         extra_attempts=1 + DEFAULT_MAX_RETRIES,
+        failed_until=failed_until,
         now=now,
     )
     if reopened is None:
+        if store.is_secret_gone(document) and _has_failed(document, chosen):
+            raise SecretGone
         expires_at = document.get("expires_at")
         if expires_at is not None and expires_at <= now:
             raise NotPossible("Its time is over: it has expired.")
@@ -53,24 +77,31 @@ def retry(
 
 
 def resend(
-    *, notification_id: ObjectId, channels: Sequence[Channel] | None, now: datetime
+    *,
+    notification_id: ObjectId,
+    channels: Sequence[Channel] | None,
+    new_id: ObjectId | None = None,
+    now: datetime,
 ) -> Resent:
     """Send the same again, on these channels or on all, as a new notification linked to the old.
 
-    Raises LookupError if there is none, NotPossible if it was never on one of these channels.
+    Asked twice for the same ``new_id``, it is sent once.
+    Raises LookupError if there is none, NotPossible if it was never on one of these channels,
+    SecretGone if it would say nothing but dots.
     """
     document = _document(notification_id)
     had = [Channel(d["channel"]) for d in document["delivery"]]
     chosen = list(channels or had)
     if unknown := [c for c in chosen if c not in had]:
         raise NotPossible(f"The original was not for {', '.join(unknown)}.")
-    new = _copy(document, chosen, now)
-    (result,) = store.accept([new], now=now)
+    new = replace(_copy(document, chosen, now, new_id or ObjectId()), secret=_secret(document))
+    (result,) = store.accept(callback_hints.awaited([new]), now=now)
     if isinstance(result, store.DuplicateEntity):
         raise NotPossible("A notification about this entity exists already.")
     store.link_resend(original_id=notification_id, resend_id=new.id, now=now)
     lanes.announce([result.document], now=now)
     inbox_hints.accepted([result.document])
+    callback_hints.changed(now=now)
     return Resent(original_id=notification_id, document=result.document)
 
 
@@ -85,6 +116,7 @@ def cancel(
     )
     if cancelled is None:
         raise NotPossible("Nothing of it is pending any more.")
+    callback_hints.changed(now=now)
     return cancelled
 
 
@@ -106,6 +138,29 @@ def reschedule(*, notification_id: ObjectId, asked: datetime, now: datetime) -> 
     return rescheduled
 
 
+def follow_clock(*, user_id: str, zone: str, now: datetime) -> int:
+    """Move what waits for a time on a person's own clock to that time in the zone they are in now.
+
+    What names a zone itself stays, and so does what has been tried. A time that is over there is
+    now. Returns how many were moved; may be repeated. Raises TimeProblem for what is no zone.
+    """
+    there = timing.parse_zone(zone)
+    moved = []
+    for document in queries.on_own_clock(user_id):
+        local = timing.parse_local(document["scheduled_local"])
+        send_at = max(timing.resolve_local(local, there).at, now)
+        if send_at == max(document["scheduled_at"], now):
+            continue
+        moved.append(
+            store.reschedule(
+                notification_id=document["_id"], send_at=send_at, is_same_local_time=True, now=now
+            )
+        )
+    rescheduled = [document for document in moved if document is not None]
+    lanes.announce(rescheduled, now=now)
+    return len(rescheduled)
+
+
 def _document(notification_id: ObjectId) -> Document:
     """Return a notification that still says something; raises LookupError, NotPossible."""
     document = queries.one(notification_id=notification_id)
@@ -116,11 +171,28 @@ def _document(notification_id: ObjectId) -> Document:
     return document
 
 
-def _copy(document: Document, channels: Sequence[Channel], now: datetime) -> NewNotification:
+def _has_failed(document: Document, channels: Sequence[Channel]) -> bool:
+    failed = DeliveryStatus.FAILED
+    return any(d["channel"] in channels and d["status"] == failed for d in document["delivery"])
+
+
+def _secret(document: Document) -> Secret | None:
+    """Return what a notification hides; raises SecretGone, NotPossible if it cannot be opened."""
+    try:
+        return store.secret_in(document)
+    except store.SecretGone:
+        raise SecretGone from None
+    except SealBroken as problem:
+        raise NotPossible(f"Its secret cannot be opened: {problem}.") from None
+
+
+def _copy(
+    document: Document, channels: Sequence[Channel], now: datetime, new_id: ObjectId
+) -> NewNotification:
     """Return a notification that says what ``document`` said, to be sent now."""
     most = max(d["max_attempts"] for d in document["delivery"])
     return NewNotification(
-        id=ObjectId(),
+        id=new_id,
         client_id=document["client_id"],
         user_id=document.get("user_id"),
         recipient=store.recipient_of(document),

@@ -1,6 +1,5 @@
-"""People and suppressed addresses in the admin."""
+"""Suppressed addresses in the admin; the people are in :mod:`notifications.admin.people`."""
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,9 +10,7 @@ from django.contrib import admin
 from django.core.validators import validate_email
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
@@ -21,108 +18,32 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from notifyproject.db.admin import MongoModelAdmin, ReadOnlyAdmin
+from notifyproject.db.admin import MongoModelAdmin
 from notifyproject.db.admin_filters import WordFilter
-from notifyproject.db.collections import collection
 from notifyproject.db.fields import choices
 
-from .masking import mask_address, mask_text, may_see_addresses
-from .models import Recipient, Suppression, SuppressionReason
+from .masking import mask_address, may_see_addresses
+from .models import Suppression, SuppressionReason
 from .suppressions import lift_one, suppress, suppression_key
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))
 """The channels that go to an address."""
+SOURCES = {
+    "sendgrid": "SendGrid",
+    "whatsapp": "WhatsApp",
+    "admin": "Staff",
+    "api": "An app",
+    "one-click": "The person",
+}
+"""Who says that nothing more is to go there."""
+STORED = (
+    *("address_shown", "channel", "reason", "marketing_only"),
+    *("source", "created_at", "expires_at"),
+)
+"""What is shown of one suppression."""
 ERASED = "Erased"
 """Stands for the address of somebody who was erased: it is still recognised."""
-SEARCH_CAP = 200
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
-
-
-@admin.register(Recipient)
-class RecipientAdmin(ReadOnlyAdmin):
-    """The people the apps have registered. The apps keep them; they are not changed here."""
-
-    list_display = ("user_id", "name", "email_shown", "phone_shown", "locale", "is_active")
-    fieldsets = (
-        (None, {"fields": ("user_id", "name", "is_active", "everything_sent")}),
-        ("Contact", {"fields": ("email_shown", "phone_shown", "locale", "timezone")}),
-        ("Wishes", {"fields": ("preferences_shown", "quiet", "held_back")}),
-        ("More", {"fields": ("attributes_shown", "created_at", "updated_at")}),
-    )
-    search_fields = ("user_id",)
-    search_help_text = "User id, email or phone"
-    ordering = ("user_id",)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        """Return the people with this id or address: each is looked up by its own index."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
-        ids = {text}
-        for path, index in (("email", "rcp_email"), ("phone", "rcp_phone")):
-            rows = collection("recipients").find({path: text}, {"_id": 1}, limit=SEARCH_CAP)
-            ids |= {row["_id"] for row in rows.hint(index)}
-        return queryset.filter(pk__in=sorted(ids)), False
-
-    def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Mask the rows' addresses for those who may not see them."""
-        _mask(request, rows)
-
-    def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one person, masked for those who may not see addresses."""
-        found = super().get_object(request, *args)
-        if found is not None:
-            _mask(request, [found])
-        return found
-
-    @admin.display(description="Email")
-    def email_shown(self, row: Any) -> str:
-        """The address, as far as it may be seen."""
-        return row.shown_email or "-"
-
-    @admin.display(description="Phone")
-    def phone_shown(self, row: Any) -> str:
-        """The number, as far as it may be seen."""
-        return row.shown_phone or "-"
-
-    @admin.display(description="Everything sent")
-    def everything_sent(self, row: Any) -> SafeString:
-        """Where the notifications to this person are listed."""
-        url = reverse("admin:notifications_notification_changelist")
-        query = urlencode({"q": row.user_id})
-        return format_html('<a class="text-link" href="{}?{}">Show notifications</a>', url, query)
-
-    @admin.display(description="Preferences")
-    def preferences_shown(self, row: Any) -> SafeString | str:
-        """What the person wants, by type or category."""
-        return _json(row.preferences)
-
-    @admin.display(description="Quiet hours")
-    def quiet(self, row: Any) -> str:
-        """When the person is left alone."""
-        hours = row.quiet_hours
-        if hours is None or not hours.enabled:
-            return "None"
-        return f"{hours.start} to {hours.end} ({hours.timezone or row.timezone or 'UTC'})"
-
-    @admin.display(description="Suppressed")
-    def held_back(self, row: Any) -> str:
-        """On which channels nothing, or no marketing, goes to this person."""
-        addresses = (("email", row.email), ("whatsapp", row.phone))
-        keys = [suppression_key(channel, address) for channel, address in addresses if address]
-        found = Suppression.objects.filter(key__in=keys)
-        words = [
-            f"{s.get_reason_display()} on {s.channel}{', marketing only' * s.marketing_only}"
-            for s in found
-        ]
-        return "; ".join(words) or "No"
-
-    @admin.display(description="Attributes")
-    def attributes_shown(self, row: Any) -> SafeString | str:
-        """What the app keeps about the person."""
-        return _json(row.attributes, masked=row.is_masked)
 
 
 class SuppressionForm(forms.ModelForm):
@@ -160,27 +81,47 @@ class SuppressionForm(forms.ModelForm):
         return cleaned
 
 
+class SuppressionChannelFilter(WordFilter):
+    """By channel: with any reason, each of which is named so that one index serves it."""
+
+    title = "channel"
+    parameter_name = "channel"
+    words = CHANNELS
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that it is on the channel."""
+        return {"channel": word, "reason": {"$in": [one.value for one in SuppressionReason]}}
+
+
 class SuppressionReasonFilter(WordFilter):
-    """By why nothing more goes there."""
+    """By why nothing more goes there: on any channel, each of which is named."""
 
     title = "reason"
     parameter_name = "reason"
     words = tuple(choices(SuppressionReason))
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that it is for this reason."""
+        return {"channel": {"$in": [name for name, _ in CHANNELS]}, "reason": word}
 
 
 @admin.register(Suppression)
 class SuppressionAdmin(MongoModelAdmin):
     """Suppressed addresses, each with a reason: added by hand, lifted by deleting, never changed.
 
-    Lifting one reason leaves the others. Without the permission to see addresses there are no
-    links: a suppression's own page shows the address.
+    Lifting one reason leaves the others. Who may not see addresses sees them masked, here and on a
+    suppression's own page, and finds one by the whole address all the same.
     """
 
     form = SuppressionForm
-    list_display = ("address_shown", "channel", "reason", "marketing_only", "source", "created_at")
-    list_filter = (SuppressionReasonFilter,)
+    list_display = ("address_shown", "goes_by", "reason", "holds_back", "said_by", "since")
+    list_filter = (SuppressionChannelFilter, SuppressionReasonFilter)
     search_fields = ("address",)
     search_help_text = "The whole address"
+    empty_title = "No address is held back"
+    empty_words = (
+        "Bounces, complaints and unsubscribing put addresses here; so does whoever adds one."
+    )
     ordering = ("-created_at", "-id")
 
     def get_search_results(
@@ -207,27 +148,40 @@ class SuppressionAdmin(MongoModelAdmin):
         """The address, as far as it may be seen."""
         return str(row.shown)
 
-    def get_list_display_links(
-        self, request: HttpRequest, list_display: Sequence[Any]
-    ) -> Sequence[Any] | None:
-        """Return what links to one suppression; nothing, if the link would show the address."""
-        if not may_see_addresses(request.user):
-            return None
-        return super().get_list_display_links(request, list_display)
+    @admin.display(description="Channel")
+    def goes_by(self, row: Any) -> str:
+        """The channel that is held back."""
+        return dict(CHANNELS).get(row.channel, row.channel)
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions; none for who may not lift: see :meth:`has_delete_permission`."""
-        return super().get_actions(request) if may_see_addresses(request.user) else {}
+    @admin.display(description="Holds back")
+    def holds_back(self, row: Any) -> str:
+        """What does not go there."""
+        return "Marketing" if row.marketing_only else "Everything"
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may look; at one only who may see addresses."""
-        allowed = super().has_view_permission(request, obj)
-        return allowed and (obj is None or may_see_addresses(request.user))
+    @admin.display(description="Said by")
+    def said_by(self, row: Any) -> str:
+        """Who told us, or did it."""
+        return SOURCES.get(row.source, row.source)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may lift it; see :meth:`has_view_permission`."""
-        allowed = super().has_delete_permission(request, obj)
-        return allowed and (obj is None or may_see_addresses(request.user))
+    @admin.display(description="Since (UTC)")
+    def since(self, row: Any) -> SafeString:
+        """When it began."""
+        return format_html("<time>{}</time>", f"{row.created_at:%Y-%m-%d %H:%M}")
+
+    def get_object(self, request: HttpRequest, *args: Any) -> Any:
+        """Return one suppression, its address as far as it may be seen."""
+        found = super().get_object(request, *args)
+        if found is not None:
+            self.prepare_rows(request, [found])
+        return found
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
+        """Return the fields: of one that is there, all that is known."""
+        return STORED if obj is not None else self.form.Meta.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
+        """Return the fields nobody writes into."""
+        return STORED if obj is not None else ()
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return False: lift it and add another."""
@@ -255,19 +209,3 @@ class SuppressionAdmin(MongoModelAdmin):
         """Lift every one that was ticked."""
         for obj in queryset:
             self.delete_model(request, obj)
-
-
-def _mask(request: HttpRequest, rows: Sequence[Any]) -> None:
-    whole = may_see_addresses(request.user)
-    for row in rows:
-        row.is_masked = not whole
-        for name in ("email", "phone"):
-            value = getattr(row, name)
-            setattr(row, f"shown_{name}", value if whole or not value else mask_address(value))
-
-
-def _json(value: Any, *, masked: bool = False) -> SafeString | str:
-    if not value:
-        return "-"
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    return format_html('<pre class="json">{}</pre>', mask_text(text) if masked else text)

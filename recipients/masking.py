@@ -5,6 +5,8 @@ from typing import Any
 
 SEE_ADDRESSES = "notifications.view_addresses"
 """The permission to see addresses whole."""
+REVEAL_ADDRESSES = "notifications.reveal_addresses"
+"""The permission to have those of one notification or person shown, each time on record."""
 
 _EMAIL = re.compile(r"[^\s<>\"'(),:;@\\]+@[^\s<>\"'(),:;@\\]+")
 # With a plus and in any spelling; or, as providers write them, ten digits and more in a row.
@@ -16,6 +18,11 @@ _KEPT_TAIL = 3
 def may_see_addresses(user: Any) -> bool:
     """Return whether a member of staff may see addresses whole."""
     return bool(user.has_perm(SEE_ADDRESSES))
+
+
+def may_reveal_addresses(user: Any) -> bool:
+    """Return whether a member of staff, who sees them masked, may have some shown on record."""
+    return bool(user.has_perm(REVEAL_ADDRESSES)) and not may_see_addresses(user)
 
 
 def mask_email(address: str) -> str:

@@ -45,6 +45,11 @@ class Recipient(models.Model):
     class Meta:
         db_table = "recipients"
         ordering = ("user_id",)
+        permissions = (
+            ("erase_recipient", "Can erase a person"),
+            ("export_recipient", "Can export all that is held about a person"),
+            ("sign_out_recipient", "Can end a person's inbox tokens"),
+        )
         indexes = (
             MongoIndex("email", name="rcp_email", sparse=True),
             MongoIndex("phone", name="rcp_phone", sparse=True),

@@ -55,6 +55,18 @@ def known(user_ids: Iterable[str]) -> dict[str, KnownRecipient]:
     return {document["_id"]: _known(document) for document in found}
 
 
+def stream(*, after: str | None = None, limit: int) -> list[str]:
+    """Return the next user ids of all registered and active people, behind the user id ``after``.
+
+    Whoever is registered meanwhile before that place is passed over, and nobody comes twice.
+    """
+    wanted: dict[str, Any] = {"is_active": True}
+    if after is not None:
+        wanted["_id"] = {"$gt": after}
+    found = collection("recipients").find(wanted, {"_id": 1}, batch_size=limit)
+    return [document["_id"] for document in found.sort("_id", 1).limit(limit)]
+
+
 def suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> dict[tuple[str, str], Suppressed]:

@@ -10,12 +10,13 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Page, Place
 
-from . import paging, suspicions
+from . import suspicions
 from .addresses import ADDRESSED, address_digest
 from .models import SuppressionReason
-from .paging import Page, Place
 
 Document = Mapping[str, Any]
 Expression = Any

@@ -5,10 +5,9 @@ from datetime import datetime
 
 from pymongo.errors import DuplicateKeyError
 
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
-
-from . import paging
-from .paging import Document, Page, Place
+from notifyproject.db.paging import Document, Page, Place
 
 TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 BATCH = 1_000

@@ -14,7 +14,7 @@ from ..intake.problems import Collector, FieldProblem
 from ..states import Channel
 from ..timing import utc_now
 from .own import NOTIFICATION_ID, own_notification
-from .parsing import convert, decode, read_body
+from .parsing import check_values, convert, decode, read_body
 from .problems import Problem, invalid
 from .representations import NotificationView, notification_view
 from .schema import ChannelsRequest, RescheduleRequest, describe
@@ -67,7 +67,10 @@ class Retry(APIView):
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
-        """Re-open the failed channels of a notification."""
+        """Re-open the failed channels of a notification.
+
+        409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
+        """
         document = own_notification(request, notification_id)
         try:
             reopened = redrive.retry(
@@ -93,7 +96,10 @@ class Resend(APIView):
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
-        """Send a notification again as a new one."""
+        """Send a notification again as a new one.
+
+        409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
+        """
         document = own_notification(request, notification_id)
         try:
             resent = redrive.resend(
@@ -123,7 +129,7 @@ class Reschedule(APIView):
         A ttl counts from the new time. An expires_at stays: the new time must lie before it.
         """
         document = own_notification(request, notification_id)
-        asked = convert(decode(read_body(request._request)), RescheduleRequest)
+        asked = convert(_body(request), RescheduleRequest)
         try:
             rescheduled = redrive.reschedule(
                 notification_id=document["_id"],
@@ -137,11 +143,17 @@ class Reschedule(APIView):
         return Response(notification_view(rescheduled))
 
 
+def _body(request: Any) -> dict[str, Any]:
+    raw = decode(read_body(request._request))
+    check_values(raw)
+    return raw
+
+
 def _channels(request: Any) -> list[Channel] | None:
     """Return the channels an action's optional body names; None for all there are."""
     if not _has_body(request._request):
         return None
-    names = convert(decode(read_body(request._request)), ChannelsRequest).channels
+    names = convert(_body(request), ChannelsRequest).channels
     if names is None or names == [ALL]:
         return None
     problems = Collector()
@@ -157,5 +169,5 @@ def _has_body(request: HttpRequest) -> bool:
     )
 
 
-def _conflict(error: Exception) -> Problem:
-    return Problem(status=409, code="not_possible", detail=str(error))
+def _conflict(error: redrive.NotPossible) -> Problem:
+    return Problem(status=409, code=error.code, detail=str(error))

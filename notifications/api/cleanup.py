@@ -11,7 +11,7 @@ from access.models import Scope
 from .. import cleanup
 from ..timing import utc_now
 from .cleanup_requests import CleanupRequest, CleanupView
-from .parsing import convert, decode, read_body
+from .parsing import check_values, convert, decode, read_body
 from .schema import describe
 
 AT_MOST = 10_000
@@ -36,7 +36,9 @@ class Cleanup(APIView):
         With dry_run they are counted and nothing is deleted. Up to 10,000 in one call: while
         complete is false, there are more.
         """
-        asked = convert(decode(read_body(request._request)), CleanupRequest)
+        raw = decode(read_body(request._request))
+        check_values(raw)
+        asked = convert(raw, CleanupRequest)
         work = cleanup.count if asked.dry_run else cleanup.clean_up
         cleaned = work(
             client_id=request.user.id,

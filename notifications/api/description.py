@@ -9,7 +9,6 @@ from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
-from rest_framework.request import Request
 
 
 class Description(SpectacularAPIView):
@@ -18,7 +17,7 @@ class Description(SpectacularAPIView):
     content_negotiation_class = DefaultContentNegotiation
 
     @extend_schema(exclude=True)
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+    def get(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         """Answer with the description in the form that was asked for."""
         renderer = request.accepted_renderer
         return HttpResponse(_rendered(type(renderer)), content_type=renderer.media_type)

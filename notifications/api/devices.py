@@ -32,7 +32,7 @@ from .schema import describe, identifier
 
 DEVICES = Scope.DEVICES_WRITE
 BAD_BODY = (400, 413, 415, 422)
-DEVICE_ID = identifier("device_id", "64 hex digits")
+DEVICE_ID = identifier("device_id", "64 hex digits", pattern="[0-9a-f]{64}")
 
 
 class Devices(APIView):

@@ -21,7 +21,7 @@ from .lists import check_names
 from .problems import Problem, not_found
 from .schema import UpdatedView, describe, describe_stream, identifier
 
-NOTIFICATION_ID = identifier("notification_id", "24 hex digits")
+NOTIFICATION_ID = identifier("notification_id", "24 hex digits", pattern="[0-9a-fA-F]{24}")
 STREAM_PATH = "/api/v1/inbox/stream"
 
 

@@ -1,15 +1,26 @@
 """What an inbox shows: what its owner may see of a notification, and nothing of how it was sent."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from notifyproject.sealing import SealBroken
+
 from .. import rendering
 from ..models.notification import USER_ID_LENGTH
 from ..states import Category, Channel
-from ..store import Document, content_of, recipient_of
+from ..store import (
+    Content,
+    Document,
+    SecretGone,
+    content_of,
+    is_shown_in_inbox,
+    recipient_of,
+    secret_in,
+)
 
 UNSEEN = "Of the unread, what was delivered since GET /inbox was last asked for its beginning."
 
@@ -67,17 +78,17 @@ class InboxCounts(msgspec.Struct, kw_only=True, frozen=True):
 
 def inbox_item(document: Document, *, now: datetime) -> InboxItem:
     """Return a stored notification as its owner sees it."""
-    content = document["content"]
-    subject, body = _words(document, now)
+    content, data = _said(document, now)
+    subject, body = _words(document, content, data)
     return InboxItem(
         id=str(document["_id"]),
         type=document["type"],
         category=Category(document["category"]),
         subject=subject,
         body=body,
-        image_url=content.get("image_url"),
-        deep_link=content.get("deep_link"),
-        payload=content.get("payload"),
+        image_url=content.image_url,
+        deep_link=content.deep_link,
+        payload=None if content.payload is None else dict(content.payload),
         delivered_at=document["inbox_at"],
         is_read=document["is_read"],
         read_at=document.get("read_at"),
@@ -86,22 +97,35 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
     )
 
 
-def _words(document: Document, now: datetime) -> tuple[str | None, str | None]:
-    """Return subject and body. Its owner sees a secret while it is good for anything.
+def _said(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any] | None]:
+    """Return what it says; with the variables of a template, if it hides something of them.
 
-    Afterwards, and when it is not kept any more, they see what everybody else does: the mask.
+    Its owner sees a secret while it is good for anything. Afterwards, and when it is not kept any
+    more, they see what everybody else does: the mask.
     """
     content = content_of(document)
-    expires_at = document.get("expires_at")
-    if content.is_masked and (expires_at is None or expires_at > now):
-        try:
-            message = rendering.render_message(
-                channel=Channel.IN_APP,
-                content=content,
-                data=document["data"],
-                recipient=recipient_of(document),
-            )
-        except rendering.TemplateProblem:
-            return content.subject, content.body
-        return message.subject, message.text
-    return content.subject, content.body
+    if not is_shown_in_inbox(document, now=now):
+        return content, None
+    try:
+        secret = secret_in(document)
+    except (SecretGone, SealBroken):
+        return content, None
+    return (content, None) if secret is None else (secret.reveal(content), secret.data)
+
+
+def _words(
+    document: Document, content: Content, data: Mapping[str, Any] | None
+) -> tuple[str | None, str | None]:
+    """Return subject and body; rendered anew from the variables, if they are given."""
+    if data is None:
+        return content.subject, content.body
+    try:
+        message = rendering.render_message(
+            channel=Channel.IN_APP,
+            content=content,
+            data=data,
+            recipient=recipient_of(document),
+        )
+    except rendering.TemplateProblem:
+        return content.subject, content.body
+    return message.subject, message.text

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 FOR_BROWSERS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL)
 METHODS = "GET, POST"
 HEADERS = "authorization, content-type, last-event-id, x-request-id"
-SHOWN = "Retry-After, X-Request-Id"
+SHOWN = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 ASKED_AGAIN_AFTER = 3600
 """Seconds a browser keeps to what it was told about a route."""
 

@@ -9,7 +9,7 @@ from ..store import Document
 from .problems import not_found
 from .schema import identifier
 
-NOTIFICATION_ID = identifier("notification_id", "24 hex digits")
+NOTIFICATION_ID = identifier("notification_id", "24 hex digits", pattern="[0-9a-fA-F]{24}")
 
 
 def own_notification(request: Any, notification_id: str) -> Document:

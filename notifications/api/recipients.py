@@ -14,7 +14,7 @@ from access.models import Scope
 from devices import state
 from recipients import registry
 
-from .. import erasing, exporting
+from .. import erasing, exporting, redrive
 from ..exporting import NEWEST_FIRST
 from ..intake.problems import Collector
 from ..timing import utc_now
@@ -65,6 +65,7 @@ class OnePerson(APIView):
         scope=PEOPLE,
         request=PersonRequest,
         response=PersonView,
+        or_else=201,
         problems=(*BAD_BODY, 404),
         parameters=(USER_ID,),
     )
@@ -72,13 +73,17 @@ class OnePerson(APIView):
         """Register a person, or make them what the body says; 201 for a new one."""
         body = convert(_body(request), PersonRequest)
         person = recipients_requests.person(known_id(user_id), body)
-        stored = registry.register(person, now=utc_now())
+        now = utc_now()
+        stored = registry.register(person, now=now)
+        if person.timezone is not None and not stored.is_new:
+            redrive.follow_clock(user_id=person.user_id, zone=person.timezone, now=now)
         return Response(person_view(stored.document), status=201 if stored.is_new else 200)
 
     @describe(
         operation="eraseRecipient",
         scope=PEOPLE,
         response=ErasureView,
+        or_else=202,
         problems=(404,),
         parameters=(USER_ID,),
     )

@@ -10,7 +10,7 @@ from django.core import signing
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
-from recipients.paging import MAX_PAGE, Page, Place
+from notifyproject.db.paging import MAX_PAGE, Page, Place
 
 from ..intake.problems import Collector
 from .lists import DEFAULT_PAGE, check_names

@@ -4,7 +4,7 @@ from ..intake.addresses import has_control_characters
 from .problems import not_found
 from .schema import identifier
 
-USER_ID = identifier("user_id", "The caller's own id of the person")
+USER_ID = identifier("user_id", "The caller's own id of the person", at_most=128)
 
 
 def known_id(user_id: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from bson import ObjectId
 
-from .. import types
+from .. import secrecy, types
 from ..states import (
     SUCCEEDED,
     AttemptStatus,
@@ -102,6 +102,8 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     """Put away by its owner; ``is_active`` is false only when it was deleted."""
     archived_at: datetime | None = None
     is_active: bool = True
+    broadcast_id: str | None = None
+    """The broadcast that it is one of."""
     resent_from: str | None = None
     resent_as: list[str] = []
     sent_at: datetime | None = None
@@ -166,9 +168,12 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
             "id": str(document["_id"]),
             "recipient": _pick(RecipientView, document["recipient"]),
             "content": _pick(ContentView, document["content"]),
-            "data": masked(document["data"], document["type"]),
+            "data": masked(
+                document["data"], document["type"], document["content"].get("template_id")
+            ),
             "delivery": deliveries,
             "error_history": [_pick(ErrorView, line) for line in document["error_history"]],
+            "broadcast_id": _hex(document.get("broadcast_id")),
             "resent_from": _hex(document.get("resent_from")),
             "resent_as": [str(one) for one in document["resent_as"]],
             "adjusted": adjusted,
@@ -195,19 +200,23 @@ def attempt_view(document: Document) -> AttemptView:
     )
 
 
-def masked(data: Mapping[str, Any], type_name: str) -> dict[str, Any]:
-    """Return the template's variables without the secrets among them."""
-    try:
-        secret = types.get(type_name).sensitive_variables
-    except types.UnknownType:
-        secret = frozenset(data)
-    return {name: MASK if name in secret else value for name, value in data.items()}
+def masked(
+    data: Mapping[str, Any], type_name: str, template_id: str | None = None
+) -> dict[str, Any]:
+    """Return the template's variables without the secrets among them.
+
+    They are stored so. What has become a secret since is not shown either; nor is anything of a
+    type that is gone.
+    """
+    if types.find(type_name) is None:
+        return dict.fromkeys(data, MASK)
+    return secrecy.masked(data, types.secret_names(type_name, template_id))
 
 
 _COMPUTED = {
     *("id", "recipient", "content", "data", "delivery", "error_history", "adjusted"),
     *("resent_from", "resent_as", "is_delivered", "is_failed", "is_pending", "can_retry"),
-    *("successful_channels", "failed_channels"),
+    *("successful_channels", "failed_channels", "broadcast_id"),
 }
 _PLAIN = set(NotificationView.__struct_fields__) - _COMPUTED
 

@@ -7,6 +7,7 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from recipients import suppressions
+from recipients.addresses import ADDRESSED
 from recipients.models import SuppressionReason
 from recipients.suppressions import NEWEST_FIRST, PERSONS_OWN
 
@@ -27,8 +28,8 @@ from .suppressions_requests import SuppressionRequest
 
 SUPPRESSIONS = Scope.SUPPRESSIONS_WRITE
 BAD_BODY = (400, 413, 415, 422)
-CHANNEL = identifier("channel", "email or whatsapp")
-ADDRESS = identifier("address", "A mail address, or a number in E.164 form")
+CHANNEL = identifier("channel", " or ".join(ADDRESSED), pattern=f"({'|'.join(ADDRESSED)})")
+ADDRESS = identifier("address", "A mail address, or a number in E.164 form", at_most=320)
 SOURCE = "api"
 
 
@@ -71,6 +72,8 @@ class OneAddress(APIView):
     )
     def get(self, request: Any, channel: str, address: str) -> Response:
         """List every reason why an address is held back; none: it is not."""
+        if channel not in ADDRESSED:
+            raise not_found()
         found = suppressions.of_address(channel=channel, address=address)
         return Response(SuppressionList(results=[suppression_view(one) for one in found]))
 

@@ -28,7 +28,7 @@ from .templates_requests import (
 TEMPLATES = Scope.TEMPLATES_WRITE
 BAD_BODY = (400, 413, 415, 422)
 SLUG = identifier("slug", "The type's slug, such as order_shipped")
-NUMBER = identifier("number", "The version's number; 0 is the release's own")
+NUMBER = identifier("number", "The version's number; 0 is the release's own", pattern="[0-9]{1,6}")
 
 
 class OneType(APIView):
@@ -48,6 +48,7 @@ class OneType(APIView):
         scope=TEMPLATES,
         request=TypeRequest,
         response=TypeView,
+        or_else=201,
         problems=BAD_BODY,
         parameters=(SLUG,),
     )
@@ -183,9 +184,9 @@ def _body(request: Any) -> dict[str, Any]:
 def _refuse_fields(request: Any) -> None:
     """Raise Problem if a request that needs no body has one that says something."""
     try:
-        raw = read_body(request._request)
+        raw = _body(request)
     except Problem as problem:
         if problem.code == "empty_body":
             return
         raise
-    convert(decode(raw), NothingRequest)
+    convert(raw, NothingRequest)

@@ -19,7 +19,7 @@ from .topics_answers import MemberList, MemberView, member_view
 
 PEOPLE = Scope.RECIPIENTS_WRITE
 LIST = "topic-members"
-NAME = identifier("topic", "a-z, 0-9, _ and -, at most 64")
+NAME = identifier("topic", "a-z, 0-9, _ and -, at most 64", pattern="[a-z0-9][a-z0-9_-]*")
 
 
 class Members(APIView):

@@ -5,7 +5,9 @@ from rest_framework.views import APIView
 
 from . import (
     actions,
+    broadcasts,
     bulk,
+    callbacks,
     cleanup,
     devices,
     devices_receipts,
@@ -26,6 +28,7 @@ DEVICE = r"(?P<device_id>[^/]{1,64})"
 TOPIC = r"topics/(?P<topic>[^/]{1,128})"
 ADDRESS = r"(?P<channel>[^/]{1,40})/(?P<address>[\s\S]{1,320}?)"
 TYPE = r"types/(?P<slug>[^/]{1,64})"
+BROADCAST = r"broadcasts/(?P<broadcast_id>[^/]{1,64})"
 VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 
@@ -46,6 +49,11 @@ urlpatterns = [
     route(f"notifications/{ID}/retry", actions.Retry, "retry"),
     route(f"notifications/{ID}/resend", actions.Resend, "resend"),
     route(f"notifications/{ID}/reschedule", actions.Reschedule, "reschedule"),
+    route("broadcasts", broadcasts.Broadcasts, "broadcasts"),
+    route(BROADCAST, broadcasts.OneBroadcast, "broadcast"),
+    route(f"{BROADCAST}/pause", broadcasts.Pause, "broadcast-pause"),
+    route(f"{BROADCAST}/resume", broadcasts.Resume, "broadcast-resume"),
+    route(f"{BROADCAST}/cancel", broadcasts.CancelBroadcast, "broadcast-cancel"),
     route(f"recipients/{USER}/notifications", views.RecipientNotifications, "history"),
     route(f"recipients/{USER}/notifications/read-all", views.RecipientReadAll, "read-all"),
     route(f"recipients/{USER}", recipients.OnePerson, "recipient"),
@@ -59,6 +67,15 @@ urlpatterns = [
     route(f"{TYPE}/templates", templates.Templates, "templates"),
     route(VERSION, templates.OneVersion, "template-version"),
     route(f"{VERSION}/publish", templates.Publish, "template-publish"),
+    route("callbacks", callbacks.Callbacks, "callbacks"),
+    route("callbacks/secret", callbacks.Secret, "callback-secret"),
+    route("callbacks/test", callbacks.Test, "callback-test"),
+    route("callbacks/deliveries", callbacks.Deliveries, "callback-deliveries"),
+    route(
+        r"callbacks/deliveries/(?P<delivery_id>[^/]{1,120})/replay",
+        callbacks.Replay,
+        "callback-replay",
+    ),
     route("devices", devices.Devices, "devices"),
     route(f"devices/{DEVICE}", devices.OneDevice, "device"),
     route(f"devices/{DEVICE}/heartbeat", devices.Heartbeat, "device-heartbeat"),

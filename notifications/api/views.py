@@ -25,7 +25,7 @@ from .schema import UpdatedView, describe, identifier, list_parameters
 
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
 BAD_BODY = (400, 413, 415, 422)
-USER_ID = identifier("user_id", "The caller's own id of the person")
+USER_ID = identifier("user_id", "The caller's own id of the person", at_most=128)
 
 
 class Notifications(APIView):
@@ -134,11 +134,12 @@ class Attempts(APIView):
         operation="listAttempts",
         scope=READ,
         response=AttemptList,
-        problems=(404,),
+        problems=(400, 404),
         parameters=(NOTIFICATION_ID,),
     )
     def get(self, request: Any, notification_id: str) -> Response:
         """List the attempts of a notification, the oldest first."""
+        lists.check_names(request.query_params, allowed=())
         document = own_notification(request, notification_id)
         attempts = queries.attempts_of(document["_id"])
         return Response(AttemptList(results=[attempt_view(one) for one in attempts]))

@@ -14,12 +14,13 @@ from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
 from recipients import queries as recipients
 
-from .. import inbox_hints, lanes, queries, store
+from .. import callback_hints, inbox_hints, lanes, queries, store
 from ..store import Document
 from .keys import KEY_LIFETIME, key_id
-from .preparing import Caller, Known, Prepared, addresses_of, is_adjusted, prepare
+from .preparing import Caller, Known, Prepared, addresses_of, prepare
 from .problems import AlreadyNotified, InvalidRequest, KeyReused
 from .requests import NotificationRequest
+from .times import is_adjusted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +55,14 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
             return reserved
         prepared = reserved
     crash.at(Boundary.KEY_RESERVED)
-    (result,) = store.accept([prepared.notification], now=now)
+    (result,) = store.accept(callback_hints.awaited([prepared.notification]), now=now)
     crash.at(Boundary.ACCEPT_STORED)
     if isinstance(result, store.DuplicateEntity):
         is_own = result.client_id == caller.client_id
         raise AlreadyNotified(result.notification_id if is_own else None)
     lanes.announce([result.document], now=now)
     inbox_hints.accepted([result.document])
+    callback_hints.changed(now=now)
     crash.at(Boundary.ACCEPT_HINTED)
     return Acceptance(
         document=result.document, replayed=result.repeated, adjusted=prepared.adjusted

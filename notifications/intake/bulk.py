@@ -10,7 +10,7 @@ from bson import ObjectId
 from notifyproject import crash
 from notifyproject.crash import Boundary
 
-from .. import backlog, inbox_hints, lanes, queries, store, types
+from .. import backlog, callback_hints, inbox_hints, lanes, queries, store, types
 from ..states import Priority
 from ..store import NewNotification
 from ..templates import Memory
@@ -180,7 +180,7 @@ def _keep(
     now: datetime,
 ) -> Promise:
     """Store what was promised and is not stored yet; return what became of the whole promise."""
-    results = store.accept(list(prepared.values()), now=now)
+    results = store.accept(callback_hints.awaited(list(prepared.values())), now=now)
     crash.at(Boundary.BULK_STORED)
     refused = dict(invalid)
     for place, result in zip(prepared, results, strict=True):
@@ -190,6 +190,7 @@ def _keep(
     accepted = [r.document for r in results if isinstance(r, store.Accepted)]
     lanes.announce(accepted, now=now)
     inbox_hints.accepted(accepted)
+    callback_hints.changed(now=now)
     crash.at(Boundary.BULK_HINTED)
     kept = replace(
         promise,

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .. import rendering, templates, types
+from .. import rendering, secrecy, templates, types
 from ..models.notification import SUBJECT_LENGTH
 from ..states import Channel
 from ..store import Content, Recipient
 from ..templates import Memory, TemplateProblem
-from ..types import MASK, NotificationKind
+from ..types import NotificationKind
 from .addresses import AddressProblem, check_email, has_control_characters
 from .attachments import check_attachments
 from .links import LinkProblem, check_deep_link, check_image_url
@@ -41,10 +41,13 @@ def compose(
     image_url = _checked_link(given.image_url, "/content/image_url", check_image_url, problems)
     deep_link = _checked_link(given.deep_link, "/content/deep_link", check_deep_link, problems)
     body, template_id, version = given.body, None, None
+    data: Mapping[str, Any] = request.data
     if body is None:
         template_id, version = _template(kind, given.template_id, problems)
         if template_id is not None:
-            data = _masked(request.data, kind)
+            # As it may be shown: what is stored rendered is shown in many places.
+            names = kind.sensitive_variables | types.secret_names(template_id)
+            data = secrecy.masked(request.data, names)
             rendered = _rendered(
                 template_id,
                 version,
@@ -62,7 +65,7 @@ def compose(
         body=body,
         template_id=template_id,
         template_version=version if template_id is not None else None,
-        is_masked=template_id is not None and not kind.sensitive_variables.isdisjoint(request.data),
+        is_masked=template_id is not None and data != request.data,
         image_url=image_url,
         deep_link=deep_link,
         payload=given.payload,
@@ -117,13 +120,6 @@ def _exists(name: str, version: int) -> bool:
         return rendering.exists(name, version=version)
     except TemplateProblem:
         return False
-
-
-def _masked(data: Mapping[str, Any], kind: NotificationKind) -> dict[str, Any]:
-    """Return the data as it may be shown: what is stored rendered is shown in many places."""
-    return {
-        name: MASK if name in kind.sensitive_variables else value for name, value in data.items()
-    }
 
 
 def _rendered(

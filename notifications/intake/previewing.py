@@ -71,18 +71,20 @@ def _on(
 
 def _rendered(channel: Channel, notification: NewNotification) -> Message:
     """Return what a channel says; raises TemplateProblem for what could not be accepted."""
-    content = notification.content
+    content, data = notification.content, notification.data
+    if (secret := notification.secret) is not None:
+        content, data = secret.reveal(content), secret.data
     if content.template_id is not None:
         rendering.check_channels(
             [channel],
             name=content.template_id,
             version=content.template_version or 0,
-            data=notification.data,
+            data=data,
             recipient=notification.recipient,
         )
     return rendering.render_message(
         channel=channel,
         content=content,
-        data=notification.data,
+        data=data,
         recipient=notification.recipient,
     )

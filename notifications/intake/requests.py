@@ -86,7 +86,7 @@ class LocalTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     at: Annotated[str, Meta(max_length=19, examples=["2026-12-01T09:00"])]
     timezone: Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])] | None = None
-    """IANA name; left out: the recipient's own zone."""
+    """IANA name; left out: the recipient's own zone, whichever it is when the time has come."""
 
 
 class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -151,6 +151,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "status": _status(states),
         "due_at": _earliest("next_attempt_at", deliveries),
         "scheduled_at": new.scheduled_at,
+        "scheduled_local": new.scheduled_local,
         "expires_at": new.expires_at,
         "ttl_seconds": new.ttl_seconds,
         "purge_at": new.purge_at,

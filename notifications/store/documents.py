@@ -80,6 +80,8 @@ class NewNotification:
     send_at: datetime
     """When it is due; equal to ``created_at`` for at once."""
     scheduled_at: datetime | None = None
+    scheduled_local: str | None = None
+    """What the registered person's own clock shows then: it follows them into another zone."""
     expires_at: datetime | None = None
     ttl_seconds: int | None = None
     """What the expiry follows from; None if it was given as an instant, or there is none."""

@@ -13,15 +13,23 @@ from .expressions import Computed, Expression, update
 S = DeliveryStatus
 UNTOUCHED = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 """Where a delivery may stand of which nothing has left."""
+_FIXED: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
 
 
-def reschedule(*, notification_id: ObjectId, send_at: datetime, now: datetime) -> Document | None:
+def reschedule(
+    *,
+    notification_id: ObjectId,
+    send_at: datetime,
+    now: datetime,
+    is_same_local_time: bool = False,
+) -> Document | None:
     """Let a notification be due at ``send_at``; return the document, None if it is too late.
 
     It is too late once a try has been made on any channel, or something was delivered or has
     expired. A worker that has claimed a delivery but not started loses it; one that has started
     wins. Channels that stand in for another keep their distance to it. An expiry that counts from
     the send time moves with it; one that does not must lie after ``send_at``.
+    ``is_same_local_time``: it goes on following the person's own clock.
     """
     touched = {"$or": [{"status": {"$nin": UNTOUCHED}}, {"attempt_count": {"$gt": 0}}]}
     due_at = Computed({"$add": [send_at, {"$subtract": ["$$d.first_due_at", _first_due_at()]}]})
@@ -45,7 +53,7 @@ def reschedule(*, notification_id: ObjectId, send_at: datetime, now: datetime) -
                 "next_attempt_at": due_at,
             },
             now=now,
-            besides=_times(send_at),
+            besides=_times(send_at) | ({} if is_same_local_time else _FIXED),
         ),
         return_document=ReturnDocument.AFTER,
     )

@@ -46,6 +46,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'recipients',
                 'ordering': ('user_id',),
+                'permissions': (('erase_recipient', 'Can erase a person'), ('export_recipient', 'Can export all that is held about a person'), ('sign_out_recipient', "Can end a person's inbox tokens")),
                 'indexes': [notifyproject.db.indexes.MongoIndex('email', name='rcp_email', sparse=True), notifyproject.db.indexes.MongoIndex('phone', name='rcp_phone', sparse=True)],
             },
         ),

@@ -31,7 +31,7 @@ class Sample:
     why: str = ""
     """Of what is the company's: which decision says so."""
     makes: bool = False
-    """It makes a notification of whoever asks."""
+    """It makes something that is whoever asks's own: a notification, a callback."""
     empty: Mapping[str, Any] = field(default_factory=dict)
     """What is in the answer to who has nothing."""
 
@@ -60,8 +60,15 @@ ADDRESS = "/suppressions/email/held@example.com"
 TYPE = "/types/{type}"
 PARTS = {"default": {"subject": "Paid", "body": "We have it."}}
 KIND = {"name": "Parcel lost", "category": "transactional", "channels": ["email"]}
+HOOK = {"url": "https://hooks.example.com/", "events": ["delivery.failed"]}
 DEVICE = {"user_id": "bob", "device_token": "a-token-of-bobs", "platform": "android"}
 AWAKE = {"online": True, "app_foreground": False, "notification_enabled": True}
+
+BROADCAST = {
+    "type": "marketing",
+    "audience": {"topic": "news"},
+    "content": {"subject": "Spring", "body": "It is spring."},
+}
 
 SAMPLES: dict[tuple[str, str], Sample] = {
     ("notifications", "GET"): _nothing("/notifications", results=[]),
@@ -78,6 +85,12 @@ SAMPLES: dict[tuple[str, str], Sample] = {
     ("retry", "POST"): _own(f"{ONE}/retry"),
     ("resend", "POST"): _own(f"{ONE}/resend"),
     ("reschedule", "POST"): _own(f"{ONE}/reschedule", {"scheduled_at": "{tomorrow}"}),
+    ("broadcasts", "GET"): _nothing("/broadcasts", results=[]),
+    ("broadcasts", "POST"): _nothing("/broadcasts", BROADCAST, makes=True),
+    ("broadcast", "GET"): _own("/broadcasts/{broadcast}"),
+    ("broadcast-pause", "POST"): _own("/broadcasts/{broadcast}/pause"),
+    ("broadcast-resume", "POST"): _own("/broadcasts/{broadcast}/resume"),
+    ("broadcast-cancel", "POST"): _own("/broadcasts/{broadcast}/cancel"),
     ("history", "GET"): _nothing("/recipients/ada/notifications", results=[]),
     ("read-all", "POST"): _nothing("/recipients/ada/notifications/read-all", updated=0),
     ("recipient", "GET"): _people("/recipients/ada"),
@@ -99,6 +112,13 @@ SAMPLES: dict[tuple[str, str], Sample] = {
     ("templates", "POST"): _words(f"{TYPE}/templates", {"parts": PARTS}),
     ("template-version", "GET"): _words(f"{TYPE}/templates/versions/1"),
     ("template-publish", "POST"): _words(f"{TYPE}/templates/versions/1/publish"),
+    ("callbacks", "GET"): _own("/callbacks"),
+    ("callbacks", "PUT"): _nothing("/callbacks", HOOK, makes=True),
+    ("callbacks", "DELETE"): _own("/callbacks"),
+    ("callback-secret", "POST"): _own("/callbacks/secret"),
+    ("callback-test", "POST"): _own("/callbacks/test"),
+    ("callback-deliveries", "GET"): _nothing("/callbacks/deliveries", results=[]),
+    ("callback-replay", "POST"): _own("/callbacks/deliveries/{message}/replay"),
     ("devices", "GET"): _people("/devices?user_id=ada"),
     ("devices", "PUT"): _people("/devices", DEVICE),
     ("device", "GET"): _people("/devices/{device}"),

@@ -7,7 +7,9 @@ import pytest
 from bson import ObjectId
 
 from notifications.states import Channel, DeliveryStatus
+from notifications.store import Content
 from notifications.timing import utc_now
+from notifications.types import MASK
 from notifyproject.db.collections import collection
 from tests import factories
 
@@ -144,3 +146,12 @@ class TestEveryAction:
 
     def test_an_unknown_notification_is_not_there(self, app: App, action: str) -> None:
         assert act(app, ObjectId(), action).status_code == 404
+
+
+@pytest.mark.parametrize("action", ["retry", "resend"])
+def test_a_secret_that_is_destroyed_is_not_sent_again_as_dots(app: App, action: str) -> None:
+    masked = Content(subject="Code", body=MASK, is_masked=True)
+    document = failed(app, type="mfa_code", content=masked)
+    answer = act(app, document["_id"], action)
+    assert (answer.status_code, answer.json()["code"]) == (409, "secret_gone")
+    assert app.get("/notifications").json()["results"][0]["resent_as"] == []

@@ -9,7 +9,9 @@ from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 
 from .conftest import App, pointers
-from .test_broadcasts import begin
+from .test_broadcasts import WORDS, begin
+
+CONTROL, URL = "control_characters", "invalid_url"
 
 
 def in_days(days: int) -> str:
@@ -60,6 +62,20 @@ def test_an_audience_is_one_of_three(app: App, audience: Any, problems: dict[str
             {"/expires_at": "expires_before_sending"},
         ),
         ({"data": {"$where": 1}}, {"/data/$where": "forbidden_key"}),
+        ({"type": {"$gt": ""}}, {"/type": "wrong_type"}),
+        ({"type": 5}, {"/type": "wrong_type"}),
+        ({"channels": "email"}, {"/channels": "wrong_type"}),
+        ({"ttl": True}, {"/ttl": "wrong_type"}),
+        ({"ttl": 2**63}, {"/ttl": "integer_too_large"}),
+        ({"data": []}, {"/data": "wrong_type"}),
+        ({"data": {"x": "a\x00"}}, {"/data/x": "nul_character"}),
+        ({"content": {**WORDS, "subject": "a\r\nBcc: b"}}, {"/content/subject": CONTROL}),
+        ({"content": {**WORDS, "image_url": "https://10.0.0.1/"}}, {"/content/image_url": URL}),
+        (
+            {"channels": ["push"], "content": {**WORDS, "payload": {"x": "y" * 5_000}}},
+            {"/content/payload": "too_long"},
+        ),
+        ({"content": {**WORDS, "sender": "x"}}, {"/content/sender": "unknown_field"}),
         ({"entity_id": "x"}, {"/entity_id": "unknown_field"}),
         ({"recipient": {"email": "a@example.com"}}, {"/recipient": "unknown_field"}),
     ],
@@ -111,3 +127,10 @@ def test_what_is_no_json_is_refused(app: App, raw: bytes) -> None:
 
 def test_a_key_is_visible_text(app: App) -> None:
     assert begin(app, key="with blank").json()["code"] == "invalid_idempotency_key"
+
+
+@pytest.mark.parametrize("one", ["x", "a" * 24, "A" * 25, "%00", "$ne"])
+def test_a_broadcast_that_is_not_there_is_not_found(app: App, one: str) -> None:
+    answers = [app.get(f"/broadcasts/{one}")]
+    answers += [app.post(f"/broadcasts/{one}/{what}") for what in ("pause", "resume", "cancel")]
+    assert [answer.status_code for answer in answers] == [404] * 4

@@ -122,6 +122,14 @@ def test_their_tokens_for_the_inbox_are_void(ada: App) -> None:
     assert not inbox_tokens.holds(user, now=utc_now())
 
 
+def test_so_are_those_of_an_app_that_never_told_them_anything(ada: App, other_app: App) -> None:
+    text = other_app.post("/inbox/tokens", {"user_id": "ada"}).json()["token"]
+    bobs = other_app.post("/inbox/tokens", {"user_id": "bob"}).json()["token"]
+    erase(ada)
+    assert inbox_tokens.authenticate(text, now=utc_now()) is None
+    assert inbox_tokens.authenticate(bobs, now=utc_now()) is not None
+
+
 def test_erasing_again_is_harmless(ada: App) -> None:
     notify(ada)
     erase(ada)

@@ -13,9 +13,9 @@ from notifications import exporting
 from notifications.timing import utc_now
 from notifyproject import valkey
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Place
 from recipients import conversations
 from recipients.models import SuppressionReason
-from recipients.paging import Place
 from recipients.suppressions import suppress
 from tests.store.plans import plans
 

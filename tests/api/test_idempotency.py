@@ -1,12 +1,15 @@
 """Two requests with one key are one request."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 from bson import ObjectId
+from django.test import Client
 
 from notifications import intake
 from notifications.intake import Caller, NotificationRequest, RecipientRequest
@@ -88,6 +91,23 @@ def test_two_hundred_at_once_are_one_notification(app: App) -> None:
         thread.join()
     assert len(ids) == 200
     assert len(set(ids)) == 1
+    assert collection("notifications").count_documents({}) == 1
+
+
+def test_of_equal_requests_at_once_one_wins_and_the_others_get_its_answer(app: App) -> None:
+    barrier = threading.Barrier(6)
+
+    def bring(_: int) -> Any:
+        barrier.wait()
+        return replace(app, http=Client(raise_request_exception=False)).post(
+            "/notifications", request(), headers={"Idempotency-Key": "k-1"}
+        )
+
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(bring, range(6)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.content for answer in answers}) == 1
+    assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == 1
     assert collection("notifications").count_documents({}) == 1
 
 

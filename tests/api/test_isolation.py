@@ -28,7 +28,7 @@ from tests import factories
 from .conftest import App, new_app
 from .inboxes import claims_of
 from .inboxes import token as inbox_token
-from .isolation_samples import PARTS, SAMPLES, Others, Sample
+from .isolation_samples import BROADCAST, PARTS, SAMPLES, Others, Sample
 
 Route = tuple[str, str]
 MARKER = "only-for-the-first-app"
@@ -88,6 +88,9 @@ class World:
             notifications,
             list(collection("delivery_attempts").find(of_them).sort("_id", 1)),
             list(collection("inbox_visits").find(own)),
+            list(collection("callbacks").find({"_id": self.first.id})),
+            list(collection("callback_messages").find(own).sort("_id", 1)),
+            list(collection("broadcasts").find(own)),
             inbox_tokens.authenticate(self.token, now=utc_now()),
         ]
 
@@ -161,12 +164,26 @@ def _world() -> World:
             "device": device_id("a-token-of-adas"),
             "discarded": device_id("another-token-of-adas"),
             "jti": claims_of(of_adas)["jti"],
+            "broadcast": first.post("/broadcasts", saying(MARKER)).json()["id"],
+            "message": _called_back(first),
             "type": "payment_confirmed",
             "tomorrow": (utc_now() + timedelta(days=1)).isoformat(),
         },
     )
     _register_people(first)
     return world
+
+
+def _called_back(first: App) -> str:
+    """Give the first app a callback, and return the id of what it was told."""
+    url = f"https://hooks.example.com/{MARKER}"
+    first.put("/callbacks", {"url": url, "events": ["delivery.failed"]})
+    return str(first.post("/callbacks/test").json()["id"])
+
+
+def saying(words: str) -> dict[str, Any]:
+    """Return a broadcast that says this."""
+    return {**BROADCAST, "content": {"subject": words, "body": words}}
 
 
 def _without(scope: Scope) -> App:

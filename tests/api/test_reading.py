@@ -64,6 +64,12 @@ def test_every_attempt_is_listed_with_what_the_provider_said(app: App) -> None:
     assert attempt["duration_ms"] == 12
 
 
+def test_a_parameter_that_attempts_do_not_have_is_refused(app: App) -> None:
+    accepted = app.notify(user_id="ada").json()
+    answer = app.get(f"/notifications/{accepted['id']}/attempts?channel=email")
+    assert (answer.status_code, answer.json()["code"]) == (400, "unknown_parameter")
+
+
 def test_a_list_is_newest_first_and_pages_through(app: App) -> None:
     expected = many(app, 7)
     first = app.get("/notifications", limit=3)

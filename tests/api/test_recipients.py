@@ -208,7 +208,7 @@ def test_who_unsubscribed_from_marketing_still_gets_receipts(app: App) -> None:
 def test_who_muted_a_category_gets_nothing_of_it(app: App) -> None:
     known_recipient(email="ada@example.com", preferences={"marketing": {"muted": True}})
     answer = app.notify(type="marketing", content={"body": "Buy"}, recipient=..., user_id="ada")
-    assert statuses(answer) == {"email": "suppressed"}
+    assert (answer.status_code, statuses(answer)) == (202, {"email": "suppressed"})
     assert answer.json()["delivery"][0]["failure_code"] == "opted_out"
 
 
@@ -225,10 +225,12 @@ def test_a_preference_for_a_channel_without_an_address_is_skipped(app: App) -> N
     known_recipient(
         email="ada@example.com", preferences={"transactional": {"channels": ["email", "whatsapp"]}}
     )
-    assert statuses(app.notify(recipient=..., user_id="ada")) == {
-        "email": "pending",
-        "whatsapp": "suppressed",
-    }
+    answer = app.notify(recipient=..., user_id="ada")
+    assert answer.status_code == 202
+    assert statuses(answer) == {"email": "pending", "whatsapp": "suppressed"}
+    skipped = answer.json()["delivery"][1]
+    assert skipped["failure_code"] == "no_address"
+    assert skipped["failure_reason"] == "Skipped: There is no phone number."
 
 
 def test_a_person_is_told_once_of_each_type_and_entity(app: App, other_app: App) -> None:

@@ -226,3 +226,10 @@ def test_a_list_that_cannot_be_is_refused(
 def test_parameters_that_are_none_are_refused(app: App, query: dict[str, Any], code: str) -> None:
     answer = app.get("/suppressions", **query)
     assert (answer.status_code, answer.json()["code"]) == (400, code)
+
+
+@pytest.mark.parametrize("channel", ["push", "pigeon"])
+def test_nobody_is_told_that_an_address_gets_everything_on_a_channel_without_any(
+    app: App, channel: str
+) -> None:
+    assert app.get(f"/suppressions/{channel}/{ADA}").status_code == 404

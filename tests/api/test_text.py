@@ -40,11 +40,10 @@ TITLE = {"body": "Hello"}
         ({"ttl": True}, "/ttl", "wrong_type"),
         ({"ttl": "60"}, "/ttl", "wrong_type"),
         ({"ttl": 1.5}, "/ttl", "wrong_type"),
+        ({"max_retries": True}, "/max_retries", "wrong_type"),
         ({"max_retries": 11}, "/max_retries", "out_of_range"),
         ({"max_retries": -1}, "/max_retries", "out_of_range"),
-        ({"type": {"$gt": ""}}, "/type", "wrong_type"),
         ({"user_id": {"$ne": None}}, "/user_id", "wrong_type"),
-        ({"recipient": {"email": {"$gt": ""}}}, "/recipient/email", "wrong_type"),
         ({"data": {"$where": "1"}}, "/data/$where", "forbidden_key"),
         ({"data": {"a.b": 1}}, "/data/a.b", "forbidden_key"),
         ({"data": {"x": [{"__proto__": 1}]}}, "/data/x/0/__proto__", "forbidden_key"),
@@ -64,6 +63,36 @@ def test_a_bad_value_is_refused_with_its_place(
     answer = app.notify(**fields)
     assert answer.status_code == 422
     assert pointers(answer)[pointer] == code
+
+
+SCALARS: dict[str, list[str]] = {
+    "": ["type", "user_id", "priority", "entity_id", "external_id", "scheduled_at", "expires_at"],
+    "recipient": ["email", "phone", "name", "locale", "timezone"],
+    "content": ["subject", "body", "template_id", "image_url", "deep_link", "reply_to"],
+    "scheduled_local": ["at", "timezone"],
+}
+
+
+@pytest.mark.parametrize("operator", [{"$gt": ""}, {"$ne": None}, ["ada@example.com"], True, 5])
+def test_what_is_no_text_is_none_wherever_a_text_belongs(app: App, operator: Any) -> None:
+    for place, names in [*SCALARS.items(), ("", ["ttl", "max_retries", "event_at"])]:
+        for name in names:
+            if operator == 5 and name in ("ttl", "max_retries"):
+                continue
+            within = {"at": "2099-01-01T09:00"} if place == "scheduled_local" else {}
+            fields = {place: {**within, name: operator}} if place else {name: operator}
+            pointer = f"/{place}/{name}" if place else f"/{name}"
+            answer = app.notify(**fields)
+            assert (answer.status_code, pointers(answer)) == (422, {pointer: "wrong_type"}), fields
+
+
+def test_a_push_has_at_most_4_kb_when_it_is_rendered(app: App) -> None:
+    content = {"subject": "S", "body": "B", "payload": {"fill": "x" * 4_096}}
+    asked = {"channels": ["push"], "user_id": "ada", "recipient": ..., "content": content}
+    for answer in (app.notify(**asked), app.post("/notifications/preview", request(**asked))):
+        assert answer.status_code == 422
+        assert pointers(answer) == {"/content/payload": "too_long"}
+    assert app.notify(**asked | {"channels": ["in_app"]}).status_code == 202
 
 
 @pytest.mark.parametrize("raw", [b'"\\ud800"', b'"a\\udc00b"'])

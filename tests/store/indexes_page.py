@@ -39,6 +39,8 @@ def as_page(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
     ]
     collections = dict.fromkeys(asked.collection for asked in ASKED) | dict.fromkeys(
         (
+            "metrics_due",
+            "incidents",
             "webhook_log",
             "provider_events",
             "recipients",
@@ -50,6 +52,11 @@ def as_page(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
             "api_clients",
             "inbox_visits",
             "inbox_revocations",
+            "login_failures",
+            "broadcasts",
+            "callback_messages",
+            "operations",
+            "operation_results",
         )
     )
     found = {name: index for c in collections for name, index in existing(c).items()}

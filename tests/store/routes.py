@@ -1,6 +1,6 @@
 """Batches to choose routes for, and the circuits of providers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,7 @@ def choose(
     *providers: Scripted,
     now: datetime = NOON,
     platforms: Sequence[Sequence[str]] = (),
+    paused: Mapping[str, datetime] | None = None,
 ) -> tuple[list[Route], list[Parked]]:
     """Choose for these claims; each goes to devices of its ``platforms``, or to one address."""
     some = platforms or [[""]] * len(claims)
@@ -40,7 +41,9 @@ def choose(
         claim.reference: tuple(Target(address="x", platform=platform) for platform in own)
         for claim, own in zip(claims, some, strict=True)
     }
-    return routing.choose(claims, providers=providers, targets=targets, now=now)
+    return routing.choose(
+        claims, providers=providers, targets=targets, paused=paused or {}, now=now
+    )
 
 
 def where(routes: Sequence[Route]) -> dict[str, list[Claimed]]:

@@ -131,6 +131,7 @@ def test_every_index_of_ours_is_on_the_page() -> None:
             "devices",
             "analytics",
             "access",
+            "callbacks",
         ):
             for index in model._meta.indexes:
                 assert f"`{index.name}`" in page, index.name

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Place
 from recipients import suppressions
 from recipients.models import SuppressionReason
-from recipients.paging import Place
 from tests.factories import NOON
 
 from .plans import plans

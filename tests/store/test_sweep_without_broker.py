@@ -13,6 +13,7 @@ from notifications import hints, lanes, recovery, store
 from notifications.recovery import SweepReport
 from notifications.states import Channel, Priority
 from notifications.store import LEASE
+from notifyproject import publishing
 from notifyproject.stack import servers
 from tests.factories import NOON, accepted, new, started
 
@@ -29,7 +30,7 @@ def no_broker(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     elsewhere = Celery("elsewhere", set_as_current=False)
     elsewhere.config_from_object("django.conf:settings", namespace="CELERY")
     elsewhere.conf.broker_url = url
-    monkeypatch.setattr(hints, "current_app", elsewhere)
+    monkeypatch.setattr(publishing, "current_app", elsewhere)
     _forget_connections()
     yield
     _forget_connections()
@@ -37,8 +38,8 @@ def no_broker(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _forget_connections() -> None:
-    hints._broker.cache_clear()
-    hints._connection.cache_clear()
+    publishing._broker.cache_clear()
+    publishing._connection.cache_clear()
 
 
 @pytest.mark.usefixtures("no_broker")
@@ -66,7 +67,7 @@ def test_a_hint_is_not_taken_and_nothing_fails() -> None:
 
 @pytest.mark.usefixtures("no_broker")
 def test_a_broker_that_has_just_been_there_holds_nobody_up_either() -> None:
-    hints._health.answered()
+    publishing._health.answered()
     began = time.monotonic()
     assert not hints.publish([ObjectId()], **HINT)
     assert time.monotonic() - began < 2
@@ -75,10 +76,10 @@ def test_a_broker_that_has_just_been_there_holds_nobody_up_either() -> None:
 def test_after_a_failure_the_broker_is_left_alone_for_some_seconds(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hints._health.failed()
+    publishing._health.failed()
     assert not hints.publish([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 0
-    monkeypatch.setattr(hints, "PAUSE_AFTER_FAILURE", 0.0)
+    monkeypatch.setattr(publishing, "PAUSE_AFTER_FAILURE", 0.0)
     assert hints.publish([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 1
 
@@ -87,9 +88,9 @@ def test_what_was_not_hinted_at_is_hinted_at_when_the_broker_is_back(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accepted()
-    hints._health.failed()
+    publishing._health.failed()
     report = recovery.sweep(now=NOON)
     assert report == SweepReport(hinted=0, drawn=0, unpublished=1, rescued=0, resolved=0)
-    monkeypatch.setattr(hints, "PAUSE_AFTER_FAILURE", 0.0)
+    monkeypatch.setattr(publishing, "PAUSE_AFTER_FAILURE", 0.0)
     assert recovery.sweep(now=NOON).hinted == 1
     assert broker.llen("email.normal") == 1

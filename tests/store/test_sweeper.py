@@ -7,9 +7,9 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from notifications import dispatch, hints, recovery, stopping
+from notifications import dispatch, recovery, stopping
 from notifications.timing import utc_now
-from notifyproject import valkey
+from notifyproject import publishing, valkey
 from tests import factories
 from tests.scripted import Scripted
 
@@ -44,7 +44,7 @@ def test_without_a_broker_it_sends_what_is_due_if_asked_to(
 ) -> None:
     provider = Scripted()
     monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
-    hints._health.failed()
+    publishing._health.failed()
     document = factories.accepted()
     assert "sent without a broker" not in sweeper()
     assert "sent without a broker: 1" in sweeper(deliver=True)

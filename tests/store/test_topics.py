@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Place
 from recipients import topics
-from recipients.paging import Place
 from recipients.topics import join, leave_all, member_id, members, of_user, stream
 from tests.factories import NOON
 
