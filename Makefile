@@ -5,6 +5,7 @@
 # make fuzz    10,000 (or CASES=n) made-up requests to the API, answered as its description says
 # make client  the API's description and clients/python/…/rest made of it: needs the internet
 # make chaos   faults on purpose, all or SCENARIO=n, figures to JSON=file: docs/faults.md
+# make screenshots   the pictures of docs/images, of a made-up day
 # make bench   what it does in a second, beside a hand-written floor and a peer: docs/performance.md
 # make audit   known holes in the libraries of a server, by pip-audit: needs the internet
 # make requirements   compile the pinned requirements from their .in files
@@ -17,7 +18,7 @@ PIP_AUDIT_VERSION := 2.10.1
 OPENAPI_CLIENT_VERSION := 0.29.1
 export PORT
 
-.PHONY: up down test lint fuzz client chaos bench bench-servers audit requirements browser clean
+.PHONY: up down test lint fuzz client chaos bench bench-servers audit requirements screenshots browser clean
 
 up: .venv/local
 	$(BIN)/python manage.py stack
@@ -39,7 +40,7 @@ lint: .venv/dev
 # Another seed at every run; a fault says with which.
 fuzz: .venv/dev
 	FUZZ_CASES=$(or $(CASES),10000) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
-	  $(BIN)/python -m pytest -q -s tests/fuzz/test_fuzz.py
+	  $(BIN)/python -m pytest -q tests/fuzz -k every_answer
 
 client: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml
@@ -97,6 +98,9 @@ requirements: .venv/dev
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $< \
 	  || $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
+
+screenshots: .venv/dev browser
+	$(BIN)/python -m pytest -q tests/browser/screenshots.py
 
 # The browser tests drive Debian's Chromium.
 browser:

@@ -1,6 +1,8 @@
-"""A message that an operator sends to see whether a channel works."""
+"""A message that an operator sends to see whether a channel works, or how a text arrives."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from bson import ObjectId
 
@@ -30,9 +32,34 @@ def send(*, channel: Channel, address: str, now: datetime) -> ObjectId:
     return ObjectId(acceptance.document["_id"])
 
 
-def _recipient(channel: Channel, address: str) -> RecipientRequest:
+def send_version(
+    *,
+    slug: str,
+    version: int,
+    example: Mapping[str, Any],
+    channel: Channel,
+    address: str,
+    locale: str | None,
+    now: datetime,
+) -> ObjectId:
+    """Send what a version of a type's template says with its example, published or not.
+
+    Returns the notification's id; raises InvalidRequest if the address is none.
+    """
+    request = NotificationRequest(
+        type=slug,
+        recipient=_recipient(channel, address, locale=locale),
+        channels=[channel.value],
+        data=dict(example),
+    )
+    caller = Caller(client_id=ourselves.client_id(now=now), template_version=version)
+    acceptance = intake.accept(request, caller=caller, now=now)
+    return ObjectId(acceptance.document["_id"])
+
+
+def _recipient(channel: Channel, address: str, *, locale: str | None = None) -> RecipientRequest:
     if channel is Channel.EMAIL:
-        return RecipientRequest(email=address)
+        return RecipientRequest(email=address, locale=locale)
     if channel is Channel.PUSH:
-        return RecipientRequest(device_ids=[address])
-    return RecipientRequest(phone=address)
+        return RecipientRequest(device_ids=[address], locale=locale)
+    return RecipientRequest(phone=address, locale=locale)

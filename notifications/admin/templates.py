@@ -17,14 +17,17 @@ from ..models import NotificationType
 from ..store import Document
 from ..templates import DEFAULT_LANGUAGE, SHIPPED, NumbersTaken, TemplateProblem, Version
 from ..timing import utc_now
+from . import templates_changes as differences
 from . import templates_form as form
 from . import templates_preview as shown
+from . import templates_trial as trying
 
 LIST = "admin:notifications_notificationtype_changelist"
 TYPE = "admin:notifications_notificationtype_change"
 VERSION = "admin:notifications_notificationtype_version"
 NEW = "admin:notifications_notificationtype_new_version"
 PUBLISH = "admin:notifications_notificationtype_publish"
+TRY = "admin:notifications_notificationtype_try"
 FOLDER = "admin/notifications/notificationtype"
 LISTED = 50
 """How many versions the type's page lists."""
@@ -36,6 +39,7 @@ def urls(admin: Any) -> list[URLPattern]:
         ("<path:slug>/templates/new/", new_view, NEW),
         ("<path:slug>/templates/<int:number>/", version_view, VERSION),
         ("<path:slug>/templates/<int:number>/publish/", publish_view, PUBLISH),
+        ("<path:slug>/templates/<int:number>/try/", trying.try_view, TRY),
     )
     return [
         path(
@@ -84,6 +88,9 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
         "row": _row(version, document.get("template_version") or SHIPPED),
         "may_change_templates": admin.has_change_permission(request),
         "sources": _sources(version),
+        "differences": _differences(document, version),
+        "trials": trying.offered(request),
+        "try_url": reverse(TRY, args=[slug, number]),
         "back": _type_url(slug),
         **_preview(request, document, version),
     }
@@ -181,12 +188,27 @@ def _preview(request: HttpRequest, document: Document, version: Version | None) 
     }
 
 
+def _differences(document: Document, version: Version) -> Mapping[str, Any]:
+    """Return what differs from the published version; of that, from the one before it."""
+    slug, number = document["_id"], version.number
+    published = document.get("template_version") or SHIPPED
+    other = published if number != published else max(number - 1, SHIPPED)
+    if other == number:
+        return {}
+    try:
+        before, after = (templates.in_effect(slug, one) for one in (other, number))
+    except TemplateProblem:
+        return {}
+    return {"from": _name(other).lower(), "changes": differences.changes(before, after)}
+
+
 def _row(version: Version, published: int) -> dict[str, Any]:
     who, _, name = (version.created_by or "").partition(":")
     return {
         "version": version,
         "name": _name(version.number),
         "is_published": version.number == published,
+        "publish_words": "Roll back" if version.number < published else "Publish",
         "by": f"{name} (app)" if who == "app" else name,
         "languages": [shown.language_name(code) for code in version.parts],
         "url": reverse(VERSION, args=[version.type, version.number]),

@@ -1,6 +1,7 @@
 """What greets whoever starts the stack: credentials the first time, the examples, where to look."""
 
 import argparse
+import io
 import json
 import os
 import secrets
@@ -45,6 +46,7 @@ def main() -> None:
     _wait_for(pool, f"{arguments.web}/healthz")
     is_new = not CREDENTIALS_FILE.exists()
     credentials = _credentials(arguments.web, arguments.sandbox)
+    create_roles()
     _greet(credentials, is_new=is_new)
     if is_new and not arguments.no_examples:
         _show_examples(
@@ -81,6 +83,15 @@ def _admin() -> dict[str, str]:
     return {"username": ADMIN, "password": password}
 
 
+def create_roles() -> None:
+    """Make the roles, if there is none yet: what was changed about them since stays."""
+    from django.contrib.auth.models import Group
+    from django.core.management import call_command
+
+    if not Group.objects.exists():
+        call_command("create_roles", stdout=io.StringIO())
+
+
 def _key() -> str:
     """Make the API client, or give the one there is a new key in place of its old ones."""
     from access import keys
@@ -111,6 +122,10 @@ def _greet(credentials: Credentials, *, is_new: bool) -> None:
             f"with the password {credentials.admin['password']}",
             f"  API key {credentials.api_key}",
             "  Neither is shown again; both are in .data/local-credentials.json",
+            "",
+            "  Nobody else may log in yet. Add them under Staff, each with a role: viewer (looks),",
+            "  support (finds, sees masked addresses, resends one), operator (many at once, pauses",
+            f"  providers), admin (everything): {credentials.web}/admin/access/staffuser/add/",
         )
     _print("")
 

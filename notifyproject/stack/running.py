@@ -1,5 +1,6 @@
 """Bringing the stack up: servers, preparation, programs; and taking it down from elsewhere."""
 
+import base64
 import fcntl
 import json
 import os
@@ -158,6 +159,8 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         known["valkey"] = valkey.port
     for name in ("secret_key", "inbox_signing_key"):
         known.setdefault(name, secrets.token_urlsafe(48))
+    # Whoever loses it cannot open what it sealed; the 48 bytes are written in base64.
+    known.setdefault("sealing_keys", f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}")
     _memory_file().write_text(json.dumps(known))
     _memory_file().chmod(0o600)
     return {
@@ -167,6 +170,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         "REDIS_URL": redis_url,
         "SECRET_KEY": str(known["secret_key"]),
         "INBOX_SIGNING_KEY": str(known["inbox_signing_key"]),
+        "SEALING_KEYS": str(known["sealing_keys"]),
         "INBOX_ORIGINS": addresses.web,
         "INBOX_STREAM_URL": addresses.stream,
         "PUBLIC_URL": addresses.web,

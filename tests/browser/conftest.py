@@ -77,19 +77,19 @@ class Screen:
         self.page.goto(f"{self.url}{path}")
         self.wait_for_scripts()
 
-    def log_in(self) -> None:
-        """Sign in as the superuser, by the form."""
+    def log_in(self, username: str = "maria") -> None:
+        """Sign in by the form: as the superuser, or as somebody else with the same password."""
         self.open("/admin/login/")
-        self.page.fill("#id_username", "maria")
+        self.page.fill("#id_username", username)
         self.page.fill("#id_password", PASSWORD)
         self.reach(self.page.locator("button[type=submit]")).click()
         self.page.wait_for_url(f"{self.url}/admin/")
         self.wait_for_scripts()
 
-    def sign_in(self) -> None:
-        """Be signed in as the superuser."""
+    def sign_in(self, username: str = "maria") -> None:
+        """Be signed in, as the superuser or as somebody else."""
         client = Client()
-        client.force_login(StaffUser.objects.get(username="maria"))
+        client.force_login(StaffUser.objects.get(username=username))
         session = client.cookies[settings.SESSION_COOKIE_NAME]
         self.page.context.add_cookies(
             [{"name": session.key, "value": session.value, "url": self.url}]

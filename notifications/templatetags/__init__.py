@@ -1,0 +1,1 @@
+"""What the pages of the console use in their templates."""

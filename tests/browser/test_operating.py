@@ -1,0 +1,160 @@
+"""Two people at work: an operator who mends a failure, and support, who sees less and does less."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import Group
+from django.core.management import call_command
+from playwright.sync_api import Page, expect
+
+from access.models import StaffUser
+from notifications import store
+from notifications.models import Notification
+from notifications.states import Channel, DeliveryStatus
+from notifications.store import Reference, Report
+from notifications.timing import utc_now
+from tests import factories
+
+from .conftest import PASSWORD, Screen
+
+pytestmark = pytest.mark.usefixtures("db")
+
+LIST = "/admin/notifications/notification/"
+ADA = "ada@example.com"
+GRAVE = {"serious", "critical"}
+S = DeliveryStatus
+axe = Axe()
+
+
+def hire(username: str, role: str) -> None:
+    """Store a member of staff who has one role."""
+    call_command("create_roles", verbosity=0)
+    user = StaffUser.objects.create_user(username, password=PASSWORD, is_staff=True)
+    user.groups.add(Group.objects.get(name=role))
+
+
+def failed(user_id: str) -> Any:
+    """Return a notification whose email failed a moment ago."""
+    now = utc_now()
+    both = (Channel.EMAIL, Channel.IN_APP)
+    return factories.settled(
+        S.FAILED, at=now, created_at=now, user_id=user_id, channels=both, entity_id="order-77"
+    )
+
+
+def worked_off(notification_id: Any) -> None:
+    """Let a worker send an email, and its provider report that it arrived."""
+    now = utc_now()
+    begun = factories.start(factories.claim(notification_id, at=now), at=now)
+    store.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
+    arrived = Report(
+        reference=Reference(notification_id, Channel.EMAIL, 1),
+        status=S.DELIVERED,
+        at=now,
+        provider="sendgrid",
+        provider_message_id="sg-1",
+        code=None,
+        reason="",
+    )
+    assert store.apply_report(arrived, now=now)
+
+
+def complaints(page: Page) -> list[str]:
+    """Return what keeps people out who do not see the page, or use no mouse."""
+    found = axe.run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['target']} {node['failureSummary']}"
+        for one in found
+        if one["impact"] in GRAVE
+        for node in one["nodes"]
+    ]
+
+
+def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> None:
+    hire("olga", "operator")
+    failed("bob-8")
+    document = failed("ada-7")
+    page = screen.page
+    screen.log_in("olga")
+
+    # The first click. What is typed needs none.
+    screen.choose("Failed deliveries")
+    screen.shows(page.get_by_role("heading", name="Causes"))
+    assert screen.fits()
+    assert complaints(page) == []
+    page.fill("#searchbar", "ada-7")
+    page.press("#searchbar", "Enter")
+    row = page.locator("#result_list tbody", has_text="ada-7")
+    expect(row).to_have_count(1)
+    # The second: there it is.
+    screen.reach(row.locator("a").first).click()
+    assert f"{LIST}{document['_id']}/change/" in page.url
+
+    expect(page.locator(".headline h2")).to_contain_text(
+        "Email failed once: the provider had a problem of its own."
+    )
+    screen.shows(page.get_by_text("Resend: safe"))
+    assert ADA not in page.content()
+    assert screen.fits()
+    assert complaints(page) == []
+
+    screen.reach(page.get_by_role("button", name="Resend…")).click()
+    screen.shows(page.get_by_role("heading", name="Resend this notification?"))
+    assert complaints(page) == []
+    screen.reach(page.get_by_role("button", name="Yes, resend")).click()
+    screen.reach(page.get_by_role("link", name="open it")).click()
+
+    headline = page.locator(".headline h2")
+    expect(headline).to_contain_text("waits for a worker")
+    new = Notification.objects.get(resent_from=document["_id"])
+    worked_off(new.pk)
+    page.reload()
+    expect(headline).to_have_text("Email was delivered.")
+    screen.shows(page.get_by_text("This is a resend of"))
+
+
+def test_an_operator_has_an_address_shown(screen: Screen) -> None:
+    hire("olga", "operator")
+    document = failed("ada-7")
+    screen.sign_in("olga")
+    screen.open(f"{LIST}{document['_id']}/change/")
+    page = screen.page
+    screen.reach(page.get_by_role("button", name="Show addresses")).click()
+    screen.shows(page.get_by_text(ADA))
+    page.goto(page.url.replace("reveal", "change"))
+    expect(page.get_by_text("Had its addresses shown.")).to_be_visible()
+    assert ADA not in page.content()
+
+
+def test_support_sees_no_address_and_reaches_no_operators_action(screen: Screen) -> None:
+    hire("sam", "support")
+    now = utc_now()
+    later = now + timedelta(hours=2)
+    waiting = factories.accepted(created_at=now, send_at=later, scheduled_at=later, user_id="ada-7")
+    document = failed("ada-7")
+    page = screen.page
+    screen.sign_in("sam")
+    paths = (
+        "/admin/notifications/failednotification/",
+        "/admin/notifications/waitingnotification/",
+        f"{LIST}?q={ADA}",
+        "/admin/recipients/recipient/ada-7/change/",
+        f"{LIST}{waiting['_id']}/change/",
+        f"{LIST}{document['_id']}/change/",
+    )
+    for path in paths:
+        screen.open(path)
+        assert screen.fits(), path
+        assert ADA not in page.content().replace(f'value="{ADA}"', ""), path
+        assert page.locator("input.action-select").count() == 0, path
+        assert complaints(page) == [], path
+    buttons = page.locator(".headline .buttons button")
+    expect(buttons).to_have_count(1)
+    expect(buttons).to_have_text("Resend…")
+    menu = page.locator("#nav-sidebar-apps")
+    expect(menu.get_by_role("link", name="Failed deliveries")).to_have_count(1)
+    for entry in ("Staff", "Roles", "API clients and keys", "Types", "Audit log"):
+        expect(menu.get_by_role("link", name=re.compile(f"^{entry}$"))).to_have_count(0)

@@ -1,0 +1,68 @@
+"""A provider is paused: nothing is burnt meanwhile, and what waited goes when it is resumed."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from notifications import dispatch, pausing
+from notifications.states import Channel
+from notifications.timing import utc_now
+from notifyproject import valkey
+from tests import factories
+from tests.scripted import Scripted
+
+from .conftest import Screen
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+@pytest.fixture
+def sendgrid(broker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
+    """Give the only provider of mail: it takes everything that comes to it."""
+    valkey.forget()
+    pausing.forget()
+    provider = Scripted(name="sendgrid")
+    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+    yield provider
+    pausing.forget()
+    valkey.forget()
+
+
+def work(notification_id: Any, *, at: datetime) -> None:
+    """Do what a worker does with a hint at a mail."""
+    dispatch.deliver([notification_id], channel=Channel.EMAIL, clock=lambda: at)
+
+
+def test_a_pause_burns_nothing(screen: Screen, sendgrid: Scripted) -> None:
+    page, now = screen.page, utc_now()
+    one = factories.accepted(created_at=now)["_id"]
+    screen.sign_in()
+    screen.open("/admin/")
+    screen.choose("Providers")
+    screen.reach(page.get_by_label("Why it is paused")).fill("They are moving house")
+    screen.reach(page.get_by_role("button", name="Pause SendGrid")).click()
+    screen.shows(page.get_by_text("by maria: They are moving house"))
+
+    work(one, at=now)
+    assert sendgrid.seen == []
+    screen.choose("Scheduled and waiting")
+    row = page.locator("#result_list tbody", has_text="ada")
+    expect(row).to_contain_text("the provider takes nothing at present")
+    row.locator("a").first.click()
+    screen.shows(
+        page.get_by_text("no attempt is used up"),
+        page.get_by_text("Nothing has been handed to a provider."),
+    )
+    assert factories.attempts(one) == []
+
+    screen.choose("Providers")
+    screen.reach(page.get_by_role("button", name="Resume SendGrid")).click()
+    screen.shows(page.get_by_text("SendGrid is used again, within half a minute."))
+    work(one, at=now + pausing.LOOK_AGAIN)
+    screen.open(f"/admin/notifications/notification/{one}/change/")
+    screen.shows(page.get_by_text("1 of 4"))
+    expect(page.locator(".headline h2")).to_contain_text("Email was handed to SendGrid")
+    assert len(sendgrid.seen) == 1

@@ -1,0 +1,123 @@
+"""How it runs: figures, providers, workers and alerts, at a desk and on a phone, light and dark."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from playwright.sync_api import expect
+
+from analytics import incidents
+from analytics.incidents import Finding
+from analytics.models import AlertKind
+from notifications import alerts, breaker, pausing, rollup
+from notifications.alerts.rules import enabled
+from notifications.channels import registry
+from notifications.states import Channel, DeliveryStatus
+from notifications.timing import utc_now
+from notifyproject import valkey
+from notifyproject.db.collections import collection
+from tests import factories
+
+from .conftest import Screen
+
+pytestmark = pytest.mark.usefixtures("db")
+
+PROVIDERS = "/admin/notifications/providerstate/"
+WORKERS = "/admin/notifications/heartbeat/"
+INCIDENTS, RULES = "/admin/analytics/incident/", "/admin/analytics/alertrule/"
+S = DeliveryStatus
+
+
+@pytest.fixture(autouse=True)
+def _a_day(broker: redis.Redis, settings: Any) -> Iterator[None]:
+    """Store some hours of traffic, an open circuit, and an incident."""
+    settings.EMAIL_PROVIDERS = ("sendgrid", "smtp")
+    valkey.forget()
+    pausing.forget()
+    now = utc_now()
+    for hours in range(0, 20, 2):
+        at = now - timedelta(hours=hours)
+        for status in (S.SENT, S.SENT, S.FAILED if hours % 4 else S.SENT):
+            factories.settled(status, at=at, created_at=at)
+        factories.accepted(created_at=at, channels=(Channel.IN_APP,))
+    factories.accepted(created_at=now - timedelta(minutes=12))
+    rollup.rebuild(since=now - timedelta(hours=20), until=now, now=now)
+    rollup.run(now=now)
+    collection("heartbeats").insert_many(
+        [{"_id": "sweep", "at": now}, {"_id": "canary", "at": now - timedelta(minutes=4)}]
+    )
+    account = registry.smtp().account
+    breaker.trip(account, now=now, retry_after=600, reason="535 Authentication failed")
+    alerts.add_missing_defaults()
+    incidents.note(
+        Finding(
+            rule_id=enabled()[0].id,
+            kind=AlertKind.BREAKER_OPEN,
+            what=account,
+            title="smtp takes nothing: its circuit is open",
+            detail="It has been open since 12:00:00 UTC: 535 Authentication failed.",
+        ),
+        now=now,
+    )
+    yield
+    pausing.forget()
+    valkey.forget()
+
+
+def test_home_shows_the_day_and_an_incident_is_taken_care_of(screen: Screen) -> None:
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    screen.shows(
+        page.get_by_role("heading", name="The last 24 hours", exact=True),
+        page.locator("canvas.chart").first,
+        page.get_by_role("heading", name="Providers", exact=True),
+    )
+    assert screen.fits()
+    screen.reach(page.get_by_role("button", name="I take care of it")).click()
+    screen.shows(page.get_by_text("Acknowledged: 1."))
+    screen.shows(page.locator(".chip", has_text="Acknowledged").first)
+    assert screen.fits()
+
+
+def test_a_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
+    page = screen.page
+    screen.sign_in()
+    screen.open(PROVIDERS)
+    screen.shows(page.get_by_role("heading", name="SendGrid"), page.get_by_text("Takes nothing"))
+    assert screen.fits()
+    panel = page.locator("section.provider", has_text="SendGrid")
+    screen.reach(panel.get_by_label("Why it is paused")).fill("A bill is due.")
+    page.keyboard.press("Enter")
+    screen.shows(page.get_by_text("by maria: A bill is due."))
+    assert screen.fits()
+    address = panel.get_by_label("Mail address")
+    screen.reach(address).fill("ops@example.com")
+    page.keyboard.press("Enter")
+    screen.shows(page.get_by_role("link", name="follow it"))
+    screen.reach(panel.get_by_role("button", name="Resume SendGrid")).click()
+    screen.shows(page.get_by_text("SendGrid is used again, within half a minute."))
+
+
+@pytest.mark.parametrize("path", [WORKERS, INCIDENTS, RULES, f"{RULES}add/", PROVIDERS])
+def test_every_page_fits_light_and_dark(screen: Screen, path: str) -> None:
+    screen.sign_in()
+    for scheme in ("light", "dark"):
+        screen.page.emulate_media(color_scheme=scheme)
+        screen.open(path)
+        screen.shows(screen.page.locator("h1"))
+        assert screen.fits(), scheme
+    assert screen.problems == []
+
+
+def test_the_menu_leads_to_the_queues(screen: Screen) -> None:
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    screen.choose("Workers and queues")
+    screen.shows(page.get_by_role("heading", name="Queues", exact=True))
+    late = page.locator(".tile-value.tone-danger")
+    expect(late).to_have_text(["4 minutes ago"])
+    assert screen.fits()

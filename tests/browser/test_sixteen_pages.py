@@ -1,0 +1,176 @@
+"""The sixteen pages of the console: each is in the menu, and shows and offers what it is for.
+
+One shop's day, looked at once: at a desk and on a phone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, Response, expect
+
+from notifications.timing import utc_now
+
+from .conftest import Screen
+from .shop import CUSTOMERS
+from .working_day import FAILED_ORDER, store_day
+
+pytestmark = pytest.mark.usefixtures("db")
+
+GRAVE = {"serious", "critical"}
+BUSY, WAVES = 2, 9
+"""Enough for every page to have something to show."""
+axe = Axe()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A page: the way to it, what is written on top, and what it must show or offer."""
+
+    menu: str
+    then: tuple[str, ...] = ()
+    """What is clicked in its list, if the page is that of one thing."""
+    heading: str = ""
+    """On top, if it is not the menu's word."""
+    shows: tuple[str, ...] = ()
+    offers: tuple[str, ...] = ()
+    """Buttons and links."""
+
+
+BEATRIZ = CUSTOMERS[0]
+STOPS = (
+    Stop(
+        menu="Home",
+        shows=("The last 24 hours", "Success", "Retry queue", "Outcome unknown", "Last sweep"),
+        offers=("Due now", "Provider error"),
+    ),
+    Stop(
+        menu="Failed deliveries",
+        shows=("Causes", "in the last 24 hours", "A resend is"),
+        offers=("Provider error", "All matching this filter…", "Filters"),
+    ),
+    Stop(
+        menu="All notifications",
+        shows=("Being sent", "Delivered", "Partly delivered"),
+        offers=("All matching this filter…", "Filters"),
+    ),
+    Stop(
+        menu="All notifications",
+        then=(f"order-{FAILED_ORDER}",),
+        heading="Payment confirmed",
+        shows=("Attempts", "What the person sees", "Resend: safe"),
+        offers=("Retry failed channels…", "Resend…"),
+    ),
+    Stop(
+        menu="Recipients",
+        then=(BEATRIZ.user_id,),
+        heading=BEATRIZ.user_id,
+        shows=("Sent to them", "Devices", "Suppressions", "22:00 to 07:30", "Last proof of life"),
+        offers=("Export", "Erase", "End all inbox tokens"),
+    ),
+    Stop(
+        menu="Scheduled and waiting",
+        shows=("it was scheduled", "Waits for"),
+        offers=("All matching this filter…", "Filters"),
+    ),
+    Stop(menu="Bulk operations", shows=("No operation yet",), offers=("Failed deliveries",)),
+    Stop(
+        menu="Providers",
+        shows=("SendGrid", "Circuit", "Rate", "Due to sent, p95"),
+        offers=("Pause SendGrid", "Send a test"),
+    ),
+    Stop(
+        menu="Workers and queues",
+        shows=("Last sweep", "Oldest for", "Critical", "Nothing is changed on this page."),
+        offers=("Ask the workers",),
+    ),
+    Stop(
+        menu="Types",
+        then=("Payment confirmed",),
+        heading="Payment confirmed",
+        shows=("What it says", "Version 2", "Published", "WhatsApp"),
+        offers=("Write a new version", "What differs"),
+    ),
+    Stop(menu="Suppressions", shows=("Hard bounce", "Unsubscribed"), offers=("Filters",)),
+    Stop(menu="Devices", shows=("Pixel 9", "Active"), offers=("Filters",)),
+    Stop(menu="Provider webhooks", shows=("WhatsApp", "SendGrid"), offers=("Filters",)),
+    Stop(
+        menu="API clients and keys",
+        then=("shop",),
+        heading="shop",
+        shows=("at most 2 active: the old one and the new one", "Expires (UTC)"),
+        offers=("Revoke",),
+    ),
+    Stop(menu="Audit log", shows=("Published version 1", "maria"), offers=("Filters",)),
+    Stop(
+        menu="Periodic tasks",
+        shows=("Every 60 seconds", "Sweep", "What is kept, and for how long"),
+        offers=("Alert rules", "Recipients"),
+    ),
+)
+
+
+@pytest.fixture
+def refused(screen: Screen) -> Iterator[list[str]]:
+    """Give what the server refused or could not do: nothing on these pages."""
+    found: list[str] = []
+
+    def note(response: Response) -> None:
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            found.append(f"{response.status} {response.url}")
+
+    screen.page.on("response", note)
+    yield found
+    screen.page.remove_listener("response", note)
+
+
+def test_each_page_is_reached_and_does_its_work(
+    screen: Screen, refused: list[str], subtests: pytest.Subtests
+) -> None:
+    assert len(STOPS) == 16
+    store_day(now=utc_now(), busy=BUSY, waves=WAVES)
+    screen.sign_in()
+    screen.open("/admin/")
+    for number, stop in enumerate(STOPS, start=1):
+        with subtests.test(page=f"{number}: {' > '.join((stop.menu, *stop.then))}"):
+            go_to(screen, stop)
+            expect(screen.page.locator("h1")).to_contain_text(stop.heading or stop.menu)
+            for _ in screen.sizes():
+                assert missing(screen.page, stop) == [], screen.size
+            assert screen.fits()
+            assert complaints(screen.page) == []
+            assert screen.problems == []
+            assert refused == []
+
+
+def go_to(screen: Screen, stop: Stop) -> None:
+    """Take the way to a page: by the menu, and by its list."""
+    screen.choose(stop.menu)
+    screen.wait_for_scripts()
+    for words in stop.then:
+        row = screen.page.locator("#result_list tbody").filter(has_text=words).first
+        row.locator("a").first.click()
+        screen.wait_for_scripts()
+
+
+def missing(page: Page, stop: Stop) -> list[str]:
+    """Return what a page does not show, or does not offer."""
+    body = page.locator("#main")
+    text = " ".join((body.text_content() or "").split())
+    shown = [words for words in stop.shows if words not in text]
+    controls = body.locator("a:visible, button:visible, summary:visible").all_text_contents()
+    offered = " | ".join(" ".join(control.split()) for control in controls)
+    return shown + [words for words in stop.offers if words not in offered]
+
+
+def complaints(page: Page) -> list[str]:
+    """Return what keeps people out who do not see a page, or use no mouse."""
+    found = axe.run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['target']} {node['failureSummary']}"
+        for one in found
+        if one["impact"] in GRAVE
+        for node in one["nodes"]
+    ]
