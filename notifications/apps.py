@@ -20,7 +20,8 @@ class NotificationsConfig(AppConfig):
 
 
 def _after_migrate(**_: Any) -> None:
-    from . import schedule, types
+    from . import alerts, schedule, types
 
     types.add_missing_defaults()
     schedule.ensure()
+    alerts.add_missing_defaults()

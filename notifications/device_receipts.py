@@ -12,7 +12,7 @@ from bson import ObjectId
 
 from devices import registry
 
-from . import queries, store
+from . import callback_hints, queries, store
 from .states import AttemptStatus, Channel, DeliveryStatus
 from .store import Document, Reference, Report
 
@@ -59,6 +59,7 @@ def receive(
         ),
         now=now,
     )
+    callback_hints.changed(now=now)
     log.info(
         "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
     )

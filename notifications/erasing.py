@@ -53,12 +53,15 @@ def erase(
 ) -> Erasure:
     """Erase a person, as far as the time allows; again, it goes on or changes nothing.
 
-    First nothing more is accepted for their registered address or pushed to their devices. Then
-    their notifications are erased, the newest first, and what is pending is cancelled. What is
-    registered goes last: a call that was broken off goes on with it. Raises PyMongoError.
+    First nothing more is accepted for their registered address or pushed to their devices, and
+    every token for their inbox is void. Then their notifications are erased, the newest first, and
+    what is pending is cancelled. What is registered goes last: a call that was broken off goes on
+    with it. Raises PyMongoError.
     """
     until = timer() + (SECONDS if seconds is None else seconds)
     person = registry.begin_erasing(user_id, now=now)
+    if person is not None or store.erasable(user_id=user_id, limit=1):
+        inbox_tokens.revoke_everywhere(user_id=user_id)
     own = _addresses((person or {}).get("email"), (person or {}).get("phone"))
     device_count, topic_count = _forget_devices(user_id), topics.leave_all(user_id)
     count, is_complete = 0, False
@@ -94,8 +97,6 @@ def _batches(user_id: str, own: Iterable[tuple[Channel, str]]) -> Iterator[list[
 def _erase_batch(batch: Sequence[Erasable], user_id: str, now: datetime) -> int:
     """Erase notifications; the addresses in them first, which nothing knows of afterwards."""
     _forget_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
-    for client_id in {one.client_id for one in batch}:
-        inbox_tokens.revoke_all(client_id=client_id, user_id=user_id)
     return store.erase(batch, user_id=user_id, now=now)
 
 

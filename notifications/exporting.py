@@ -8,10 +8,11 @@ from typing import Any
 from bson import ObjectId
 
 from devices import queries as devices
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from recipients import conversations, paging, registry, suppressions, topics
+from notifyproject.db.paging import Place
+from recipients import conversations, registry, suppressions, topics
 from recipients.addresses import EMAIL, WHATSAPP
-from recipients.paging import Place
 
 from .store import Document
 

@@ -13,7 +13,7 @@ from notifyproject.db.collections import collection
 from .states import Channel, DeliveryStatus
 
 CAP = 10_000
-"""Failed notifications that the groups are counted from, the newest."""
+"""Failed notifications that are looked at for the groups, the newest."""
 BARS = 24
 """Parts that a span is divided into for its course."""
 S = DeliveryStatus
@@ -70,7 +70,8 @@ def grouped(*, since: datetime, until: datetime, match: Sequence[Mapping[str, An
     before it is counted along, for the trend. Raises PyMongoError.
     """
     length = until - since
-    both = {"$gte": since - length, "$lt": until}
+    oldest = _looked_at_from(since - length, until)
+    both = {"$gte": oldest or since - length, "$lt": until}
     part = max(int(length.total_seconds() * 1000) // BARS, 1)
     place = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
     rows = list(
@@ -78,8 +79,6 @@ def grouped(*, since: datetime, until: datetime, match: Sequence[Mapping[str, An
             [
                 # The notification's own time is that of its last failure.
                 {"$match": {"$and": [{"failed_at": both}, *match]}},
-                {"$sort": {"failed_at": -1, "_id": -1}},
-                {"$limit": CAP},
                 {"$project": {"failed_at": 1, "delivery": 1}},
                 {"$unwind": "$delivery"},
                 {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": both}},
@@ -100,8 +99,6 @@ def grouped(*, since: datetime, until: datetime, match: Sequence[Mapping[str, An
             hint="ntf_failed",
         )
     )
-    seen = sum(row["count"] for row in rows)
-    oldest = min((row["first_at"] for row in rows), default=None)
     causes: dict[Cause, list[Mapping[str, Any]]] = {}
     for row in rows:
         told = row["_id"]
@@ -114,8 +111,25 @@ def grouped(*, since: datetime, until: datetime, match: Sequence[Mapping[str, An
         since=since,
         until=until,
         groups=sorted(groups, key=lambda one: (-one.count, -one.last_at.timestamp())),
-        counted_since=oldest if seen >= CAP else None,
+        counted_since=oldest,
     )
+
+
+def _looked_at_from(since: datetime, until: datetime) -> datetime | None:
+    """Return when the last of the newest failures was that are looked at; None if all are.
+
+    It is found in the index alone. What narrows the failures is compared in no more of them either:
+    a rare type would have all failures of a month read otherwise.
+    """
+    found = (
+        collection("notifications")
+        .find({"failed_at": {"$gte": since, "$lt": until}}, {"failed_at": 1, "_id": 0})
+        .sort([("failed_at", -1), ("_id", -1)])
+        .skip(CAP - 1)
+        .limit(1)
+        .hint("ntf_failed")
+    )
+    return next((row["failed_at"] for row in found), None)
 
 
 def _group(cause: Cause, rows: Sequence[Mapping[str, Any]]) -> Group:

@@ -1,7 +1,8 @@
 """How it goes: what the home page and the list of failures count.
 
-Each read is served by an index and capped, so that a page stays quick on a busy day; what is capped
-says so. A test explains each.
+What happened comes from the figures of the hours. What waits is counted as it is now: each read is
+served by an index and capped, so that a page stays quick on a busy day, and what is capped says so.
+A test explains each.
 """
 
 from collections import Counter
@@ -10,51 +11,62 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from analytics import aggregates, histogram, spans
+from analytics.models import Interval
 from notifyproject.db.collections import collection
 
 from . import queries
 from .recovery import last_sweep
-from .states import OPEN, SUCCEEDED, Channel, DeliveryStatus, Status
+from .rollup.names import Metric
+from .states import Channel, DeliveryStatus, Priority, Status
 
-TRAFFIC_CAP = 20_000
-"""Notifications that the traffic is counted from: about 100 ms."""
+M = Metric
+
 FAILURE_CAP = 5_000
 """Failed notifications that errors are grouped from."""
 HOURS = 24
+REAL: Mapping[str, Any] = {"is_test": {"$ne": True}}
+"""What holds for all but the tests of API clients in test mode."""
 S = DeliveryStatus
-_DELIVERED = frozenset({S.DELIVERED, S.READ})
+COUNTED = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
 
 
 @dataclass(slots=True)
 class Tally:
-    """Deliveries by what became of them."""
+    """Deliveries by what became of them, and how long they waited."""
 
-    by_status: Counter[DeliveryStatus] = field(default_factory=Counter)
+    counts: Counter[Metric] = field(default_factory=Counter)
+    waits: list[int] = field(default_factory=histogram.empty)
+
+    @property
+    def accepted(self) -> int:
+        """Asked for."""
+        return self.counts[M.ACCEPTED]
 
     @property
     def sent(self) -> int:
-        """Accepted by a provider, whatever came after."""
-        return self._sum(SUCCEEDED)
+        """Accepted by a provider, whatever came after, a failure aside."""
+        return self.counts[M.SENT]
 
     @property
     def delivered(self) -> int:
         """Known to have arrived."""
-        return self._sum(_DELIVERED)
+        return self.counts[M.DELIVERED]
+
+    @property
+    def read(self) -> int:
+        """Known to have been opened."""
+        return self.counts[M.READ]
 
     @property
     def failed(self) -> int:
         """Given up, or bounced."""
-        return self._sum({S.FAILED})
-
-    @property
-    def open(self) -> int:
-        """Still to be done."""
-        return self._sum(OPEN)
+        return self.counts[M.FAILED]
 
     @property
     def total(self) -> int:
-        """All of them."""
-        return self.by_status.total()
+        """All that happened."""
+        return self.accepted + self.sent + self.failed
 
     @property
     def success_rate(self) -> float | None:
@@ -62,22 +74,24 @@ class Tally:
         ended = self.sent + self.failed
         return self.sent / ended if ended else None
 
+    def wait(self, share: float) -> float | None:
+        """Return the seconds from when it was due in which this share of what was sent went."""
+        return histogram.quantile(self.waits, share)
+
     def add(self, other: "Tally") -> None:
         """Add another tally to this one."""
-        self.by_status.update(other.by_status)
-
-    def _sum(self, statuses: frozenset[DeliveryStatus] | set[DeliveryStatus]) -> int:
-        return sum(self.by_status[status] for status in statuses)
+        self.counts.update(other.counts)
+        self.waits = histogram.add(self.waits, other.waits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Deliveries of the notifications accepted in the last 24 clock hours, this one included."""
+    """What happened in the last 24 clock hours, this one included."""
 
     hours: Mapping[datetime, Mapping[Channel, Tally]]
-    """By the hour they were accepted in, the oldest first; each hour is there."""
-    counted_since: datetime | None
-    """Only what was accepted from here on is counted: there was more than the cap."""
+    """The oldest first; each hour is there."""
+    counted_at: datetime | None
+    """How old the figures are; None if nothing was ever counted."""
 
     def per_channel(self, *, since: datetime) -> dict[Channel, Tally]:
         """Return the channels' sums over the hours from ``since`` on."""
@@ -116,7 +130,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Work that waits. A count that reaches ``queries.COUNT_CAP`` means at least that many."""
+    """Work that waits. A count that reaches its cap means at least that many."""
 
     due: int
     """Due and not taken by a worker, or in a worker's hands."""
@@ -131,41 +145,22 @@ class Backlog:
 
 
 def traffic(*, now: datetime) -> Traffic:
-    """Return what became of the notifications accepted in the last 24 clock hours."""
-    last_hour = now.replace(minute=0, second=0, microsecond=0)
+    """Return what happened in the last 24 clock hours, from the figures of the hours."""
+    last_hour = aggregates.begin(Interval.HOUR, now)
     first_hour = last_hour - timedelta(hours=HOURS - 1)
-    found = collection("notifications").aggregate(
-        [
-            {"$match": {"created_at": {"$gte": first_hour}}},
-            {"$sort": {"created_at": -1, "_id": -1}},
-            {"$limit": TRAFFIC_CAP},
-            # Grouped by the arrays as they are: there are few combinations, and unwinding first
-            # would copy every document.
-            {
-                "$group": {
-                    "_id": {
-                        "hour": {"$dateTrunc": {"date": "$created_at", "unit": "hour"}},
-                        "channels": "$delivery.channel",
-                        "statuses": "$delivery.status",
-                    },
-                    "count": {"$sum": 1},
-                    "since": {"$min": "$created_at"},
-                }
-            },
-        ],
-        hint="ntf_created",
-    )
-    hours: dict[datetime, dict[Channel, Tally]] = {
+    hours = {
         first_hour + timedelta(hours=n): {channel: Tally() for channel in Channel}
         for n in range(HOURS)
     }
-    seen, oldest = 0, now
-    for row in found:
-        seen, oldest = seen + row["count"], min(oldest, row["since"])
-        channels = hours.setdefault(row["_id"]["hour"], {channel: Tally() for channel in Channel})
-        for channel, status in zip(row["_id"]["channels"], row["_id"]["statuses"], strict=True):
-            channels[Channel(channel)].by_status[DeliveryStatus(status)] += row["count"]
-    return Traffic(hours=hours, counted_since=oldest if seen >= TRAFFIC_CAP else None)
+    found = aggregates.read_summed(
+        Interval.HOUR, since=first_hour, until=now, metrics=COUNTED, by=("channel",)
+    )
+    for figure in found:
+        tally = hours[figure.timestamp][Channel(figure.dimensions["channel"])]
+        tally.counts[Metric(figure.metric)] += int(figure.value)
+        if figure.histogram is not None:
+            tally.waits = histogram.add(tally.waits, figure.histogram)
+    return Traffic(hours=hours, counted_at=spans.counted_at())
 
 
 def failures(
@@ -217,24 +212,36 @@ def failures(
     return Failures(groups=groups, counted_since=oldest if reached_cap else None)
 
 
-def backlog(*, now: datetime) -> Backlog:
-    """Return what waits, and since when."""
-    work = queries.open_work(now=now)
-    notifications = collection("notifications")
+def backlog(*, now: datetime, cap: int | None = None) -> Backlog:
+    """Return what waits, and since when; tests of API clients in test mode aside.
+
+    Each count ends at ``cap``, or at ``queries.COUNT_CAP``: it reads what it counts.
+    """
+    most = cap or queries.COUNT_CAP
+    oldest = [at for priority in Priority if (at := _oldest_due(priority, now)) is not None]
+    priorities = {"$in": [priority.value for priority in Priority]}
     in_doubt = {"channel": {"$in": [c.value for c in Channel]}, "status": S.UNKNOWN.value}
     return Backlog(
-        due=work["due"],
-        oldest_due_at=work["oldest_due_at"],
-        scheduled=notifications.count_documents(
-            {"status": Status.CREATED.value}, limit=queries.COUNT_CAP, hint="ntf_status_created"
-        ),
-        retrying=notifications.count_documents(
-            {"status": Status.RETRYING.value}, limit=queries.COUNT_CAP, hint="ntf_status_created"
-        ),
-        unknown=notifications.count_documents(
-            {"delivery": {"$elemMatch": in_doubt}},
-            limit=queries.COUNT_CAP,
-            hint="ntf_delivery_status",
-        ),
+        due=_count({"priority": priorities, "due_at": {"$lte": now}}, "ntf_due", most)
+        if oldest
+        else 0,
+        oldest_due_at=min(oldest, default=None),
+        scheduled=_count({"status": Status.CREATED.value}, "ntf_status_created", most),
+        retrying=_count({"status": Status.RETRYING.value}, "ntf_status_created", most),
+        unknown=_count({"delivery": {"$elemMatch": in_doubt}}, "ntf_delivery_status", most),
         last_sweep=last_sweep(),
     )
+
+
+def _oldest_due(priority: Priority, now: datetime) -> datetime | None:
+    found = collection("notifications").find_one(
+        {"priority": priority.value, "due_at": {"$lte": now}, **REAL},
+        {"due_at": 1, "_id": 0},
+        sort=[("due_at", 1)],
+        hint="ntf_due",
+    )
+    return found["due_at"] if found else None
+
+
+def _count(wanted: dict[str, Any], index: str, most: int) -> int:
+    return collection("notifications").count_documents(wanted | dict(REAL), limit=most, hint=index)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from bson import ObjectId
 
-from . import feed, inbox_hints, store
+from . import callback_hints, feed, inbox_hints, store
 from .feed import Part
 from .store import Document, Inbox, Marked
 
@@ -39,6 +39,7 @@ def read_all(*, inbox: Inbox, now: datetime) -> int:
     count = store.mark_all_read(inbox=inbox, now=now)
     if count:
         inbox_hints.changed(inbox)
+        callback_hints.changed(now=now)
     return count
 
 
@@ -77,4 +78,5 @@ def _marked(write: _Write, inbox: Inbox, notification_id: ObjectId, now: datetim
         raise NotThere
     if result.changed:
         inbox_hints.changed(inbox)
+        callback_hints.changed(now=now)
     return result.document

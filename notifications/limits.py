@@ -9,6 +9,7 @@ the rate by itself.
 import json
 import math
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -89,6 +90,40 @@ def slow_down(account: str, *, retry_after: float | None, now: datetime) -> None
         return
     if share >= 0:
         log.warning("rate_slowed_down", account=account, share=share / 1000, pause_ms=pause)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an account's rate is just now, for people."""
+
+    share: float
+    """The part of the configured rate that is left; 1 unless the provider said it was too much."""
+    blocked_until: datetime | None
+    """Nothing is granted before then."""
+
+
+def look(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Standing] | None:
+    """Return where these accounts' rates stand; None if Valkey does not answer."""
+    try:
+        with valkey.asking() as client, client.pipeline(transaction=False) as pipe:
+            for account in accounts:
+                pipe.hmget(_key(account), "share", "blocked_until")
+            found = pipe.execute()
+    except valkey.Away:
+        return None
+    return {
+        account: _standing(share, until, now)
+        for account, (share, until) in zip(accounts, found, strict=True)
+    }
+
+
+def _standing(share: bytes | None, until: bytes | None, now: datetime) -> Standing:
+    blocked = valkey.from_milliseconds(int(float(until))) if until else None
+    if share is None or blocked is None:
+        return Standing(1.0, None)
+    steps = max((now - blocked) // STEP, 0)
+    grown = min(float(share) + steps * STEP_SHARE, 1.0)
+    return Standing(grown, blocked if blocked > now else None)
 
 
 class Bucket:

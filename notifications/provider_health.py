@@ -164,7 +164,9 @@ def _word(
 
 def _figures(now: datetime) -> list[Figure]:
     wanted = (Metric.TRIED.value, Metric.LATENCY.value)
-    return aggregates.read(Interval.HOUR, since=now - DAY, until=now, metrics=wanted)
+    return aggregates.read_summed(
+        Interval.HOUR, since=now - DAY, until=now, metrics=wanted, by=("provider", "status")
+    )
 
 
 def _sum(figures: Iterable[Figure]) -> int:

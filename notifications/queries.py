@@ -13,6 +13,7 @@ from .states import Channel, DeliveryStatus, Priority
 from .store import Document, Reference
 
 MAX_PAGE = 100
+MAX_ON_OWN_CLOCK = 1_000
 COUNT_CAP = 10_000
 """Counts that people read stop here: beyond, nobody needs the exact number."""
 NEWEST_FIRST = [("created_at", -1), ("_id", -1)]
@@ -115,6 +116,17 @@ def existing(ids: Sequence[ObjectId]) -> set[ObjectId]:
     """Return which of these notifications are stored."""
     found = _notifications().find({"_id": {"$in": list(ids)}}, {"_id": 1})
     return {document["_id"] for document in found}
+
+
+def on_own_clock(user_id: str) -> list[Document]:
+    """Return what waits for a time on a person's own clock, up to 1,000: when, by both clocks."""
+    wanted = {
+        "user_id": user_id,
+        "scheduled_local": {"$exists": True},
+        "due_at": {"$exists": True},
+    }
+    found = _notifications().find(wanted, {"scheduled_local": 1, "scheduled_at": 1})
+    return list(found.hint("ntf_own_clock").limit(MAX_ON_OWN_CLOCK))
 
 
 def page(

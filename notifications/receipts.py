@@ -15,7 +15,7 @@ from recipients import suspicions
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 
-from . import queries, store
+from . import callback_hints, queries, store
 from .channels.base import Receipt, ReceiptKind
 from .errors import FailureCode
 from .states import Channel, DeliveryStatus
@@ -113,6 +113,7 @@ def apply(receipts: Sequence[Receipt], *, provider: str, now: datetime) -> Appli
         crash.at(Boundary.RECEIPT_APPLIED)
         _blame(receipt, reference, provider, now)
     _keep_early(unmatched, provider, now)
+    callback_hints.changed(now=now)
     _remember(matched, provider, now)
     crash.at(Boundary.RECEIPTS_REMEMBERED)
     return Applied(len(receipts), changed, len(receipts) - len(new), len(unmatched))

@@ -14,7 +14,17 @@ from notifyproject import crash
 from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
 
-from . import hints, lanes, queries, receipts, retry, store, types
+from . import (
+    broadcasts,
+    hints,
+    lanes,
+    operations,
+    queries,
+    receipts,
+    retry,
+    store,
+    types,
+)
 from .lanes import CROWD, HORIZON, Lane
 from .states import Channel, Priority
 
@@ -35,7 +45,10 @@ class SweepReport:
     drawn: int
     """Crowds, of a client in a lane, that workers were told to draw from."""
     unpublished: int
-    """Deliveries that are due and that the broker did not take a hint for; of a crowd, some."""
+    """Deliveries that are due and that the broker did not take a hint for; of a crowd, some.
+
+    Broadcasts that are due and that nobody could be called to count like one each.
+    """
     rescued: int
     """Sends whose worker was lost: their outcome is unknown now."""
     resolved: int
@@ -50,9 +63,12 @@ def sweep(*, now: datetime) -> SweepReport:
     crash.at(Boundary.RESCUED)
     resolved = resolve_unknown(now=now)
     crash.at(Boundary.RESOLVED)
+    forgotten = store.forget_secrets(now=now)
     counts = _Counts()
     for priority in Priority:
         _publish_due(priority, counts, now)
+    operated = operations.revive(now=now)
+    counts.unpublished += broadcasts.wake(now=now)
     crash.at(Boundary.SWEEP_HINTED)
     hints.publish_canary(now=now)
     _sign(SWEEP, now)
@@ -64,6 +80,8 @@ def sweep(*, now: datetime) -> SweepReport:
         unpublished=report.unpublished,
         rescued=rescued,
         resolved=resolved,
+        forgotten=forgotten,
+        operated=operated,
     )
     return report
 

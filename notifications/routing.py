@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from . import breaker, limits, retry
-from .breaker import Probe
+from .breaker import Blocked, Permission, Probe
 from .channels.base import Channel as Provider
 from .errors import FailureCode
 from .health import Entrance, scope_of
@@ -65,16 +65,22 @@ def choose(
     *,
     providers: Sequence[Provider],
     targets: Mapping[str, Sequence[Target]],
+    paused: Mapping[str, datetime],
     now: datetime,
 ) -> tuple[list[Route], list[Parked]]:
     """Return what goes where now, and what has to wait, which uses up no attempt.
 
     ``providers`` are the channel's, at least one; ``targets`` are by the claim's reference.
+    ``paused`` are the names of those that take nothing, as an operator wants it, and until when.
     """
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
-    circuits = [scope_of(provider, platform) for provider in providers for platform in scopes]
-    permissions = breaker.ask([*(p.account for p in providers), *circuits], now=now)
+    awake = [p for p in providers if p.name not in paused]
+    circuits = [scope_of(provider, platform) for provider in awake for platform in scopes]
+    permissions: dict[str, Permission] = {
+        **breaker.ask([*(p.account for p in awake), *circuits], now=now),
+        **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
+    }
     shares = [_Share(entrance=Entrance(p, permissions, now=now)) for p in providers]
     parked: list[Parked] = []
     for claimed in claims:

@@ -3,18 +3,27 @@
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 SWEEP_SECONDS = 60
+ROLL_UP, ALERTS = "notifications.roll_up", "notifications.alerts"
+CALLBACKS = "notifications.callbacks"
+TASKS = {
+    "Sweep": (
+        "notifications.sweep",
+        "Finds notifications that no hint reached. Without it they wait.",
+    ),
+    "Figures": (ROLL_UP, "Counts what has changed. Without it the charts stand still."),
+    "Alerts": (ALERTS, "Looks at the alert rules. Without it nobody is told of trouble."),
+    "Callbacks": (CALLBACKS, "Finds callbacks that no hint reached. Without it apps may wait."),
+}
+"""What runs every minute: the task, and what it is for."""
 
 
 def ensure() -> None:
-    """Add the sweep to beat's schedule unless there is one; what operators changed stays."""
+    """Add what is missing to beat's schedule; what operators changed stays."""
     every_minute, _ = IntervalSchedule.objects.get_or_create(
         every=SWEEP_SECONDS, period=IntervalSchedule.SECONDS
     )
-    PeriodicTask.objects.get_or_create(
-        name="Sweep",
-        defaults={
-            "task": "notifications.sweep",
-            "interval": every_minute,
-            "description": "Finds notifications that no hint reached. Without it they wait.",
-        },
-    )
+    for name, (task, description) in TASKS.items():
+        PeriodicTask.objects.get_or_create(
+            name=name,
+            defaults={"task": task, "interval": every_minute, "description": description},
+        )

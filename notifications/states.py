@@ -93,6 +93,36 @@ class AttemptStatus(StrEnum):
     """Its lease or the notification's time was over before it began: nothing was sent."""
 
 
+class AudienceKind(StrEnum):
+    """Whom a broadcast is for."""
+
+    TOPIC = "topic"
+    """A topic's members."""
+    USER_IDS = "user_ids"
+    """People named one by one."""
+    ALL = "all"
+    """Everybody who is registered."""
+
+
+class BroadcastStatus(StrEnum):
+    """Where a broadcast stands: how far its audience has been read, not what arrived."""
+
+    SCHEDULED = "scheduled"
+    """Its time has not come, and nobody of its audience has been looked at."""
+    RUNNING = "running"
+    """Its audience is being read, or waits for room."""
+    PAUSED = "paused"
+    """No more of its audience is read before it is resumed; what was accepted goes on."""
+    CANCELLING = "cancelling"
+    """No more is read, and what has not been sent is being withdrawn."""
+    CANCELLED = "cancelled"
+    """All of it that was not sent is withdrawn."""
+    COMPLETED = "completed"
+    """Its whole audience was read."""
+    FAILED = "failed"
+    """It ended before its audience did; its failure says why."""
+
+
 S = DeliveryStatus
 
 OPEN = frozenset({S.PENDING, S.SENDING, S.UNKNOWN})

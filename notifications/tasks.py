@@ -3,7 +3,23 @@
 from bson import ObjectId
 from celery import shared_task
 
-from . import hints, recovery, working
+from callbacks import hints as call_hints
+from callbacks import working as calling
+from notifyproject import clock
+
+from . import (
+    alerts,
+    broadcasts,
+    callback_hints,
+    hints,
+    operations,
+    recovery,
+    rollup,
+    schedule,
+    stopping,
+    telling,
+    working,
+)
 from .lanes import Lane, Ticket
 from .states import Channel, Priority
 from .timing import utc_now
@@ -12,6 +28,7 @@ from .timing import utc_now
 @shared_task(name=hints.DELIVER)
 def deliver(ids: list[str], channel: str, priority: str) -> None:
     """Send what of these deliveries is due."""
+    clock.keep_right()
     working.deliver(
         [ObjectId(one) for one in ids], channel=Channel(channel), priority=Priority(priority)
     )
@@ -20,8 +37,38 @@ def deliver(ids: list[str], channel: str, priority: str) -> None:
 @shared_task(name=hints.DRAW)
 def draw(client_id: str, channel: str, priority: str, ticket: tuple[int, str] | None) -> None:
     """Send the next batch of what is due of a client in a lane."""
+    clock.keep_right()
     lane = Lane(ObjectId(client_id), Channel(channel), Priority(priority))
     working.draw(lane, Ticket(*ticket) if ticket else None)
+
+
+@shared_task(name=hints.BROADCAST)
+def broadcast(broadcast_id: str) -> None:
+    """Tell the next people of a broadcast's audience."""
+    clock.keep_right()
+    broadcasts.go_on(ObjectId(broadcast_id))
+
+
+@shared_task(name=callback_hints.TELL)
+def tell() -> None:
+    """Tell apps what has changed."""
+    clock.keep_right()
+    telling.tell(now=utc_now())
+
+
+@shared_task(name=call_hints.CALL)
+def call_back(client_id: str) -> None:
+    """Send an app what it is to be told."""
+    clock.keep_right()
+    calling.call(ObjectId(client_id), clock=utc_now, is_stopping=stopping.is_asked)
+
+
+@shared_task(name=schedule.CALLBACKS)
+def callbacks() -> None:
+    """Find what apps are to be told and no hint reached; every minute, by beat's schedule."""
+    clock.keep_right()
+    telling.tell(now=utc_now())
+    calling.sweep(now=utc_now())
 
 
 @shared_task(name=hints.CANARY)
@@ -30,7 +77,29 @@ def canary() -> None:
     recovery.note_canary(now=utc_now())
 
 
+@shared_task(name=hints.OPERATE)
+def operate(operation_id: str) -> None:
+    """Go on with a bulk operation."""
+    clock.keep_right()
+    operations.work(ObjectId(operation_id))
+
+
+@shared_task(name=schedule.ROLL_UP)
+def roll_up() -> None:
+    """Bring the figures over time up to date; every minute, by beat's schedule."""
+    clock.keep_right()
+    rollup.run(now=utc_now())
+
+
+@shared_task(name=schedule.ALERTS)
+def look_for_trouble() -> None:
+    """Look at the alert rules; every minute, by beat's schedule."""
+    clock.keep_right()
+    alerts.evaluate(now=utc_now())
+
+
 @shared_task(name="notifications.sweep")
 def sweep() -> None:
     """Find what no hint reached; every minute, by beat's schedule."""
+    clock.keep_right()
     recovery.sweep(now=utc_now())

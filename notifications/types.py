@@ -82,6 +82,8 @@ class _Snapshot:
     read_at: float
     versions: Mapping[str, int] = field(default_factory=dict)
     """The published template of every type, of those switched off too."""
+    switched_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The secret variables of types that are switched off."""
 
 
 _snapshots: dict[str, _Snapshot] = {}
@@ -103,6 +105,19 @@ def get(name: str) -> NotificationKind:
 def template_version(slug: str) -> int:
     """Return which version of a template is published; 0 for one that is no type's."""
     return _current().versions.get(slug, 0)
+
+
+def secret_names(*slugs: str | None) -> frozenset[str]:
+    """Return the variables that any of these types calls secrets, switched off or not.
+
+    A template is named as the type it belongs to, and those count where it is used.
+    """
+    snapshot, found = _current(), frozenset[str]()
+    for slug in slugs:
+        if slug is not None:
+            kind = snapshot.kinds.get(slug)
+            found |= kind.sensitive_variables if kind else snapshot.switched_off.get(slug, found)
+    return found
 
 
 def define(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
@@ -193,6 +208,9 @@ def _read() -> _Snapshot:
         kinds={d["_id"]: _kind(d) for d in documents if d["is_active"]},
         read_at=time.monotonic(),
         versions={d["_id"]: d.get("template_version") or 0 for d in documents},
+        switched_off={
+            d["_id"]: frozenset(d["sensitive_variables"]) for d in documents if not d["is_active"]
+        },
     )
 
 

@@ -1,42 +1,72 @@
 """What each delivery of a batch says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
+import structlog
 from bson import ObjectId
 
-from . import approved, rendering, types, unsubscribing
+from notifyproject.sealing import SealBroken
+
+from . import approved, rendering, retry, secrecy, types, unsubscribing
 from .channels.base import Message
 from .errors import FailureCode
+from .retry import RetryAt
 from .states import Channel, DeliveryStatus
-from .store import Claimed, Parked
+from .store import Claimed, Parked, Secret, SecretGone, secret_of
+
+log = structlog.get_logger(__name__)
+
+ANOTHER_KEY = timedelta(seconds=30)
+"""When to look again at what this process has no key for: another one may, or a newer release."""
 
 
-def render(claims: Sequence[Claimed]) -> tuple[Mapping[ObjectId, Message], list[Parked]]:
-    """Return the messages by notification, and what cannot be made into one."""
-    messages: dict[ObjectId, Message] = {}
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """What a delivery says, and what of that nobody else may read."""
+
+    message: Message
+    secret: Secret | None = None
+
+
+def render(
+    claims: Sequence[Claimed], *, now: datetime
+) -> tuple[Mapping[ObjectId, Worded], list[Parked]]:
+    """Return the messages by notification, and what cannot be made into one, or not here."""
+    messages: dict[ObjectId, Worded] = {}
     parked: list[Parked] = []
     for claimed in claims:
+        secret = None
         try:
-            messages[claimed.notification_id] = _message(claimed)
+            secret = _secret(claimed)
+            messages[claimed.notification_id] = Worded(_message(claimed, secret), secret)
         except rendering.TemplateProblem as problem:
-            parked.append(
-                Parked(
-                    claimed=claimed,
-                    status=DeliveryStatus.FAILED,
-                    code=FailureCode.RENDER_FAILED,
-                    reason=str(problem),
-                )
-            )
+            reason = secrecy.without(str(problem), secret.values if secret else ())
+            parked.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
+        except SecretGone as problem:
+            parked.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
+        except SealBroken as problem:
+            parked.append(_unopened(claimed, problem, now))
     return messages, parked
 
 
-def _message(claimed: Claimed) -> Message:
+def _secret(claimed: Claimed) -> Secret | None:
+    """Return what a delivery hides; raises SecretGone, SealBroken."""
+    return secret_of(
+        notification_id=claimed.notification_id, content=claimed.content, sealed=claimed.sealed
+    )
+
+
+def _message(claimed: Claimed, secret: Secret | None) -> Message:
     """Return what a delivery says; raises TemplateProblem."""
+    content, data = claimed.content, claimed.data
+    if secret is not None:
+        content, data = secret.reveal(content), secret.data
     message = rendering.render_message(
         channel=claimed.channel,
-        content=claimed.content,
-        data=claimed.data,
+        content=content,
+        data=data,
         recipient=claimed.recipient,
         unsubscribe_url=unsubscribing.url_of(claimed),
     )
@@ -45,4 +75,24 @@ def _message(claimed: Claimed) -> Message:
     known = types.find(claimed.type)
     wordings = known.approved if known else ()
     locale = claimed.recipient.locale
-    return replace(message, approved=approved.choose(wordings, locale=locale, data=claimed.data))
+    return replace(message, approved=approved.choose(wordings, locale=locale, data=data))
+
+
+def _unopened(claimed: Claimed, problem: SealBroken, now: datetime) -> Parked:
+    """Return what becomes of a delivery whose secret this process does not open: it waits."""
+    log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
+    reason = f"Its secret cannot be opened here: {problem}."
+    decision = retry.hold(until=now + ANOTHER_KEY, standing=claimed.standing, now=now)
+    if not isinstance(decision, RetryAt):
+        return _failed(claimed, decision.code, reason)
+    return Parked(
+        claimed=claimed,
+        status=DeliveryStatus.PENDING,
+        code=FailureCode.CHANNEL_UNAVAILABLE,
+        reason=reason,
+        next_attempt_at=decision.at,
+    )
+
+
+def _failed(claimed: Claimed, code: FailureCode, reason: str) -> Parked:
+    return Parked(claimed=claimed, status=DeliveryStatus.FAILED, code=code, reason=reason)

@@ -33,6 +33,13 @@ class Boundary(StrEnum):
     BULK_HINTED = "bulk_hinted"
     """As ``accept_hinted``, of many; the call's key does not know yet what became of each."""
 
+    BROADCAST_TAKEN = "broadcast_taken"
+    """A worker has a broadcast's turn, and nobody of the page has been told."""
+    BROADCAST_STORED = "broadcast_stored"
+    """A page of a broadcast is stored; no worker was told, and its cursor does not know."""
+    BROADCAST_NOTED = "broadcast_noted"
+    """The cursor has moved, and nobody was called to the next page."""
+
     TURN_TAKEN = "turn_taken"
     """A worker may draw from a client's crowd and has drawn nothing; nobody else was told to."""
     TASK_TAKEN = "task_taken"

@@ -1,18 +1,23 @@
 """Is the process alive, and can it do its work: for load balancers and people."""
 
+import time
 from datetime import datetime, timedelta
 from typing import Any
 
 import pymongo
 import redis
+import structlog
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from pymongo.errors import PyMongoError
 
+from notifications import alerts
 from notifications.recovery import last_canary, last_sweep
 from notifications.timing import utc_now
 
 from .db.collections import database
+
+log = structlog.get_logger(__name__)
 
 ANSWER = 2.0
 """Seconds a server may take; who asks whether we are ready does not wait for long."""
@@ -38,6 +43,8 @@ def readyz(_request: HttpRequest) -> JsonResponse:
             {"status": "not ready", **parts, "sweep": unknown, "worker": unknown}, status=503
         )
     parts["sweep"] = _sign(last_sweep(), "no sweep for 3 minutes: is beat running, and a worker?")
+    if not parts["sweep"]["ok"]:
+        _alarm.ring()
     parts["worker"] = _sign(
         last_canary(), "no worker took a message for 3 minutes: is one running, and a sweep?"
     )
@@ -74,3 +81,28 @@ def _sign(last: datetime | None, otherwise: str) -> dict[str, Any]:
 
 def _not_ok(reason: str) -> dict[str, Any]:
     return {"ok": False, "reason": reason}
+
+
+class _Alarm:
+    """Tells operators that no sweep comes: beat, which looks at the alert rules, may be missing.
+
+    At most twice a minute in each process, however often it is asked.
+    """
+
+    EVERY = 30.0
+
+    def __init__(self) -> None:
+        self._rung_at = float("-inf")
+
+    def ring(self) -> None:
+        """Look at the rules about a standstill."""
+        if time.monotonic() - self._rung_at < self.EVERY:
+            return
+        self._rung_at = time.monotonic()
+        try:
+            alerts.evaluate_standstill(now=utc_now())
+        except PyMongoError as error:
+            log.warning("alerts_not_looked_at", reason=type(error).__name__)
+
+
+_alarm = _Alarm()

@@ -1,5 +1,8 @@
 """Third-party apps with MongoDB's primary keys. Their migrations are in ``mongo_migrations``."""
 
+from typing import Any
+
+from axes.apps import AppConfig as AxesConfig
 from django.contrib.admin.apps import AdminConfig
 from django.contrib.auth.apps import AuthConfig
 from django.contrib.contenttypes.apps import ContentTypesConfig
@@ -24,6 +27,17 @@ class MongoContentTypesConfig(ContentTypesConfig):
     """django.contrib.contenttypes."""
 
     default_auto_field = OBJECT_ID
+
+
+class MongoAxesConfig(AxesConfig):
+    """django-axes without its models: access/lockout.py keeps what it asks to be kept."""
+
+    default_auto_field = OBJECT_ID
+
+    def import_models(self) -> None:
+        """Let its modules import them, and nobody make collections or permissions of them."""
+        super().import_models()
+        self.models: dict[str, Any] = {}
 
 
 class MongoBeatConfig(BeatConfig):

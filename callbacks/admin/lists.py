@@ -1,6 +1,5 @@
 """Where apps are called back, and how their receivers do."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -11,19 +10,18 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from notifyproject.db.admin import ReadOnlyAdmin
-
 from ..models import Callback
 from ..retry import FAILURES_TO_OPEN
 from ..states import CallbackState, DisabledReason
 from . import operations
-from .showing import MEANINGS, NOTHING, REASONS, chip, moment, names_of
+from .naming import OfAnApp
+from .showing import MEANINGS, NOTHING, REASONS, chip, moment
 
 CHANGE_URL = "admin:callbacks_callback_change"
 
 
 @admin.register(Callback)
-class CallbackAdmin(ReadOnlyAdmin):
+class CallbackAdmin(OfAnApp):
     """The callbacks, one for each app that wants one. The apps keep them.
 
     Of a URL only the host is shown: what follows it may be as good as a password.
@@ -83,24 +81,6 @@ class CallbackAdmin(ReadOnlyAdmin):
                 "switch_url": reverse(name, args=[callback.pk]),
             }
         return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
-
-    def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Add the apps' names."""
-        names = names_of([row.client_id for row in rows])
-        for row in rows:
-            row.app_name = names.get(row.client_id, str(row.client_id))
-
-    def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one callback with its app's name."""
-        found = super().get_object(request, *args)
-        if found is not None:
-            self.prepare_rows(request, [found])
-        return found
-
-    @admin.display(description="App")
-    def app(self, row: Any) -> str:
-        """Whose it is."""
-        return str(row.app_name)
 
     @admin.display(description="State")
     def standing(self, row: Any) -> SafeString:

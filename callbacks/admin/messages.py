@@ -13,7 +13,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
+from notifyproject.db.admin import BoundedChangeList
 from notifyproject.db.admin_filters import WordFilter
 from notifyproject.db.collections import collection
 from notifyproject.db.fields import choices
@@ -23,6 +23,7 @@ from ..models import Callback, CallbackMessage
 from ..retry import MAX_TRIES
 from ..states import CallbackStatus
 from . import operations
+from .naming import OfAnApp
 from .showing import NOTHING, TONES, chip, moment, names_of
 
 CHANGE_URL = "admin:callbacks_callbackmessage_change"
@@ -54,7 +55,7 @@ class ClientFilter(WordFilter):
 
 
 @admin.register(CallbackMessage)
-class CallbackMessageAdmin(ReadOnlyAdmin):
+class CallbackMessageAdmin(OfAnApp):
     """What apps were told in the last 30 days, newest first. None of it holds an address."""
 
     list_display = ("made", "app", "kind", "result", "tried", "next_try", "of")
@@ -135,28 +136,10 @@ class CallbackMessageAdmin(ReadOnlyAdmin):
             )
         return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
 
-    def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Add the apps' names."""
-        names = names_of({row.client_id for row in rows})
-        for row in rows:
-            row.app_name = names.get(row.client_id, str(row.client_id))
-
-    def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one message with its app's name."""
-        found = super().get_object(request, *args)
-        if found is not None:
-            self.prepare_rows(request, [found])
-        return found
-
     @admin.display(description="Made (UTC)")
     def made(self, row: Any) -> str:
         """When it was made."""
         return moment(row.created_at)
-
-    @admin.display(description="App")
-    def app(self, row: Any) -> str:
-        """Who is told."""
-        return str(row.app_name)
 
     @admin.display(description="Event")
     def kind(self, row: Any) -> str:

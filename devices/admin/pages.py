@@ -43,6 +43,8 @@ class DeviceAdmin(ReadOnlyAdmin):
     )
     search_fields = ("user_id",)
     search_help_text = "User id or device id"
+    empty_title = "No device is registered"
+    empty_words = "Apps register them by the API, when somebody signs in or gets a new token."
     ordering = ("-last_seen", "-id")
     actions = ("switch_off_selected", "switch_on_selected")
     change_form_outer_after_template = "admin/devices/device/switch.html"

@@ -1,9 +1,35 @@
 """The console: pages for the people who run the service.
 
 They read through the ORM and :mod:`notifications.queries`; every change goes through
-:mod:`notifications.redrive`.
+:mod:`notifications.redrive` and its neighbours.
 """
 
-from . import failed_list, notification_list, notification_types, records
+from . import (
+    alerts_page,
+    broadcast_list,
+    bulk_operations,
+    failed_list,
+    notification_list,
+    notification_types,
+    people,
+    providers_page,
+    records,
+    waiting_list,
+    webhook_log,
+    workers_page,
+)
 
-__all__ = ["failed_list", "notification_list", "notification_types", "records"]
+__all__ = [
+    "alerts_page",
+    "broadcast_list",
+    "bulk_operations",
+    "failed_list",
+    "notification_list",
+    "notification_types",
+    "people",
+    "providers_page",
+    "records",
+    "waiting_list",
+    "webhook_log",
+    "workers_page",
+]

@@ -152,6 +152,8 @@ class IncidentAdmin(ReadOnlyAdmin):
     list_display = ("what", "state", "began", "ended", "taken_by")
     list_display_links = None
     list_filter = (StateFilter, OpenedFilter)
+    empty_title = "Nothing has happened"
+    empty_words = "What an alert rule finds is an incident, until it is over."
     ordering = ("-opened_at", "-id")
     actions = ("acknowledge_selected",)
     list_fullwidth = True

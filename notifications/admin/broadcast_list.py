@@ -39,6 +39,8 @@ class BroadcastAdmin(ReadOnlyAdmin):
 
     list_display = ("asked_for", "what", "whom", "standing", "progress", "client")
     list_display_links = ("asked_for", "what")
+    empty_title = "No broadcast yet"
+    empty_words = "An app begins one by the API: one request, for an audience of any size."
     list_filter = (BroadcastStatusFilter, filters.ClientFilter, filters.CreatedFilter)
     ordering = ("-created_at", "-id")
     list_fullwidth = True

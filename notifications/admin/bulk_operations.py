@@ -72,6 +72,9 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     list_display = ("asked", "what", "state", "done_by", "why")
     list_display_links = ("asked", "what")
     list_filter = (ActionFilter, StageFilter, CreatedFilter)
+    empty_title = "No operation yet"
+    empty_words = "It begins with a cause or a filter: choose them, then “All matching…”."
+    empty_link = ("admin:notifications_failednotification_changelist", "Failed deliveries")
     ordering = ("-created_at", "-id")
     list_fullwidth = True
 

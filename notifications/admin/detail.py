@@ -8,16 +8,19 @@ from typing import Any
 
 from recipients.masking import mask_address, mask_text
 
-from .. import rendering, store, types
+from .. import rendering, secrecy, store, types
 from ..channels.base import Message
+from ..errors import FailureCode
 from ..rendering import TemplateProblem
-from ..states import Channel, DeliveryStatus
+from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 from ..store import Document
+from ..verdicts import Verdict
 from .explanations import (
     CHANNEL_ICONS,
     CHANNELS,
     DELIVERY_TONES,
     DELIVERY_WORDS,
+    VERDICTS,
     code_words,
     explain,
 )
@@ -48,6 +51,11 @@ _POLICY = (
 )
 _HEAD = "<head>"
 _SECOND = 1_000
+HELD = (
+    "Nothing is lost, and no attempt is used up: it goes once the provider takes messages again. "
+    "Whether it is paused, or its circuit open, stands under Providers."
+)
+"""What to do about what no provider was given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +74,10 @@ class ChannelCard:
     provider: str | None
     message_id: str | None
     times: Sequence[tuple[str, datetime]]
+    verdict: str | None
+    """What a resend would be; None while it is under way, or once it has gone."""
+    verdict_tone: str
+    verdict_why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +118,14 @@ class Shown:
     """Why it cannot be shown."""
 
 
-def cards(document: Document, *, whole: bool, now: datetime) -> list[ChannelCard]:
+def cards(
+    document: Document, verdicts: Mapping[Channel, Verdict], *, whole: bool, now: datetime
+) -> list[ChannelCard]:
     """Return a card for each channel; ``whole``: addresses may be seen."""
-    return [_card(delivery, whole=whole, now=now) for delivery in document["delivery"]]
+    return [
+        _card(delivery, verdicts[Channel(delivery["channel"])], whole=whole, now=now)
+        for delivery in document["delivery"]
+    ]
 
 
 def timeline(attempts: Sequence[Document], *, whole: bool) -> list[AttemptLine]:
@@ -160,14 +177,11 @@ def _words(channel: Channel, message: Message) -> Words:
 
 def variables(document: Document, *, whole: bool) -> dict[str, Any]:
     """Return the data the app sent, secrets masked; addresses too, unless ``whole``."""
-    try:
-        secret = types.get(document["type"]).sensitive_variables
-    except types.UnknownType:
-        secret = frozenset(document["data"])
-    return {
-        name: types.MASK if name in secret else _value(value, whole=whole)
-        for name, value in document["data"].items()
-    }
+    data = document["data"]
+    if types.find(document["type"]) is None:
+        return dict.fromkeys(data, types.MASK)
+    names = types.secret_names(document["type"], document["content"].get("template_id"))
+    return {name: _value(value, whole=whole) for name, value in secrecy.masked(data, names).items()}
 
 
 def contact(document: Document, *, whole: bool) -> list[tuple[str, str]]:
@@ -187,10 +201,13 @@ def contact(document: Document, *, whole: bool) -> list[tuple[str, str]]:
     return plain + addresses + devices
 
 
-def _card(delivery: Mapping[str, Any], *, whole: bool, now: datetime) -> ChannelCard:
+def _card(
+    delivery: Mapping[str, Any], judged: Verdict, *, whole: bool, now: datetime
+) -> ChannelCard:
     channel, status = Channel(delivery["channel"]), DeliveryStatus(delivery["status"])
     has_error = delivery.get("failure_code") and status not in (S.SENT, S.DELIVERED, S.READ)
     used = delivery["attempt_count"] - delivery["excused_count"]
+    words, tone = VERDICTS[judged.kind]
     return ChannelCard(
         name=CHANNELS[channel],
         icon=CHANNEL_ICONS[channel],
@@ -198,12 +215,23 @@ def _card(delivery: Mapping[str, Any], *, whole: bool, now: datetime) -> Channel
         tone=DELIVERY_TONES[status],
         sentence=sentence(delivery, now=now),
         said=_text(delivery.get("failure_reason"), whole=whole) if has_error else None,
-        advice=explain(delivery["failure_code"]).advice if has_error else None,
+        advice=_advice(delivery) if has_error else None,
         attempts=f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
         provider=provider_name(delivery.get("provider")),
         message_id=delivery.get("provider_message_id"),
         times=[(label, delivery[name]) for name, label in _TIMES if delivery.get(name)],
+        verdict=None if status in OPEN | SUCCEEDED else words,
+        verdict_tone=tone,
+        verdict_why=judged.why,
     )
+
+
+def _advice(delivery: Mapping[str, Any]) -> str:
+    """Return what to do about a channel's trouble; what is held back is only waited for."""
+    is_held = delivery["failure_code"] == FailureCode.CHANNEL_UNAVAILABLE
+    if is_held and delivery["status"] == S.PENDING and not delivery["attempt_count"]:
+        return HELD
+    return explain(delivery["failure_code"]).advice
 
 
 def _line(attempt: Document, *, whole: bool) -> AttemptLine:

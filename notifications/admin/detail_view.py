@@ -1,29 +1,33 @@
 """The page about one notification."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from bson import ObjectId
 from django.contrib import messages
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import quote
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from access.models import APIClient, StaffUser
-from recipients.masking import may_see_addresses
-from recipients.models import Recipient
+from notifyproject import audit
+from recipients.masking import may_reveal_addresses, may_see_addresses
 
 from .. import queries
 from ..models import Notification
 from ..states import Status
 from ..store import Document
 from ..timing import utc_now
+from ..verdicts import verdicts_for
 from . import columns, detail, names
 from .explanations import STATUS_TONES, STATUS_WORDS
-from .operation_views import DETAIL, LIST, OPERATIONS, RESEND, Operation, parse_id
+from .operation_table import OPERATIONS, RESEND, Operation
+from .operation_views import DETAIL, LIST, parse_id
 from .sentences import headline
 
 TEMPLATE = "admin/notifications/notification/detail.html"
@@ -32,6 +36,21 @@ AUDIT_LINES = 50
 
 def detail_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     """Show one notification; to the list with a word, if there is none of this id."""
+    return _page(admin, request, object_id, whole=may_see_addresses(request.user))
+
+
+def revealed_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+    """Show one notification with its addresses whole, this once and on record; POST only."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    if not (admin.has_view_permission(request) and may_reveal_addresses(request.user)):
+        raise PermissionDenied
+    return _page(admin, request, object_id, whole=True, is_revealed=True)
+
+
+def _page(
+    admin: Any, request: HttpRequest, object_id: str, *, whole: bool, is_revealed: bool = False
+) -> HttpResponse:
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)
@@ -39,13 +58,28 @@ def detail_page(admin: Any, request: HttpRequest, object_id: str) -> HttpRespons
     if document is None:
         messages.warning(request, "There is no such notification. It may have been purged.")
         return HttpResponseRedirect(reverse(LIST))
+    if is_revealed:
+        audit.record(
+            by=request.user.pk,
+            model=Notification,
+            object_id=str(document["_id"]),
+            name=f"{document['type']} {document['_id']}",
+            message="Had its addresses shown.",
+        )
     request.current_app = admin.admin_site.name
-    context = {**admin.admin_site.each_context(request), **_context(admin, request, document)}
+    context = {
+        **admin.admin_site.each_context(request),
+        **_context(admin, request, document, whole=whole),
+        "is_revealed": is_revealed,
+    }
     return TemplateResponse(request, TEMPLATE, context)
 
 
-def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, Any]:
-    whole, now = may_see_addresses(request.user), utc_now()
+def _context(
+    admin: Any, request: HttpRequest, document: Document, *, whole: bool
+) -> dict[str, Any]:
+    now = utc_now()
+    judged = {channel: one for (_, channel), one in verdicts_for([document], now=now).items()}
     status = Status(document["status"])
     type_name = names.of_types([document["type"]])[document["type"]]
     # It stands in the page's path by its text: the type's name and the id.
@@ -60,8 +94,8 @@ def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, 
         "tone": STATUS_TONES[status],
         "test_chip": columns.test_chip() if document.get("is_test") else "",
         "headline": headline(document, now=now),
-        "operations": _possible(request, document),
-        "cards": detail.cards(document, whole=whole, now=now),
+        "operations": _possible(request, document, now),
+        "cards": detail.cards(document, judged, whole=whole, now=now),
         "timeline": detail.timeline(queries.attempts_of(document["_id"]), whole=whole),
         "errors": detail.errors(document, whole=whole),
         "shown": detail.shown(document),
@@ -72,18 +106,20 @@ def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, 
         "resent_from": _link(document.get("resent_from")),
         "resent_as": [_link(one) for one in document["resent_as"]],
         "recipient_url": _recipient_url(request, document.get("user_id")),
+        "may_reveal": not whole and may_reveal_addresses(request.user),
         "audit": _audit(document["_id"]),
     }
 
 
-def _possible(request: HttpRequest, document: Document) -> list[Operation]:
+def _possible(request: HttpRequest, document: Document, now: datetime) -> list[Operation]:
     """Return the operations this user may carry out and this notification has something for."""
-    statuses = {d["status"] for d in document["delivery"]}
     return [
         operation
         for operation in OPERATIONS
         if request.user.has_perm(operation.permission)
-        and (operation is RESEND or any(s in operation.concerns for s in statuses))
+        and (
+            operation is RESEND or any(operation.is_about(d, now=now) for d in document["delivery"])
+        )
     ]
 
 
@@ -129,12 +165,10 @@ def _link(notification_id: ObjectId | None) -> dict[str, str] | None:
 
 
 def _recipient_url(request: HttpRequest, user_id: str | None) -> str | None:
-    """Return where the person is shown, if they are registered and the user may look."""
+    """Return where the person is shown, registered or not, if the user may look."""
     if not user_id or not request.user.has_perm("recipients.view_recipient"):
         return None
-    if not Recipient.objects.filter(pk=user_id).exists():
-        return None
-    return reverse("admin:recipients_recipient_change", args=[user_id])
+    return reverse("admin:recipients_recipient_change", args=[quote(user_id)])
 
 
 def _audit(notification_id: ObjectId) -> list[dict[str, Any]]:

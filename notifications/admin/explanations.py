@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from ..errors import FailureCode
 from ..states import Channel, DeliveryStatus, Status
+from ..verdicts import Kind
 
 F, S = FailureCode, DeliveryStatus
 
@@ -23,27 +23,14 @@ CHANNEL_ICONS: Mapping[Channel, str] = {
 }
 
 
-class Verdict(StrEnum):
-    """What sending the same again would be."""
-
-    SAFE = "safe"
-    POINTLESS = "pointless"
-    """It fails the same way: the cause is still there."""
-    MAY_DUPLICATE = "may duplicate"
-    """The person may have it already."""
-    EXPIRED = "expired"
-    """It came too late; it may not matter any more."""
-    SUPPRESSED = "suppressed"
-    """The person does not want it, or the address is known to be bad."""
-
-
-VERDICT_TONES: Mapping[Verdict, str] = {
-    Verdict.SAFE: "success",
-    Verdict.POINTLESS: "calm",
-    Verdict.MAY_DUPLICATE: "warning",
-    Verdict.EXPIRED: "calm",
-    Verdict.SUPPRESSED: "danger",
+VERDICTS: Mapping[Kind, tuple[str, str]] = {
+    Kind.SAFE: ("safe", "success"),
+    Kind.POINTLESS: ("pointless", "calm"),
+    Kind.MAY_DUPLICATE: ("may duplicate", "warning"),
+    Kind.EXPIRED: ("expired", "calm"),
+    Kind.SUPPRESSED: ("suppressed", "danger"),
 }
+"""Each verdict on a resend in words, and its colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +41,6 @@ class Explanation:
     """Half a sentence, to stand behind a colon."""
     advice: str
     """Whole sentences."""
-    resend: Verdict
     is_ours: bool = False
     """It does not go away before somebody here does something."""
 
@@ -63,156 +49,126 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.RATE_LIMITED: Explanation(
         "the provider asked us to slow down",
         "Nothing is wrong with the message. A retry works once the rush is over.",
-        Verdict.SAFE,
     ),
     F.RECIPIENT_RATE_LIMITED: Explanation(
         "the provider wants fewer messages to this one person",
         "Nothing is to be done: it is tried again later.",
-        Verdict.SAFE,
     ),
     F.PROVIDER_ERROR: Explanation(
         "the provider had a problem of its own",
         "Nothing is wrong with the message. Retry it when the provider is well again.",
-        Verdict.SAFE,
     ),
     F.CONNECTION_FAILED: Explanation(
         "the provider could not be reached",
         "Nothing was sent. Check the network and the provider's status page, then retry.",
-        Verdict.SAFE,
     ),
     F.TIMEOUT: Explanation(
         "the provider took the message and never answered",
         "The person may have got it: a retry may send it twice.",
-        Verdict.MAY_DUPLICATE,
     ),
     F.CONNECTION_LOST: Explanation(
         "the connection broke while the message was on its way",
         "The person may have got it: a retry may send it twice.",
-        Verdict.MAY_DUPLICATE,
     ),
     F.INTERNAL_ERROR: Explanation(
         "this service made a mistake",
         "Look into the worker's log with the notification's id before you retry.",
-        Verdict.MAY_DUPLICATE,
         is_ours=True,
     ),
     F.WORKER_LOST: Explanation(
         "the worker stopped while it was sending",
         "The person may have got it: a retry may send it twice.",
-        Verdict.MAY_DUPLICATE,
     ),
     F.OUTCOME_UNKNOWN: Explanation(
         "nobody could tell in time whether it went",
         "Its type says that twice is worse than never, so it was not sent again. "
         "A resend may be the second copy.",
-        Verdict.MAY_DUPLICATE,
     ),
     F.CHANNEL_UNAVAILABLE: Explanation(
         "no provider takes anything on this channel",
         "Check that a provider is set up and that its credentials and quota are good, then retry.",
-        Verdict.SAFE,
         is_ours=True,
     ),
     F.INVALID_RECIPIENT: Explanation(
         "the provider does not accept the address",
         "A retry fails the same way. Correct the address, and have the app send it anew.",
-        Verdict.POINTLESS,
     ),
     F.NO_ADDRESS: Explanation(
         "there is no address to send it to",
         "The person has no address on this channel. Add one, and have the app send it anew.",
-        Verdict.POINTLESS,
     ),
     F.REJECTED: Explanation(
         "the provider refuses this message",
         "A retry fails the same way until the cause is gone: read what the provider said.",
-        Verdict.POINTLESS,
         is_ours=True,
     ),
     F.TOO_LARGE: Explanation(
         "the message is too large for the provider",
         "A retry fails the same way. The app has to send a shorter one.",
-        Verdict.POINTLESS,
     ),
     F.RENDER_FAILED: Explanation(
         "the message could not be made from its template",
         "Correct the template or the data the app sends, then retry.",
-        Verdict.POINTLESS,
         is_ours=True,
     ),
     F.ATTACHMENT_UNAVAILABLE: Explanation(
         "a file that was to go along could not be fetched",
         "Look at the attachment's address and at the server it is on, then retry.",
-        Verdict.POINTLESS,
     ),
     F.WINDOW_CLOSED: Explanation(
         "they have not written on WhatsApp for a day, and the type has no approved template",
         "Give the type a template that WhatsApp has approved, or wait until they write.",
-        Verdict.POINTLESS,
         is_ours=True,
     ),
     F.QUARANTINED: Explanation(
         "three workers took it and none came back",
         "Something in it stops workers. Look into their log before you retry.",
-        Verdict.POINTLESS,
         is_ours=True,
     ),
     F.BOUNCED: Explanation(
         "the receiving server says that the address does not exist",
         "The address is suppressed now. Correct it, and have the app send it anew.",
-        Verdict.SUPPRESSED,
     ),
     F.BLOCKED: Explanation(
         "the receiving server turned it away this time",
         "The address may be good. One resend is worth a try.",
-        Verdict.SAFE,
     ),
     F.DROPPED: Explanation(
         "the provider took it and chose not to send it",
         "The provider holds the address for bad or unsubscribed: look there.",
-        Verdict.POINTLESS,
     ),
     F.REPORTED_FAILED: Explanation(
         "the provider reported later that it did not arrive",
         "Read what the provider said. One resend is worth a try.",
-        Verdict.SAFE,
     ),
     F.SUPPRESSED: Explanation(
         "the address is on the suppression list",
         "Nothing is sent to it until the suppression is lifted.",
-        Verdict.SUPPRESSED,
     ),
     F.OPTED_OUT: Explanation(
         "the person does not want this kind of message",
         "Respect it: nothing is to be done.",
-        Verdict.SUPPRESSED,
     ),
     F.QUIET_HOURS: Explanation(
         "it fell into the person's quiet hours",
         "It was not worth sending any more when they ended.",
-        Verdict.EXPIRED,
     ),
     F.EXPIRED: Explanation(
         "its time was over before it could be sent",
         "If it still matters, resend it: its time begins anew.",
-        Verdict.EXPIRED,
     ),
     F.NOT_NEEDED: Explanation(
         "another channel delivered it in time",
         "They have it: nothing is to be done.",
-        Verdict.SAFE,
     ),
     F.CANCELLED: Explanation(
         "somebody withdrew it before it was sent",
         "If that was a mistake, resend it.",
-        Verdict.SAFE,
     ),
 }
 """One for each code."""
 
-UNKNOWN_CODE = Explanation(
-    "for a reason we have no words for", "Read what the provider said.", Verdict.MAY_DUPLICATE
-)
+UNKNOWN_CODE = Explanation("for a reason we have no words for", "Read what the provider said.")
 
 STATUS_WORDS: Mapping[Status, str] = {
     Status.CREATED: "Waiting for its time",

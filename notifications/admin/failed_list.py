@@ -5,38 +5,59 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.contrib import admin
+import pymongo
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
+from pymongo.errors import PyMongoError
 
-from notifyproject.db.admin import BoundedChangeList
+from notifyproject.db.admin import PAGE_SECONDS, TOO_SLOW, is_timeout
+from notifyproject.db.admin_filters import WordFilter
+from notifyproject.db.keyset_list import KeysetChangeList
 from notifyproject.db.match import Match
 
-from .. import figures
+from .. import failing, queries
 from ..models import Notification
 from ..models.notification import HAS_FAILED
+from ..states import Channel, DeliveryStatus
 from ..timing import utc_now
+from ..verdicts import verdicts_for
 from . import columns, filters
-from .explanations import CHANNEL_ICONS, CHANNELS, Explanation, code_words, explain
+from .columns import NOTHING
+from .explanations import CHANNEL_ICONS, CHANNELS, VERDICTS, Explanation, code_words, explain
 from .notification_list import NotificationListAdmin
 from .operation_views import DETAIL
+from .sentences import PROVIDERS
 
 FAILED = "admin:notifications_failednotification_changelist"
 LOOK_BACK = timedelta(hours=24)
 """How far the groups look back when no time is chosen."""
+S = DeliveryStatus
+SHORTEST = timedelta(minutes=1)
+OF_GROUPS = (filters.FailedChannelFilter, filters.CodeFilter, filters.ProviderFilter)
+"""Filters that choose a group: the others stay to be seen."""
+BAR_BOX = (96, 24)
+"""Width and height of a group's course."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
     """Failures with one cause, as they stand above the list."""
 
-    group: figures.FailureGroup
+    group: failing.Group
     channel: str
     icon: str
     code: str
+    provider: str
     explanation: Explanation
+    count: str
+    trend: str
+    """Against the span of the same length before; empty if that is not known."""
+    bars: Sequence[tuple[int, int, int]]
+    """The course as bars of a drawing 96 wide and 24 high: left edge, top, height."""
     url: str
     """The list, narrowed to this group; or widened again, if it is."""
     is_chosen: bool
@@ -57,8 +78,8 @@ class FailedNotification(Notification):
         verbose_name_plural = "failed deliveries"
 
 
-class FailedChangeList(BoundedChangeList):
-    """The failures, and their groups over the same time and type."""
+class FailedChangeList(KeysetChangeList):
+    """The failures, and their groups over the same time, narrowed by all but their own filters."""
 
     groups: Sequence[GroupRow] = ()
     counted_since: Any = None
@@ -74,18 +95,37 @@ class FailedChangeList(BoundedChangeList):
         limits = next(s.limits for s in self.filter_specs if isinstance(s, filters.FailedFilter))
         if any(limits):
             self.span_words = "in the chosen time"
-        since, until = limits
-        chosen_type = self.params.get("type")
-        found = figures.failures(
-            since=since or (until or utc_now()) - LOOK_BACK,
-            until=until,
-            match={"type": chosen_type} if chosen_type else None,
-        )
-        self.counted_since = found.counted_since
-        self.groups = [self._row(group) for group in found.groups]
+        until = limits[1] or utc_now()
+        try:
+            with pymongo.timeout(PAGE_SECONDS):
+                found = failing.grouped(
+                    since=min(limits[0] or until - LOOK_BACK, until - SHORTEST),
+                    until=until,
+                    match=self._narrowed(),
+                )
+        except PyMongoError as error:
+            if not is_timeout(error):
+                raise
+            messages.warning(request, TOO_SLOW)
+            return
+        self.counted_since = found.counted_since if not found.is_whole else None
+        self.groups = [self._row(group, found) for group in found.groups]
 
-    def _row(self, group: figures.FailureGroup) -> GroupRow:
-        narrowed = {"channel": group.channel.value, "code": group.code}
+    def _narrowed(self) -> list[dict[str, Any]]:
+        """Return what the chosen filters say of the notifications that are grouped."""
+        return [
+            spec.condition(spec.value())
+            for spec in self.filter_specs
+            if isinstance(spec, WordFilter) and spec.value() and not isinstance(spec, OF_GROUPS)
+        ]
+
+    def _row(self, group: failing.Group, found: failing.Groups) -> GroupRow:
+        cause = group.cause
+        narrowed = {
+            "channel": cause.channel.value,
+            "code": cause.code,
+            "provider": cause.provider or filters.NO_PROVIDER,
+        }
         chosen = all(self.params.get(name) == value for name, value in narrowed.items())
         url = (
             self.get_query_string(remove=list(narrowed))
@@ -94,26 +134,51 @@ class FailedChangeList(BoundedChangeList):
         )
         return GroupRow(
             group=group,
-            channel=CHANNELS[group.channel],
-            icon=CHANNEL_ICONS[group.channel],
-            code=code_words(group.code),
-            explanation=explain(group.code),
+            channel=CHANNELS[cause.channel],
+            icon=CHANNEL_ICONS[cause.channel],
+            code=code_words(cause.code),
+            provider=PROVIDERS.get(cause.provider or "", cause.provider or NOTHING),
+            explanation=explain(cause.code),
+            count=f"{group.count:,}{'' if found.is_whole else '+'}",
+            trend=_trend(group) if found.has_before else "",
+            bars=_bars(group.course),
             url=url,
             is_chosen=chosen,
         )
+
+
+def _trend(group: failing.Group) -> str:
+    """Return how a group's count compares with the span before, in words."""
+    if not group.before:
+        return "new"
+    if group.count == group.before:
+        return f"as before: {group.before:,}"
+    return f"{'up' if group.count > group.before else 'down'} from {group.before:,}"
+
+
+def _bars(course: Sequence[int]) -> list[tuple[int, int, int]]:
+    most = max(course, default=0) or 1
+    step = BAR_BOX[0] // len(course)
+    heights = [max(round(count * BAR_BOX[1] / most), 1 if count else 0) for count in course]
+    return [(n * step, BAR_BOX[1] - height, height) for n, height in enumerate(heights)]
 
 
 @admin.register(FailedNotification)
 class FailedNotificationAdmin(NotificationListAdmin):
     """Notifications with a failed channel, the newest failure first."""
 
-    list_display = ("failed", "what", "whom", "why", "on_channels", "client")
+    list_display = ("failed", "what", "whom", "why", "again", "on_channels", "client")
     list_display_links = ("failed", "what")
+    empty_title = "Nothing has failed"
     list_filter = (
         filters.FailedChannelFilter,
         filters.CodeFilter,
+        filters.ProviderFilter,
         filters.TypeFilter,
+        filters.CategoryFilter,
+        filters.PriorityFilter,
         filters.ClientFilter,
+        filters.AttemptsFilter,
         filters.FailedFilter,
     )
     ordering = ("-failed_at", "-id")
@@ -127,6 +192,14 @@ class FailedNotificationAdmin(NotificationListAdmin):
         """Return the kind of list."""
         return FailedChangeList
 
+    def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Give each row also the verdicts on what failed of it."""
+        super().prepare_rows(request, rows)
+        judged = verdicts_for(queries.many([row.pk for row in rows]), now=utc_now())
+        for row in rows:
+            failed = (Channel(d.channel) for d in row.delivery if d.status == S.FAILED)
+            row.verdicts = [one for c in failed if (one := judged.get((row.pk, c))) is not None]
+
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may see notifications."""
         return bool(request.user.has_perm("notifications.view_notification"))
@@ -139,3 +212,10 @@ class FailedNotificationAdmin(NotificationListAdmin):
     def failed(self, row: Any) -> SafeString | str:
         """When its last channel failed."""
         return columns.timestamp(row.failed_at)
+
+    @admin.display(description="A resend is")
+    def again(self, row: Any) -> SafeString:
+        """What sending again would be, for each channel that failed."""
+        told = {one.kind: one.why for one in row.verdicts}
+        chips = ((columns.chip(*VERDICTS[kind], title=why),) for kind, why in told.items())
+        return format_html_join(" ", "{}", chips)

@@ -14,8 +14,11 @@ from ..errors import FailureCode
 from ..models import NotificationType
 from ..states import AttemptStatus, Category, DeliveryStatus, Priority, Status
 from .explanations import CHANNELS, DELIVERY_WORDS, STATUS_WORDS, code_words
+from .sentences import PROVIDERS
 
 S = DeliveryStatus
+NO_PROVIDER = "none"
+"""Stands for the provider of what never came to one."""
 _UNFINISHED = frozenset({Status.CREATED, Status.QUEUED, Status.PROCESSING, Status.RETRYING})
 
 STATUSES_WITH: Mapping[DeliveryStatus, frozenset[Status]] = {
@@ -154,15 +157,54 @@ class CodeFilter(WordFilter):
     scans = True
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:
-        self.channel = request.GET.get(str(FailedChannelFilter.parameter_name), "")
+        self.others = _failed(request, "channel")
         super().__init__(request, *args)
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that a delivery failed for this cause, and on the chosen channel."""
-        wanted = {"status": S.FAILED.value, "failure_code": word}
-        return {
-            "delivery": {"$elemMatch": wanted | ({"channel": self.channel} if self.channel else {})}
-        }
+        return {"delivery": {"$elemMatch": {**self.others, "failure_code": word}}}
+
+
+class ProviderFilter(WordFilter):
+    """By who was to send what failed: of the chosen channel and cause, or of any."""
+
+    title = "provider"
+    parameter_name = "provider"
+    words = (
+        *((name, told) for name, told in PROVIDERS.items()),
+        (NO_PROVIDER, "Never came to one"),
+    )
+    scans = True
+
+    def __init__(self, request: HttpRequest, *args: Any) -> None:
+        self.others = _failed(request, "channel", "code")
+        super().__init__(request, *args)
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that a delivery failed at this provider, on the channel and for the cause."""
+        provider = None if word == NO_PROVIDER else word
+        return {"delivery": {"$elemMatch": {**self.others, "provider": provider}}}
+
+
+class AttemptsFilter(WordFilter):
+    """By how often a channel that failed was tried."""
+
+    title = "attempts"
+    parameter_name = "attempts"
+    words = (("0", "None"), ("1", "One"), ("2", "Two"), ("3", "Three"), ("more", "More"))
+    scans = True
+
+    def condition(self, word: str) -> dict[str, Any]:
+        """Return that a delivery failed after so many attempts."""
+        count: Any = {"$gt": 3} if word == "more" else int(word)
+        return {"delivery": {"$elemMatch": {"status": S.FAILED.value, "attempt_count": count}}}
+
+
+def _failed(request: HttpRequest, *parameters: str) -> dict[str, Any]:
+    """Return what holds for a delivery that failed, as far as these parameters narrow it."""
+    paths = {"channel": "channel", "code": "failure_code"}
+    chosen = {paths[name]: word for name in parameters if (word := request.GET.get(name))}
+    return {"status": S.FAILED.value, **chosen}
 
 
 class AttemptStatusFilter(WordFilter):

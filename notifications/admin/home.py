@@ -1,7 +1,7 @@
 """The home page, and what the command palette finds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,19 +9,28 @@ from django.http import HttpRequest
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
+from analytics import incidents
 from recipients.masking import mask_address, may_see_addresses
 
 from .. import figures, queries
 from ..states import Channel
 from ..timing import utc_now
 from . import names, searching
+from .alerts_page import MAY_ACKNOWLEDGE
 from .attention import concerns
 from .explanations import CHANNEL_ICONS, CHANNELS, code_words, explain
 from .failed_list import FAILED
 from .operation_views import DETAIL, LIST
+from .providers_page import rows, seconds
 from .sentences import span
 
 FOUND_LIMIT = 20
+FIGURES_OLD = timedelta(minutes=5)
+"""They are counted every minute."""
+INCIDENTS_SHOWN = 10
+WAITING_CAP = 1_000
+"""What waits is counted up to here: that it is a thousand or more says enough at a glance."""
+_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _COLOURS = ("--chart-delivered", "--chart-sent", "--chart-failed")
 _GREY = "#8891a0"
 
@@ -33,19 +42,25 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         return context
     now = utc_now()
     traffic = figures.traffic(now=now)
-    failures = figures.failures(since=now - timedelta(hours=24))
-    backlog = figures.backlog(now=now)
+    failures = figures.failures(since=now - timedelta(hours=24), match=figures.REAL)
+    backlog = figures.backlog(now=now, cap=WAITING_CAP)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return context | {
         "figures_at": now,
         "channels": _channels(traffic, midnight),
         "sums": _sums(traffic),
-        "chart": _chart(traffic),
-        "counted_since": traffic.counted_since,
-        "traffic_cap": figures.TRAFFIC_CAP,
+        "chart": _bars(traffic, tuple(Channel), _OPTIONS),
+        "charts": _charts(traffic),
+        "counted_at": traffic.counted_at,
+        "are_old": traffic.counted_at is None or now - traffic.counted_at > FIGURES_OLD,
+        "providers": rows(now=now),
         "waiting": _waiting(backlog, now),
         "errors": _errors(failures),
         "errors_since": failures.counted_since,
+        "incidents": [
+            {**one, "id": one["_id"]} for one in incidents.open_ones(limit=INCIDENTS_SHOWN)
+        ],
+        "may_acknowledge": request.user.has_perm(MAY_ACKNOWLEDGE),
         "concerns": concerns(backlog=backlog, failures=failures, now=now),
     }
 
@@ -93,6 +108,7 @@ def _channels(traffic: figures.Traffic, midnight: datetime) -> list[dict[str, An
             "today": today[channel],
             "day": day[channel],
             "rate": _percent(day[channel].success_rate),
+            "p95": seconds(day[channel].wait(0.95)),
             "is_idle": not day[channel].total,
         }
         for channel in Channel
@@ -103,16 +119,34 @@ def _sums(traffic: figures.Traffic) -> dict[str, Any]:
     total = figures.Tally()
     for tally in traffic.per_channel(since=min(traffic.hours)).values():
         total.add(tally)
-    return {"tally": total, "rate": _percent(total.success_rate)}
+    waits = {name: seconds(total.wait(share)) for name, share in _SHARES.items()}
+    return {"tally": total, "rate": _percent(total.success_rate), "waits": waits}
 
 
-def _chart(traffic: figures.Traffic) -> dict[str, str]:
+def _charts(traffic: figures.Traffic) -> list[dict[str, Any]]:
+    """Return the channels that had anything to do, each with its course over the day."""
+    day = traffic.per_channel(since=min(traffic.hours))
+    busy = [channel for channel in Channel if day[channel].total]
+    if len(busy) == 1:
+        # The chart of all channels is that of the only one.
+        return []
+    return [
+        {
+            "name": CHANNELS[channel],
+            "icon": CHANNEL_ICONS[channel],
+            "chart": _bars(traffic, (channel,), _PLAIN),
+        }
+        for channel in busy
+    ]
+
+
+def _bars(traffic: figures.Traffic, channels: Sequence[Channel], options: str) -> dict[str, str]:
     """Return the bars of the last 24 hours as the chart component wants them."""
     sums = []
-    for channels in traffic.hours.values():
+    for by_channel in traffic.hours.values():
         total = figures.Tally()
-        for tally in channels.values():
-            total.add(tally)
+        for channel in channels:
+            total.add(by_channel[channel])
         sums.append(total)
     bars = {
         "Delivered": [tally.delivered for tally in sums],
@@ -124,22 +158,31 @@ def _chart(traffic: figures.Traffic) -> dict[str, str]:
         for (label, values), colour in zip(bars.items(), _COLOURS, strict=True)
     ]
     labels = [f"{hour:%H}" for hour in traffic.hours]
-    return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": _OPTIONS}
+    return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": options}
 
 
-_OPTIONS = json.dumps(
-    {
-        "animation": False,
-        "responsive": True,
-        "maintainAspectRatio": False,
-        "interaction": {"mode": "index", "intersect": False},
-        "plugins": {"legend": {"position": "bottom", "labels": {"color": _GREY, "boxWidth": 12}}},
-        "scales": {
-            "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": _GREY}},
-            "y": {"stacked": True, "beginAtZero": True, "ticks": {"precision": 0, "color": _GREY}},
-        },
-    }
-)
+def _options(legend: Mapping[str, Any]) -> str:
+    return json.dumps(
+        {
+            "animation": False,
+            "responsive": True,
+            "maintainAspectRatio": False,
+            "interaction": {"mode": "index", "intersect": False},
+            "plugins": {"legend": legend},
+            "scales": {
+                "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": _GREY}},
+                "y": {
+                    "stacked": True,
+                    "beginAtZero": True,
+                    "ticks": {"precision": 0, "color": _GREY},
+                },
+            },
+        }
+    )
+
+
+_OPTIONS = _options({"position": "bottom", "labels": {"color": _GREY, "boxWidth": 12}})
+_PLAIN = _options({"display": False})
 
 
 def _waiting(backlog: figures.Backlog, now: datetime) -> list[dict[str, str]]:
@@ -203,4 +246,4 @@ def _percent(rate: float | None) -> str:
 
 
 def _count(number: int) -> str:
-    return f"{number:,}" if number < queries.COUNT_CAP else f"{number:,} or more"
+    return f"{number:,}" if number < WAITING_CAP else f"{number:,} or more"

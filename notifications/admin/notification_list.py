@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
@@ -11,22 +12,29 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from access.models import APIClient
-from notifyproject.db.admin import ReadOnlyAdmin, search_text
+from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin, search_text
+from notifyproject.db.keyset_list import KeysetChangeList
 from recipients.masking import may_see_addresses
 
 from ..models import Notification
-from . import columns, filters, names, operation_views, searching
-from .detail_view import detail_page
+from . import columns, filters, names, operation_table, operation_views, searching
+from .detail_view import detail_page, revealed_page
 from .explanations import code_words, explain
 
 
 class NotificationListAdmin(ReadOnlyAdmin):
     """A list of notifications. They are changed by operations, never by a form."""
 
+    offers_bulk = True
+    """All that match its filter may be acted on at once: :mod:`.bulk_operations`."""
     search_fields = ("id",)
     search_help_text = "Id, user, email, phone, entity, key…"
     actions = ("retry_selected", "resend_selected", "cancel_selected")
     list_fullwidth = True
+
+    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
+        """Return the kind of list: one whose pages are not counted."""
+        return KeysetChangeList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return notifications without what lists do not show."""
@@ -107,9 +115,10 @@ class NotificationListAdmin(ReadOnlyAdmin):
         """Return whether the user may re-open what failed."""
         return request.user.has_perm("notifications.retry_notification")
 
-    def has_resend_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may send again."""
-        return request.user.has_perm("notifications.resend_notification")
+    def has_resend_several_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may send more than one again at once."""
+        names = ("notifications.resend_notification", "notifications.resend_several")
+        return request.user.has_perms(names)
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may withdraw what is pending."""
@@ -118,17 +127,17 @@ class NotificationListAdmin(ReadOnlyAdmin):
     @admin.action(description="Retry failed channels", permissions=["retry"])
     def retry_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Re-open what failed of the ticked notifications, after asking."""
-        return operation_views.on_selected(self, request, queryset, operation_views.RETRY)
+        return operation_views.on_selected(self, request, queryset, operation_table.RETRY)
 
-    @admin.action(description="Resend", permissions=["resend"])
+    @admin.action(description="Resend", permissions=["resend_several"])
     def resend_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Send the ticked notifications again, after asking."""
-        return operation_views.on_selected(self, request, queryset, operation_views.RESEND)
+        return operation_views.on_selected(self, request, queryset, operation_table.RESEND)
 
     @admin.action(description="Cancel what is pending", permissions=["cancel"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Withdraw what is pending of the ticked notifications, after asking."""
-        return operation_views.on_selected(self, request, queryset, operation_views.CANCEL)
+        return operation_views.on_selected(self, request, queryset, operation_table.CANCEL)
 
 
 @admin.register(Notification)
@@ -141,10 +150,12 @@ class NotificationAdmin(NotificationListAdmin):
         filters.StatusFilter,
         filters.ChannelFilter,
         filters.DeliveryStatusFilter,
+        filters.CodeFilter,
         filters.TypeFilter,
         filters.CategoryFilter,
         filters.PriorityFilter,
         filters.ClientFilter,
+        filters.AttemptsFilter,
         filters.CreatedFilter,
     )
     ordering = ("-created_at", "-id")
@@ -158,18 +169,29 @@ class NotificationAdmin(NotificationListAdmin):
                 {"operation": operation},
                 name=f"notifications_notification_{operation.name}",
             )
-            for operation in operation_views.OPERATIONS
+            for operation in operation_table.OPERATIONS
         ]
-        return own + super().get_urls()
+        reveal = path(
+            "<path:object_id>/reveal/",
+            self.admin_site.admin_view(self.reveal_view),
+            name="notifications_notification_reveal",
+        )
+        return [*own, reveal, *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
     ) -> HttpResponseBase:
-        """Show one notification."""
+        """Show one notification; it is changed by operations only."""
+        if request.method not in ("GET", "HEAD"):
+            raise PermissionDenied
         return detail_page(self, request, object_id)
 
+    def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Show one notification with its addresses whole; POST only."""
+        return revealed_page(self, request, object_id)
+
     def operation_view(
-        self, request: HttpRequest, object_id: str, operation: operation_views.Operation
+        self, request: HttpRequest, object_id: str, operation: operation_table.Operation
     ) -> HttpResponseBase:
         """Do something to one notification; POST only."""
         return operation_views.on_one(self, request, object_id, operation)

@@ -1,7 +1,8 @@
 """Asking before an operation is carried out, and telling what became of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
@@ -14,76 +15,21 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from notifyproject.db.collections import collection
-
 from .. import queries
-from ..states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
+from ..states import SUCCEEDED, Channel
 from ..store import Document
 from ..timing import utc_now
-from . import names, operations
+from ..verdicts import Verdict, verdicts_for
+from . import names
 from .columns import delivery_chip
-from .explanations import CHANNELS, VERDICT_TONES, Verdict
+from .explanations import CHANNELS, VERDICTS
+from .operation_table import RESEND, Operation
 from .operations import Outcome, Staff, Work
-from .sentences import headline, verdict
+from .sentences import headline
 
 TEMPLATE = "admin/notifications/notification/confirm.html"
 LIST = "admin:notifications_notification_changelist"
 DETAIL = "admin:notifications_notification_change"
-S = DeliveryStatus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """Something staff may do to notifications."""
-
-    name: str
-    """Its place in URLs, and the action's name with ``_selected``."""
-    verb: str
-    button: str
-    """What is written on its button."""
-    run: Callable[..., Outcome]
-    concerns: frozenset[DeliveryStatus]
-    """The channels it is about, by where they stand."""
-    consequence: str
-    done: str
-    """What to say after it was done to a number of notifications."""
-    chooses_channels: bool = False
-
-    @property
-    def permission(self) -> str:
-        """The permission it needs."""
-        return f"notifications.{self.name}_notification"
-
-
-RETRY = Operation(
-    name="retry",
-    verb="Retry",
-    button="Retry failed channels",
-    run=operations.retry,
-    concerns=frozenset({S.FAILED}),
-    consequence="What failed is tried again now, on the same notification.",
-    done="tried again now",
-)
-RESEND = Operation(
-    name="resend",
-    verb="Resend",
-    button="Resend",
-    run=operations.resend,
-    concerns=frozenset(DeliveryStatus),
-    consequence="A new notification that says the same is sent now, and linked to this one.",
-    done="sent again as a new notification",
-    chooses_channels=True,
-)
-CANCEL = Operation(
-    name="cancel",
-    verb="Cancel",
-    button="Cancel what is pending",
-    run=operations.cancel,
-    concerns=frozenset({S.PENDING}),
-    consequence="What has not been sent is withdrawn for good. What is on its way goes out.",
-    done="withdrawn",
-)
-OPERATIONS = (RETRY, RESEND, CANCEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +39,14 @@ class ChannelAsked:
     channel: Channel
     name: str
     chip: str
-    verdict: Verdict
+    verdict: str
     tone: str
     why: str
-    concerned: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One notification, as the question shows it."""
+    """One notification, as the question shows it, with the channels that it is about."""
 
     id: ObjectId
     type: str
@@ -149,8 +94,8 @@ def on_one(admin: Any, request: HttpRequest, object_id: str, operation: Operatio
 def asked_about(documents: Sequence[Document], operation: Operation) -> list[Asked]:
     """Return what the question shows of each notification."""
     types = names.of_types({document["type"] for document in documents})
-    unknown = _ever_unknown([document["_id"] for document in documents])
     now = utc_now()
+    judged = verdicts_for(documents, now=now)
     return [
         Asked(
             id=document["_id"],
@@ -158,25 +103,25 @@ def asked_about(documents: Sequence[Document], operation: Operation) -> list[Ask
             user_id=document.get("user_id"),
             headline=headline(document, now=now),
             channels=[
-                _channel(d, operation, (document["_id"], d["channel"]) in unknown)
+                _channel(d, judged[(document["_id"], Channel(d["channel"]))])
                 for d in document["delivery"]
+                if operation.is_about(d, now=now)
             ],
         )
         for document in documents
     ]
 
 
-def _channel(delivery: Mapping[str, Any], operation: Operation, in_doubt: bool) -> ChannelAsked:
-    judged, why = verdict(delivery, ever_unknown=in_doubt)
+def _channel(delivery: Mapping[str, Any], judged: Verdict) -> ChannelAsked:
     channel = Channel(delivery["channel"])
+    words, tone = VERDICTS[judged.kind]
     return ChannelAsked(
         channel=channel,
         name=CHANNELS[channel],
         chip=delivery_chip(delivery["status"]),
-        verdict=judged,
-        tone=VERDICT_TONES[judged],
-        why=why,
-        concerned=delivery["status"] in operation.concerns,
+        verdict=words,
+        tone=tone,
+        why=judged.why,
     )
 
 
@@ -227,8 +172,16 @@ def _is_confirmed(request: HttpRequest) -> bool:
 
 
 def _run(operation: Operation, request: HttpRequest, ids: Sequence[ObjectId]) -> Outcome | None:
-    """Do it; None if no channel was chosen, which the user is told."""
+    """Do it; None if no channel or no time was chosen, which the user is told."""
     work: Work = dict.fromkeys(ids)
+    chosen_time: dict[str, datetime] = {}
+    if operation.asks_time:
+        try:
+            at = datetime.fromisoformat(request.POST.get("at", ""))
+        except ValueError:
+            messages.error(request, "Nothing was done: write the time such as 2026-12-01T09:00.")
+            return None
+        chosen_time["at"] = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     if operation.chooses_channels:
         known = {channel.value for channel in Channel}
         chosen = [Channel(c) for c in request.POST.getlist("channels") if c in known]
@@ -238,7 +191,7 @@ def _run(operation: Operation, request: HttpRequest, ids: Sequence[ObjectId]) ->
         again = len(ids) == 1 or request.POST.get("again") == "yes"
         work = _resends(ids, chosen, again=again)
     staff = Staff(id=request.user.pk, username=request.user.get_username())
-    return operation.run(work, by=staff, now=utc_now())
+    return operation.run(work, by=staff, now=utc_now(), **chosen_time)
 
 
 def _resends(ids: Sequence[ObjectId], chosen: Sequence[Channel], *, again: bool) -> Work:
@@ -267,12 +220,3 @@ def _tell(request: HttpRequest, operation: Operation, outcome: Outcome) -> None:
         left = len(outcome.refused)
         was = "One was" if left == 1 else f"{left} were"
         messages.warning(request, f"{was} left as before: {' '.join(outcome.reasons)}")
-
-
-def _ever_unknown(ids: Sequence[ObjectId]) -> set[tuple[ObjectId, str]]:
-    """Return the channels of which one attempt had an outcome nobody knows."""
-    found = collection("delivery_attempts").find(
-        {"notification_id": {"$in": list(ids)}, "status": AttemptStatus.UNKNOWN.value},
-        {"notification_id": 1, "channel": 1},
-    )
-    return {(row["notification_id"], row["channel"]) for row in found}

@@ -1,17 +1,18 @@
-"""Retry, resend and cancel from the console: carried out by redrive, recorded for the audit."""
+"""What staff do to notifications: carried out by redrive and hastening, recorded for the audit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from bson import ObjectId
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
 
-from .. import redrive
+from notifyproject import audit
+
+from .. import hastening, redrive
 from ..models import Notification
 from ..states import Channel
 from ..store import Document
+from ..timing import TimeProblem
 from .explanations import CHANNELS
 
 Work = Mapping[ObjectId, Sequence[Channel] | None]
@@ -84,6 +85,28 @@ def cancel(work: Work, *, by: Staff, now: datetime) -> Outcome:
     return _each(work, one)
 
 
+def run_now(work: Work, *, by: Staff, now: datetime) -> Outcome:
+    """Make due now what waits."""
+
+    def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
+        document = hastening.run_now(notification_id=notification_id, now=now)
+        _record(document, "Made due now.", by)
+        return notification_id
+
+    return _each(work, one)
+
+
+def reschedule(work: Work, *, by: Staff, now: datetime, at: datetime) -> Outcome:
+    """Send at another time what has not been sent."""
+
+    def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
+        document = redrive.reschedule(notification_id=notification_id, asked=at, now=now)
+        _record(document, f"Rescheduled to {at:%Y-%m-%d %H:%M} UTC.", by)
+        return notification_id
+
+    return _each(work, one)
+
+
 def _each(work: Work, one: Callable[[ObjectId, Sequence[Channel] | None], ObjectId]) -> Outcome:
     outcome = Outcome()
     for notification_id, channels in work.items():
@@ -92,7 +115,7 @@ def _each(work: Work, one: Callable[[ObjectId, Sequence[Channel] | None], Object
             continue
         try:
             outcome.done.append(one(notification_id, channels))
-        except redrive.NotPossible as problem:
+        except (redrive.NotPossible, hastening.NothingWaits, TimeProblem) as problem:
             outcome.refused[notification_id] = str(problem)
         except LookupError:
             outcome.refused[notification_id] = "It is not there any more."
@@ -104,11 +127,10 @@ def _words(channels: Sequence[Channel] | None) -> str:
 
 
 def _record(document: Document, message: str, by: Staff) -> None:
-    LogEntry.objects.create(
-        user_id=by.id,
-        content_type=ContentType.objects.get_for_model(Notification),
+    audit.record(
+        by=by.id,
+        model=Notification,
         object_id=str(document["_id"]),
-        object_repr=f"{document['type']} {document['_id']}",
-        action_flag=CHANGE,
-        change_message=message,
+        name=f"{document['type']} {document['_id']}",
+        message=message,
     )

@@ -1,6 +1,5 @@
-"""Attempts and provider webhooks: what is kept beside the notifications, to read only."""
+"""Attempts: every try to hand a message to a provider, to read only."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,11 +11,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from notifyproject.db.admin import ReadOnlyAdmin, search_text
+from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin, search_text
 from notifyproject.db.collections import collection
+from notifyproject.db.keyset_list import KeysetChangeList
 from recipients.masking import mask_text, may_see_addresses
 
-from ..models import DeliveryAttempt, WebhookLog
+from ..models import DeliveryAttempt
 from . import columns, filters
 from .explanations import CHANNELS, code_words
 from .operation_views import DETAIL
@@ -53,6 +53,10 @@ class DeliveryAttemptAdmin(ReadOnlyAdmin):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may look; one attempt is looked at on its notification's page."""
         return obj is None and super().has_view_permission(request)
+
+    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
+        """Return the kind of list: one whose pages are not counted."""
+        return KeysetChangeList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return attempts without what lists do not show."""
@@ -119,44 +123,3 @@ class DeliveryAttemptAdmin(ReadOnlyAdmin):
         """The notification it belongs to."""
         url = reverse(DETAIL, args=[row.notification_id])
         return format_html('<a class="text-link" href="{}">{}</a>', url, row.notification_id)
-
-
-@admin.register(WebhookLog)
-class WebhookLogAdmin(ReadOnlyAdmin):
-    """Every verified call from a provider, newest first."""
-
-    list_display = ("came", "provider", "event_count", "applied_count", "unmatched_count", "done")
-    list_filter = (filters.ReceivedFilter,)
-    fields = ("came", "provider", "event_count", "applied_count", "unmatched_count", "done", "said")
-    readonly_fields = fields
-    ordering = ("-received_at", "-id")
-
-    def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one call; its body without addresses, unless the user may see them."""
-        found = super().get_object(request, *args)
-        if found is not None and not may_see_addresses(request.user):
-            found.body = mask_text(found.body)
-        return found
-
-    @admin.display(description="Received (UTC)")
-    def came(self, row: Any) -> SafeString | str:
-        """When it came in."""
-        return columns.timestamp(row.received_at)
-
-    @admin.display(description="Processed (UTC)")
-    def done(self, row: Any) -> SafeString | str:
-        """When its events had been applied."""
-        return columns.timestamp(row.processed_at)
-
-    @admin.display(description="Body")
-    def said(self, row: Any) -> SafeString:
-        """What the provider sent, laid out."""
-        return format_html('<pre class="json">{}</pre>', _laid_out(row.body))
-
-
-def _laid_out(body: str) -> str:
-    """Return JSON indented, and anything else as it is."""
-    try:
-        return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
-    except ValueError:
-        return body

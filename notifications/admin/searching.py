@@ -33,8 +33,9 @@ class _LookUp:
 def find_ids(text: str, *, cap: int = CAP) -> list[ObjectId]:
     """Return the ids of the notifications that ``text`` may mean, the newest ``cap`` of each kind.
 
-    It may be an id of ours, an attempt's reference, a user id, an address, an entity, external or
-    idempotency key, or the provider's id of the message: always whole.
+    It may be an id of ours, also that of a broadcast, an attempt's reference, a user id, an
+    address, an entity, external or idempotency key, or the provider's id of the message: always
+    whole.
     """
     found: dict[ObjectId, None] = dict.fromkeys(_own_ids(text))
     for look_up in _look_ups(text):
@@ -57,6 +58,8 @@ def _look_ups(text: str) -> Iterator[_LookUp]:
     yield _LookUp("user_id", text, "ntf_user_feed", newest_first=True)
     yield _LookUp("entity_id", text, "ntf_entity", newest_first=True)
     yield _LookUp("external_id", text, "ntf_external")
+    if ObjectId.is_valid(text):
+        yield _LookUp("broadcast_id", ObjectId(text), "ntf_broadcast")
     yield _LookUp("idempotency_key", text, "ntf_idempotency_key")
     yield _LookUp("delivery.provider_message_id", text, "ntf_provider_message")
     if "@" in text:

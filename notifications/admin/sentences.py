@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import REPORTED
-from ..states import SUCCEEDED, Channel, DeliveryStatus
-from .explanations import CHANNELS, Explanation, Verdict, explain
+from ..states import Channel, DeliveryStatus
+from .explanations import CHANNELS, explain
 
 S = DeliveryStatus
 Delivery = Mapping[str, Any]
@@ -15,8 +15,21 @@ _PROVIDERS = {
     "sendgrid": "SendGrid",
     "smtp": "the mail server",
     "inbox": "the inbox",
+    "fcm": "FCM",
+    "whatsapp": "WhatsApp",
     **dict.fromkeys(("sandbox-sendgrid", "sandbox-fcm", "sandbox-whatsapp"), "the sandbox"),
 }
+PROVIDERS: Mapping[str, str] = {
+    "sendgrid": "SendGrid",
+    "smtp": "Mail server",
+    "fcm": "FCM",
+    "whatsapp": "WhatsApp",
+    "inbox": "Inbox",
+    "sandbox-sendgrid": "Sandbox (mail)",
+    "sandbox-fcm": "Sandbox (push)",
+    "sandbox-whatsapp": "Sandbox (WhatsApp)",
+}
+"""Every provider's name as a label."""
 _URGENCY = (
     *(S.FAILED, S.UNKNOWN, S.SENDING, S.PENDING, S.EXPIRED),
     *(S.SUPPRESSED, S.CANCELLED, S.SENT, S.DELIVERED, S.READ),
@@ -55,22 +68,6 @@ def sentence(delivery: Delivery, *, now: datetime) -> str:
         then = clock(delivery["next_attempt_at"], now=now)
         return f"{text} What to do is decided {then}, unless the provider reports before."
     return text
-
-
-def verdict(delivery: Delivery, *, ever_unknown: bool) -> tuple[Verdict, str]:
-    """Return what sending one channel again would be, and why.
-
-    ``ever_unknown``: one of its attempts had an outcome nobody knows.
-    """
-    status = DeliveryStatus(delivery["status"])
-    if status in SUCCEEDED:
-        return Verdict.MAY_DUPLICATE, "It went out already: this would be a second copy."
-    if status in (S.PENDING, S.SENDING, S.UNKNOWN):
-        return Verdict.MAY_DUPLICATE, "It is still under way: this could be a second copy."
-    known: Explanation = explain(delivery.get("failure_code"))
-    if ever_unknown and known.resend in (Verdict.SAFE, Verdict.POINTLESS):
-        return Verdict.MAY_DUPLICATE, "One attempt got no answer: the person may have it."
-    return known.resend, known.advice
 
 
 def clock(at: datetime, *, now: datetime) -> str:

@@ -12,6 +12,8 @@ from email.errors import MessageError
 from functools import cached_property
 from typing import Any
 
+from notifyproject.outside.deadlines import Deadline
+
 from ..errors import (
     Answer,
     ChannelUnavailable,
@@ -22,7 +24,6 @@ from ..errors import (
 )
 from .answers import Kind, Rule, classify
 from .base import Outbound, Receipt, SendResult, account_of
-from .deadlines import Deadline
 from .http import UNUSABLE, excerpt
 from .mail_attachments import File, fetched
 from .mail_mime import Mail, mail_of

@@ -17,9 +17,10 @@ from urllib.parse import urlencode
 import msgspec
 import structlog
 
+from notifyproject.outside.deadlines import Deadline
+
 from ..errors import Answer, ChannelUnavailable, ProviderError
 from . import http
-from .deadlines import Deadline
 from .fcm_account import UnusableAccount, read
 
 log = structlog.get_logger(__name__)

@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 from pyfcm import FCMNotification
 
+from notifyproject.outside.deadlines import Deadline
+
 from ..errors import Answer, ChannelUnavailable, FailureCode, PermanentError
 from . import fcm_answers, fcm_tokens, http
 from .base import Outbound, Receipt, SendResult, account_of
-from .deadlines import Deadline
 from .fcm_account import ServiceAccount, UnusableAccount, read
 from .fcm_message import arguments
 from .fcm_refusals import accepted_name

@@ -27,6 +27,11 @@ def providers_for(channel: Channel, *, test: bool = False) -> tuple[Provider, ..
     return tuple(make() for make in (_test_makers if test else _makers)(channel))
 
 
+def is_set_up(channel: Channel, *, test: bool = False) -> bool:
+    """Return whether a channel has a provider, without making one."""
+    return bool((_test_makers if test else _makers)(channel))
+
+
 @cache
 def sendgrid() -> SendGrid:
     """Return the configured SendGrid account, also when mail goes by SMTP: its webhooks do not."""

@@ -9,7 +9,8 @@ from typing import Any
 
 from django.core.mail.backends.smtp import EmailBackend
 
-from .deadlines import Deadline, DeadlineReader
+from notifyproject.outside.deadlines import Deadline, DeadlineReader
+
 from .http import CONNECT_TIMEOUT
 
 MAX_REPLY = 64 * 1024

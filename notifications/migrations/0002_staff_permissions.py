@@ -24,8 +24,22 @@ class Migration(migrations.Migration):
             },
             bases=('notifications.notification',),
         ),
+        migrations.CreateModel(
+            name='WaitingNotification',
+            fields=[
+            ],
+            options={
+                'verbose_name': 'waiting notification',
+                'verbose_name_plural': 'scheduled and waiting',
+                'proxy': True,
+                'default_permissions': (),
+                'indexes': [],
+                'constraints': [],
+            },
+            bases=('notifications.notification',),
+        ),
         migrations.AlterModelOptions(
             name='notification',
-            options={'ordering': ('-created_at', '-id'), 'permissions': (('retry_notification', 'Can retry what failed'), ('resend_notification', 'Can send again'), ('cancel_notification', 'Can cancel what is pending'), ('view_addresses', 'Can see addresses whole'))},
+            options={'ordering': ('-created_at', '-id'), 'permissions': (('retry_notification', 'Can retry what failed'), ('resend_notification', 'Can send again'), ('resend_several', 'Can send several again at once'), ('cancel_notification', 'Can cancel what is pending'), ('reschedule_notification', 'Can send at another time, or now'), ('view_addresses', 'Can see addresses whole'), ('reveal_addresses', 'Can have one masked address shown, on record'))},
         ),
     ]

@@ -1,5 +1,6 @@
 """The documents of the heart, as Django models over MongoDB collections."""
 
+from .broadcasts import Broadcast
 from .notification import (
     Attachment,
     Claim,
@@ -9,6 +10,8 @@ from .notification import (
     Notification,
     RecipientCopy,
 )
+from .operations import BulkOperation, OperationResult
+from .provider_states import ProviderState
 from .records import (
     DeliveryAttempt,
     EarlyReceipt,
@@ -23,6 +26,8 @@ from .types import NotificationType
 
 __all__ = [
     "Attachment",
+    "Broadcast",
+    "BulkOperation",
     "Claim",
     "Content",
     "Delivery",
@@ -34,7 +39,9 @@ __all__ = [
     "InboxVisit",
     "Notification",
     "NotificationType",
+    "OperationResult",
     "ProviderEvent",
+    "ProviderState",
     "RecipientCopy",
     "TemplateVersion",
     "WebhookLog",

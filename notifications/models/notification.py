@@ -122,7 +122,11 @@ ENTITY = {"entity_id": {"$exists": True}}
 EXTERNAL = {"external_id": {"$exists": True}}
 EMAIL = {"recipient.email": {"$exists": True}}
 PHONE = {"recipient.phone": {"$exists": True}}
+UNTOLD = {"callback_due_at": {"$exists": True}}
 IN_THE_INBOX = {"inbox_at": {"$exists": True}}
+IS_SEALED = {"sealed_until": {"$exists": True}}
+ON_OWN_CLOCK = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
+OF_A_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 
 class Notification(models.Model):
@@ -135,6 +139,8 @@ class Notification(models.Model):
     request_id = optional_text(64)
     is_test = models.BooleanField(default=False)
     """An API client in test mode asked for it: it goes to the sandbox. Missing in all others."""
+    broadcast_id = ObjectIdField(null=True, blank=True)
+    """The broadcast that it is one of. Missing in all others."""
 
     user_id = optional_text(USER_ID_LENGTH)
     recipient = EmbeddedModelField(RecipientCopy)
@@ -145,12 +151,18 @@ class Notification(models.Model):
     channels = words(Channel)
     content = EmbeddedModelField(Content)
     data = models.JSONField(default=dict, blank=True)
+    sealed = models.TextField(null=True, blank=True, editable=False)
+    """What content and data hide, sealed; missing once nobody needs it any more."""
+    sealed_until = optional_moment()
+    """When it is removed that only the inbox is left to show."""
 
     delivery = EmbeddedModelArrayField(Delivery, default=list)
     status = word(Status)
     due_at = optional_moment()
     """When anything about this document must be looked at again; missing when nothing is open."""
     scheduled_at = optional_moment()
+    scheduled_local = optional_text(19)
+    """What the registered person's own clock shows then; missing if a zone was named with it."""
     expires_at = optional_moment()
     """No send starts at or after this instant."""
     ttl_seconds = models.IntegerField(null=True, blank=True)
@@ -173,6 +185,10 @@ class Notification(models.Model):
     is_active = models.BooleanField(default=True)
     erased_at = optional_moment()
     """When what it says and whom it was for was erased, as the person was."""
+    callback_revision = models.IntegerField(null=True, blank=True)
+    """Counts the writes of what its app is told of; missing if the app is not called back."""
+    callback_due_at = optional_moment()
+    """Since when there is something that the app has not been told; missing if there is not."""
     resent_from = ObjectIdField(null=True, blank=True)
     resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
     sent_at = optional_moment()
@@ -188,8 +204,11 @@ class Notification(models.Model):
         permissions = (
             ("retry_notification", "Can retry what failed"),
             ("resend_notification", "Can send again"),
+            ("resend_several", "Can send several again at once"),
             ("cancel_notification", "Can cancel what is pending"),
+            ("reschedule_notification", "Can send at another time, or now"),
             ("view_addresses", "Can see addresses whole"),
+            ("reveal_addresses", "Can have one masked address shown, on record"),
         )
         # What each is for: docs/indexes.md. Every write pays for each.
         indexes = (
@@ -198,6 +217,7 @@ class Notification(models.Model):
             MongoIndex("category", "-created_at", "-_id", name="ntf_category_created"),
             MongoIndex("status", "-created_at", "-_id", name="ntf_status_created"),
             MongoIndex("-created_at", "-_id", name="ntf_created"),
+            MongoIndex("updated_at", name="ntf_updated"),
             MongoIndex("client_id", "-created_at", "-_id", name="ntf_client_created"),
             MongoIndex(
                 *("delivery.channel", "delivery.status", "-created_at", "-_id"),
@@ -215,7 +235,7 @@ class Notification(models.Model):
             MongoIndex("idempotency_key", name="ntf_idempotency_key", sparse=True),
             MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),
             MongoIndex("is_active", name="ntf_inactive", partial={"is_active": False}),
-            MongoIndex("priority", "due_at", name="ntf_due", partial=OPEN_WORK),
+            MongoIndex("priority", "due_at", "_id", name="ntf_due", partial=OPEN_WORK),
             MongoIndex(
                 *("priority", "client_id", "delivery.channel", "delivery.next_attempt_at"),
                 name="ntf_lane",
@@ -234,6 +254,12 @@ class Notification(models.Model):
                 name="ntf_inbox",
                 partial=IN_THE_INBOX,
             ),
+            MongoIndex(
+                *("broadcast_id", "status", "_id"), name="ntf_broadcast", partial=OF_A_BROADCAST
+            ),
+            MongoIndex("user_id", name="ntf_own_clock", partial=ON_OWN_CLOCK),
+            MongoIndex("sealed_until", name="ntf_sealed", partial=IS_SEALED),
+            MongoIndex("callback_due_at", name="ntf_callback", partial=UNTOLD),
             MongoIndex("purge_at", name="ntf_purge", expire_after_seconds=0),
         )
 

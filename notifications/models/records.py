@@ -68,6 +68,8 @@ class IdempotencyKey(models.Model):
     """Ids the notifications were given before they were stored, so that storing can be repeated."""
     refusals = models.JSONField(null=True)
     """Of a call that brought many: why the others were not accepted."""
+    broadcast_id = ObjectIdField(null=True, blank=True)
+    """Of a call that began a broadcast: the id it was given before it was stored."""
     created_at = models.DateTimeField()
     kept_at = optional_moment()
     """When all notifications of such a call were stored."""
@@ -104,6 +106,7 @@ class Heartbeat(models.Model):
 
     class Meta:
         db_table = "heartbeats"
+        verbose_name_plural = "workers and queues"
 
 
 class EarlyReceipt(models.Model):
@@ -160,6 +163,7 @@ class WebhookLog(models.Model):
     class Meta:
         db_table = "webhook_log"
         ordering = ("-received_at", "-id")
+        permissions = (("replay_webhooklog", "Can apply what a provider sent again"),)
         indexes = (
             MongoIndex("-received_at", "-_id", name="whk_received"),
             MongoIndex("purge_at", name="whk_purge", expire_after_seconds=0),

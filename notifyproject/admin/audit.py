@@ -11,9 +11,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
-from access.models import StaffUser
-from notifyproject.db.admin import ReadOnlyAdmin
+from access.models import APIClient, StaffUser
+from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
 from notifyproject.db.admin_filters import KeyTimeFilter, WordFilter
+from notifyproject.db.keyset_list import KeysetChangeList
 
 FLAGS = {
     ADDITION: ("Added", "success"),
@@ -43,9 +44,11 @@ class StaffFilter(WordFilter):
     scans = True
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        """Return the staff."""
+        """Return the staff, and the apps."""
         users = StaffUser.objects.only("username").order_by("username")
-        return [(str(user.pk), user.username) for user in users]
+        apps = APIClient.objects.only("name").order_by("name")
+        staff = [(str(user.pk), user.username) for user in users]
+        return [*staff, *((str(app.pk), f"App {app.name}") for app in apps)]
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that this user did it."""
@@ -63,23 +66,33 @@ class DoneFilter(KeyTimeFilter):
 class LogEntryAdmin(ReadOnlyAdmin):
     """Every change made in the admin, newest first. The key begins with the time, so it orders."""
 
-    list_display = ("at", "who", "action", "kind", "object_repr", "what")
+    list_display = ("at", "who", "action", "kind", "which", "what")
     list_display_links = None
     list_filter = (StaffFilter, ActionFilter, DoneFilter)
     ordering = ("-id",)
     list_fullwidth = True
+
+    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
+        """Return the kind of list: one whose pages are not counted."""
+        return KeysetChangeList
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may look at the list; an entry has no page of its own."""
         return obj is None and super().has_view_permission(request)
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Give each row its user's name and its object's kind, in one read for all."""
-        users = StaffUser.objects.only("username").in_bulk({row.user_id for row in rows})
+        """Give each row its user's name and its object's kind, in one read for all.
+
+        What an app did by the API stands there too: under the app's id, and shown by its name.
+        """
+        actors = {row.user_id for row in rows}
+        users = StaffUser.objects.only("username").in_bulk(actors)
+        apps = APIClient.objects.only("name").in_bulk(actors - users.keys())
         kinds = ContentType.objects.in_bulk({r.content_type_id for r in rows if r.content_type_id})
         for row in rows:
             user, kind = users.get(row.user_id), kinds.get(row.content_type_id)
-            row.username = user.username if user else str(row.user_id)
+            app = apps.get(row.user_id)
+            row.username = user.username if user else f"App {app.name}" if app else str(row.user_id)
             row.kind_name = kind.name if kind else "-"
 
     @admin.display(description="When (UTC)")
@@ -103,6 +116,11 @@ class LogEntryAdmin(ReadOnlyAdmin):
     def kind(self, row: Any) -> str:
         """What it was done to."""
         return capfirst(str(row.kind_name))
+
+    @admin.display(description="Which")
+    def which(self, row: Any) -> str:
+        """What it is called."""
+        return str(row.object_repr)
 
     @admin.display(description="What")
     def what(self, row: Any) -> str:

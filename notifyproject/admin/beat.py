@@ -12,6 +12,8 @@ from celery import current_app
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django_celery_beat.admin import PeriodicTaskForm, TaskSelectWidget
 from django_celery_beat.models import (
     ClockedSchedule,
@@ -57,7 +59,8 @@ class PeriodicTaskAdmin(MongoModelAdmin):
     """What beat starts, and when."""
 
     form = ThemedPeriodicTaskForm
-    list_display = ("name", "task", "schedule_words", "last_run_at", "total_run_count", "enabled")
+    list_display = ("name", "task", "schedule_words", "last_ran", "times", "enabled")
+    list_after_template = "admin/console/schedule_after.html"
     ordering = ("name", "id")
     actions = ("enable_tasks", "disable_tasks", "run_tasks")
     readonly_fields = ("last_run_at", "total_run_count", "schedule_words")
@@ -97,6 +100,18 @@ class PeriodicTaskAdmin(MongoModelAdmin):
         return next(
             (str(getattr(row, name)) for name in SCHEDULES if getattr(row, f"{name}_id")), "-"
         ).capitalize()
+
+    @admin.display(description="Last run (UTC)")
+    def last_ran(self, row: Any) -> SafeString | str:
+        """When beat asked for it last; it tells the database of it every few minutes."""
+        if row.last_run_at is None:
+            return "-"
+        return format_html("<time>{}</time>", f"{row.last_run_at:%Y-%m-%d %H:%M}")
+
+    @admin.display(description="Runs so far")
+    def times(self, row: Any) -> int:
+        """How often it has run."""
+        return int(row.total_run_count)
 
     @admin.action(description="Enable", permissions=["change"])
     def enable_tasks(self, request: HttpRequest, queryset: QuerySet) -> None:

@@ -9,7 +9,8 @@ from math import ceil
 from typing import Any
 
 import pymongo
-from django.contrib import messages
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.paginator import Paginator
@@ -17,8 +18,10 @@ from django.db import DatabaseError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import cached_property
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from pymongo.errors import PyMongoError
-from unfold.admin import ModelAdmin
+from unfold.admin import ModelAdmin, checkbox
 from unfold.views import ChangeList
 
 from .admin_filters import RECENT, TimeFilter
@@ -30,6 +33,7 @@ COUNT_SECONDS = 0.5
 """How long counting may take before the page does without."""
 PAGE_SECONDS = 5.0
 """How long reading the rows of a page may take."""
+_PLACE = "place-of-the-key"
 TOO_SLOW = (
     "This would read too much. Choose a shorter time, or search for one notification or person."
 )
@@ -116,14 +120,18 @@ class BoundedChangeList(ChangeList):
         """Read one page; a page that takes too long is shown empty, with a word why."""
         try:
             with pymongo.timeout(PAGE_SECONDS):
-                super().get_results(request)
-                self.result_list = list(self.result_list)
+                self.read_page(request)
         except (DatabaseError, PyMongoError) as error:
             if not is_timeout(error):
                 raise
             self._show_nothing(request)
         self.full_result_count = self.result_count
         self.model_admin.prepare_rows(request, self.result_list)
+
+    def read_page(self, request: HttpRequest) -> None:
+        """Read the rows of one page."""
+        super().get_results(request)
+        self.result_list = list(self.result_list)
 
     def _show_nothing(self, request: HttpRequest) -> None:
         messages.warning(request, TOO_SLOW)
@@ -145,6 +153,14 @@ class MongoModelAdmin(ModelAdmin):
     list_disable_select_all = True
     sortable_by = ()
     list_before_template = "admin/console/list_before.html"
+    list_index: str | None = None
+    """The index that pages by place are read by unless the list is searched; None: any."""
+    empty_title = "Nothing here yet"
+    """What an empty list says."""
+    empty_words = ""
+    """How something comes into it."""
+    empty_link: tuple[str, str] | None = None
+    """Where to begin: a page of the console, and what is written on the link to it."""
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
         """Return the kind of list: see :class:`BoundedChangeList`."""
@@ -152,6 +168,17 @@ class MongoModelAdmin(ModelAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add to the rows of a page what they show of other documents, in one read for all."""
+
+    @admin.display(description=ModelAdmin.action_checkbox.short_description)
+    def action_checkbox(self, obj: Any) -> SafeString:
+        """Return a row's box: the widget is rendered once, and not for each row anew."""
+        before, after = self._box
+        return format_html("{}{}{}", before, obj.pk, after)
+
+    @cached_property
+    def _box(self) -> tuple[SafeString, SafeString]:
+        before, _, after = checkbox.render(ACTION_CHECKBOX_NAME, _PLACE).partition(_PLACE)
+        return SafeString(before), SafeString(after)
 
     def response_action(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Run an action on the rows that were ticked, never on all that match."""

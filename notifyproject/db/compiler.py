@@ -7,15 +7,26 @@ pinned to 5.2.x and ``tests/store/test_engine.py`` asserts the pipelines and the
 from typing import Any
 
 from django_mongodb_backend import compiler
-from django_mongodb_backend.query import MongoQuery
+from django_mongodb_backend.query import MongoQuery, wrap_database_errors
+
+from .match import index_of
 
 Stage = dict[str, Any]
 
 
 class IndexedQuery(MongoQuery):
-    """A query whose ``$sort`` stands where an index can serve it."""
+    """A query whose ``$sort`` stands where an index can serve it, and which may name the index."""
 
     extra_fields: dict[str, Any] | None
+
+    @wrap_database_errors
+    def get_cursor(self) -> Any:
+        """Return the results, read by the index that a condition names."""
+        index = index_of(self.query.where)
+        session = self.compiler.connection.session
+        return self.compiler.collection.aggregate(
+            self.get_pipeline(), session=session, **({"hint": index} if index else {})
+        )
 
     def get_pipeline(self) -> list[Stage]:
         """Return the pipeline, ``$sort`` before ``$project`` and without no-op ``$addFields``."""

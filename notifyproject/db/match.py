@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import NotSupportedError
+from django.db.models import QuerySet
 from django.db.models.lookups import Lookup
 
 
@@ -15,14 +16,15 @@ class Match(Lookup):
     """A condition in MongoDB's own words: ``queryset.filter(Match({"delivery": {…}}))``.
 
     The paths are those of the documents. It can be negated, and combined with other conditions.
+    With an ``index`` that is the one by which MongoDB reads, whichever it would choose by itself.
     """
 
     contains_aggregate = False
     contains_over_clause = False
 
-    def __init__(self, match: Mapping[str, Any]) -> None:
+    def __init__(self, match: Mapping[str, Any], *, index: str | None = None) -> None:
         # Django's lookups compare two sides; this one is whole as it is.
-        self.match = dict(match)
+        self.match, self.index = dict(match), index
         self.lhs = self.rhs = None
         self.bilateral_transforms: list[Any] = []
 
@@ -50,4 +52,23 @@ class Match(Lookup):
     @property
     def identity(self) -> tuple[Any, ...]:
         """What makes two of them equal."""
-        return (type(self), repr(self.match))
+        return (type(self), repr(self.match), self.index)
+
+
+def index_of(where: Any) -> str | None:
+    """Return the index that one of the conditions of a query names; None if none does."""
+    if isinstance(where, Match):
+        return where.index
+    found = (index_of(child) for child in getattr(where, "children", ()))
+    return next((index for index in found if index is not None), None)
+
+
+def match_of(queryset: QuerySet) -> dict[str, Any]:
+    """Return what holds for a queryset's rows, in MongoDB's own words; nothing if all are in it.
+
+    Raises EmptyResultSet if no row can be.
+    """
+    compiler = queryset.order_by().query.get_compiler(queryset.db)
+    compiler.pre_sql_setup()
+    match: dict[str, Any] = compiler.build_query().match_mql
+    return match

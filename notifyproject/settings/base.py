@@ -1,5 +1,6 @@
 """Settings every installation shares. Build on this through :func:`configure`."""
 
+import base64
 import re
 from datetime import timedelta
 from typing import Any
@@ -8,14 +9,18 @@ from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
 from pymongo.uri_parser import parse_uri
 
+from callbacks.queue import QUEUE as CALLBACK_QUEUE
 from notifications.states import Channel, Priority
 
 from . import console, providers
 from .environment import BASE_DIR, DATA_DIR, Environment, listed
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
+SEALING_KEY_ID = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
 SERVICE_QUEUE = "service"
 """Short tasks that keep the others going: sweep, rescue."""
+BROADCAST_QUEUE = "broadcasts"
+"""Pages of broadcasts: more is accepted when nothing that was accepted waits."""
 
 INSTALLED_APPS = [
     "unfold",
@@ -27,6 +32,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "notifyproject.mongo_apps.MongoBeatConfig",
+    "notifyproject.mongo_apps.MongoAxesConfig",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -35,6 +41,7 @@ INSTALLED_APPS = [
     "recipients",
     "devices",
     "analytics",
+    "callbacks",
     "notifications",
 ]
 
@@ -50,9 +57,22 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "access.second_factor_gate.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Innermost: it makes a page of a login that axes did not allow.
+    "axes.middleware.AxesMiddleware",
 ]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "access.staff_permissions.StaffBackend",
+]
+# Limits and windows are in access/lockout.py. What is refused does not make the wait longer.
+AXES_HANDLER = "access.lockout.MongoHandler"
+AXES_LOCKOUT_CALLABLE = "access.lockout.locked_out"
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 
 TEMPLATES = [
     {
@@ -79,6 +99,7 @@ MIGRATION_MODULES = {
     "auth": "notifyproject.mongo_migrations.auth",
     "contenttypes": "notifyproject.mongo_migrations.contenttypes",
     "django_celery_beat": "notifyproject.mongo_migrations.django_celery_beat",
+    "axes": None,
 }
 
 LANGUAGE_CODE = "en"
@@ -124,7 +145,10 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    "POSTPROCESSING_HOOKS": ["notifications.api.schema.add_structures"],
+    "POSTPROCESSING_HOOKS": [
+        "notifications.api.schema.add_structures",
+        "notifications.api.schema_completing.complete",
+    ],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": False,
     "SERVE_AUTHENTICATION": [],
@@ -149,7 +173,13 @@ def configure(environment: Environment) -> dict[str, Any]:
         "RATE_LIMIT_INBOX": environment.RATE_LIMIT_INBOX,
         "RATE_LIMIT_FAILED": environment.RATE_LIMIT_FAILED,
         "TRUSTED_PROXIES": environment.TRUSTED_PROXIES,
+        "CALLBACK_LOOPBACK": environment.CALLBACK_LOOPBACK,
+        "ALERT_RECIPIENTS": tuple(listed(environment.ALERT_RECIPIENTS)),
+        "METRICS_TOKEN": environment.METRICS_TOKEN,
+        "ANALYTICS_EVENTS_DAYS": environment.ANALYTICS_EVENTS_DAYS,
         "DATABASES": _databases(environment),
+        "SEALING_KEYS": _sealing_keys(environment.SEALING_KEYS),
+        "ADMIN_REQUIRE_OTP": environment.ADMIN_REQUIRE_OTP,
         **_inbox(environment),
         **providers.configure(environment),
         **_celery(environment),
@@ -180,6 +210,24 @@ def _databases(environment: Environment) -> dict[str, Any]:
     }
 
 
+def _sealing_keys(text: str) -> dict[str, bytes]:
+    """Return the keys by their ids, the newest first. What is wrong is told without the text."""
+    keys: dict[str, bytes] = {}
+    for number, item in enumerate(listed(text), start=1):
+        key_id, _, encoded = item.partition(":")
+        try:
+            secret = base64.b64decode(encoded, validate=True)
+        except ValueError:
+            secret = b""
+        if not SEALING_KEY_ID.fullmatch(key_id) or not secret or key_id in keys:
+            raise ImproperlyConfigured(
+                f"environment variable SEALING_KEYS: the {number}. is not written id:base64, with "
+                "an id of its own of small letters, digits, - and _."
+            )
+        keys[key_id] = secret
+    return keys
+
+
 def _inbox(environment: Environment) -> dict[str, Any]:
     origins = listed(environment.INBOX_ORIGINS.lower())
     if not all(ORIGIN.fullmatch(origin) for origin in origins):
@@ -197,7 +245,8 @@ def _inbox(environment: Environment) -> dict[str, Any]:
 
 def queue_names() -> list[str]:
     """Return every queue in the order a worker serves them: strictly from the first to the last."""
-    return [SERVICE_QUEUE] + [f"{channel}.{p}" for p in Priority for channel in Channel]
+    lanes = [f"{channel}.{p}" for p in Priority for channel in Channel]
+    return [SERVICE_QUEUE, *lanes, CALLBACK_QUEUE, BROADCAST_QUEUE]
 
 
 def urgent_queue_names() -> list[str]:

@@ -66,6 +66,12 @@ NAVIGATION = [
                 "permission": _may("notifications.view_notification"),
             },
             _item("All notifications", "notifications", "notifications_notification"),
+            _item("Broadcasts", "campaign", "notifications_broadcast"),
+            {
+                **_item("Scheduled and waiting", "schedule", "notifications_waitingnotification"),
+                "permission": _may("notifications.view_notification"),
+            },
+            _item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
         ],
     },
     {
@@ -83,7 +89,19 @@ NAVIGATION = [
         "items": [
             _item("Attempts", "send", "notifications_deliveryattempt"),
             _item("Provider webhooks", "webhook", "notifications_webhooklog"),
+            _item("Callbacks to apps", "call_made", "callbacks_callbackmessage"),
             _item("Audit log", "history", "admin_logentry"),
+        ],
+    },
+    {
+        "title": "How it runs",
+        "separator": True,
+        "items": [
+            _item("Providers", "hub", "notifications_providerstate"),
+            _item("Workers and queues", "conveyor_belt", "notifications_heartbeat"),
+            _item("Incidents", "notifications_active", "analytics_incident"),
+            _item("Alert rules", "rule", "analytics_alertrule"),
+            _item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
         ],
     },
     {
@@ -92,16 +110,16 @@ NAVIGATION = [
         "items": [
             _item("Types", "category", "notifications_notificationtype"),
             _item("API clients and keys", "key", "access_apiclient"),
+            _item("Callbacks", "phone_callback", "callbacks_callback"),
             _item("Staff", "badge", "access_staffuser"),
             _item("Roles", "shield_person", "auth_group"),
         ],
     },
     {
-        "title": "Schedule",
+        "title": "Schedules of tasks",
         "separator": True,
         "collapsible": True,
         "items": [
-            _item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
             _item("Intervals", "timer", "django_celery_beat_intervalschedule"),
             _item("Crontabs", "calendar_clock", "django_celery_beat_crontabschedule"),
             _item("Clocked", "alarm", "django_celery_beat_clockedschedule"),
@@ -128,9 +146,18 @@ UNFOLD: dict[str, Any] = {
     "ENVIRONMENT": "notifyproject.settings.console.environment_badge",
     "DASHBOARD_CALLBACK": "notifications.admin.home.dashboard",
     "LOGIN": {"image": lambda _request: static("console/login.svg")},
-    "STYLES": [lambda _request: static("console/console.css")],
+    "STYLES": [
+        lambda _request: static("console/console.css"),
+        lambda _request: static("console/lists.css"),
+    ],
     "COMMAND": {"search_callback": "notifications.admin.home.find"},
     "SIDEBAR": {"show_search": True, "command_search": True, "navigation": NAVIGATION},
+    "ACCOUNT": {
+        "navigation": [
+            {"title": "Second factor", "link": reverse_lazy("second-factor-set-up")},
+            {"title": "Change password", "link": reverse_lazy("admin:password_change")},
+        ]
+    },
     "BORDER_RADIUS": "8px",
     "COLORS": {
         "primary": {

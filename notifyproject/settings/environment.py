@@ -39,6 +39,11 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     INBOX_SIGNING_KEY: Annotated[str, msgspec.Meta(min_length=32)] = ""
     """Signs the tokens people read their inbox with: 32 bytes or more, and not SECRET_KEY."""
+    SEALING_KEYS: str = ""
+    """Seal what types call secret, such as codes: ``2026:{base64},2025:{base64}``. The first seals,
+    all open; of 32 bytes or more each."""
+    ADMIN_REQUIRE_OTP: bool = True
+    """Staff need a second factor, an app on their phone, to use the console."""
     INBOX_ORIGINS: str = ""
     """Origins whose pages may read inboxes, separated by commas: ``https://app.example.com``."""
     INBOX_STREAM_URL: str = ""
@@ -99,10 +104,21 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     TRUSTED_PROXIES: Annotated[int, msgspec.Meta(ge=0, le=10)] = 1
     """Proxies before the web that add to X-Forwarded-For; 0: callers reach it themselves."""
 
+    CALLBACK_LOOPBACK: bool = False
+    """Whether apps on this very machine are called back, by http. Never on a server."""
+
     SANDBOX_URL: str = ""
     """Where what test-mode API clients send goes, and nowhere else. Empty: it fails."""
     SANDBOX_FCM_CREDENTIALS: str = ""
     """The sandbox's service account, as FCM_CREDENTIALS. Empty: test pushes fail."""
+
+    ALERT_RECIPIENTS: str = ""
+    """Who is told of alerts: mail addresses and user ids, separated by commas. Empty: the staff
+    whose role is operator or admin, and superusers."""
+    METRICS_TOKEN: str = ""
+    """What Prometheus shows as a bearer token. Empty: /metrics answers this machine alone."""
+    ANALYTICS_EVENTS_DAYS: Annotated[int, msgspec.Meta(ge=0, le=3_650)] = 30
+    """How long events are kept for analysis; 0: none are written."""
 
     LOG_LEVEL: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     LOG_FORMAT: Literal["console", "json"] = "json"

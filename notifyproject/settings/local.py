@@ -11,7 +11,10 @@ _current = _environment.current(
     defaults={
         "SECRET_KEY": "only-for-one-machine-" + "0" * 40,
         "INBOX_SIGNING_KEY": "only-for-inboxes-of-one-machine-" + "0" * 40,
+        "SEALING_KEYS": "local:" + "0" * 64,
+        "ADMIN_REQUIRE_OTP": "false",
         "ALLOWED_HOSTS": "127.0.0.1,localhost,[::1]",
+        "CALLBACK_LOOPBACK": "true",
         "SANDBOX_URL": "http://127.0.0.1:8001",
         "LOG_FORMAT": "console",
     }

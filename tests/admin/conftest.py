@@ -128,6 +128,17 @@ def support(db: None) -> Client:
 
 
 @pytest.fixture
+def operator(db: None) -> Client:
+    """Give a client of somebody who may retry in bulk, and do nothing else."""
+    return signed_in(
+        make_staff(
+            *("olga", "notifications.view_notification", "notifications.view_bulkoperation"),
+            *("notifications.run_bulkoperation", "notifications.retry_notification"),
+        )
+    )
+
+
+@pytest.fixture
 def reading() -> Iterator[_Reads]:
     """Give the listener, switched off after the test."""
     yield reads

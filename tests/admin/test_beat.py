@@ -98,7 +98,7 @@ def test_a_task_that_cannot_be_is_refused(
     response = console.post(f"{TASKS}add/", task_form(**sent))
     assert response.status_code == 200
     assert problem in response.content.decode()
-    assert PeriodicTask.objects.count() == 1
+    assert PeriodicTask.objects.count() == len(schedule.TASKS)
 
 
 SCHEDULES = [

@@ -1,6 +1,7 @@
 """API clients and their keys in the console."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -96,6 +97,23 @@ def test_a_key_is_shown_once_and_kept_by_no_cache(console: Client, shop: ObjectI
     secret = text.rpartition("_")[2]
     assert all(secret not in message for message in messages_of())
     assert messages_of() == [f"Issued the key {text[:14]}…."]
+
+
+def test_a_key_may_hold_for_some_time_only(console: Client, shop: ObjectId) -> None:
+    before = utc_now()
+    response = console.post(f"{LIST}{shop}/issue-key/", {"life": "90"})
+    (key,) = APIClient.objects.get(pk=shop).keys
+    assert timedelta(days=90) <= key.expires_at - before < timedelta(days=91)
+    text = key_in(response)
+    assert keys.authenticate(text, now=key.expires_at - timedelta(minutes=1)) is not None
+    assert keys.authenticate(text, now=key.expires_at) is None
+    assert f"{key.expires_at:%b %Y}" in page(console, shop)
+
+
+def test_a_time_nobody_offers_issues_no_key(console: Client, shop: ObjectId) -> None:
+    response = console.post(f"{LIST}{shop}/issue-key/", {"life": "for ever"}, follow=True)
+    assert "No key was issued: choose how long it holds." in response.content.decode()
+    assert APIClient.objects.get(pk=shop).keys == []
 
 
 def test_two_keys_may_be_active_and_no_more(console: Client, shop: ObjectId) -> None:

@@ -4,9 +4,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from bson import ObjectId
 from django.test import Client
 
-from notifications import figures, queries, store
+from analytics import incidents
+from analytics.incidents import Finding
+from analytics.models import AlertKind
+from notifications import figures, rollup, store
+from notifications.admin import home
 from notifications.errors import FailureCode
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import Reference, Report
@@ -52,32 +57,25 @@ def test_traffic_counts_deliveries_by_hour_and_channel(now: datetime) -> None:
     factories.settled(S.SENT, at=hour_ago, created_at=hour_ago)
     fail(hour_ago, FailureCode.REJECTED)
     factories.accepted(created_at=now, channels=(Channel.EMAIL, Channel.IN_APP))
+    factories.settled(S.SENT, at=now, created_at=now, is_test=True)
     too_old = now - timedelta(hours=24)
     factories.settled(S.SENT, at=too_old, created_at=too_old)
+    rollup.run(now=now)
+    rollup.rebuild(since=too_old, until=now + timedelta(minutes=1), now=now)
 
     traffic = figures.traffic(now=now)
 
     assert len(traffic.hours) == 24
-    assert traffic.counted_since is None
+    assert traffic.counted_at == now
     day = traffic.per_channel(since=min(traffic.hours))
     email = day[Channel.EMAIL]
-    assert (email.sent, email.delivered, email.failed, email.open, email.total) == (2, 1, 1, 1, 4)
+    assert (email.accepted, email.sent, email.delivered, email.failed) == (4, 2, 1, 1)
     assert email.success_rate == pytest.approx(2 / 3)
+    assert email.wait(0.95) == pytest.approx(0.095)
     assert (day[Channel.IN_APP].sent, day[Channel.IN_APP].success_rate) == (1, 1.0)
-    assert day[Channel.PUSH].success_rate is None
+    assert (day[Channel.PUSH].success_rate, day[Channel.PUSH].wait(0.95)) == (None, None)
     this_hour = traffic.per_channel(since=now.replace(minute=0))
     assert (this_hour[Channel.EMAIL].sent, this_hour[Channel.EMAIL].failed) == (1, 0)
-
-
-def test_traffic_says_when_it_counts_a_part_only(
-    now: datetime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(figures, "TRAFFIC_CAP", 2)
-    for minutes in range(3):
-        factories.accepted(created_at=now - timedelta(minutes=minutes))
-    traffic = figures.traffic(now=now)
-    assert traffic.counted_since == now - timedelta(minutes=1)
-    assert traffic.per_channel(since=min(traffic.hours))[Channel.EMAIL].open == 2
 
 
 def test_failures_are_grouped_by_channel_and_code(now: datetime) -> None:
@@ -123,6 +121,8 @@ def test_the_backlog_is_what_waits(now: datetime) -> None:
     factories.accepted(created_at=now, send_at=later, scheduled_at=later)
     factories.settled(S.PENDING, at=now, created_at=now)
     factories.settled(S.UNKNOWN, at=now, created_at=now)
+    for at in (hour_ago - timedelta(hours=1), now):
+        factories.accepted(created_at=at, is_test=True)
     collection("heartbeats").insert_one({"_id": "sweep", "at": now})
 
     backlog = figures.backlog(now=now)
@@ -138,6 +138,8 @@ def text_of(client: Client) -> str:
 
 def test_home_says_that_nobody_is_needed(console: Client) -> None:
     collection("heartbeats").insert_one({"_id": "sweep", "at": utc_now()})
+    assert "The figures are not counted yet." in text_of(console)
+    rollup.run(now=utc_now())
     page = text_of(console)
     assert "Nothing needs you now." in page
     assert "Nothing failed." in page
@@ -147,6 +149,7 @@ def test_home_shows_the_day(console: Client) -> None:
     now = utc_now()
     deliver(now)
     fail(now, FailureCode.REJECTED)
+    rollup.run(now=now + timedelta(seconds=1))
     context = console.get("/admin/").context
     email = context["channels"][0]
     assert (email["name"], email["today"].sent, email["day"].failed) == ("Email", 1, 1)
@@ -158,6 +161,8 @@ def test_home_shows_the_day(console: Client) -> None:
         "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
         "The last 24 hours",
         "Retry queue",
+        "SendGrid",
+        "p95 95 ms",
         'data-type="bar"',
     ):
         assert words in page, words
@@ -166,6 +171,7 @@ def test_home_shows_the_day(console: Client) -> None:
 def test_a_rate_is_100_percent_only_if_nothing_failed(console: Client) -> None:
     now = utc_now()
     factories.settled(S.SENT, at=now, created_at=now)
+    rollup.run(now=now + timedelta(seconds=1))
     assert console.get("/admin/").context["sums"]["rate"] == "100 %"
 
 
@@ -173,13 +179,34 @@ def test_home_says_when_it_counts_a_part_only(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = utc_now()
-    assert "Counted from the newest" not in text_of(console)
-    monkeypatch.setattr(figures, "TRAFFIC_CAP", 1)
-    monkeypatch.setattr(queries, "COUNT_CAP", 1)
+    monkeypatch.setattr(home, "WAITING_CAP", 1)
     factories.settled(S.PENDING, at=now, created_at=now)
+    assert "1 or more" in text_of(console)
+
+
+def test_home_says_that_its_figures_are_old(console: Client) -> None:
+    rollup.run(now=utc_now() - timedelta(minutes=10))
+    assert "The figures are of" in text_of(console)
+
+
+def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> None:
+    finding = Finding(
+        rule_id=ObjectId(),
+        kind=AlertKind.SWEEP_OVERDUE,
+        what="all",
+        title="No sweep for over 3 minutes",
+        detail="There was none ever.",
+    )
+    incident = incidents.note(finding, now=utc_now())
+    assert incident is not None
     page = text_of(console)
-    assert "Counted from the newest 1 notifications only" in page
-    assert "1 or more" in page
+    assert page.index("No sweep for over 3 minutes") < page.index("No sweep yet")
+    url = f"/admin/analytics/incident/{incident['_id']}/acknowledge/"
+    assert f'action="{url}"' in page
+    console.post(url)
+    page = text_of(console)
+    assert "maria takes care of it." in page
+    assert url not in page
 
 
 def test_home_shows_figures_to_those_who_may_see_notifications(db: None) -> None:

@@ -92,12 +92,11 @@ def test_conditions_nobody_declared_are_refused(console: Client, query: str) -> 
     assert response["Location"].endswith("?e=1")
 
 
-@pytest.mark.parametrize("query", ["status=nonsense", "client=nonsense", "channel=%00", "p=2"])
-def test_choices_and_pages_that_do_not_exist_are_refused(
-    console: Client, query: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lists, "COUNT_CAP", 1)
-    accepted(lists.MongoModelAdmin.list_per_page + 1)
+@pytest.mark.parametrize(
+    "query", ["status=nonsense", "client=nonsense", "channel=%00", "after=nonsense"]
+)
+def test_choices_and_places_that_do_not_exist_are_refused(console: Client, query: str) -> None:
+    accepted(1)
     keys.create_client(name="Shop", scopes=[], now=utc_now())
     assert console.get(f"{URL}?{query}").status_code == 302
 
@@ -165,3 +164,36 @@ def test_an_action_never_runs_on_more_than_was_ticked(console: Client) -> None:
     )
     assert factories.read(ticked["_id"])["status"] == "cancelled"
     assert factories.read(other["_id"])["status"] == "queued"
+
+
+def test_pages_are_turned_by_place_and_nothing_is_counted(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists.MongoModelAdmin, "list_per_page", 2)
+    accepted(5)
+    ids = [row.pk for row in Notification.objects.order_by("-created_at", "-id")]
+    first = console.get(f"{URL}?status=queued").context["cl"]
+    assert [row.pk for row in first.result_list] == ids[:2]
+    assert first.previous_url == ""
+    second = console.get(URL + first.next_url).context["cl"]
+    assert [row.pk for row in second.result_list] == ids[2:4]
+    assert "status=queued" in second.next_url
+    last = console.get(URL + second.next_url).context["cl"]
+    assert [row.pk for row in last.result_list] == ids[4:]
+    assert last.next_url == ""
+    back = console.get(URL + last.previous_url).context["cl"]
+    assert [row.pk for row in back.result_list] == ids[2:4]
+    start = console.get(URL + back.previous_url).context["cl"]
+    assert [row.pk for row in start.result_list] == ids[:2]
+    assert (start.previous_url, start.next_url != "") == ("", True)
+    shown = console.get(URL + first.next_url).content.decode()
+    assert "2 on this page" in shown
+
+
+def test_a_new_filter_begins_at_the_first_page(console: Client) -> None:
+    accepted(1)
+    changelist = console.get(URL).context["cl"]
+    place = changelist.get_query_string({"after": "x"})
+    assert "after" in place
+    changelist.filter_params["after"] = ["x"]
+    assert "after" not in changelist.get_query_string({"status": "sent"})

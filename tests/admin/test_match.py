@@ -10,6 +10,7 @@ from notifications.models import Notification
 from notifications.states import Channel, DeliveryStatus
 from notifyproject.db.match import Match
 from tests import factories
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -55,9 +56,22 @@ def test_the_index_on_the_elements_serves_it() -> None:
     assert "COLLSCAN" not in plan
 
 
+def test_it_may_name_the_index_to_read_by() -> None:
+    failed = factories.settled(DeliveryStatus.FAILED)
+    with plans("notifications") as found:
+        by_time = Match(FAILED_EMAIL, index="ntf_created")
+        assert [n.pk for n in Notification.objects.filter(by_time, type="a")] == []
+        assert Notification.objects.get(Q(by_time), pk=failed["_id"]).pk == failed["_id"]
+        assert Notification.objects.filter(Match(FAILED_EMAIL)).count() == 1
+    named, nested, free = (plan.summary for plan in found)
+    assert named == nested == "IXSCAN { created_at: -1, _id: -1 }"
+    assert named != free
+
+
 def test_two_of_the_same_are_equal() -> None:
     assert Match(FAILED_EMAIL) == Match(FAILED_EMAIL)
     assert Match(FAILED_EMAIL) != Match({"type": "a"})
+    assert Match(FAILED_EMAIL) != Match(FAILED_EMAIL, index="ntf_failed")
     assert hash(Match(FAILED_EMAIL)) == hash(Match(FAILED_EMAIL))
 
 

@@ -164,15 +164,13 @@ def test_who_may_not_see_notifications_sees_no_page(client: Client, db: None) ->
     assert nobody.get(f"{LIST}{document['_id']}/change/").status_code == 403
 
 
-def test_a_registered_recipient_is_linked(console: Client, support: Client) -> None:
-    now = utc_now()
-    document = factories.accepted(created_at=now)
-    assert "/admin/recipients/recipient/ada/change/" not in page(console, document)
-    collection("recipients").insert_one(
-        {"_id": "ada", "attributes": {}, "preferences": {}, "is_active": True}
-        | {"created_at": now, "updated_at": now}
-    )
-    assert "/admin/recipients/recipient/ada/change/" in page(support, document)
+def test_the_recipient_is_linked_registered_or_not(console: Client) -> None:
+    document = factories.accepted(created_at=utc_now())
+    assert "/admin/recipients/recipient/ada/change/" in page(console, document)
+    nobody = factories.accepted(created_at=utc_now(), user_id=None)
+    assert "/admin/recipients/recipient/None" not in page(console, nobody)
+    client = signed_in(make_staff("rui", "notifications.view_notification"))
+    assert "/admin/recipients/recipient/ada" not in page(client, document)
 
 
 def test_an_attempt_leads_to_its_notification(console: Client) -> None:

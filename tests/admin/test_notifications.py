@@ -8,11 +8,11 @@ from bson import ObjectId
 from django.test import Client
 
 from access import keys
-from notifications import store
+from notifications import failing, store
 from notifications.admin import searching
 from notifications.errors import FailureCode
 from notifications.states import Category, Channel, DeliveryStatus, Priority
-from notifications.store import Recipient
+from notifications.store import ProviderAnswer, Recipient
 from notifications.timing import utc_now
 from tests import factories
 
@@ -53,6 +53,15 @@ def test_each_filter_narrows(console: Client) -> None:
     assert listed(console, f"{LIST}?delivery_status=sent") == [plain["_id"]]
     # Both must hold for the same channel.
     assert listed(console, f"{LIST}?channel=push&delivery_status=delivered") == []
+
+
+def test_the_list_of_all_has_the_filters_of_the_failures(console: Client) -> None:
+    rejected = failure(FailureCode.REJECTED)
+    failure(FailureCode.TIMEOUT, channel=Channel.PUSH)
+    for query in ("code=rejected", "code=rejected&channel=email&attempts=1"):
+        assert listed(console, f"{LIST}?{query}") == [rejected["_id"]], query
+    assert listed(console, f"{LIST}?code=rejected&channel=push") == []
+    assert listed(console, f"{LIST}?attempts=2") == []
 
 
 def test_everything_a_person_may_hold_finds_it(console: Client) -> None:
@@ -145,6 +154,60 @@ def test_failures_are_grouped_by_cause(console: Client) -> None:
     # The groups are of the same type as the list.
     narrowed = console.get(f"{FAILED}?type=system_alert").context["cl"].groups
     assert [r.code for r in narrowed] == ["Timeout"]
+
+
+def test_one_cause_at_two_providers_is_two_groups(console: Client) -> None:
+    now = utc_now()
+    for provider in ("sendgrid", "smtp", "smtp"):
+        one = factories.start(factories.claimed(at=now, created_at=now), at=now, provider=provider)
+        answer = ProviderAnswer(provider=provider, message_id=None, response={"status": 503})
+        store.settle([factories.settlement(one, S.FAILED, at=now, answer=answer)], now=now)
+    rows = console.get(FAILED).context["cl"].groups
+    assert [(r.provider, r.count) for r in rows] == [("Mail server", "2"), ("SendGrid", "1")]
+    assert len(listed(console, FAILED + rows[0].url)) == 2
+    assert len(listed(console, FAILED + rows[1].url)) == 1
+
+
+def test_a_group_has_a_course_and_a_trend(console: Client) -> None:
+    now = utc_now()
+    for hours in (30, 2, 1):
+        at = now - timedelta(hours=hours)
+        factories.settled(S.FAILED, at=at, created_at=at)
+    failure(FailureCode.REJECTED)
+    old, new = console.get(FAILED).context["cl"].groups
+    assert (old.count, old.trend) == ("2", "up from 1")
+    assert (new.count, new.trend) == ("1", "new")
+    assert [count for count in old.group.course if count] == [1, 1]
+    assert sum(1 for _, _, height in old.bars if height) == 2
+
+
+def test_groups_that_are_capped_say_so(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failing, "CAP", 2)
+    for _ in range(3):
+        failure(FailureCode.REJECTED)
+    page = console.get(FAILED)
+    (row,) = page.context["cl"].groups
+    assert (row.count, row.trend) == ("2+", "")
+    assert "counted from the newest failures since" in page.content.decode()
+
+
+def test_failures_are_narrowed_by_more_than_their_cause(console: Client) -> None:
+    now = utc_now()
+    alert = failure(FailureCode.REJECTED, category=Category.ALERT, priority=Priority.CRITICAL)
+    factories.settled(S.FAILED, at=now, created_at=now)
+    unsent = factories.claimed(at=now, created_at=now, user_id="bob")
+    nowhere = store.Parked(
+        claimed=unsent, status=S.FAILED, code=FailureCode.NO_ADDRESS, reason="There is none."
+    )
+    store.park([nowhere], now=now)
+    for query in ("category=alert", "priority=critical", "code=rejected&attempts=1"):
+        changelist = console.get(f"{FAILED}?{query}").context["cl"]
+        assert [row.pk for row in changelist.result_list] == [alert["_id"]], query
+        # The groups are of the same notifications; a cause narrows the list only.
+        expected = {"Rejected", "Provider error"} if "code" in query else {"Rejected"}
+        assert {row.code for row in changelist.groups} == expected, query
+    for query in ("attempts=0", "provider=none"):
+        assert listed(console, f"{FAILED}?{query}") == [unsent.notification_id], query
 
 
 def test_failures_are_grouped_over_the_chosen_time(console: Client) -> None:

@@ -1,20 +1,29 @@
 """Every page of the console opens, for those who may see it."""
 
 import pytest
+from bson import ObjectId
 from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
 from access.models import StaffUser
+from analytics import incidents
+from analytics.incidents import Finding
+from analytics.models import AlertKind
+from callbacks import outbox
 from devices import registry
 from devices.models import Platform
 from devices.registry import Registration
+from notifications import operations, pausing, recovery
+from notifications.operation_states import Action
 from notifications.states import DeliveryStatus
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 from tests import factories
+from tests.callbacks_receiver import called_back
+from tests.store.crowds import begun
 
 from .conftest import make_staff, signed_in
 
@@ -23,11 +32,19 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 READ_ONLY = {
     "notification",
     "failednotification",
+    "waitingnotification",
     "deliveryattempt",
     "webhooklog",
     "recipient",
     "device",
+    "callback",
+    "callbackmessage",
     "logentry",
+    "broadcast",
+    "bulkoperation",
+    "heartbeat",
+    "incident",
+    "providerstate",
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
@@ -54,6 +71,19 @@ def one_of_each() -> None:
         marketing_only=False,
         now=now,
     )
+    begun(at=now)
+    failures = operations.failures(channel=None, code=None, since=None)
+    operations.preview(action=Action.RETRY, cohort=failures, by=operations.NOBODY, now=now)
+    pausing.pause("smtp", by="maria", reason="", now=now)
+    recovery.note_canary(now=now)
+    incidents.note(
+        Finding(
+            rule_id=ObjectId(), kind=AlertKind.FAILURES, what="all", title="Many", detail="Many."
+        ),
+        now=now,
+    )
+    made = called_back("http://127.0.0.1/hooks", now=now)
+    outbox.send_test(made.document["_id"], now=now)
     collection("api_clients").insert_one(
         {"name": "Shop", "scopes": ["admin"], "is_active": True, "keys": [], "created_at": now}
     )
@@ -81,7 +111,9 @@ def test_every_document_has_a_page(console: Client, one_of_each: None, model) ->
         assert name in {"group", "crontabschedule", "solarschedule", "clockedschedule", "logentry"}
         return
     url = reverse(f"admin:{model._meta.app_label}_{name}_change", args=[first.pk])
-    expected = {"failednotification": 302, "deliveryattempt": 403, "logentry": 403}
+    expected = {"failednotification": 302, "waitingnotification": 302}
+    expected |= {"deliveryattempt": 403, "logentry": 403}
+    expected |= dict.fromkeys(("incident", "heartbeat", "providerstate"), 403)
     assert console.get(url).status_code == expected.get(name, 200)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from notifications.admin.people import RecipientAdmin
 from notifications.api.problems import MEDIA_TYPE
-from recipients.admin import RecipientAdmin
 
 from .conftest import make_staff, signed_in
 

@@ -1,4 +1,4 @@
-"""What the console says: codes, sentences, verdicts, concerns. No database."""
+"""What the console says: codes, sentences, concerns. No database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,11 +10,12 @@ import pytest
 
 from notifications.admin import explanations, sentences
 from notifications.admin.attention import concerns
-from notifications.admin.explanations import EXPLANATIONS, Verdict
+from notifications.admin.explanations import EXPLANATIONS, VERDICTS
 from notifications.admin.filters import STATUSES_WITH
 from notifications.errors import FailureCode
 from notifications.figures import Backlog, FailureGroup, Failures
 from notifications.states import Channel, DeliveryStatus, Status, summary
+from notifications.verdicts import Kind
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S, F = DeliveryStatus, FailureCode
@@ -38,6 +39,7 @@ def test_every_code_and_state_has_words() -> None:
     assert set(explanations.STATUS_WORDS) == set(explanations.STATUS_TONES) == set(Status)
     assert set(explanations.DELIVERY_WORDS) == set(explanations.DELIVERY_TONES) == set(S)
     assert set(explanations.CHANNELS) == set(explanations.CHANNEL_ICONS) == set(Channel)
+    assert set(VERDICTS) == set(Kind)
 
 
 @pytest.mark.parametrize("code", list(F))
@@ -51,7 +53,6 @@ def test_an_explanation_reads_as_a_sentence(code: FailureCode) -> None:
 
 def test_a_code_of_another_release_is_no_error() -> None:
     assert explanations.explain("brand_new").meaning == "for a reason we have no words for"
-    assert explanations.explain(None).resend is Verdict.MAY_DUPLICATE
     assert explanations.code_words("brand_new") == "Brand new"
 
 
@@ -154,30 +155,6 @@ def test_the_headline_tells_what_went_wrong_first() -> None:
 )
 def test_a_span_of_time_in_words(seconds: float, words: str) -> None:
     assert sentences.span(seconds) == words
-
-
-VERDICTS = [
-    (delivery(S.FAILED, failure_code="provider_error"), False, Verdict.SAFE),
-    (delivery(S.FAILED, failure_code="provider_error"), True, Verdict.MAY_DUPLICATE),
-    (delivery(S.FAILED, failure_code="rejected"), False, Verdict.POINTLESS),
-    (delivery(S.FAILED, failure_code="outcome_unknown"), False, Verdict.MAY_DUPLICATE),
-    (delivery(S.FAILED, failure_code="bounced"), True, Verdict.SUPPRESSED),
-    (delivery(S.EXPIRED, failure_code="expired"), False, Verdict.EXPIRED),
-    (delivery(S.SUPPRESSED, failure_code="opted_out"), False, Verdict.SUPPRESSED),
-    (delivery(S.DELIVERED), False, Verdict.MAY_DUPLICATE),
-    (delivery(S.PENDING), False, Verdict.MAY_DUPLICATE),
-    (delivery(S.UNKNOWN, failure_code="timeout"), False, Verdict.MAY_DUPLICATE),
-    (delivery(S.CANCELLED, failure_code="cancelled"), False, Verdict.SAFE),
-]
-
-
-@pytest.mark.parametrize(("one", "ever_unknown", "expected"), VERDICTS)
-def test_what_a_resend_would_be(
-    one: Mapping[str, Any], ever_unknown: bool, expected: Verdict
-) -> None:
-    judged, why = sentences.verdict(one, ever_unknown=ever_unknown)
-    assert judged is expected
-    assert why.endswith(".")
 
 
 QUIET = Backlog(due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=NOW)

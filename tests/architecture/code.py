@@ -8,7 +8,10 @@ from pathlib import Path
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
-SERVICE = ("access", "analytics", "devices", "notifications", "notifyproject", "recipients")
+SERVICE = (
+    *("access", "analytics", "callbacks", "devices"),
+    *("notifications", "notifyproject", "recipients"),
+)
 EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")
 
 

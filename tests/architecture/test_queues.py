@@ -12,7 +12,8 @@ from celery import Task
 from django.conf import settings
 from django_celery_beat.models import PeriodicTask
 
-from notifications import hints, tasks
+from callbacks import hints as call_hints
+from notifications import callback_hints, hints, schedule, tasks
 from notifications.states import Channel, Priority
 from notifyproject.celery import app
 from notifyproject.settings.base import SERVICE_QUEUE, queue_names, urgent_queue_names
@@ -21,7 +22,7 @@ from notifyproject.stack import running
 from .code import ROOT, SERVICE, calls, files, text
 
 PUBLISHERS = {
-    "notifications/hints.py": "hints go to the queue of their channel and priority",
+    "notifyproject/publishing.py": "hints, each to the queue that its publisher names",
     "notifyproject/admin/beat.py": "an operator starts a periodic task now",
 }
 """Who publishes messages, and which."""
@@ -33,7 +34,17 @@ def our_tasks() -> dict[str, Task]:
 
 
 def test_there_are_tasks() -> None:
-    assert set(our_tasks()) == {hints.DELIVER, hints.DRAW, hints.CANARY, "notifications.sweep"}
+    assert set(our_tasks()) == {
+        hints.DELIVER,
+        hints.DRAW,
+        hints.BROADCAST,
+        hints.CANARY,
+        hints.OPERATE,
+        schedule.ALERTS,
+        schedule.ROLL_UP,
+        "notifications.sweep",
+        *(callback_hints.TELL, call_hints.CALL, schedule.CALLBACKS),
+    }
 
 
 @pytest.mark.parametrize("priority", list(Priority))
@@ -42,6 +53,13 @@ def test_every_hint_goes_to_a_queue_that_is_consumed(channel: Channel, priority:
     assert hints.queue_of(channel, priority) in {
         queue.name for queue in settings.CELERY_TASK_QUEUES
     }
+
+
+def test_a_page_of_a_broadcast_waits_behind_everything_that_is_to_be_sent() -> None:
+    order = queue_names()
+    lanes = [hints.queue_of(channel, priority) for channel in Channel for priority in Priority]
+    assert max(map(order.index, lanes)) < order.index(hints.BROADCASTS)
+    assert hints.BROADCASTS not in urgent_queue_names()
 
 
 @pytest.mark.parametrize("name", sorted(our_tasks()))
@@ -97,7 +115,13 @@ def test_what_beat_starts_is_a_task_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "task", [tasks.deliver, tasks.draw, tasks.canary, tasks.sweep], ids=lambda task: task.name
+    "task",
+    [
+        *(tasks.deliver, tasks.draw, tasks.broadcast, tasks.canary, tasks.operate),
+        *(tasks.sweep, tasks.roll_up, tasks.look_for_trouble),
+        *(tasks.tell, tasks.call_back, tasks.callbacks),
+    ],
+    ids=lambda task: task.name,
 )
 def test_a_message_holds_ids_and_words_only(task: Any) -> None:
     hinted = get_type_hints(inspect.unwrap(task.run))

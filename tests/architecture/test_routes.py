@@ -17,6 +17,7 @@ OPEN = {
     "": "leads to the admin, which asks for a login",
     "healthz": "for load balancers: says that the process is alive",
     "readyz": "for load balancers: says what is missing",
+    "metrics": "for Prometheus: asks for a token of its own, or answers this machine alone",
     "api/schema": "the description of the API holds no data",
     "api/docs": "a page that shows the description",
     "webhooks/sendgrid": "the signature is the authentication",

@@ -32,7 +32,7 @@ def _do(job: dict[str, Any]) -> None:
     """Come to the job's boundary in the job's way."""
     from bson import ObjectId
 
-    from notifications import dispatch, recovery
+    from notifications import broadcasts, dispatch, recovery
     from notifications.states import Channel
     from notifyproject import crash
 
@@ -40,6 +40,8 @@ def _do(job: dict[str, Any]) -> None:
     crash.at = crash.stopper(job["crash_at"])
     if job[DO] == "deliver":
         dispatch.deliver([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
+    elif job[DO] == "broadcast":
+        broadcasts.go_on(ObjectId(job["id"]))
     elif job[DO] == "sweep":
         recovery.sweep(now=datetime.fromisoformat(job["now"]))
     else:

@@ -27,6 +27,7 @@ from notifyproject.stack.servers import die_with_parent
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App, new_app, request
+from tests.store import crowds
 
 from ..conftest import written
 from .conftest import copies, environment
@@ -105,6 +106,20 @@ def test_a_worker_that_dies_anywhere_loses_nothing_and_doubles_only_what_was_in_
             assert record == ["unknown", "sent"]
         if boundary in SETTLED:
             assert record == ["sent"]
+
+
+def test_a_worker_that_dies_in_a_broadcast_tells_nobody_twice_and_passes_nobody_over(
+    die: Die,
+) -> None:
+    names = crowds.people(5)
+    now = utc_now()
+    ones = {boundary: crowds.begun(at=now) for boundary, _ in of_way(Way.BROADCAST)}
+    for boundary, one in ones.items():
+        assert die("broadcast", boundary, id=str(one)) == signal.SIGKILL, boundary
+    for boundary, one in ones.items():
+        crowds.to_its_end(one, at=now + LEASE)
+        assert crowds.told(one) == names, boundary
+        assert crowds.read(one)["accepted"] == len(names), boundary
 
 
 @pytest.mark.parametrize("boundary", [boundary for boundary, _ in of_way(Way.POST)])

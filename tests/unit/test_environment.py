@@ -188,9 +188,10 @@ def test_hosts_are_separated_by_commas() -> None:
 def test_urgent_queues_come_first_and_the_service_before_all() -> None:
     names = queue_names()
     assert names[0] == "service"
-    priorities = [name.partition(".")[2] for name in names[1:]]
+    assert names[-2:] == ["callbacks", "broadcasts"]
+    priorities = [name.partition(".")[2] for name in names[1:-2]]
     assert priorities == sorted(priorities, key=["critical", "high", "normal", "low"].index)
-    assert len(names) == len(set(names)) == 1 + 4 * 4
+    assert len(names) == len(set(names)) == 1 + 4 * 4 + 2
 
 
 def test_a_killed_worker_does_not_take_its_hints_along() -> None:

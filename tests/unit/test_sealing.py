@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -48,9 +49,15 @@ def test_it_does_not_open_about_something_else(plain: bytes, about: str, other: 
             unseal(seal(plain, about=about), about=other)
 
 
+@cache
+def a_code() -> str:
+    """Return a sealed code, the same each time: it begins with a random number."""
+    return seal(b"493021", about=ABOUT)
+
+
 @given(data=st.data())
 def test_a_text_that_was_changed_anywhere_does_not_open(data: st.DataObject) -> None:
-    sealed = seal(b"493021", about=ABOUT)
+    sealed = a_code()
     place = data.draw(st.integers(0, len(sealed) - 1))
     letter = data.draw(st.sampled_from("abcXYZ019-_. =").filter(lambda x: x != sealed[place]))
     with pytest.raises(SealBroken) as caught:

@@ -6,13 +6,17 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from notifications import recovery, stopping, working
+from callbacks import working as calling
+from notifications import alerts, recovery, rollup, stopping, telling, working
 from notifications.schedule import SWEEP_SECONDS
 from notifications.timing import utc_now
+from notifyproject import clock
 
 POLL_SECONDS = 0.2
 DELIVERY_SECONDS = 1.0
 """How often it looks for what is due when it delivers itself."""
+COUNTING_SECONDS = 10.0
+"""How long the figures may keep it from the next sweep."""
 
 
 class Command(BaseCommand):
@@ -22,6 +26,8 @@ class Command(BaseCommand):
         "Sweep every minute until stopped. With --deliver, also send what is due in this process "
         "whenever the broker takes no hints: nothing but MongoDB is needed then."
     )
+
+    _next_at = float("-inf")
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
@@ -34,17 +40,31 @@ class Command(BaseCommand):
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stopping.ask())
         while not stopping.is_asked():
+            clock.keep_right()
             report = recovery.sweep(now=utc_now())
             self.stdout.write(
                 f"hinted {report.hinted}, drawn {report.drawn}, unpublished {report.unpublished}, "
                 f"rescued {report.rescued}, resolved {report.resolved}"
             )
-            is_cut_off = options["deliver"] and report.unpublished > 0
+            telling.tell(now=utc_now())
+            unpublished = report.unpublished + calling.sweep(now=utc_now()).unpublished
+            is_cut_off = options["deliver"] and unpublished > 0
             if is_cut_off:
                 self.stdout.write(f"sent without a broker: {working.deliver_here()}")
+                telling.tell(now=utc_now())
+                calling.call_here(clock=utc_now, is_stopping=stopping.is_asked)
+            self._look_after()
             if options["once"]:
                 return
             self._wait(DELIVERY_SECONDS if is_cut_off else options["every"])
+
+    def _look_after(self) -> None:
+        """Do once a minute what beat starts beside the sweep: the alerts and the figures."""
+        if time.monotonic() < self._next_at:
+            return
+        self._next_at = time.monotonic() + SWEEP_SECONDS
+        alerts.evaluate(now=utc_now())
+        rollup.run(now=utc_now(), budget=COUNTING_SECONDS)
 
     def _wait(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds

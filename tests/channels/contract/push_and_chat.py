@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 
 from notifications.channels import fcm_tokens
-from notifications.channels.deadlines import Deadline
 from notifications.channels.in_app import Inbox
 from notifications.channels.push_fcm import FCM
 from notifications.channels.whatsapp_cloud import WhatsApp
 from notifications.timing import utc_now
+from notifyproject.outside.deadlines import Deadline
 
 from ...unit.channels import wire
 from .. import whatsapp_number, whatsapp_reports

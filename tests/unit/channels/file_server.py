@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from notifications.channels import mail_downloads
-from notifications.channels.deadlines import Deadline
+from notifyproject.outside import connections
+from notifyproject.outside.deadlines import Deadline
 
 from . import wire
 
@@ -98,8 +99,8 @@ def files_at(
     context = ssl.create_default_context(cafile=file)
     with wire.serving(encrypted(handler, file)) as server:
         here = [("127.0.0.1", server.port)]
-        monkeypatch.setattr(mail_downloads, "addresses_of", lambda host: here)
-        monkeypatch.setattr(mail_downloads, "_context", lambda: context)
+        monkeypatch.setattr(connections, "addresses_of", lambda host, port: here)
+        monkeypatch.setattr(connections, "trust", lambda: context)
         yield server
 
 

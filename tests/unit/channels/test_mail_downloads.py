@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from notifications.channels import mail_downloads
 from notifications.channels.mail_downloads import DownloadFailed
 from notifications.errors import FailureCode, PermanentError, ProviderError
+from notifyproject.outside import connections
 
 from . import wire
 from .file_server import HOST, Files, certificate, files_at, get, read_head
@@ -227,16 +227,15 @@ def test_a_server_that_speaks_slowly_is_not_listened_to_for_longer(serve: Serve)
 
 
 def test_a_server_that_is_not_there_may_be_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mail_downloads, "addresses_of", lambda host: [("127.0.0.1", 1)] * 2)
+    monkeypatch.setattr(connections, "addresses_of", lambda host, port: [("127.0.0.1", 1)] * 2)
     with pytest.raises(DownloadFailed):
         get()
 
 
 def test_a_handshake_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with wire.serving(lambda connection: connection.recv(9_999) and connection.recv(1)) as server:
-        monkeypatch.setattr(
-            mail_downloads, "addresses_of", lambda host: [("127.0.0.1", server.port)]
-        )
+        here = [("127.0.0.1", server.port)]
+        monkeypatch.setattr(connections, "addresses_of", lambda host, port: here)
         started = time.monotonic()
         with pytest.raises(DownloadFailed):
             get(seconds=SHORT)

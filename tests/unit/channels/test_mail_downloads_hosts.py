@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from notifications.channels import mail_downloads
-from notifications.channels.mail_downloads import DownloadFailed, addresses_of, is_public
+from notifications.channels.mail_downloads import DownloadFailed
 from notifications.errors import FailureCode, PermanentError
+from notifyproject.outside.addresses import addresses_of, is_public
 
 from . import wire
 from .file_server import HOST, Files, certificate, files_at, get
@@ -35,7 +35,7 @@ def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
             raise socket.gaierror(-2, "Name or service not known")
         return [(0, 1, 6, "", (address, port)) for address in addresses]
 
-    monkeypatch.setattr(mail_downloads.socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return asked
 
 
@@ -45,7 +45,7 @@ def test_a_name_that_leads_inside_is_not_connected_to(
     hidden: str, others: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolving_to(monkeypatch, *others, hidden)
-    monkeypatch.setattr(mail_downloads.socket, "create_connection", pytest.fail)
+    monkeypatch.setattr(socket, "create_connection", pytest.fail)
     with pytest.raises(PermanentError) as error:
         get()
     assert error.value.code is FailureCode.ATTACHMENT_UNAVAILABLE
@@ -62,7 +62,7 @@ def test_the_address_that_was_looked_at_is_the_one_that_is_connected_to(
         tried.append(address)
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(mail_downloads.socket, "create_connection", refused)
+    monkeypatch.setattr(socket, "create_connection", refused)
     with pytest.raises(DownloadFailed):
         get()
     assert tried == [("93.184.215.14", 443), ("2606:2800:21f::1", 443)]
@@ -74,7 +74,7 @@ def test_a_name_without_an_address_may_have_one_later(monkeypatch: pytest.Monkey
     with pytest.raises(DownloadFailed, match="no address"):
         get()
     with pytest.raises(OSError, match="not known"):
-        addresses_of(HOST)
+        addresses_of(HOST, 443)
 
 
 @pytest.mark.parametrize(

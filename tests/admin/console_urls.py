@@ -1,0 +1,86 @@
+"""Every address of the console, and what each does: whoever adds one says it here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+NOBODY = "0" * 24
+"""The id of nothing."""
+READS = frozenset(
+    {
+        *("index", "search", "autocomplete", "jsi18n", "app_list", "view_on_site"),
+        *("login", "password_change", "password_change_done"),
+        "notifications_notificationtype_version",
+        *("notifications_bulkoperation_progress", "notifications_bulkoperation_results"),
+    }
+)
+"""What shows something and changes nothing, or only the session of whoever asks."""
+CHANGES = {
+    "logout": "",
+    "access_apiclient_issue_key": "access.change_apiclient",
+    "access_apiclient_revoke_key": "access.change_apiclient",
+    "devices_device_switch_on": "devices.reactivate_device",
+    "devices_device_switch_off": "devices.deactivate_device",
+    "analytics_incident_acknowledge": "analytics.acknowledge_incident",
+    "callbacks_callback_switch_on": "callbacks.switch_callback",
+    "callbacks_callback_switch_off": "callbacks.switch_callback",
+    "callbacks_callbackmessage_replay": "callbacks.replay_callbackmessage",
+    "notifications_broadcast_pause": "notifications.pause_broadcast",
+    "notifications_broadcast_resume": "notifications.resume_broadcast",
+    "notifications_broadcast_cancel": "notifications.cancel_broadcast",
+    "notifications_bulkoperation_start": "notifications.run_bulkoperation",
+    "notifications_bulkoperation_pause": "notifications.run_bulkoperation",
+    "notifications_bulkoperation_resume": "notifications.run_bulkoperation",
+    "notifications_bulkoperation_cancel": "notifications.run_bulkoperation",
+    "notifications_providerstate_pause": "notifications.pause_provider",
+    "notifications_providerstate_resume": "notifications.pause_provider",
+    "notifications_providerstate_close": "notifications.pause_provider",
+    "notifications_providerstate_test": "notifications.test_provider",
+    "notifications_notification_retry": "notifications.retry_notification",
+    "notifications_notification_resend": "notifications.resend_notification",
+    "notifications_notification_cancel": "notifications.cancel_notification",
+    "notifications_notification_run": "notifications.reschedule_notification",
+    "notifications_notification_reschedule": "notifications.reschedule_notification",
+    "notifications_notification_reveal": "notifications.reveal_addresses",
+    "notifications_notificationtype_publish": "notifications.change_notificationtype",
+    "notifications_notificationtype_try": "notifications.test_provider",
+    "notifications_webhooklog_replay": "notifications.replay_webhooklog",
+    "recipients_recipient_reveal": "notifications.reveal_addresses",
+    "recipients_recipient_sign_out": "recipients.sign_out_recipient",
+    "recipients_recipient_export": "recipients.export_recipient",
+    "recipients_recipient_erase": "recipients.erase_recipient",
+}
+"""What changes something, or shows what is masked otherwise: a POST, and the permission it needs.
+
+Without one it is for everybody who has signed in.
+"""
+FORMS = {
+    "notifications_bulkoperation_new": "notifications.run_bulkoperation",
+    "notifications_notificationtype_new_version": "notifications.change_notificationtype",
+}
+"""What shows a form, and changes something when that is sent; and the permission it needs."""
+MODEL_PAGES = ("_changelist", "_history", "_add", "_change", "_delete")
+"""How the addresses end that every model has."""
+
+
+def named() -> set[str]:
+    """Return the names of the console's own addresses; those of each model's pages aside."""
+    names = {pattern.name for pattern in _patterns(get_resolver()) if pattern.name}
+    return {name for name in names if not name.endswith(MODEL_PAGES)}
+
+
+def _patterns(resolver: URLResolver, *, inside: bool = False) -> Iterator[URLPattern]:
+    for one in resolver.url_patterns:
+        if isinstance(one, URLResolver):
+            yield from _patterns(one, inside=inside or one.namespace == "admin")
+        elif inside:
+            yield one
+
+
+def arguments(name: str) -> dict[str, Any]:
+    """Return something for each part of an address that varies."""
+    (pattern,) = [one for one in _patterns(get_resolver()) if one.name == name]
+    values = {"object_id": NOBODY, "slug": "mfa_code", "number": 1}
+    known = pattern.pattern.converters
+    return {part: values.get(part, NOBODY) for part in known}

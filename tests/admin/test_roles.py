@@ -1,0 +1,119 @@
+"""The four roles: what each may do, and that every permission is somebody's."""
+
+import io
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import CommandError, call_command
+
+from access.admin.roles import meaningful_permissions
+from access.roles import ADMINISTERS, OPERATES, SUPPORTS, roles
+from notifyproject.stack import first_run
+
+pytestmark = pytest.mark.usefixtures("db")
+
+USUAL = ("add_", "change_", "delete_", "view_")
+OURS = frozenset({"access", "analytics", "callbacks", "devices", "notifications", "recipients"})
+
+
+def created(*options: str) -> str:
+    """Run the command; return what it says."""
+    said = io.StringIO()
+    call_command("create_roles", *options, stdout=said)
+    return said.getvalue()
+
+
+def names(role: str) -> set[str]:
+    """Return what a stored role may do."""
+    permissions = list(Group.objects.get(name=role).permissions.all())
+    kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
+    return {f"{kinds[p.content_type_id].app_label}.{p.codename}" for p in permissions}
+
+
+def test_four_roles_are_made() -> None:
+    said = created()
+    assert [line.partition(":")[0] for line in said.splitlines()] == [
+        *("viewer", "support", "operator", "admin")
+    ]
+    assert "created" in said
+    assert names("support") == SUPPORTS
+    assert names("operator") >= OPERATES
+    assert len(names("admin")) == meaningful_permissions().count()
+
+
+def test_a_viewer_looks_at_everything_but_accounts() -> None:
+    created()
+    found = names("viewer")
+    assert all(name.partition(".")[2].startswith("view_") for name in found)
+    assert {"notifications.view_notification", "admin.view_logentry"} <= found
+    assert not any(name.startswith(("access.", "auth.")) for name in found)
+
+
+def test_each_role_may_do_more_than_the_one_before() -> None:
+    created()
+    assert names("viewer") < names("operator") < names("admin")
+    assert names("support") < names("operator")
+
+
+def test_addresses_are_whole_for_admins_only_and_shown_on_record_to_operators() -> None:
+    created()
+    whole, shown = "notifications.view_addresses", "notifications.reveal_addresses"
+    assert [whole in names(role) for role in ("viewer", "support", "operator", "admin")] == [
+        *(False, False, False, True)
+    ]
+    assert shown in names("operator")
+    assert shown not in names("support")
+
+
+def test_support_sends_one_again_and_not_several() -> None:
+    created()
+    assert "notifications.resend_notification" in names("support")
+    assert "notifications.resend_several" not in names("support")
+
+
+def test_every_permission_of_ours_is_given_to_a_role_knowingly() -> None:
+    own = {
+        f"{kind.app_label}.{permission.codename}"
+        for permission in Permission.objects.all()
+        if (kind := ContentType.objects.get_for_id(permission.content_type_id)).app_label in OURS
+        and not permission.codename.startswith(USUAL)
+    }
+    assert own - OPERATES - SUPPORTS - ADMINISTERS == set(), "name them in access.roles"
+
+
+def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:
+    created()
+    support = Group.objects.get(name="support")
+    more = Permission.objects.get(codename="cancel_notification")
+    less = Permission.objects.get(codename="view_device")
+    support.permissions.add(more)
+    support.permissions.remove(less)
+    assert "complete" in created()
+    assert names("support") == SUPPORTS | {"notifications.cancel_notification"}
+    assert "reset" in created("--reset")
+    assert names("support") == SUPPORTS
+
+
+def test_without_its_permissions_no_role_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = SUPPORTS | {"notifications.no_such_thing"}
+    monkeypatch.setattr("access.roles.SUPPORTS", unknown)
+    with pytest.raises(CommandError, match="no_such_thing"):
+        created()
+
+
+def test_a_permission_nobody_knows_belongs_to_no_viewer() -> None:
+    viewer = roles(["shop.view_order", "shop.cancel_order", "auth.view_group"])[0]
+    assert viewer.permissions == {"shop.view_order"}
+
+
+def test_the_local_stack_makes_them_at_its_first_start_and_leaves_them_alone_after_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first_run.create_roles()
+    made = set(Group.objects.values_list("name", flat=True))
+    assert made == {"viewer", "support", "operator", "admin"}
+    Group.objects.get(name="viewer").permissions.clear()
+    first_run.create_roles()
+    assert Group.objects.get(name="viewer").permissions.count() == 0
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,56 @@
+"""Places in an ordered list, as they stand in addresses and in MongoDB's words."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+from bson import ObjectId
+
+from notifyproject.db import keyset
+from notifyproject.db.keyset import NoPlace, Place
+
+AT = datetime(2026, 11, 21, 12, 0, 0, 5_000, tzinfo=UTC)
+KEY = ObjectId("64b000000000000000000001")
+ORDER = ("-created_at", "-id")
+
+
+def test_a_place_is_read_as_it_was_written() -> None:
+    row = SimpleNamespace(created_at=AT, pk=KEY)
+    place = keyset.of_row(row, ORDER)
+    assert place == Place((AT, KEY))
+    assert Place.parse(place.text()) == place
+    assert Place.parse(Place(("user-7",)).text()) == Place(("user-7",))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "!!!!", "W10", "W1sieCIsMV1d", "W1sibyIsImEiXV0", "MQ", "ü"]
+)
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises(NoPlace):
+        keyset.beyond(Place.parse(text), ORDER)
+
+
+def test_behind_a_place_the_bound_comes_first() -> None:
+    assert keyset.beyond(Place((AT, KEY)), ORDER) == {
+        "$and": [
+            {"created_at": {"$lte": AT}},
+            {
+                "$or": [
+                    {"created_at": {"$lt": AT}},
+                    {"created_at": AT, "_id": {"$lt": KEY}},
+                ]
+            },
+        ]
+    }
+
+
+def test_before_a_place_everything_is_turned() -> None:
+    found = keyset.beyond(Place((AT, KEY)), ("due_at", "id"), backwards=True)
+    assert found["$and"][0] == {"due_at": {"$lte": AT}}
+    assert keyset.beyond(Place((AT, KEY)), ORDER, backwards=True)["$and"][0] == {
+        "created_at": {"$gte": AT}
+    }
+
+
+def test_an_order_by_the_key_alone_needs_no_more() -> None:
+    assert keyset.beyond(Place((KEY,)), ("-id",)) == {"_id": {"$lt": KEY}}
