@@ -60,12 +60,14 @@ class Bench:
     def use(self, name: str) -> None:
         """Have this process and its children use a database that is there; hints are forgotten."""
         from django.conf import settings
+        from django.contrib.contenttypes.models import ContentType
         from django.db import connection
 
         os.environ["MONGODB_URI"] = servers.mongodb_uri(self.mongod_port, name)
         connection.settings_dict["NAME"] = name
         connection.ensure_connection()
         connection.init_connection_state()
+        ContentType.objects.clear_cache()
         with redis.Redis.from_url(settings.REDIS_URL) as valkey:
             valkey.flushdb()
 

@@ -1,0 +1,274 @@
+"""S6: the first byte of the console's pages, when there are a million notifications.
+
+A real gunicorn answers an operator who is signed in; another one answers the same from a database
+with next to nothing in it, so that one sees what the volume costs and what the page itself.
+"""
+
+import http.client
+import io
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from . import environment
+from .environment import Bench
+from .figures import Figure, at_most, middle, ratio
+
+MOST = 300.0
+"""Milliseconds to the first byte."""
+REQUESTS = 10
+SMALL = 2_000
+NAME, SMALL_NAME = "bench_console", "bench_console_small"
+TIMEOUT = 60
+LISTS = "/admin/notifications"
+ALL, FAILED = f"{LISTS}/notification/", f"{LISTS}/failednotification/"
+WAITING = f"{LISTS}/waitingnotification/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page of the console. Its address is filled in from a notification: another each time."""
+
+    name: str
+    path: str
+
+    def url(self, sample: Mapping[str, str]) -> str:
+        """Return the address for one notification."""
+        return self.path.format(**sample)
+
+
+def _page(name: str, path: str) -> Page:
+    return Page(name=name, path=path)
+
+
+PAGES = (
+    _page("home", "/admin/"),
+    _page("failed", FAILED),
+    _page("failed by cause", f"{FAILED}?channel=email&code=provider_error"),
+    _page("failed at", f"{FAILED}?channel=push&code=connection_failed&provider=fcm"),
+    _page("failed by type", f"{FAILED}?type={{type}}&failed_within=7d"),
+    _page("failed by client", f"{FAILED}?client={{client}}&failed_within=30d"),
+    _page("failed in 30 days", f"{FAILED}?failed_within=30d"),
+    _page("failed, searched", f"{FAILED}?q={{user_id}}"),
+    _page("all", ALL),
+    _page("all by status", f"{ALL}?status=delivered"),
+    _page("all by channel", f"{ALL}?channel=whatsapp"),
+    _page("all by type", f"{ALL}?type={{type}}"),
+    _page("all by client", f"{ALL}?client={{client}}"),
+    _page("all by several", f"{ALL}?status=sent&type={{type}}&client={{client}}"),
+    _page("all, rare", f"{ALL}?delivery_status=unknown&channel=email"),
+    _page("search id", f"{ALL}?q={{id}}"),
+    _page("search user", f"{ALL}?q={{user_id}}"),
+    _page("search busy user", f"{ALL}?q={{busy}}"),
+    _page("search email", f"{ALL}?q={{email}}"),
+    _page("search phone", f"{ALL}?q={{phone}}"),
+    _page("search external", f"{ALL}?q={{external_id}}"),
+    _page("search entity", f"{ALL}?q={{entity_id}}"),
+    _page("search key", f"{ALL}?q={{idempotency_key}}"),
+    _page("search message", f"{ALL}?q={{message_id}}"),
+    _page("search nothing", f"{ALL}?q=nothing-{{id}}"),
+    _page("detail", f"{ALL}{{id}}/change/"),
+    _page("person", "/admin/recipients/recipient/{user_id}/change/"),
+    _page("busy person", "/admin/recipients/recipient/{busy}/change/"),
+    _page("people", "/admin/recipients/recipient/"),
+    _page("waiting", WAITING),
+    _page("waiting, report", f"{WAITING}?reason=report&channel=email"),
+    _page("waiting, none", f"{WAITING}?reason=rate"),
+    _page("attempts", f"{LISTS}/deliveryattempt/?status=failed"),
+    _page("calls", f"{LISTS}/webhooklog/"),
+    _page("audit", "/admin/admin/logentry/"),
+    _page("providers", f"{LISTS}/providerstate/"),
+    _page("workers", f"{LISTS}/heartbeat/"),
+    _page("bulk question", f"{LISTS}/bulkoperation/new/?list=failednotification&channel=email"),
+    _page("bulk preview", f"{LISTS}/bulkoperation/{{operation}}/change/"),
+)
+
+
+class Browser:
+    """An operator's connection to one web, and the notifications that are looked at."""
+
+    def __init__(
+        self, url: str, pids: Sequence[int], cookie: str, samples: Sequence[Mapping[str, str]]
+    ) -> None:
+        self._pids = pids
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT)
+        self._headers = {"Cookie": cookie}
+        self._samples = samples
+
+    def milliseconds(self, page: Page, number: int) -> float:
+        """Return how long the first byte of a page takes, for one of the notifications."""
+        url = page.url(self._samples[number % len(self._samples)])
+        started = time.perf_counter()
+        self._connection.request("GET", url, headers=self._headers)
+        answer = self._connection.getresponse()
+        waited = 1000 * (time.perf_counter() - started)
+        answer.read()
+        if answer.status != http.client.OK:
+            raise RuntimeError(f"{url}: {answer.status} {answer.headers.get('Location', '')}")
+        return waited
+
+    def several(self, page: Page) -> tuple[list[float], float]:
+        """Return what ten requests take, and what one takes of the web's own processor time."""
+        before = environment.cpu_seconds(*self._pids)
+        found = [self.milliseconds(page, number) for number in range(REQUESTS)]
+        return found, 1000 * (environment.cpu_seconds(*self._pids) - before) / REQUESTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """A database that is filled, and how an operator looks at it."""
+
+    name: str
+    stored: int
+    attempts: int
+    cookie: str
+    samples: Sequence[Mapping[str, str]]
+
+
+def pages(bench: Bench, *, stored: int, say: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure S6."""
+    with bench.database(SMALL_NAME), bench.database(NAME):
+        small, big = (
+            filled(bench, name, count, say) for name, count in ((SMALL_NAME, SMALL), (NAME, stored))
+        )
+        yield from measured(bench, big=big, small=small, say=say)
+
+
+def measured(
+    bench: Bench, *, big: Filled, small: Filled, say: Callable[[str], None]
+) -> Iterator[Figure]:
+    """Measure the pages of one database beside those of another."""
+    bad: list[str] = []
+    scale = f"{big.stored:,} notifications, {big.attempts:,} attempts"
+    with _browser(bench, small) as bare, _browser(bench, big) as ours:
+        for page in PAGES:
+            found, processor = ours.several(page)
+            floor, _ = bare.several(page)
+            reads = _reads(ours, page)
+            bad += [f"{page.name}: {r.told}" for r in reads if r.scans or r.sorts_much]
+            slowest = max(reads, key=lambda read: read.milliseconds)
+            say(
+                f"{page.name}: {middle(found):.0f} ms, worst {max(found):.0f}, bare "
+                f"{middle(floor):.0f}, processor {processor:.0f}; {len(reads)} reads, "
+                f"the slowest {slowest.told}"
+            )
+            yield Figure(
+                key=f"S6 {page.name}",
+                what=f"first byte, {scale}" if page is PAGES[0] else "",
+                unit="ms",
+                ours=middle(found),
+                floor=middle(floor),
+                ratio_floor=ratio(found, floor),
+                goals=(at_most(MOST),),
+                note=f"worst {max(found):.0f} ms; the web's processor {processor:.0f} ms; "
+                f"{len(reads)} reads, the longest {slowest.milliseconds} ms; "
+                f"floor: at {small.stored:,} notifications",
+            )
+    yield Figure(
+        key="S6 reads",
+        what="reads of these pages that scan, or sort without bound",
+        unit="reads",
+        ours=len(bad),
+        goals=(at_most(0),),
+        note="; ".join(bad),
+    )
+
+
+def filled(bench: Bench, name: str, count: int, say: Callable[[str], None]) -> Filled:
+    """Fill an empty database."""
+    from notifications.timing import utc_now
+
+    from . import crowd
+
+    bench.use(name)
+    began = time.monotonic()
+    attempts = crowd.fill(count, now=utc_now())
+    say(f"{count:,} notifications, {attempts:,} attempts: {time.monotonic() - began:.0f} s")
+    extra = {"busy": crowd.BUSY, "operation": _previewed(say)}
+    return Filled(
+        name=name,
+        stored=count,
+        attempts=attempts,
+        cookie=_signed_in(),
+        samples=[_told(document) | extra for document in crowd.samples(REQUESTS)],
+    )
+
+
+@contextmanager
+def _browser(bench: Bench, stored: Filled) -> Iterator[Browser]:
+    """Run a web on a database, with all it loads once loaded."""
+    bench.use(stored.name)
+    with environment.web(bench, "notifyproject.wsgi") as (pids, url):
+        browser = Browser(url, pids, stored.cookie, stored.samples)
+        for page in PAGES:
+            browser.milliseconds(page, 0)
+        yield browser
+
+
+def _told(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a page's address may be filled in with."""
+    sent = (one.get("provider_message_id") for one in document["delivery"])
+    told = {
+        "id": document["_id"],
+        "client": document["client_id"],
+        "message_id": next((one for one in sent if one), "none"),
+        **{name: document["recipient"][name] for name in ("email", "phone")},
+        **{
+            name: document[name]
+            for name in ("user_id", "type", "entity_id", "external_id", "idempotency_key")
+        },
+    }
+    return {name: quote(str(value), safe="") for name, value in told.items()}
+
+
+def _previewed(say: Callable[[str], None]) -> str:
+    """Have a retry of all failed mails of a week previewed; return the operation's id."""
+    from notifications import operations
+    from notifications.operation_states import Action, Stage
+    from notifications.states import Channel
+    from notifications.timing import utc_now
+
+    now = utc_now()
+    cohort = operations.failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
+    by = operations.Staff(id=None, username="bench")
+    began = time.monotonic()
+    asked = operations.preview(
+        action=Action.RETRY, cohort=cohort, send_at=None, by=by, now=utc_now()
+    )
+    operation: Any = asked
+    while operation.stage is Stage.PREVIEWING and operations.work(asked.id):
+        operation = operations.one(asked.id)
+    say(f"{operation.found_count:,} previewed in {time.monotonic() - began:.1f} s")
+    return str(asked.id)
+
+
+def _signed_in() -> str:
+    """Return the cookie of an operator: all that the role may do, and no more."""
+    from django.conf import settings
+    from django.contrib.auth.models import Group
+    from django.core.management import call_command
+    from django.test import Client
+
+    from access.models import StaffUser
+
+    call_command("create_roles", stdout=io.StringIO())
+    user = StaffUser.objects.create_user("olga", "olga@example.com", "s3cret-enough")
+    user.is_staff = True
+    user.save()
+    user.groups.add(Group.objects.get(name="operator"))
+    client = Client()
+    client.force_login(user)
+    name = settings.SESSION_COOKIE_NAME
+    return f"{name}={client.cookies[name].value}"
+
+
+def _reads(browser: Browser, page: Page) -> list[Any]:
+    from . import reads
+
+    with reads.profiled() as found:
+        browser.milliseconds(page, 0)
+    return found
