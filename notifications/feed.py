@@ -93,11 +93,15 @@ def one(inbox: Inbox, notification_id: ObjectId) -> Document | None:
 def counts(inbox: Inbox) -> Counts:
     """Return how much is unread, and unseen. What is archived does not count."""
     until = seen_until(inbox)
-    unread = _count(inbox.holds(is_read=False, is_archived=False))
-    if until is None or not unread:
+    if until is None:
+        unread = _count(inbox.holds(is_read=False, is_archived=False))
         return Counts(unread=unread, unseen=unread)
-    fresh = inbox.holds(is_read=False, is_archived=False, since={"$gt": until})
-    return Counts(unread=unread, unseen=_count(fresh))
+    # Two ends of one range of the index: nothing is counted twice.
+    seen, unseen = (
+        _count(inbox.holds(is_read=False, is_archived=False, since={operator: until}))
+        for operator in ("$lte", "$gt")
+    )
+    return Counts(unread=min(seen + unseen, COUNT_CAP), unseen=unseen)
 
 
 def seen_until(inbox: Inbox) -> datetime | None:
