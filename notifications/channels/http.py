@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -72,6 +73,7 @@ _ADDRESS = re.compile(
 )
 _wire = threading.local()
 _pools: dict[int, urllib3.PoolManager] = {}
+_origins: WeakValueDictionary[tuple[int, str], urllib3.HTTPConnectionPool] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +185,15 @@ def _parted(url: str) -> tuple[str, str]:
     return parsed._replace(path=None, query=None, fragment=None).url, parsed.request_uri
 
 
-@lru_cache(maxsize=100)
-def _pool_of(_process_id: int, origin: str) -> urllib3.HTTPConnectionPool:
-    """Return the connections to one origin: to find them anew costs a third of a request."""
-    return pool().connection_from_url(origin)
+def _pool_of(process_id: int, origin: str) -> urllib3.HTTPConnectionPool:
+    """Return the connections to one origin: to find them anew costs a third of a request.
+
+    They live as long as the process's pool keeps them, which closes what it lets go of.
+    """
+    found = _origins.get((process_id, origin))
+    if found is None:
+        found = _origins[process_id, origin] = pool().connection_from_url(origin)
+    return found
 
 
 class _DeadlineSocket:
