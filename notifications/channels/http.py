@@ -186,14 +186,9 @@ def _parted(url: str) -> tuple[str, str]:
 
 
 def _pool_of(process_id: int, origin: str) -> urllib3.HTTPConnectionPool:
-    """Return the connections to one origin: to find them anew costs a third of a request.
-
-    They live as long as the process's pool keeps them, which closes what it lets go of.
-    """
-    found = _origins.get((process_id, origin))
-    if found is None:
-        found = _origins[process_id, origin] = pool().connection_from_url(origin)
-    return found
+    """Return the connections to one origin, for as long as the process's pool keeps them."""
+    found = _origins.get((process_id, origin)) or pool().connection_from_url(origin)
+    return _origins.setdefault((process_id, origin), found)
 
 
 class _DeadlineSocket:
