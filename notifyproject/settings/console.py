@@ -150,6 +150,7 @@ UNFOLD: dict[str, Any] = {
         lambda _request: static("console/console.css"),
         lambda _request: static("console/lists.css"),
     ],
+    "SCRIPTS": [lambda _request: static("console/palette.js")],
     "COMMAND": {"search_callback": "notifications.admin.home.find"},
     "SIDEBAR": {"show_search": True, "command_search": True, "navigation": NAVIGATION},
     "ACCOUNT": {

@@ -134,6 +134,18 @@ def test_the_command_palette_works_from_the_keyboard(screen: Screen) -> None:
         screen.wait_for_scripts()
 
 
+SLOW_FRAMES = "() => { requestAnimationFrame = draw => setTimeout(draw, 200, 0) }"
+
+
+def test_the_command_palette_takes_the_keyboard_also_when_it_is_drawn_late(screen: Screen) -> None:
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    page.evaluate(SLOW_FRAMES)
+    page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
+
+
 def test_every_page_fits_and_runs_without_an_error(screen: Screen) -> None:
     document = failed()
     screen.sign_in()
