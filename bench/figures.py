@@ -132,6 +132,11 @@ def middle(values: Iterable[float]) -> float:
     return statistics.median(values)
 
 
+def percentile(values: Sequence[float], percent: int) -> float | None:
+    """Return what so many of a hundred values are below; None of fewer than two."""
+    return statistics.quantiles(values, n=100)[percent - 1] if len(values) > 1 else None
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 

@@ -9,6 +9,7 @@ from typing import Any
 from bson import ObjectId
 
 from notifyproject.db.collections import collection
+from notifyproject.db.leases import unclaimed
 
 from . import retry
 from .messages import LEASE
@@ -42,7 +43,7 @@ def take(client_id: ObjectId, *, now: datetime) -> Hold | None:
             "_id": client_id,
             "state": CallbackState.ACTIVE.value,
             "$and": [
-                {"$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}]},
+                unclaimed(now=now),
                 {"$or": [{"open_until": None}, {"open_until": {"$lte": now}}]},
             ],
         },

@@ -15,6 +15,7 @@ from pymongo.errors import BulkWriteError
 
 from notifyproject.db import paging
 from notifyproject.db.collections import came_twice, collection
+from notifyproject.db.leases import unclaimed
 from notifyproject.db.paging import Page, Place
 
 from . import registry
@@ -87,7 +88,7 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[Held]:
     due = {
         "client_id": client_id,
         "next_try_at": {"$lte": now},
-        "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+        **unclaimed(now=now),
     }
     found = collection("callback_messages").find(due, {"_id": 1}).hint("cbm_due")
     ids = [document["_id"] for document in found.sort("next_try_at", 1).limit(limit)]

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Page
 
 from .models import Document, Platform
 from .preferences import Preferences, from_document
 
 MAX_TARGETS = 20
 """Of one user's active devices, a notification goes to so many, the most recently seen first."""
-MAX_PAGE = 100
+MAX_PAGE = paging.MAX_PAGE
 AT_ONCE = 5_000
 """Devices MongoDB answers with at once: all that a hundred users can have."""
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -57,21 +59,11 @@ class Targets:
         return tuple(t for t in named if t is not None and user_id in (None, t.user_id))
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """A place in a user's list of devices."""
 
     created_at: datetime
     id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Part of a list, and whether there is more on either side."""
-
-    documents: Sequence[Document]
-    has_next: bool
-    has_previous: bool
 
 
 def targets(*, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()) -> Targets:
@@ -117,33 +109,13 @@ def page(
 
     Those behind ``after``, or else those before ``before``. Raises PyMongoError.
     """
-    backwards = before is not None and after is None
-    position = before if backwards else after
-    wanted: dict[str, Any] = {"user_id": user_id, "is_active": EITHER}
-    if position is not None:
-        wanted |= _beyond(position, backwards=backwards)
-    order = [(name, -direction if backwards else direction) for name, direction in NEWEST_FIRST]
-    found = list(collection("devices").find(wanted).sort(order).limit(limit + 1))
-    more = len(found) > limit
-    found = found[:limit]
-    if backwards:
-        return Page(found[::-1], has_next=True, has_previous=more)
-    return Page(found, has_next=more, has_previous=after is not None)
-
-
-def _beyond(position: Position, *, backwards: bool) -> dict[str, Any]:
-    """Return what holds for devices on the far side of a position.
-
-    The first condition says less than the second: it gives the index scan its bound.
-    """
-    operator = "$gt" if backwards else "$lt"
-    return {
-        "created_at": {f"{operator}e": position.created_at},
-        "$or": [
-            {"created_at": {operator: position.created_at}},
-            {"created_at": position.created_at, "_id": {operator: position.id}},
-        ],
-    }
+    return paging.page(
+        "devices",
+        {"user_id": user_id, "is_active": EITHER},
+        order=NEWEST_FIRST,
+        limit=limit,
+        place=paging.place_of(after=after, before=before),
+    )
 
 
 def _seen(document: Document) -> tuple[datetime, str]:

@@ -4,24 +4,24 @@ Every read goes by the index ``ntf_inbox`` and in its order: newest first, by wh
 in-app. Counts are read from the index alone.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from bson import ObjectId
 
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Page
 
 from .queries import COUNT_CAP
 from .store import Document, Inbox
 
-NEWEST_FIRST = [("inbox_at", -1), ("_id", -1)]
+NEWEST_FIRST = (("inbox_at", -1), ("_id", -1))
 INDEX = "ntf_inbox"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A place in a feed, that of one notification."""
 
     inbox_at: datetime
@@ -31,15 +31,6 @@ class Place:
     def of(cls, document: Document) -> "Place":
         """Return a notification's place."""
         return cls(document["inbox_at"], document["_id"])
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Part of a feed, newest first, and whether there is more on either side."""
-
-    documents: Sequence[Document]
-    has_next: bool
-    has_previous: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +50,23 @@ def page(
     archived: bool = False,
     after: Place | None = None,
     before: Place | None = None,
-) -> Part:
+) -> Page:
     """Return up to ``limit`` of what is archived or not, behind ``after`` or before ``before``."""
     which: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
-    backwards = before is not None and after is None
-    place = before if backwards else after
-    wanted = inbox.holds(**which)
-    if place is not None:
-        operator = "$gt" if backwards else "$lt"
-        # The range says less than the condition on the place, and gives the index its bound.
-        wanted = inbox.holds(**which, since={f"{operator}e": place.inbox_at})
-        wanted = {"$and": [wanted, _beyond(place, operator)]}
-    order = [(name, -way) for name, way in NEWEST_FIRST] if backwards else NEWEST_FIRST
-    found = _found(wanted, order, limit + 1)
-    more = len(found) > limit
-    found = found[:limit]
-    if backwards:
-        return Part(found[::-1], has_next=True, has_previous=more)
-    return Part(found, has_next=more, has_previous=after is not None)
+    return paging.page(
+        "notifications",
+        inbox.holds(**which),
+        order=NEWEST_FIRST,
+        limit=limit,
+        place=paging.place_of(after=after, before=before),
+        hint=INDEX,
+    )
 
 
 def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
     """Return the newest that were delivered at ``moment`` or later, the newest first."""
     wanted = inbox.holds(is_archived=False, since={"$gte": moment})
-    return _found(wanted, NEWEST_FIRST, limit)
+    return list(_notifications().find(wanted).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
 
 
 def one(inbox: Inbox, notification_id: ObjectId) -> Document | None:
@@ -110,21 +94,8 @@ def seen_until(inbox: Inbox) -> datetime | None:
     return visit["seen_until"] if visit else None
 
 
-def _found(wanted: dict[str, Any], order: list[tuple[str, int]], limit: int) -> list[Document]:
-    return list(_notifications().find(wanted).sort(order).hint(INDEX).limit(limit))
-
-
 def _count(wanted: dict[str, Any]) -> int:
     return int(_notifications().count_documents(wanted, limit=COUNT_CAP, hint=INDEX))
-
-
-def _beyond(place: Place, operator: str) -> dict[str, Any]:
-    return {
-        "$or": [
-            {"inbox_at": {operator: place.inbox_at}},
-            {"inbox_at": place.inbox_at, "_id": {operator: place.id}},
-        ]
-    }
 
 
 def _notifications() -> Any:

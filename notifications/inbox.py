@@ -5,8 +5,9 @@ from typing import Protocol
 
 from bson import ObjectId
 
+from notifyproject.db.paging import Page
+
 from . import callback_hints, feed, inbox_hints, store
-from .feed import Part
 from .store import Document, Inbox, Marked
 
 
@@ -43,7 +44,7 @@ def read_all(*, inbox: Inbox, now: datetime) -> int:
     return count
 
 
-def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Part:
+def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
     """Return the beginning of a feed, which its owner has thereby seen.
 
     Seen is what the newest of the page is no newer than: by the time it was delivered, so that what

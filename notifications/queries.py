@@ -1,39 +1,31 @@
 """Every hot read. A test explains each: an index scan, no sort stage, little read in vain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from bson import ObjectId
 
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
+from notifyproject.db.leases import unclaimed
+from notifyproject.db.paging import Page
 
 from .states import Channel, DeliveryStatus, Priority
 from .store import Document, Reference
 
-MAX_PAGE = 100
 MAX_ON_OWN_CLOCK = 1_000
 COUNT_CAP = 10_000
 """Counts that people read stop here: beyond, nobody needs the exact number."""
-NEWEST_FIRST = [("created_at", -1), ("_id", -1)]
+NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """A place in a list that is ordered newest first."""
 
     created_at: datetime
     id: ObjectId
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Part of a list, and whether there is more on either side."""
-
-    documents: Sequence[Document]
-    has_next: bool
-    has_previous: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +110,12 @@ def existing(ids: Sequence[ObjectId]) -> set[ObjectId]:
     return {document["_id"] for document in found}
 
 
+def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
+    """Return the spans in which these notifications were accepted, of those that were traced."""
+    found = _notifications().find({"_id": {"$in": list(ids)}}, {"traceparent": 1})
+    return {one["_id"]: one["traceparent"] for one in found if "traceparent" in one}
+
+
 def on_own_clock(user_id: str) -> list[Document]:
     """Return what waits for a time on a person's own clock, up to 1,000: when, by both clocks."""
     wanted = {
@@ -137,18 +135,13 @@ def page(
     before: Position | None = None,
 ) -> Page:
     """Return up to ``limit`` notifications, newest first, behind ``after`` or before ``before``."""
-    wanted = filters.match()
-    backwards = before is not None and after is None
-    position = before if backwards else after
-    if position is not None:
-        wanted = {"$and": [wanted, _beyond(position, backwards=backwards)]}
-    order = [(name, -direction) for name, direction in NEWEST_FIRST] if backwards else NEWEST_FIRST
-    found: list[Document] = list(_notifications().find(wanted).sort(order).limit(limit + 1))
-    more = len(found) > limit
-    found = found[:limit]
-    if backwards:
-        return Page(found[::-1], has_next=True, has_previous=more)
-    return Page(found, has_next=more, has_previous=after is not None)
+    return paging.page(
+        "notifications",
+        filters.match(),
+        order=NEWEST_FIRST,
+        limit=limit,
+        place=paging.place_of(after=after, before=before),
+    )
 
 
 def by_provider_message(provider_ids: Sequence[str]) -> dict[str, Reference]:
@@ -202,7 +195,7 @@ def due(
                         "channel": channel.value,
                         "status": DeliveryStatus.PENDING.value,
                         "next_attempt_at": {"$lte": until},
-                        "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+                        **unclaimed(now=now),
                     }
                 },
             },
@@ -255,21 +248,6 @@ def open_work(*, now: datetime) -> Mapping[str, Any]:
     return {
         "due": count_due(priorities=list(Priority), until=now),
         "oldest_due_at": min(oldest, default=None),
-    }
-
-
-def _beyond(position: Position, *, backwards: bool) -> dict[str, Any]:
-    """Return what holds for documents on the far side of a position.
-
-    The first condition says less than the second: it gives the index scan its bound.
-    """
-    operator = "$gt" if backwards else "$lt"
-    return {
-        "created_at": {f"{operator}e": position.created_at},
-        "$or": [
-            {"created_at": {operator: position.created_at}},
-            {"created_at": position.created_at, "_id": {operator: position.id}},
-        ],
     }
 
 

@@ -15,7 +15,7 @@ from django.db import connection
 from pymongo import WriteConcern, monitoring
 
 from callbacks import interest
-from notifications import callback_hints, types
+from notifications import backlog, callback_hints, pausing, retention, types
 from notifications import templates as message_templates
 from notifications.alerts import rules
 from notifications.channels import registry
@@ -91,6 +91,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Give a test the database, with the shipped types and the schedule in it."""
     with django_db_blocker.unblock():
         types.forget()
+        retention.forget()
         message_templates.forget()
         yield
         _empty_what_was_written()
@@ -109,6 +110,30 @@ def broker() -> Iterator[redis.Redis]:
     yield client
     client.flushdb()
     client.close()
+
+
+@pytest.fixture
+def valkey_anew() -> Iterator[None]:
+    """Have a test ask Valkey like a new process, whatever another test found when it asked."""
+    valkey.forget()
+    yield
+    valkey.forget()
+
+
+@pytest.fixture
+def pauses_anew(valkey_anew: None) -> Iterator[None]:
+    """Have a test read anew which providers are paused, and how they are."""
+    pausing.forget()
+    yield
+    pausing.forget()
+
+
+@pytest.fixture
+def backlog_anew() -> Iterator[None]:
+    """Remember no other test's backlog, and leave none behind."""
+    backlog.forget()
+    yield
+    backlog.forget()
 
 
 @pytest.fixture
@@ -154,4 +179,6 @@ def _empty_what_was_written() -> None:
         types.add_missing_defaults()
     if "alert_rules" in names:
         rules.add_missing_defaults()
+    if retention.POLICIES in names:
+        retention.add_missing()
     written.names.clear()

@@ -22,9 +22,13 @@ from notifications.store import (
     NewNotification,
     ProviderAnswer,
     Recipient,
+    Reference,
+    Report,
     Settlement,
 )
 from notifyproject.db.collections import collection
+from recipients.models import SuppressionReason
+from recipients.suppressions import suppress
 
 NOON = (datetime.now(UTC) - timedelta(days=1)).replace(hour=12, minute=0, second=0, microsecond=0)
 """When everything happens, unless a test says otherwise. Yesterday: MongoDB deletes what is old."""
@@ -84,8 +88,19 @@ def started(*, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: 
 
 def start(one: Claimed, *, at: datetime = NOON, provider: str = "sendgrid") -> Claimed:
     """Start to send a claimed delivery."""
-    (begun,) = store.start([one], provider=provider, worker=WORKER, now=at)
+    (begun,) = begin(one, at=at, provider=provider)
     return begun
+
+
+def begin(*claims: Claimed, at: datetime = NOON, provider: str = "sendgrid") -> list[Claimed]:
+    """Start to send claimed deliveries; return those that may be sent."""
+    return store.start(claims, provider=provider, worker=WORKER, now=at)
+
+
+def batch(count: int) -> list[Claimed]:
+    """Return so many mails that a worker has just claimed together."""
+    ids = [accepted()["_id"] for _ in range(count)]
+    return store.claim(ids=ids, channel=Channel.EMAIL, worker=WORKER, now=NOON)
 
 
 def settlement(
@@ -117,6 +132,17 @@ def settled(
     one = started(at=at, channel=channel, **fields)
     store.settle([settlement(one, status, at=at)], now=at)
     return read(one.notification_id)
+
+
+def arrive(notification_id: ObjectId, *, at: datetime = NOON) -> bool:
+    """Let the provider report that a mail was delivered; return whether that changed anything."""
+    report = Report(
+        reference=Reference(notification_id, Channel.EMAIL, 1),
+        status=S.DELIVERED,
+        at=at,
+        provider="sendgrid",
+    )
+    return store.apply_report(report, now=at)
 
 
 def read(notification_id: ObjectId) -> Document:
@@ -163,6 +189,17 @@ def device(
     if preferences is not None:
         registry.set_preferences(device_id=device_id, preferences=preferences, now=at)
     return device_id
+
+
+def hold_back(address: str = "ada@example.com", *, at: datetime = NOON, **fields: Any) -> Document:
+    """Suppress an address: it has bounced, unless ``fields`` say otherwise."""
+    bounced: dict[str, Any] = {
+        "channel": Channel.EMAIL,
+        "reason": SuppressionReason.HARD_BOUNCE,
+        "source": "sendgrid",
+        "marketing_only": False,
+    }
+    return suppress(address=address, now=at, **(bounced | fields))
 
 
 def stored_device(device_id: str) -> dict[str, Any]:

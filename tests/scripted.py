@@ -1,6 +1,7 @@
 """A provider that does what a test says, and what providers say."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
@@ -47,6 +48,21 @@ class Scripted:
     def always(self, make: Callable[[], Outcome]) -> None:
         """Answer everything with this from now on."""
         self.behave = lambda _outbound: make()
+
+
+class Slow:
+    """An acceptance that takes its time, and the clock that shows it."""
+
+    def __init__(self, *, takes: timedelta, now: datetime) -> None:
+        self.takes, self.now = takes, now
+
+    def __call__(self, _outbound: Outbound) -> SendResult:
+        self.now += self.takes
+        return accepted()
+
+    def clock(self) -> datetime:
+        """Return the time; it stands still between the sends."""
+        return self.now
 
 
 def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:

@@ -8,11 +8,9 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -21,6 +19,8 @@ from unfold.widgets import (
 )
 
 from notifyproject.db.admin import MongoModelAdmin
+from notifyproject.db.admin_posts import refusal
+from notifyproject.db.admin_words import chip
 
 from .. import keys
 from ..models import APIClient, Scope
@@ -28,12 +28,7 @@ from ..models import APIClient, Scope
 CHANGE_URL = "admin:access_apiclient_change"
 LIVES = {"": None, "30": 30, "90": 90, "365": 365}
 """How many days a new key holds, as the form names it; None: until it is revoked."""
-TEST_BADGE = format_html(
-    '<span class="chip chip-{}" title="{}">{}</span>',
-    "warning",
-    "What it sends goes to the sandbox and reaches nobody.",
-    "Test",
-)
+TEST_BADGE = chip("Test", "warning", title="What it sends goes to the sandbox and reaches nobody.")
 _SCOPE_WORDS = {
     Scope.NOTIFICATIONS_READ: "Read its notifications",
     Scope.NOTIFICATIONS_WRITE: "Send, schedule and cancel notifications",
@@ -173,9 +168,8 @@ class APIClientAdmin(MongoModelAdmin):
 
     def issue_key_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Issue a key and show it, this once; POST only, and no cache keeps the page."""
-        refusal = self._refusal(request, object_id)
-        if refusal is not None:
-            return refusal
+        if refused := self._refusal(request, object_id):
+            return refused
         client = self.get_object(request, object_id)
         life, now = request.POST.get("life", ""), _now()
         if life not in LIVES:
@@ -205,14 +199,16 @@ class APIClientAdmin(MongoModelAdmin):
         return TemplateResponse(request, "admin/access/apiclient/new_key.html", context)
 
     def revoke_key_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Switch a key off for good; POST only."""
-        refusal = self._refusal(request, object_id)
-        if refusal is not None:
-            return refusal
+        """Switch a key off for good, after asking; POST only."""
+        if refused := self._refusal(request, object_id):
+            return refused
         client = self.get_object(request, object_id)
-        prefix = request.POST.get("prefix", "")
+        prefix, now = request.POST.get("prefix", ""), _now()
         own = next((key for key in client.keys if key.prefix == prefix), None)
-        if own is not None and keys.revoke_key(prefix=prefix, now=_now()):
+        is_asked = own is not None and _is_active(own, now)
+        if is_asked and request.POST.get("confirmed") != "yes":
+            return self._revoke_page(request, client, own)
+        if own is not None and keys.revoke_key(prefix=prefix, now=now):
             shown = _shown(client, own)
             _record(request, client, f"Revoked the key {shown}.")
             messages.success(request, f"The key {shown} is revoked: it works no more.")
@@ -220,13 +216,25 @@ class APIClientAdmin(MongoModelAdmin):
             messages.warning(request, "There is no such active key.")
         return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
 
+    def _revoke_page(self, request: HttpRequest, client: Any, key: Any) -> HttpResponse:
+        request.current_app = self.admin_site.name
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Revoke a key",
+            "opts": self.opts,
+            "original": client,
+            "prefix": key.prefix,
+            "shown": _shown(client, key),
+            "last_used_at": key.last_used_at,
+            "back": reverse(CHANGE_URL, args=[client.pk]),
+        }
+        return TemplateResponse(request, "admin/access/apiclient/revoke.html", context)
+
     def _refusal(self, request: HttpRequest, object_id: str) -> HttpResponse | None:
         """Return why keys are not changed now; None if they may be."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         client = self.get_object(request, object_id)
-        if not self.has_change_permission(request, client):
-            raise PermissionDenied
+        if refused := refusal(request, may=self.has_change_permission(request, client)):
+            return refused
         if client is None:
             messages.warning(request, "There is no such client.")
             return HttpResponseRedirect(reverse("admin:access_apiclient_changelist"))

@@ -1,4 +1,4 @@
-"""Requests to accept a notification, for each channel."""
+"""What apps ask for: a notification on each channel, and a person's phone."""
 
 from typing import Any
 
@@ -32,6 +32,11 @@ def push(number: int, *, user_id: str, **fields: Any) -> Body:
         "data": {"order": str(number)},
         **fields,
     }
+
+
+def phone(*, user_id: str, token: str = "delivered-phone") -> Body:
+    """Return somebody's phone; what comes of a push to it is in its token's name."""
+    return {"user_id": user_id, "device_token": token, "platform": "android"}
 
 
 def broadcast(*user_ids: str) -> Body:

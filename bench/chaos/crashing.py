@@ -41,8 +41,8 @@ class Crashing:
 
     def introduce(self) -> None:
         """Let the person have a device, and write to us on WhatsApp."""
-        device = {"user_id": PERSON, "device_token": "delivered-phone", "platform": "android"}
-        status, said = self.stand.client.call("PUT", "/devices", device)
+        phone = bodies.phone(user_id=PERSON)
+        status, said = self.stand.client.call("PUT", "/devices", phone)
         if status != 200:
             raise RuntimeError(f"the device was not registered: {said}")
         urllib3.request(

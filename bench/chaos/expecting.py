@@ -11,6 +11,13 @@ class NotAccepted(RuntimeError):
     """The service refused what a scenario needs. The message is its answer."""
 
 
+def accepted_id(answer: Answer) -> str:
+    """Return the id of what was to be accepted; raises NotAccepted."""
+    if answer.notification_id is None:
+        raise NotAccepted(f"{answer.key}: {answer.status}")
+    return answer.notification_id
+
+
 @dataclass
 class Expected:
     """How often the provider is to take each notification."""
@@ -19,10 +26,9 @@ class Expected:
 
     def add(self, answer: Answer, *, copies: int) -> str:
         """Remember how often the provider is to take what was accepted; return its id."""
-        if answer.notification_id is None:
-            raise NotAccepted(f"{answer.key}: {answer.status}")
-        self.copies[answer.notification_id] = copies
-        return answer.notification_id
+        notification_id = accepted_id(answer)
+        self.copies[notification_id] = copies
+        return notification_id
 
     def bound(self, evidence: Evidence) -> Bound:
         """Return how many notifications the provider took more or less often than it was to."""

@@ -81,6 +81,17 @@ def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
     return sorted((first[one] - at).total_seconds() for one, at in since.items() if one in first)
 
 
+def waits_since_accepted(evidence: Evidence, name: str) -> list[float]:
+    """Return the seconds from acceptance to the first request about what a load of a name sent."""
+    told = acceptances(evidence)
+    ours = {
+        one.notification_id
+        for one in evidence.answers
+        if one.notification_id is not None and one.key.startswith(f"{name}-")
+    }
+    return waits(evidence, {one: told[one] for one in ours})
+
+
 def acceptances(evidence: Evidence) -> dict[str, datetime]:
     """Return when each notification was first acknowledged, by id."""
     told: dict[str, datetime] = {}

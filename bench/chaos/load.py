@@ -14,6 +14,8 @@ from .evidence import ACCEPTED, Answer
 THREADS = 8
 TIMEOUT = urllib3.Timeout(connect=3, read=30)
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+AT_ONCE = 1_000
+"""Notifications in one request of many."""
 PATIENCE = 120.0
 """Seconds a client goes on trying to get an answer."""
 REFUSED = range(400, 500)
@@ -88,6 +90,15 @@ class Client:
             self.answers += answers
         return answers
 
+    def send_in_bulk(self, count: int, *, body: Callable[[int], Body], name: str) -> int:
+        """Send so many in requests of many, each once; return how many were accepted."""
+        accepted = 0
+        for start in range(0, count, AT_ONCE):
+            numbers = range(start, min(start + AT_ONCE, count))
+            answers = self.send_many([body(one) for one in numbers], key=f"{name}-{start}")
+            accepted += sum(one.is_accepted for one in answers)
+        return accepted
+
     def call(
         self,
         method: str,
@@ -119,7 +130,8 @@ class Load:
         burst: int = 1,
         name: str = "n",
     ) -> None:
-        self._client, self._body, self._name = client, body, name
+        self._client, self._body = client, body
+        self.name = name
         self._count, self._rate, self._burst = count, rate, burst
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -160,7 +172,7 @@ class Load:
 
     def _send(self, number: int) -> None:
         try:
-            self._client.send(self._body(number), key=f"{self._name}-{number}")
+            self._client.send(self._body(number), key=f"{self.name}-{number}")
         finally:
             with self._lock:
                 self.done += 1

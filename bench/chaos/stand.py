@@ -6,7 +6,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -129,10 +129,16 @@ class Stand:
         """Return how many notifications are not final."""
         return self.database["notifications"].count_documents({"due_at": {"$exists": True}})
 
-    def wait_final(self, *, timeout: float) -> float:
-        """Wait until every notification is final; return the seconds that took, or ``timeout``."""
+    def wait_final(self, *, timeout: float, keep_up: Sequence[Program] = ()) -> float:
+        """Wait until every notification is final; return the seconds that took, or ``timeout``.
+
+        ``keep_up``: programs that are started again if they end by themselves.
+        """
         started = time.monotonic()
         while self.open_count() and time.monotonic() < started + timeout:
+            for ended in (one for one in keep_up if not one.is_alive):
+                self.note_end(ended)
+                self.start(ended)
             time.sleep(0.5)
         return min(time.monotonic() - started, timeout)
 

@@ -3,19 +3,21 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+
+from notifyproject.db.admin_posts import refusal
+from notifyproject.db.admin_words import chip
 
 from ..models import Callback
 from ..retry import FAILURES_TO_OPEN
 from ..states import CallbackState, DisabledReason
 from . import operations
 from .naming import OfAnApp
-from .showing import MEANINGS, NOTHING, REASONS, chip, moment
+from .showing import MEANINGS, NOTHING, REASONS, moment
 
 CHANGE_URL = "admin:callbacks_callback_change"
 
@@ -51,10 +53,8 @@ class CallbackAdmin(OfAnApp):
 
     def switch_view(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
         """Switch one callback on or off; POST only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not request.user.has_perm("callbacks.switch_callback"):
-            raise PermissionDenied
+        if refused := refusal(request, may=request.user.has_perm("callbacks.switch_callback")):
+            return refused
         callback = self.get_object(request, object_id)
         if callback is None:
             messages.warning(request, "There is no such callback any more.")

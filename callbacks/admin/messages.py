@@ -6,15 +6,16 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from notifyproject.db.admin import BoundedChangeList
 from notifyproject.db.admin_filters import WordFilter
+from notifyproject.db.admin_posts import refusal
+from notifyproject.db.admin_words import chip
 from notifyproject.db.collections import collection
 from notifyproject.db.fields import choices
 from notifyproject.db.keyset_list import KeysetChangeList
@@ -24,7 +25,7 @@ from ..retry import MAX_TRIES
 from ..states import CallbackStatus
 from . import operations
 from .naming import OfAnApp
-from .showing import NOTHING, TONES, chip, moment, names_of
+from .showing import NOTHING, TONES, moment, names_of
 
 CHANGE_URL = "admin:callbacks_callbackmessage_change"
 SEARCH_CAP = 200
@@ -108,10 +109,8 @@ class CallbackMessageAdmin(OfAnApp):
 
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Send one message again; POST only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not self.has_replay_permission(request):
-            raise PermissionDenied
+        if refused := refusal(request, may=self.has_replay_permission(request)):
+            return refused
         message = self.get_object(request, object_id)
         if message is None:
             messages.warning(request, "There is no such message any more.")

@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from bson import ObjectId
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from notifyproject.db.collections import collection
 
@@ -39,11 +37,6 @@ def names_of(client_ids: Collection[ObjectId]) -> dict[ObjectId, str]:
     """Return the names of apps, of those there are."""
     found = collection("api_clients").find({"_id": {"$in": list(client_ids)}}, {"name": 1})
     return {document["_id"]: document["name"] for document in found}
-
-
-def chip(text: str, tone: str) -> SafeString:
-    """Return a word in a colour."""
-    return format_html('<span class="chip chip-{}">{}</span>', tone, text)
 
 
 def moment(at: datetime | None) -> str:

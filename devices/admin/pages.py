@@ -4,15 +4,16 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from notifyproject.db.admin import ReadOnlyAdmin
+from notifyproject.db.admin_posts import refusal
+from notifyproject.db.admin_words import chip
 from notifyproject.db.collections import collection
 
 from .. import state, tokens
@@ -96,10 +97,8 @@ class DeviceAdmin(ReadOnlyAdmin):
 
     def switch_view(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
         """Switch one device on or off; POST only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not self._may_switch(request, on=on):
-            raise PermissionDenied
+        if refused := refusal(request, may=self._may_switch(request, on=on)):
+            return refused
         device = self.get_object(request, object_id)
         if device is None:
             messages.warning(request, "There is no such device any more.")
@@ -143,8 +142,8 @@ class DeviceAdmin(ReadOnlyAdmin):
     def standing(self, row: Any) -> SafeString:
         """Whether anything is pushed to it."""
         if row.is_active:
-            return _chip("Active", "success")
-        return _chip(REASONS[DeactivationReason(row.deactivation_reason)], "danger")
+            return chip("Active", "success")
+        return chip(REASONS[DeactivationReason(row.deactivation_reason)], "danger")
 
     @admin.display(description="What that means")
     def meaning(self, row: Any) -> str:
@@ -239,10 +238,6 @@ class DeviceAdmin(ReadOnlyAdmin):
     def token(self, row: Any) -> str:
         """The beginning and the end of its token."""
         return tokens.shortened(row.device_token)
-
-
-def _chip(text: str, tone: str) -> SafeString:
-    return format_html('<span class="chip chip-{}">{}</span>', tone, text)
 
 
 def _time(at: datetime | None) -> str:

@@ -1,4 +1,7 @@
-"""What an API client does with a notification of its own. Each method calls one service."""
+"""What an API client does with a notification of its own. Each method calls one service.
+
+What is not possible is told as the 409 that :func:`problem_of` makes of it.
+"""
 
 from typing import Any, ClassVar
 
@@ -15,7 +18,7 @@ from ..states import Channel
 from ..timing import utc_now
 from .own import NOTIFICATION_ID, own_notification
 from .parsing import check_values, convert, decode, read_body
-from .problems import Problem, invalid
+from .problems import invalid
 from .representations import NotificationView, notification_view
 from .schema import ChannelsRequest, RescheduleRequest, describe
 
@@ -40,15 +43,12 @@ class Cancel(APIView):
     def post(self, request: Any, notification_id: str) -> Response:
         """Cancel what of a notification has not been sent."""
         document = own_notification(request, notification_id)
-        try:
-            cancelled = redrive.cancel(
-                notification_id=document["_id"],
-                channels=_channels(request),
-                reason="Cancelled by the app that sent it.",
-                now=utc_now(),
-            )
-        except redrive.NotPossible as error:
-            raise _conflict(error) from None
+        cancelled = redrive.cancel(
+            notification_id=document["_id"],
+            channels=_channels(request),
+            reason="Cancelled by the app that sent it.",
+            now=utc_now(),
+        )
         return Response(notification_view(cancelled))
 
 
@@ -70,14 +70,12 @@ class Retry(APIView):
         """Re-open the failed channels of a notification.
 
         409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
+        409 `content_removed`: it is so old that what it said is not kept any more.
         """
         document = own_notification(request, notification_id)
-        try:
-            reopened = redrive.retry(
-                notification_id=document["_id"], channels=_channels(request), now=utc_now()
-            )
-        except redrive.NotPossible as error:
-            raise _conflict(error) from None
+        reopened = redrive.retry(
+            notification_id=document["_id"], channels=_channels(request), now=utc_now()
+        )
         return Response(notification_view(reopened), status=202)
 
 
@@ -99,14 +97,12 @@ class Resend(APIView):
         """Send a notification again as a new one.
 
         409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
+        409 `content_removed`: it is so old that what it said is not kept any more.
         """
         document = own_notification(request, notification_id)
-        try:
-            resent = redrive.resend(
-                notification_id=document["_id"], channels=_channels(request), now=utc_now()
-            )
-        except redrive.NotPossible as error:
-            raise _conflict(error) from None
+        resent = redrive.resend(
+            notification_id=document["_id"], channels=_channels(request), now=utc_now()
+        )
         return Response(notification_view(resent.document), status=202)
 
 
@@ -138,8 +134,6 @@ class Reschedule(APIView):
             )
         except timing.TimeProblem as error:
             raise invalid([FieldProblem("/scheduled_at", error.code, str(error))]) from None
-        except redrive.NotPossible as error:
-            raise _conflict(error) from None
         return Response(notification_view(rescheduled))
 
 
@@ -167,7 +161,3 @@ def _has_body(request: HttpRequest) -> bool:
         request.META.get("CONTENT_LENGTH") not in (None, "", "0")
         or "HTTP_TRANSFER_ENCODING" in request.META
     )
-
-
-def _conflict(error: redrive.NotPossible) -> Problem:
-    return Problem(status=409, code=error.code, detail=str(error))

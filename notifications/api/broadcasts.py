@@ -16,11 +16,10 @@ from ..broadcasts.reading import NEWEST_FIRST
 from ..intake import Caller
 from ..intake.problems import Collector
 from ..timing import utc_now
-from . import idempotency
-from . import recipients_paging as paging
+from . import idempotency, paging
 from .broadcasts_answers import BroadcastList, BroadcastView, broadcast_view
 from .parsing import MAX_BYTES_BULK, check_values, convert, decode, read_body
-from .problems import Problem, not_found
+from .problems import not_found
 from .schema import describe, identifier
 
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
@@ -174,9 +173,5 @@ def _own(request: Any, broadcast_id: str) -> Document:
 def _changed(
     request: Any, broadcast_id: str, change: Callable[..., Document], *, status: int = 200
 ) -> Response:
-    document = _own(request, broadcast_id)
-    try:
-        changed = change(document["_id"], now=utc_now())
-    except broadcasts.NotPossible as error:
-        raise Problem(status=409, code="not_possible", detail=str(error)) from None
+    changed = change(_own(request, broadcast_id)["_id"], now=utc_now())
     return Response(broadcast_view(changed), status=status)

@@ -6,6 +6,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from notifyproject import tracing
 
 from .. import intake
 from ..intake import Caller, Overloaded
@@ -46,6 +47,7 @@ class Bulk(APIView):
         caller = Caller(
             client_id=request.user.id,
             request_id=request.request_id,
+            traceparent=tracing.traceparent(),
             idempotency_key=key,
             is_test=request.user.is_test,
         )

@@ -14,7 +14,7 @@ from callbacks.states import CallbackState
 
 from ..timing import utc_now
 from . import callbacks_requests as requests
-from . import recipients_paging as paging
+from . import paging
 from .callbacks_answers import (
     CallbackDeliveryList,
     CallbackDeliveryView,

@@ -15,8 +15,8 @@ from callbacks.models import URL_LENGTH
 from callbacks.states import CallbackStatus
 
 from ..intake.problems import Collector
-from . import recipients_paging as paging
-from .recipients_paging import Asked
+from . import paging
+from .paging import Asked
 
 LIST = "callback-deliveries"
 EVENTS = sorted(event.value for event in CHOOSABLE)

@@ -13,11 +13,18 @@ from devices.preferences import Preferences
 from devices.registry import Registration
 from devices.tokens import MAX_LENGTH, is_token
 
-from .. import timing
 from ..device_receipts import Event
 from ..intake.addresses import has_control_characters
 from ..intake.problems import Collector
 from ..models.notification import USER_ID_LENGTH
+from .locale_requests import (
+    Language,
+    QuietHours,
+    Zone,
+    check_language,
+    check_quiet_hours,
+    check_zone,
+)
 
 MAX_CATEGORIES = 100
 RENEWED = (
@@ -26,15 +33,11 @@ RENEWED = (
 SWITCHED = "False, such as when its user signs out: nothing more is pushed to it. True: again."
 PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
 """Platforms by how they may be written."""
+_ONE_LINE = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
-_WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 
 Text40 = Annotated[str, Meta(max_length=40)]
 Text120 = Annotated[str, Meta(max_length=120)]
-Language = Annotated[str, Meta(max_length=35, examples=["pt-BR"])]
-Zone = Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])]
-WallClock = Annotated[str, Meta(max_length=5, examples=["22:00"])]
 Token = Annotated[str, Meta(description=f"1 to {MAX_LENGTH} visible ASCII characters.")]
 
 
@@ -94,14 +97,8 @@ class Receipt:
     event: Event
 
 
-class QuietHoursRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QuietHoursRequest(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A daily span of local time in which a device is left alone: start included, end not."""
-
-    enabled: bool
-    start: WallClock = "22:00"
-    end: WallClock = "07:00"
-    timezone: Zone | None = None
-    """IANA name; left out: the device's own zone."""
 
 
 class DevicePreferencesRequest(
@@ -130,13 +127,7 @@ def registration(body: DeviceRequest) -> Registration:
         expected = f"Expected one of {', '.join(Platform)}."
         problems.add("/platform", "unknown_platform", expected)
     _check_token(body.device_token, problems)
-    told = {
-        "app_version": body.app_version,
-        "device_model": body.device_model,
-        "os_version": body.os_version,
-        "language": body.language,
-        "timezone": body.timezone,
-    }
+    told = _description(body)
     _check_description(told, problems)
     problems.raise_if_any()
     return Registration(
@@ -152,14 +143,7 @@ def description(body: DeviceChanges) -> dict[str, str | None]:
     problems = Collector()
     if body.device_token is not UNSET:
         _check_token(body.device_token, problems)
-    given = {
-        "app_version": body.app_version,
-        "device_model": body.device_model,
-        "os_version": body.os_version,
-        "language": body.language,
-        "timezone": body.timezone,
-    }
-    told = {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
+    told = _description(body)
     _check_description(told, problems)
     problems.raise_if_any()
     return told
@@ -175,7 +159,7 @@ def preferences(body: DevicePreferencesRequest) -> Preferences:
         elif not isinstance(wish, bool):
             problems.add(f"/categories/{name}", "wrong_type", "Expected true or false.")
     if body.quiet_hours is not None:
-        _check_quiet_hours(body.quiet_hours, problems)
+        check_quiet_hours(body.quiet_hours, problems)
     problems.raise_if_any()
     return Preferences(
         enabled=body.enabled,
@@ -201,30 +185,15 @@ def _check_token(token: str, problems: Collector) -> None:
         problems.add("/device_token", "invalid_token", expected)
 
 
+def _description(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
+    """Return what a body says of the device; what it leaves unset is left out."""
+    given = {name: getattr(body, name) for name in (*_ONE_LINE, "language", "timezone")}
+    return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
+
+
 def _check_description(told: dict[str, str | None], problems: Collector) -> None:
-    for name in ("app_version", "device_model", "os_version"):
+    for name in _ONE_LINE:
         if has_control_characters(told.get(name) or ""):
             problems.add(f"/{name}", "control_characters", "One line without control characters.")
-    language = told.get("language")
-    if language is not None and not _LANGUAGE.fullmatch(language):
-        problems.add("/language", "invalid_language", "Expected a language such as pt or pt-BR.")
-    _check_zone(told.get("timezone"), "/timezone", problems)
-
-
-def _check_zone(zone: str | None, pointer: str, problems: Collector) -> None:
-    try:
-        if zone is not None:
-            timing.parse_zone(zone)
-    except timing.TimeProblem as problem:
-        problems.add(pointer, problem.code, str(problem))
-
-
-def _check_quiet_hours(hours: QuietHoursRequest, problems: Collector) -> None:
-    at, clocks = "/quiet_hours", {"start": hours.start, "end": hours.end}
-    wrong = [name for name, clock in clocks.items() if not _WALL_CLOCK.fullmatch(clock)]
-    for name in wrong:
-        problems.add(f"{at}/{name}", "invalid_time", "Expected a time of day such as 22:00.")
-    if not wrong and hours.start == hours.end:
-        same = "Quiet hours cannot start when they end."
-        problems.add(f"{at}/end", "empty_quiet_hours", same)
-    _check_zone(hours.timezone, f"{at}/timezone", problems)
+    check_language(told.get("language"), "/language", problems)
+    check_zone(told.get("timezone"), "/timezone", problems)

@@ -17,7 +17,7 @@ from ..store import Document, Inbox
 from ..timing import utc_now
 from . import inbox_list as lists
 from .inbox_answers import InboxCounts, InboxItem, InboxList, inbox_item
-from .lists import check_names
+from .parameters import check_names
 from .problems import Problem, not_found
 from .schema import UpdatedView, describe, describe_stream, identifier
 

@@ -17,7 +17,7 @@ from ..store import Inbox
 from ..timing import utc_now
 from .inbox import STREAM_PATH
 from .inbox_answers import InboxTokenRequest, InboxTokenView
-from .lists import check_names
+from .parameters import check_names
 from .parsing import check_values, convert, decode, read_body
 from .problems import not_found
 from .schema import describe, identifier

@@ -18,8 +18,7 @@ from .. import erasing, exporting, redrive
 from ..exporting import NEWEST_FIRST
 from ..intake.problems import Collector
 from ..timing import utc_now
-from . import recipients_paging as paging
-from . import recipients_preferences, recipients_requests
+from . import paging, recipients_preferences, recipients_requests
 from .devices_answers import device_view
 from .parsing import check_values, convert, decode, read_body
 from .problems import RETRY_SECONDS, not_found
@@ -117,7 +116,7 @@ class Export(APIView):
         problems=(400, 404, 422),
         parameters=(
             USER_ID,
-            *(one for one in paging.DESCRIBED if one.name == "limit"),
+            paging.LIMIT,
             OpenApiParameter("cursor", str, description="next of another page."),
         ),
     )

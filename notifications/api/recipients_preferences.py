@@ -14,9 +14,10 @@ from ..intake.reminders import MAX_BEFORE, MIN_BEFORE
 from ..intake.values import pointer_token
 from ..states import Category, Priority
 from ..types import NotificationKind
+from .locale_requests import check_quiet_hours
 from .parsing import convert
 from .problems import Problem
-from .recipients_requests import PersonalQuietHours, check_quiet_hours, stored_quiet_hours
+from .recipients_requests import PersonalQuietHours, stored_quiet_hours
 
 MAX_WISHES = 200
 AT = "/preferences"

@@ -1,6 +1,5 @@
 """What apps send about people: strict structures, and whether what they hold makes sense."""
 
-import re
 from typing import Annotated, Any
 
 import msgspec
@@ -8,27 +7,23 @@ from msgspec import UNSET, Meta, UnsetType
 
 from recipients.registry import KEPT, Person
 
-from .. import timing
 from ..intake.addresses import AddressProblem, check_email, check_phone, has_control_characters
 from ..intake.problems import Collector
+from .locale_requests import (
+    Language,
+    QuietHours,
+    Zone,
+    check_language,
+    check_quiet_hours,
+    check_zone,
+)
 
 MAX_ATTRIBUTES = 100
 MAX_ATTRIBUTES_BYTES = 16 * 1024
-_LOCALE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
-_WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
-
-WallClock = Annotated[str, Meta(max_length=5, examples=["22:00"])]
-Zone = Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])]
 
 
-class PersonalQuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PersonalQuietHours(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A daily span of local time in which a person is left alone: start included, end not."""
-
-    enabled: bool
-    start: WallClock = "22:00"
-    end: WallClock = "07:00"
-    timezone: Zone | None = None
-    """IANA name; left out: the person's own zone."""
 
 
 class PersonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +34,7 @@ class PersonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Annotated[str, Meta(max_length=32, description="E.164", examples=["+351912345678"])] | None
     ) = None
     name: Annotated[str, Meta(max_length=200)] | None = None
-    locale: Annotated[str, Meta(max_length=35, examples=["pt-BR"])] | None = None
+    locale: Language | None = None
     timezone: Zone | None = None
     attributes: Annotated[
         dict[str, Any],
@@ -64,9 +59,8 @@ def person(user_id: str, body: PersonRequest) -> Person:
     phone = _phone(body.phone, problems)
     if body.name is not None and (has_control_characters(body.name) or not body.name.strip()):
         problems.add("/name", "invalid_name", "A name is one line that says something.")
-    if body.locale is not None and not _LOCALE.fullmatch(body.locale):
-        problems.add("/locale", "invalid_language", "Expected a language such as pt or pt-BR.")
-    _check_zone(body.timezone, "/timezone", problems)
+    check_language(body.locale, "/locale", problems)
+    check_zone(body.timezone, "/timezone", problems)
     if len(msgspec.json.encode(body.attributes)) > MAX_ATTRIBUTES_BYTES:
         problems.add("/attributes", "too_long", "Attributes have at most 16 KB as JSON.")
     hours = body.quiet_hours
@@ -83,18 +77,6 @@ def person(user_id: str, body: PersonRequest) -> Person:
         attributes=body.attributes,
         quiet_hours=KEPT if isinstance(hours, UnsetType) else stored_quiet_hours(hours),
     )
-
-
-def check_quiet_hours(hours: PersonalQuietHours, problems: Collector) -> None:
-    """Note what is wrong with quiet hours, which stand at ``/quiet_hours``."""
-    at, clocks = "/quiet_hours", {"start": hours.start, "end": hours.end}
-    wrong = [name for name, clock in clocks.items() if not _WALL_CLOCK.fullmatch(clock)]
-    for name in wrong:
-        problems.add(f"{at}/{name}", "invalid_time", "Expected a time of day such as 22:00.")
-    if not wrong and hours.start == hours.end:
-        same = "Quiet hours cannot start when they end."
-        problems.add(f"{at}/end", "empty_quiet_hours", same)
-    _check_zone(hours.timezone, f"{at}/timezone", problems)
 
 
 def stored_quiet_hours(hours: PersonalQuietHours | None) -> dict[str, Any] | None:
@@ -119,11 +101,3 @@ def _phone(text: str | None, problems: Collector) -> str | None:
     except AddressProblem as problem:
         problems.add("/phone", "invalid_phone", str(problem))
         return None
-
-
-def _check_zone(zone: str | None, pointer: str, problems: Collector) -> None:
-    try:
-        if zone is not None:
-            timing.parse_zone(zone)
-    except timing.TimeProblem as problem:
-        problems.add(pointer, problem.code, str(problem))

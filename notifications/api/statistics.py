@@ -13,6 +13,7 @@ from .. import statistics
 from ..intake.problems import Collector
 from ..statistics import By, Span
 from . import lists
+from .parameters import check_names, check_texts
 from .problems import invalid
 from .schema import describe
 from .statistics_answers import StatisticsView, statistics_view
@@ -51,9 +52,9 @@ class Stats(APIView):
 
 def _asked(query: QueryDict, client_id: Any) -> tuple[By, Span]:
     """Return what is asked for; raises Problem 400 or 422."""
-    lists.check_names(query, allowed=PARAMETERS)
+    check_names(query, allowed=PARAMETERS)
     problems = Collector()
-    lists.check_texts(query, problems)
+    check_texts(query, problems)
     if (by := query.get("by", By.STATUS.value)) not in {one.value for one in By}:
         problems.add("/by", "unknown_value", f"Expected one of {', '.join(By)}.")
     moments = {name: lists.moment(name, query, problems) for name in lists.MOMENTS if name in query}

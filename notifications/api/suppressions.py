@@ -12,7 +12,7 @@ from recipients.models import SuppressionReason
 from recipients.suppressions import NEWEST_FIRST, PERSONS_OWN
 
 from ..timing import utc_now
-from . import recipients_paging as paging
+from . import paging
 from . import suppressions_requests as requests
 from .parsing import check_values, convert, decode, read_body
 from .problems import Problem, not_found

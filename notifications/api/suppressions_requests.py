@@ -17,9 +17,9 @@ from .. import timing
 from ..intake.addresses import AddressProblem, check_email, check_phone
 from ..intake.problems import Collector
 from ..intake.requests import Timestamp
-from . import recipients_paging as paging
-from .lists import check_names
-from .recipients_paging import Asked
+from . import paging
+from .paging import Asked
+from .parameters import check_names
 
 LIST = "suppressions"
 REASONS = frozenset(reason.value for reason in SuppressionReason)

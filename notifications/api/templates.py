@@ -13,6 +13,7 @@ from ..intake.definitions import TypeRequest
 from ..store import Document
 from ..templates import NumbersTaken, UnknownVersion
 from ..timing import utc_now
+from . import paging
 from . import templates_list as lists
 from .parsing import check_values, convert, decode, read_body
 from .problems import Problem, not_found
@@ -70,7 +71,7 @@ class Templates(APIView):
         scope=TEMPLATES,
         response=VersionList,
         problems=(400, 404, 422),
-        parameters=(SLUG, *lists.DESCRIBED),
+        parameters=(SLUG, *paging.DESCRIBED),
     )
     def get(self, request: Any, slug: str) -> Response:
         """List the versions of a type's template, newest first; the release's own is the last."""

@@ -2,26 +2,17 @@
 
 from dataclasses import dataclass
 
-from django.core import signing
 from django.http import QueryDict
-from drf_spectacular.utils import OpenApiParameter
+
+from notifyproject.db.paging import Place
 
 from .. import templates
-from ..intake.problems import FieldProblem, InvalidRequest
+from ..intake.problems import Collector
 from ..templates import SHIPPED, Version
-from .lists import DEFAULT_PAGE, check_names
-from .problems import malformed
+from . import paging
+from .parameters import check_names
 
-CURSOR_SALT = "template-cursor"
-MAX_PAGE = 100
-PARAMETERS = ("limit", "cursor")
-DESCRIBED = (
-    OpenApiParameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": DEFAULT_PAGE}
-    ),
-    OpenApiParameter("cursor", str, description="next or previous of another page."),
-)
-_SIZES = frozenset(str(size) for size in range(1, MAX_PAGE + 1))
+LIST = "template"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +39,12 @@ def parse(query: QueryDict) -> Asked:
     Raises Problem 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
     InvalidRequest for a page size that cannot be.
     """
-    check_names(query, allowed=PARAMETERS)
-    limit = query.get("limit", str(DEFAULT_PAGE))
-    if limit not in _SIZES:
-        detail = f"Expected a number from 1 to {MAX_PAGE}."
-        raise InvalidRequest([FieldProblem("/limit", "out_of_range", detail)])
-    below, above = _position(query.get("cursor"))
-    return Asked(limit=int(limit), below=below, above=above)
+    check_names(query, allowed=paging.PARAMETERS)
+    problems = Collector()
+    limit = paging.limit_of(query, problems)
+    problems.raise_if_any()
+    below, above = paging.sides_of(query, of=LIST, kind=int)
+    return Asked(limit=limit, below=below, above=above)
 
 
 def page(type_slug: str, asked: Asked) -> Page:
@@ -77,20 +67,10 @@ def page(type_slug: str, asked: Asked) -> Page:
 def _page(rows: list[Version], *, has_next: bool, has_previous: bool) -> Page:
     return Page(
         versions=rows,
-        next=_cursor("below", rows[-1]) if rows and has_next else None,
-        previous=_cursor("above", rows[0]) if rows and has_previous else None,
+        next=_cursor(rows[-1]) if rows and has_next else None,
+        previous=_cursor(rows[0], backwards=True) if rows and has_previous else None,
     )
 
 
-def _cursor(direction: str, version: Version) -> str:
-    return signing.dumps([direction, version.number], salt=CURSOR_SALT)
-
-
-def _position(cursor: str | None) -> tuple[int | None, int | None]:
-    if cursor is None:
-        return None, None
-    try:
-        direction, number = signing.loads(cursor, salt=CURSOR_SALT)
-    except signing.BadSignature:
-        raise malformed("invalid_cursor", "This cursor is not one of ours.") from None
-    return (number, None) if direction == "below" else (None, number)
+def _cursor(version: Version, *, backwards: bool = False) -> str:
+    return paging.cursor_to(Place((version.number,), backwards), of=LIST)

@@ -11,7 +11,7 @@ from recipients.topics import BY_KEY, TOPIC
 
 from ..intake.problems import Collector, FieldProblem
 from ..timing import utc_now
-from . import recipients_paging as paging
+from . import paging
 from .problems import invalid, not_found
 from .recipients_paths import USER_ID, known_id
 from .schema import describe, identifier

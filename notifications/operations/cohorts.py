@@ -10,6 +10,7 @@ from typing import Any
 
 from pymongo.errors import ExecutionTimeout
 
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
 
 from ..models.notification import HAS_FAILED
@@ -59,13 +60,12 @@ def page(operation: Operation) -> list[Place]:
     Raises TooSlow, PyMongoError.
     """
     order = operation.cohort.order
-    limits: dict[str, Any] = {order: {"$lte": operation.frozen_at}}
-    if operation.after is not None:
-        limits |= _beyond(operation.after, order, operation.frozen_at)
-    found = collection("notifications").find(
-        {"$and": [dict(operation.cohort.match), limits]}, {order: 1}
-    )
-    some = found.sort([(order, 1), ("_id", 1)]).limit(PAGE).max_time_ms(READ_MILLISECONDS)
+    oldest_first = ((order, 1), ("_id", 1))
+    wanted = [dict(operation.cohort.match), {order: {"$lte": operation.frozen_at}}]
+    if (after := operation.after) is not None:
+        wanted.append(paging.beyond(paging.Place((after.at, after.id)), oldest_first))
+    found = collection("notifications").find({"$and": wanted}, {order: 1})
+    some = found.sort(oldest_first).limit(PAGE).max_time_ms(READ_MILLISECONDS)
     try:
         places = [Place(document[order], document["_id"]) for document in some]
     except ExecutionTimeout as error:
@@ -103,14 +103,6 @@ def _is_open(operation: Operation, delivery: Mapping[str, Any]) -> bool:
 
 def _is_untouched(document: Document) -> bool:
     return all(d["status"] in UNTOUCHED and not d["attempt_count"] for d in document["delivery"])
-
-
-def _beyond(after: Place, order: str, until: datetime) -> dict[str, Any]:
-    """Return what holds for the places behind one; the first condition bounds the index's scan."""
-    return {
-        order: {"$gte": after.at, "$lte": until},
-        "$or": [{order: {"$gt": after.at}}, {order: after.at, "_id": {"$gt": after.id}}],
-    }
 
 
 def order_of(ordering: str) -> str:

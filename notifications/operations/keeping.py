@@ -14,6 +14,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 
 from notifyproject.db.collections import collection
+from notifyproject.db.leases import unclaimed
 
 from ..operation_states import STEPS, WORKED_ON, Action, Outcome, Stage
 from ..store import Document
@@ -164,7 +165,7 @@ def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> Hold | None:
             "_id": operation_id,
             "stage": {"$in": [stage.value for stage in WORKED_ON]},
             "next_at": {"$lte": now},
-            "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+            **unclaimed(now=now),
         },
         {"$set": {"claim": lease, "updated_at": now}, "$inc": {"claim_count": 1}},
     )
@@ -248,7 +249,7 @@ def left_alone(*, now: datetime) -> list[ObjectId]:
     found = collection("operations").find(
         {
             "next_at": {"$lte": now},
-            "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+            **unclaimed(now=now),
         },
         {"_id": 1},
     )

@@ -14,6 +14,7 @@ from bson import ObjectId
 
 from notifyproject import crash
 from notifyproject.crash import Boundary
+from notifyproject.db.leases import unclaimed
 
 from ..errors import FailureCode
 from ..states import SUCCEEDED, TRANSITIONS, Channel, DeliveryStatus
@@ -38,7 +39,7 @@ def claim(
         "channel": channel.value,
         "status": S.PENDING.value,
         "next_attempt_at": {"$lte": now},
-        "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+        **unclaimed(now=now),
     }
     pipeline = moved(
         condition={

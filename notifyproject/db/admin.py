@@ -4,6 +4,7 @@ Every list is ordered by an index, counts no more than it must, reads within a t
 be narrowed in the ways its admin declares, and in no other.
 """
 
+import copy
 from collections.abc import Sequence
 from math import ceil
 from typing import Any
@@ -16,7 +17,7 @@ from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.paginator import Paginator
 from django.db import DatabaseError
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -34,6 +35,7 @@ COUNT_SECONDS = 0.5
 PAGE_SECONDS = 5.0
 """How long reading the rows of a page may take."""
 _PLACE = "place-of-the-key"
+_FILTERS_ONLY = "is_for_filters_only"
 TOO_SLOW = (
     "This would read too much. Choose a shorter time, or search for one notification or person."
 )
@@ -92,6 +94,8 @@ class BoundedChangeList(ChangeList):
     result_list: Sequence[Any]
     looks_at_recent_only = False
     """A filter that no index serves is on, and nobody chose a time: older rows are left out."""
+    is_filters_only = False
+    """Nobody looks at its rows: only what narrows it is asked for; see :func:`for_filters`."""
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
         """Return the filters; raises IncorrectLookupParameters for any other condition."""
@@ -118,6 +122,10 @@ class BoundedChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         """Read one page; a page that takes too long is shown empty, with a word why."""
+        self.is_filters_only = getattr(request, _FILTERS_ONLY, False)
+        if self.is_filters_only:
+            self._show_no_row()
+            return
         try:
             with pymongo.timeout(PAGE_SECONDS):
                 self.read_page(request)
@@ -135,8 +143,12 @@ class BoundedChangeList(ChangeList):
 
     def _show_nothing(self, request: HttpRequest) -> None:
         messages.warning(request, TOO_SLOW)
-        self.paginator = self.model_admin.get_paginator(request, [], self.list_per_page)
-        self.result_count = 0
+        self._show_no_row()
+
+    def _show_no_row(self) -> None:
+        self.paginator = self.model_admin.paginator([], self.list_per_page)
+        self.result_count: int = 0
+        self.full_result_count = 0
         self.show_admin_actions = self.can_show_all = self.multi_page = False
         self.result_list = []
 
@@ -201,6 +213,14 @@ class ReadOnlyAdmin(MongoModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return False."""
         return False
+
+
+def for_filters(request: HttpRequest, query: QueryDict) -> HttpRequest:
+    """Return a request for what narrows a list by a query, and for none of its rows."""
+    asked = copy.copy(request)
+    asked.method, asked.GET = "GET", query
+    setattr(asked, _FILTERS_ONLY, True)
+    return asked
 
 
 def search_text(request: HttpRequest) -> str:

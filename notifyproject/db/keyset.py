@@ -1,17 +1,16 @@
-"""Places in an ordered list: a page begins where the last one ended, however far that is.
-
-Skipping reads all that is skipped; a place is found by the index that serves the order. Pure.
-"""
+"""Places of lists in addresses, and in an order as Django writes it: ``-created_at``. Pure."""
 
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
+
+from . import paging
+from .paging import Place
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEY = "id"
@@ -21,54 +20,41 @@ class NoPlace(ValueError):
     """A text that names no place in this list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a row stands: what it is ordered by, in the order's sequence."""
+def as_text(place: Place) -> str:
+    """Return a place as it stands in an address; the address says which way to go from there."""
+    plain = json.dumps([_plain(value) for value in place.values], separators=(",", ":"))
+    return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
 
-    values: tuple[Any, ...]
 
-    def text(self) -> str:
-        """Return the place as it stands in an address."""
-        plain = json.dumps([_plain(value) for value in self.values], separators=(",", ":"))
-        return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
-
-    @classmethod
-    def parse(cls, text: str) -> "Place":
-        """Return the place a text names; raises NoPlace."""
-        try:
-            padded = text + "=" * (-len(text) % 4)
-            values = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-            return cls(tuple(_value(kind, told) for kind, told in values))
-        except (binascii.Error, ValueError, TypeError, OverflowError) as error:
-            raise NoPlace("no such place") from error
+def parse(text: str, *, backwards: bool = False) -> Place:
+    """Return the place a text names; raises NoPlace."""
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        values = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        return Place(tuple(_value(kind, told) for kind, told in values), backwards)
+    except (binascii.Error, ValueError, TypeError, OverflowError) as error:
+        raise NoPlace("no such place") from error
 
 
 def of_row(row: Any, order: Sequence[str]) -> Place:
-    """Return where a row of a list with this order (Django's, such as ``-created_at``) stands."""
+    """Return where a row of a list with this order stands."""
     names = [name.lstrip("-") for name in order]
     return Place(tuple(row.pk if name == _KEY else getattr(row, name) for name in names))
 
 
-def beyond(place: Place, order: Sequence[str], *, backwards: bool = False) -> Mapping[str, Any]:
-    """Return what holds for the documents behind a place, or before it; raises NoPlace.
-
-    The first condition says less than the others: it gives the index scan its bound.
-    """
+def beyond(place: Place, order: Sequence[str]) -> dict[str, Any]:
+    """Return what holds for the documents behind a place, or before it; raises NoPlace."""
     if len(place.values) != len(order):
         raise NoPlace("a place in another list")
-    paths = ["_id" if name.lstrip("-") == _KEY else name.lstrip("-") for name in order]
-    operators = ["$lt" if name.startswith("-") is not backwards else "$gt" for name in order]
-    first = {paths[0]: {f"{operators[0]}e": place.values[0]}}
-    if len(order) == 1:
-        return {paths[0]: {operators[0]: place.values[0]}}
-    steps = [
-        {
-            **dict(zip(paths[:count], place.values[:count], strict=True)),
-            paths[count]: {operators[count]: place.values[count]},
-        }
-        for count in range(len(order))
+    return paging.beyond(place, in_mongodb(order))
+
+
+def in_mongodb(order: Sequence[str]) -> list[tuple[str, int]]:
+    """Return an order in MongoDB's own words."""
+    return [
+        ("_id" if name.lstrip("-") == _KEY else name.lstrip("-"), -1 if name[0] == "-" else 1)
+        for name in order
     ]
-    return {"$and": [first, {"$or": steps}]}
 
 
 def _plain(value: Any) -> list[Any]:

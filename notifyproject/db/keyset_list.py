@@ -12,8 +12,8 @@ from django.http import HttpRequest
 
 from . import keyset
 from .admin import BoundedChangeList, CappedPaginator
-from .keyset import Place
 from .match import Match
+from .paging import Place
 
 AFTER, BEFORE = "after", "before"
 
@@ -48,48 +48,58 @@ class KeysetChangeList(BoundedChangeList):
     def read_page(self, request: HttpRequest) -> None:
         """Read the rows behind a place or before it, and one more to know whether it goes on."""
         order = self.get_ordering(request, self.queryset)
-        backwards, place = self._asked(request)
-        rows = self.queryset
-        if self.model_admin.list_index and not self.query:
-            rows = rows.filter(Match({}, index=self.model_admin.list_index))
-        if place is not None:
-            try:
-                rows = rows.filter(Match(keyset.beyond(place, order, backwards=backwards)))
-            except keyset.NoPlace as error:
-                raise IncorrectLookupParameters(str(error)) from error
-        if backwards:
-            rows = rows.order_by(*(_turned(name) for name in order))
-        found = list(rows[: self.list_per_page + 1])
+        place = self._asked(request)
+        backwards = place is not None and place.backwards
+        try:
+            found = self.read(place, order)
+        except keyset.NoPlace as error:
+            raise IncorrectLookupParameters(str(error)) from error
         goes_on = len(found) > self.list_per_page
         found = found[: self.list_per_page]
         self.result_list = found[::-1] if backwards else found
-        self._link(order, goes_on=goes_on, backwards=backwards, has_place=place is not None)
+        self.link(order, goes_on=goes_on, backwards=backwards, has_place=place is not None)
         self.result_count = len(self.result_list)
         self.show_admin_actions = bool(self.result_list)
         self.can_show_all = self.multi_page = False
         self.paginator = KeysetPage(self.result_list, self.list_per_page)
 
-    def _asked(self, request: HttpRequest) -> tuple[bool, Place | None]:
-        """Return whether to read towards the beginning, and from where."""
+    def _asked(self, request: HttpRequest) -> Place | None:
+        """Return where the page begins, and which way it goes; None for the first."""
         for name in (AFTER, BEFORE):
             if text := request.GET.get(name):
                 try:
-                    return name == BEFORE, Place.parse(text)
+                    return keyset.parse(text, backwards=name == BEFORE)
                 except keyset.NoPlace as error:
                     raise IncorrectLookupParameters(str(error)) from error
-        return False, None
+        return None
 
-    def _link(
+    def read(self, place: Place | None, order: Sequence[str]) -> list[Any]:
+        """Return the rows behind a place or before it, the next one first, and one too many.
+
+        Raises NoPlace for a place in another list.
+        """
+        rows = self.queryset
+        if self.model_admin.list_index and not self.query:
+            rows = rows.filter(Match({}, index=self.model_admin.list_index))
+        if place is not None:
+            rows = rows.filter(Match(keyset.beyond(place, order)))
+            if place.backwards:
+                rows = rows.order_by(*(turned(name) for name in order))
+        return list(rows[: self.list_per_page + 1])
+
+    def link(
         self, order: Sequence[str], *, goes_on: bool, backwards: bool, has_place: bool
     ) -> None:
+        """Link to the pages on either side."""
         if not self.result_list:
             return
-        first, last = (keyset.of_row(self.result_list[n], order).text() for n in (0, -1))
+        first, last = (keyset.as_text(keyset.of_row(self.result_list[n], order)) for n in (0, -1))
         if goes_on or backwards:
             self.next_url = self.get_query_string({AFTER: last}, [BEFORE])
         if goes_on if backwards else has_place:
             self.previous_url = self.get_query_string({BEFORE: first}, [AFTER])
 
 
-def _turned(name: str) -> str:
+def turned(name: str) -> str:
+    """Return a field's name in an order the other way round."""
     return name[1:] if name.startswith("-") else f"-{name}"

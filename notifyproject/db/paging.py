@@ -1,4 +1,7 @@
-"""Part of a list in an order that an index keeps."""
+"""Part of a list in an order that an index keeps: it begins where another part ended.
+
+Skipping reads all that is skipped; a place is found by the index that serves the order.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +11,7 @@ from .collections import collection
 
 Document = Mapping[str, Any]
 Order = Sequence[tuple[str, int]]
-"""Fields and directions, one field or two; the last is the key."""
+"""Fields and directions; the last is the key."""
 
 MAX_PAGE = 100
 
@@ -31,6 +34,15 @@ class Place:
     """What lies before it is asked for, not what lies behind it."""
 
 
+def place_of(
+    *, after: tuple[Any, ...] | None = None, before: tuple[Any, ...] | None = None
+) -> Place | None:
+    """Return the place behind ``after``, or else before ``before``; None for the beginning."""
+    if after is not None:
+        return Place(after)
+    return Place(before, backwards=True) if before is not None else None
+
+
 def page(
     name: str,
     wanted: Mapping[str, Any],
@@ -39,17 +51,20 @@ def page(
     limit: int,
     place: Place | None = None,
     fields: Mapping[str, int] | None = None,
+    hint: str | None = None,
 ) -> Page:
-    """Return up to ``limit`` documents of a collection, from a place on; ``fields``: projected.
+    """Return up to ``limit`` documents of a collection, from a place on.
 
-    Raises PyMongoError.
+    ``fields``: projected. ``hint``: the index to go by. Raises PyMongoError.
     """
+    if place is not None:
+        # Side by side: what is wanted may bound the first field of the order too.
+        wanted = {"$and": [wanted, beyond(place, order)]} if wanted else beyond(place, order)
     backwards = place is not None and place.backwards
-    turned = [(field, -direction if backwards else direction) for field, direction in order]
-    beyond = _beyond(turned, place.values) if place is not None else {}
     one_more = limit + 1
-    read = collection(name).find({**wanted, **beyond}, fields, batch_size=one_more)
-    found: list[Document] = list(read.sort(turned).limit(one_more))
+    read = collection(name).find(wanted, fields, batch_size=one_more, hint=hint)
+    ordered = read.sort(turned(order) if backwards else list(order))
+    found: list[Document] = list(ordered.limit(one_more))
     more = len(found) > limit
     found = found[:limit]
     if backwards:
@@ -57,20 +72,25 @@ def page(
     return Page(found, has_next=more, has_previous=place is not None)
 
 
-def _beyond(order: Order, values: Sequence[Any]) -> dict[str, Any]:
-    """Return what holds for documents behind a place.
+def beyond(place: Place, order: Order) -> dict[str, Any]:
+    """Return what holds for the documents behind a place, or before it.
 
-    Of two fields the first condition says less than the second: it gives the scan its bound.
+    Each step is a document that is the same up to a field and lies beyond the place in that one.
+    The range before them says less than they do: it gives the index scan its bound.
     """
-    operators = ["$gt" if direction > 0 else "$lt" for _, direction in order]
-    (first, _), *rest = order
-    if not rest:
-        return {first: {operators[0]: values[0]}}
-    (key, _) = rest[0]
-    return {
-        first: {f"{operators[0]}e": values[0]},
-        "$or": [
-            {first: {operators[0]: values[0]}},
-            {first: values[0], key: {operators[1]: values[1]}},
-        ],
-    }
+    way = turned(order) if place.backwards else order
+    operators = ["$gt" if direction > 0 else "$lt" for _, direction in way]
+    fields = list(zip([name for name, _ in way], operators, place.values, strict=True))
+    (first, operator, value), *others = fields
+    if not others:
+        return {first: {operator: value}}
+    steps = [
+        {**{name: same for name, _, same in fields[:count]}, name: {operator: value}}
+        for count, (name, operator, value) in enumerate(fields)
+    ]
+    return {"$and": [{first: {f"{operator}e": value}}, {"$or": steps}]}
+
+
+def turned(order: Order) -> list[tuple[str, int]]:
+    """Return the order the other way round."""
+    return [(name, -direction) for name, direction in order]

@@ -9,7 +9,8 @@ from django.test import Client
 from pymongo import monitoring
 
 from access.models import StaffUser
-from notifyproject.db.collections import database
+from notifications.timing import utc_now
+from notifyproject.db.collections import collection, database
 
 READS = frozenset({"find", "aggregate", "count", "distinct"})
 NOT_EXPLAINED = frozenset({"lsid", "$db", "$clusterTime", "$readPreference", "maxTimeMS"})
@@ -93,6 +94,23 @@ def make_staff(username: str, *permissions: str, superuser: bool = False) -> Sta
         found = Permission.objects.get(content_type__app_label=app, codename=codename)
         user.user_permissions.add(found)
     return user
+
+
+def register_ada(**fields: Any) -> None:
+    """Store a person; ``fields`` are what is known of her beside her addresses."""
+    now = utc_now()
+    collection("recipients").insert_one(
+        {
+            "_id": "ada",
+            "name": "Ada",
+            "email": "ada@example.com",
+            "phone": "+351912345678",
+            "is_active": True,
+            "created_at": now,
+            "updated_at": now,
+            **fields,
+        }
+    )
 
 
 def signed_in(user: StaffUser, **options: Any) -> Client:

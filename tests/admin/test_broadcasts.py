@@ -8,7 +8,6 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.models import StaffUser
-from notifications import backlog
 from notifications.broadcasts import AudienceRequest
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
@@ -16,17 +15,12 @@ from tests.store.crowds import begun, people, read, to_its_end, topic
 
 from .conftest import listed, make_staff, plans, signed_in
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "broker", "backlog_anew")
 
 LIST = "/admin/notifications/broadcast/"
 OPERATIONS = ("pause", "resume", "cancel")
 RECORDED = {"pause": "Paused.", "resume": "Resumed.", "cancel": "Cancelled."}
 AFTERWARDS = {"pause": "paused", "resume": "running", "cancel": "cancelling"}
-
-
-@pytest.fixture(autouse=True)
-def _room_for_more() -> None:
-    backlog.forget()
 
 
 def new(**fields: Any) -> ObjectId:

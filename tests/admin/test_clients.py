@@ -126,22 +126,35 @@ def test_two_keys_may_be_active_and_no_more(console: Client, shop: ObjectId) -> 
     assert len(APIClient.objects.get(pk=shop).keys) == 2
 
 
+def test_who_would_revoke_a_key_is_asked_first(console: Client, shop: ObjectId) -> None:
+    text = key_in(issue(console, shop))
+    asked = console.post(f"{LIST}{shop}/revoke-key/", {"prefix": text.split("_")[1]})
+    shown = asked.content.decode()
+    assert f"Revoke the key {text[:14]}… of Shop?" in shown
+    assert "It was never used." in shown
+    assert keys.authenticate(text, now=utc_now()) is not None
+    assert messages_of()[-1].startswith("Issued")
+    assert "onclick" not in page(console, shop)
+
+
 def test_a_revoked_key_opens_nothing(console: Client, shop: ObjectId) -> None:
     text = key_in(issue(console, shop))
     prefix = text.split("_")[1]
-    response = console.post(f"{LIST}{shop}/revoke-key/", {"prefix": prefix}, follow=True)
+    wanted = {"prefix": prefix, "confirmed": "yes"}
+    response = console.post(f"{LIST}{shop}/revoke-key/", wanted, follow=True)
     assert "is revoked: it works no more." in response.content.decode()
     assert keys.authenticate(text, now=utc_now()) is None
     assert re.search(rf"ntf_{prefix}….*Revoked", page(console, shop), re.DOTALL)
     assert messages_of()[-1] == f"Revoked the key ntf_{prefix}…."
-    again = console.post(f"{LIST}{shop}/revoke-key/", {"prefix": prefix}, follow=True)
+    again = console.post(f"{LIST}{shop}/revoke-key/", wanted, follow=True)
     assert "There is no such active key." in again.content.decode()
 
 
 def test_a_key_of_another_client_is_not_revoked_here(console: Client, shop: ObjectId) -> None:
     other = keys.create_client(name="Other", scopes=[READ], now=utc_now())
     text = key_in(issue(console, other))
-    console.post(f"{LIST}{shop}/revoke-key/", {"prefix": text.split("_")[1]})
+    wanted = {"prefix": text.split("_")[1], "confirmed": "yes"}
+    console.post(f"{LIST}{shop}/revoke-key/", wanted)
     assert keys.authenticate(text, now=utc_now()) is not None
 
 

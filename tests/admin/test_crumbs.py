@@ -1,11 +1,11 @@
 """The way at the top of a page is in the words of the menu; and how long what is kept."""
 
-from datetime import timedelta
-
+import pytest
 from django.urls import reverse
 
-from notifications.intake.preparing import RETENTION
+from notifications import retention
 from notifications.templatetags.retention import kept
+from notifyproject.db.collections import collection
 from notifyproject.templatetags.crumbs import crumbs
 
 
@@ -27,6 +27,12 @@ def test_no_name_comes_twice_and_the_last_one_stays() -> None:
     assert one["link"] == devices
 
 
-def test_how_long_notifications_are_kept_is_what_they_are_given() -> None:
-    assert timedelta(days=90) == RETENTION
-    assert kept()[0] == ("Notifications, what they said and their attempts", "90 days")
+@pytest.mark.usefixtures("db")
+def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
+    said, whole = (
+        "What notifications said, and to which address",
+        "Notifications and their attempts",
+    )
+    assert kept()[:2] == [(said, "30 days"), (whole, "90 days")]
+    collection(retention.POLICIES).update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
+    assert dict(kept())[said] == "transactional 30 days, marketing 7 days, alert 30 days"

@@ -1,6 +1,5 @@
 """Devices in the console: what staff see of them, and switching them off and on."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -16,12 +15,11 @@ from devices.registry import Evidence, Registration
 from devices.state import DeviceState
 from devices.tokens import device_id
 from notifications.timing import utc_now
-from notifyproject import valkey
 from notifyproject.db.collections import collection
 
 from .conftest import listed, make_staff, plans, signed_in
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "broker", "valkey_anew")
 
 URL = "/admin/devices/device/"
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
@@ -30,13 +28,6 @@ PAGE = f"{URL}{ID}/change/"
 OFF, ON = f"{URL}{ID}/switch-off/", f"{URL}{ID}/switch-on/"
 MANY, COUNTED = 12_000, 10_001
 """Devices that are stored; and how many counting may read, one more than its cap."""
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 def register(token: str = TOKEN, *, user_id: str = "ada", minutes_ago: float = 1) -> str:

@@ -13,8 +13,9 @@ from django.test import Client
 
 from notifications import figures
 from notifications.timing import utc_now
-from notifyproject.db import keyset
+from notifyproject.db import keyset, window_list
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Place
 from tests import conftest
 
 from . import crowd
@@ -78,7 +79,7 @@ def test_the_list_of_all_notifications(
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
-    place = keyset.Place((many["created_at"], many["_id"])).text()
+    place = keyset.as_text(Place((many["created_at"], many["_id"])))
     url = f"/admin/notifications/notification/{query.format(place=place)}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
@@ -134,6 +135,8 @@ def test_the_list_of_failures(many: Any, console: Client, query: str, examined: 
 
 WAITING = [
     ("", FIRST),
+    ("?after={place}", FIRST),
+    ("?before={place}&priority=normal", FIRST),
     ("?priority=normal", FIRST),
     ("?reason=retry", MANY / 2),
     ("?reason=report&channel=email", MANY / 2),
@@ -149,8 +152,29 @@ def test_the_list_of_what_waits(many: Any, console: Client, query: str, examined
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
-    url = f"/admin/notifications/waitingnotification/{query}"
+    place = keyset.as_text(Place((utc_now() - timedelta(days=9), many["_id"])))
+    url = f"/admin/notifications/waitingnotification/{query.format(place=place)}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
+
+
+@pytest.mark.parametrize("query", ["", "&priority=normal&due_within=24h", "&after={place}"])
+def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
+    many: Any, console: Client, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(window_list, "WINDOW", 500)
+    place = keyset.as_text(Place((utc_now() - timedelta(days=1), many["_id"])))
+    url = f"/admin/notifications/waitingnotification/?reason=rate{query.format(place=place)}"
+    found = plans(console, url, of="notifications")
+    assert sum(plan.documents_examined for plan in found) <= 500
+    assert not any({"COLLSCAN", "SORT"} & plan.stages for plan in found)
+    ends = [plan for plan in found if "SKIP" in plan.stages]
+    assert ends
+    assert not any("FETCH" in plan.stages for plan in ends), "the index alone says where it ends"
+
+
+def test_the_question_of_a_bulk_operation_reads_no_notification(many: Any, console: Client) -> None:
+    url = "/admin/notifications/bulkoperation/new/?list=failednotification&channel=email"
+    assert plans(console, url, of="notifications") == []
 
 
 OTHERS = [

@@ -14,7 +14,6 @@ from notifications import figures, rollup, store
 from notifications.admin import home
 from notifications.errors import FailureCode
 from notifications.states import Channel, DeliveryStatus
-from notifications.store import Reference, Report
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
@@ -42,13 +41,7 @@ def fail(at: datetime, code: FailureCode, **fields: Any) -> Any:
 def deliver(at: datetime) -> None:
     """Store a notification whose email is known to have arrived."""
     document = factories.settled(S.SENT, at=at, created_at=at)
-    report = Report(
-        reference=Reference(document["_id"], Channel.EMAIL, 1),
-        status=S.DELIVERED,
-        at=at,
-        provider="sendgrid",
-    )
-    assert store.apply_report(report, now=at)
+    assert factories.arrive(document["_id"], at=at)
 
 
 def test_traffic_counts_deliveries_by_hour_and_channel(now: datetime) -> None:

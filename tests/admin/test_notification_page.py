@@ -50,6 +50,13 @@ def test_the_page_says_what_happened_and_what_comes_next(console: Client) -> Non
         assert words in shown, words
 
 
+def test_the_page_names_the_trace_to_look_it_up_by(console: Client) -> None:
+    now = utc_now()
+    traced = factories.accepted(created_at=now, traceparent=f"00-{'a1' * 16}-{'b' * 16}-01")
+    assert "a1" * 16 in page(console, traced)
+    assert "Trace" not in page(console, factories.accepted(created_at=now))
+
+
 def test_the_page_shows_the_email_in_a_frame_that_runs_nothing(console: Client) -> None:
     evil = Content(subject="Hi", body='<script>alert(1)</script> & "quotes"')
     shown = page(console, factories.accepted(created_at=utc_now(), content=evil))

@@ -19,8 +19,6 @@ from notifications.operation_states import Action
 from notifications.states import DeliveryStatus
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
-from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 from tests import factories
 from tests.callbacks_receiver import called_back
 from tests.store.crowds import begun
@@ -45,6 +43,7 @@ READ_ONLY = {
     "heartbeat",
     "incident",
     "providerstate",
+    "retentionpolicy",
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
@@ -63,14 +62,7 @@ def one_of_each() -> None:
         | {"is_active": True, "created_at": now, "updated_at": now}
     )
     registry.register(Registration(user_id="ada", token="token", platform=Platform.IOS), now=now)
-    suppress(
-        channel="email",
-        address="ada@example.com",
-        reason=SuppressionReason.HARD_BOUNCE,
-        source="sendgrid",
-        marketing_only=False,
-        now=now,
-    )
+    factories.hold_back(at=now)
     begun(at=now)
     failures = operations.failures(channel=None, code=None, since=None)
     operations.preview(action=Action.RETRY, cohort=failures, by=operations.NOBODY, now=now)

@@ -1,7 +1,5 @@
 """Recipients and suppressions in the console."""
 
-from typing import Any
-
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
@@ -10,9 +8,10 @@ from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients import queries
 from recipients.models import Suppression, SuppressionReason
-from recipients.suppressions import anonymise, suppress, suppression_id
+from recipients.suppressions import anonymise, suppression_id
+from tests import factories
 
-from .conftest import make_staff, signed_in
+from .conftest import listed, make_staff, register_ada, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -27,39 +26,18 @@ KEY = BOUNCE.replace("_", "_5F").replace(":", "_3A")
 @pytest.fixture
 def ada() -> None:
     """Store a person."""
-    now = utc_now()
-    collection("recipients").insert_one(
-        {
-            "_id": "ada",
-            "name": "Ada",
-            "email": ADA,
-            "phone": "+351912345678",
-            "attributes": {"second_email": "ada@work.example"},
-            "preferences": {"marketing": {"muted": True}},
-            "quiet_hours": {"enabled": True, "start": "22:00", "end": "07:00"},
-            "timezone": "Europe/Lisbon",
-            "is_active": True,
-            "created_at": now,
-            "updated_at": now,
-        }
+    register_ada(
+        attributes={"second_email": "ada@work.example"},
+        preferences={"marketing": {"muted": True}},
+        quiet_hours={"enabled": True, "start": "22:00", "end": "07:00"},
+        timezone="Europe/Lisbon",
     )
 
 
 @pytest.fixture
 def suppressed() -> None:
     """Suppress a person's address."""
-    suppress(
-        channel="email",
-        address=ADA,
-        reason=SuppressionReason.HARD_BOUNCE,
-        source="sendgrid",
-        marketing_only=False,
-        now=utc_now(),
-    )
-
-
-def listed(client: Client, url: str) -> list[Any]:
-    return [row.pk for row in client.get(url).context["cl"].result_list]
+    factories.hold_back(ADA, at=utc_now())
 
 
 @pytest.mark.usefixtures("ada")
@@ -145,13 +123,12 @@ def test_suppressing_by_hand_is_a_reason_of_its_own_and_the_stricter_stays(conso
 
 @pytest.mark.usefixtures("suppressed")
 def test_lifting_a_bounce_leaves_the_persons_own_wish(console: Client) -> None:
-    suppress(
-        channel="email",
-        address=ADA,
+    factories.hold_back(
+        ADA,
         reason=SuppressionReason.UNSUBSCRIBED,
         source="one-click",
         marketing_only=True,
-        now=utc_now(),
+        at=utc_now(),
     )
     console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
     assert Suppression.objects.get().reason == "unsubscribed"
@@ -186,14 +163,8 @@ def test_a_suppression_is_lifted(console: Client) -> None:
 @pytest.mark.usefixtures("suppressed")
 def test_several_suppressions_are_lifted_at_once_and_no_others(console: Client) -> None:
     for name in ("bob", "eve"):
-        suppress(
-            channel="email",
-            address=f"{name}@example.com",
-            reason=SuppressionReason.COMPLAINT,
-            source="sendgrid",
-            marketing_only=False,
-            now=utc_now(),
-        )
+        address = f"{name}@example.com"
+        factories.hold_back(address, reason=SuppressionReason.COMPLAINT, at=utc_now())
     bob = suppression_id("email", "bob@example.com", SuppressionReason.COMPLAINT)
     ticked = [BOUNCE, bob]
     action = {"action": "delete_selected", "_selected_action": ticked, "post": "yes"}

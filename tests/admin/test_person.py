@@ -14,10 +14,9 @@ from notifications.states import DeliveryStatus
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 from tests import factories
 
-from .conftest import make_staff, signed_in
+from .conftest import make_staff, register_ada, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -30,25 +29,14 @@ LOOK = ("recipients.view_recipient", "notifications.view_notification")
 def ada() -> Any:
     """Store a person with a device, a suppression and a notification; return the notification."""
     now = utc_now()
-    collection("recipients").insert_one(
-        {
-            "_id": "ada",
-            "name": "Ada",
-            "email": ADA,
-            "phone": "+351912345678",
-            "preferences": {"marketing": {"muted": True}, "alert": {"muted_channels": ["push"]}},
-            "is_active": True,
-            "created_at": now,
-            "updated_at": now,
-        }
-    )
-    suppress(
-        channel="email",
-        address=ADA,
+    muted = {"marketing": {"muted": True}, "alert": {"muted_channels": ["push"]}}
+    register_ada(preferences=muted)
+    factories.hold_back(
+        ADA,
         reason=SuppressionReason.UNSUBSCRIBED,
         source="one-click",
         marketing_only=True,
-        now=now,
+        at=now,
     )
     factories.device("token-that-nobody-sees", device_model="Pixel 9")
     return factories.settled(DeliveryStatus.FAILED, at=now, created_at=now, entity_id="order-7")

@@ -1,6 +1,5 @@
 """The page about providers: how they are, pause and resume, and a test."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +13,6 @@ from notifications.models import Notification
 from notifications.provider_health import Health
 from notifications.states import DeliveryStatus
 from notifications.timing import utc_now
-from notifyproject import valkey
 from tests import factories
 
 from .conftest import make_staff, signed_in
@@ -26,13 +24,8 @@ S = DeliveryStatus
 
 
 @pytest.fixture(autouse=True)
-def _nothing_remembered(settings: Any) -> Iterator[None]:
+def _two_for_mail(settings: Any, pauses_anew: None) -> None:
     settings.EMAIL_PROVIDERS = ("sendgrid", "smtp")
-    valkey.forget()
-    pausing.forget()
-    yield
-    pausing.forget()
-    valkey.forget()
 
 
 def text_of(client: Client) -> str:

@@ -9,7 +9,6 @@ from access import keys
 from notifications.states import Channel, DeliveryStatus
 from notifications.timing import utc_now
 from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 from tests import factories
 
 from .conftest import Client, make_staff, signed_in
@@ -66,14 +65,7 @@ def test_the_verdict_stands_on_the_page_before_anybody_clicks(
     shown = page(console, document)
     assert "Resend: safe" in shown
     assert "The provider had a problem of its own and sent nothing." in shown
-    suppress(
-        channel="email",
-        address=ADA,
-        reason=SuppressionReason.COMPLAINT,
-        source="sendgrid",
-        marketing_only=False,
-        now=utc_now(),
-    )
+    factories.hold_back(ADA, reason=SuppressionReason.COMPLAINT, at=utc_now())
     shown = page(console, document)
     assert "Resend: suppressed" in shown
     assert "The address is suppressed: complaint." in shown

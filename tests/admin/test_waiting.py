@@ -14,6 +14,7 @@ from notifications.errors import FailureCode
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import NewDelivery
 from notifications.timing import utc_now
+from notifyproject.db import admin, window_list
 from notifyproject.db.collections import collection
 from tests import factories
 
@@ -98,6 +99,50 @@ def test_what_is_due_next_comes_first_and_what_is_done_is_not_there(console: Cli
     assert listed(console, f"{LIST}?q={later['_id']}") == [later["_id"]]
     page = console.get(f"{LIST}{later['_id']}/change/")
     assert page["Location"] == f"{ONE}{later['_id']}/change/"
+
+
+def test_what_is_rare_is_looked_for_so_much_at_a_time(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_list, "WINDOW", 3)
+    now = utc_now()
+    before = [scheduled(now, after=timedelta(minutes=n)) for n in range(1, 5)]
+    rare = parked(now, FailureCode.RATE_LIMITED)
+    for n in range(2, 6):
+        scheduled(now, after=n * HOUR)
+    first = console.get(f"{LIST}?reason=rate")
+    assert "None among the next" in first.content.decode()
+    assert "Nothing matches" not in first.content.decode()
+
+    second = console.get(LIST + first.context["cl"].further_url)
+    assert [row.pk for row in second.context["cl"].result_list] == [rare["_id"]]
+    assert "These are all among the next" in second.content.decode()
+
+    third = console.get(LIST + second.context["cl"].next_url)
+    assert third.context["cl"].result_list == []
+    assert third.context["cl"].further_url == ""
+    assert "Nothing matches" in third.content.decode()
+
+    back = console.get(LIST + second.context["cl"].previous_url).context["cl"]
+    assert (back.result_list, back.further_url) == ([], back.previous_url)
+    assert console.get(LIST + back.further_url).context["cl"].further_url == ""
+    assert listed(console, LIST)[:4] == [one["_id"] for one in before]
+
+
+def test_a_page_that_is_full_does_not_say_how_far_it_looked(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_list, "WINDOW", 4)
+    monkeypatch.setattr(admin.MongoModelAdmin, "list_per_page", 2)
+    now = utc_now()
+    ids = [scheduled(now, after=n * HOUR)["_id"] for n in range(1, 8)]
+    seen, url = [], "?reason=schedule"
+    while url:
+        page = console.get(LIST + url).context["cl"]
+        seen += [row.pk for row in page.result_list]
+        assert page.further_url == ""
+        url = page.next_url
+    assert seen == ids
 
 
 def test_one_is_run_now_from_its_page(console: Client) -> None:

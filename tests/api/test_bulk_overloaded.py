@@ -1,6 +1,5 @@
 """With too much waiting to be sent, more in bulk has to wait as well; what is critical has not."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,11 +11,9 @@ from .conftest import App
 
 
 @pytest.fixture
-def overloaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def overloaded(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let too much wait to be sent."""
     monkeypatch.setattr(backlog, "is_too_long", lambda **_: True)
-    yield
-    backlog.forget()
 
 
 def critical(number: int) -> dict[str, Any]:
@@ -64,12 +61,11 @@ class TestOverloaded:
         assert (again.status_code, ids(again)) == (200, ids(first))
 
 
+@pytest.mark.usefixtures("backlog_anew")
 def test_with_more_waiting_than_the_limit_a_call_has_to_come_again(app: App, settings: Any) -> None:
     """With real notifications waiting, and the measure that is really taken."""
     settings.BULK_PENDING_LIMIT = 2
-    backlog.forget()
     assert bring(app, item(0), item(1), item(2)).status_code == 200
     assert bring(app, item(3)).status_code == 200, "measured a moment ago"
     backlog.forget()
     assert bring(app, item(4)).status_code == 503
-    backlog.forget()

@@ -13,7 +13,7 @@ from notifications.api import inbox_origins
 from notifications.api.parsing import convert
 from notifications.api.problems import MEDIA_TYPE
 from notifications.api.schema_completing import BY_NAME, LIMITS
-from notifications.api.schema_problems import CONFLICTS, GONE
+from notifications.api.schema_problems import CONFLICTS, GONE, REMOVED
 
 SHOWN_ANYWAY = {"WWW-Authenticate"}
 """Of no use to a page: its request says what it was."""
@@ -133,7 +133,8 @@ def test_conflicts_are_told_in_the_words_of_the_code() -> None:
     for operation, known in CONFLICTS.items():
         for code, detail in known:
             assert f'"{code}"' in source, operation
-            assert code == GONE.code or f'"{detail}"' in source, operation
+            by_class = {GONE.code, REMOVED.code}
+            assert code in by_class or f'"{detail}"' in source, operation
 
 
 def test_limits_and_waits_are_in_the_headers(operations: list[Any]) -> None:

@@ -1,7 +1,6 @@
 """An app registers its users' devices, and tells what becomes of them."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,10 +11,11 @@ from devices.models import DeactivationReason
 from devices.registry import Evidence
 from devices.tokens import device_id
 from notifications.timing import utc_now
-from notifyproject import valkey
 from notifyproject.db.collections import collection
 
 from .conftest import Answer, App, new_app, pointers
+
+pytestmark = pytest.mark.usefixtures("valkey_anew")
 
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 ID = device_id(TOKEN)
@@ -28,13 +28,6 @@ TOLD = {
     "timezone": "Europe/Lisbon",
 }
 AWAKE = {"online": True, "app_foreground": False, "notification_enabled": True}
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 def call(app: App, method: str, path: str, body: Any = None) -> Answer:

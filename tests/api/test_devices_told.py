@@ -1,6 +1,5 @@
 """What a device wants to be told, and how it is now."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,12 +12,7 @@ from notifyproject.stack.servers import free_port
 from .conftest import App
 from .test_devices import AWAKE, ID, ONE, call, register, switch_off
 
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
+pytestmark = pytest.mark.usefixtures("valkey_anew")
 
 
 # Preferences.

@@ -1,7 +1,6 @@
 """A person is erased: addresses and words go, counts stay, and nothing more is sent."""
 
 import itertools
-from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -11,15 +10,11 @@ from notifications import dispatch, erasing
 from notifications.states import Channel
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection, database
-from recipients import conversations, queries, suspicions
-from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
+from recipients import queries, suspicions
 
+from .ada import ADA, ONE, TOKEN, notify, register, unsubscribe
 from .conftest import Answer, App, pointers
 
-ADA = {"email": "ada.l@example.com", "phone": "+351912345678", "name": "Ada Q. Byron"}
-ONE = "/recipients/ada"
-TOKEN = "a-device-token"
 PAIRS = [("email", ADA["email"]), ("whatsapp", ADA["phone"])]
 
 
@@ -27,31 +22,13 @@ def erase(app: App, path: str = ONE) -> Answer:
     return app._checked(app.http.delete(f"/api/v1{path}", headers=app._headers({})))
 
 
-def notify(app: App, **fields: Any) -> str:
-    answer = app.notify(**{"user_id": "ada", "recipient": ...} | fields)
-    assert answer.status_code == 202
-    identifier: str = answer.json()["id"]
-    return identifier
-
-
 @pytest.fixture
 def ada(app: App) -> App:
     """Register Ada with everything a person can have."""
-    app.put(ONE, {**ADA, "attributes": {"nickname": "Countess"}})
-    app.put(f"{ONE}/preferences", {"preferences": {"alert": {"muted": True}}})
-    app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "ios"})
-    app.put("/topics/news/members/ada", {})
-    conversations.note_inbound([(ADA["phone"], utc_now())], now=utc_now())
+    register(app)
     suspicions.strike(channel="email", address=ADA["email"], event="1", now=utc_now())
     for channel, address in PAIRS:
-        suppress(
-            channel=channel,
-            address=address,
-            reason=SuppressionReason.UNSUBSCRIBED,
-            source="one-click",
-            marketing_only=True,
-            now=utc_now(),
-        )
+        unsubscribe(channel, address)
     return app
 
 

@@ -1,7 +1,5 @@
 """Everything that is held about a person, as one document."""
 
-from typing import Any
-
 import pytest
 from bson import ObjectId
 from django.contrib.admin.models import LogEntry
@@ -11,45 +9,19 @@ from devices import state
 from devices.state import DeviceState
 from notifications import exporting
 from notifications.timing import utc_now
-from notifyproject import valkey
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Place
-from recipients import conversations
-from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 from tests.store.plans import plans
 
+from .ada import ADA, ONE, TOKEN, notify, register, unsubscribe
 from .conftest import App, new_app
-
-ADA = {"email": "ada.l@example.com", "phone": "+351912345678", "name": "Ada Q. Byron"}
-ONE = "/recipients/ada"
-TOKEN = "a-device-token"
-
-
-def notify(app: App, **fields: Any) -> str:
-    answer = app.notify(**{"user_id": "ada", "recipient": ...} | fields)
-    assert answer.status_code == 202
-    identifier: str = answer.json()["id"]
-    return identifier
 
 
 @pytest.fixture
-def ada(app: App) -> App:
+def ada(app: App, valkey_anew: None) -> App:
     """Register Ada with everything a person can have."""
-    valkey.forget()
-    app.put(ONE, {**ADA, "attributes": {"nickname": "Countess"}})
-    app.put(f"{ONE}/preferences", {"preferences": {"alert": {"muted": True}}})
-    app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "ios"})
-    app.put("/topics/news/members/ada", {})
-    conversations.note_inbound([(ADA["phone"], utc_now())], now=utc_now())
-    suppress(
-        channel="email",
-        address=ADA["email"],
-        reason=SuppressionReason.UNSUBSCRIBED,
-        source="one-click",
-        marketing_only=True,
-        now=utc_now(),
-    )
+    register(app)
+    unsubscribe("email", ADA["email"])
     return app
 
 

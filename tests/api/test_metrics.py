@@ -20,12 +20,10 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 
 @pytest.fixture(autouse=True)
-def _read_anew() -> Iterator[None]:
-    for forget in (valkey.forget, pausing.forget, exposition.forget):
-        forget()
+def _read_anew(pauses_anew: None) -> Iterator[None]:
+    exposition.forget()
     yield
-    for forget in (valkey.forget, pausing.forget, exposition.forget):
-        forget()
+    exposition.forget()
 
 
 def told() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

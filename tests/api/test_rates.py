@@ -1,7 +1,6 @@
 """How often an app may call each endpoint, a person their inbox, and an address fail."""
 
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,14 +14,9 @@ from notifyproject import valkey
 from .conftest import Answer, App, request
 from .inboxes import Person
 
+pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
+
 KEYS = "rate_limit:*"
-
-
-@pytest.fixture(autouse=True)
-def _fresh(broker: redis.Redis) -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 @pytest.fixture

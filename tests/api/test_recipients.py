@@ -7,7 +7,7 @@ import pytest
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
+from tests import factories
 
 from .conftest import App, pointers
 
@@ -175,14 +175,7 @@ def test_an_unknown_type_is_refused_with_near_names(app: App) -> None:
 
 @pytest.mark.parametrize("email", ["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.com"])
 def test_a_suppressed_address_gets_nothing(app: App, email: str) -> None:
-    suppress(
-        channel="email",
-        address="Ada@Example.com",
-        reason=SuppressionReason.HARD_BOUNCE,
-        source="sendgrid",
-        marketing_only=False,
-        now=utc_now(),
-    )
+    factories.hold_back("Ada@Example.com", at=utc_now())
     answer = app.notify(recipient={"email": email})
     assert answer.status_code == 202
     assert statuses(answer) == {"email": "suppressed"}
@@ -191,14 +184,7 @@ def test_a_suppressed_address_gets_nothing(app: App, email: str) -> None:
 
 
 def test_who_unsubscribed_from_marketing_still_gets_receipts(app: App) -> None:
-    suppress(
-        channel="email",
-        address="ada@example.com",
-        reason=SuppressionReason.UNSUBSCRIBED,
-        source="sendgrid",
-        marketing_only=True,
-        now=utc_now(),
-    )
+    factories.hold_back(reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True, at=utc_now())
     assert statuses(app.notify()) == {"email": "pending"}
     assert statuses(app.notify(type="marketing", content={"body": "Buy"})) == {
         "email": "suppressed"

@@ -9,7 +9,8 @@ from django.contrib.admin.models import LogEntry
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
-from recipients.suppressions import anonymise, suppress
+from recipients.suppressions import anonymise
+from tests import factories
 
 from .conftest import Answer, App, pointers
 
@@ -19,8 +20,7 @@ R = SuppressionReason
 
 
 def hold_back(address: str = ADA, *, reason: R = R.HARD_BOUNCE, **fields: Any) -> None:
-    given: dict[str, Any] = {"channel": "email", "source": "sendgrid", "marketing_only": False}
-    suppress(address=address, reason=reason, now=utc_now(), **(given | fields))
+    factories.hold_back(address, reason=reason, at=utc_now(), **fields)
 
 
 def lift(app: App, path: str = ONE, **query: str) -> Answer:

@@ -9,7 +9,7 @@ from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from recipients.queries import suppressed
-from recipients.suppressions import suppress
+from tests import factories
 
 from .unsubscribing import ADA, actions, heading, link
 
@@ -144,14 +144,7 @@ def test_undoing_what_was_not_done_is_nothing(http: Client) -> None:
 def test_what_is_no_wish_of_theirs_is_not_undone(
     http: Client, reason: SuppressionReason, marketing_only: bool
 ) -> None:
-    suppress(
-        channel="email",
-        address=ADA,
-        reason=reason,
-        source="sendgrid",
-        marketing_only=marketing_only,
-        now=utc_now(),
-    )
+    factories.hold_back(ADA, reason=reason, marketing_only=marketing_only, at=utc_now())
     (before,) = stored()
     http.post(link())
     assert heading(http.post(f"{link()}/undo")) == "You are unsubscribed"

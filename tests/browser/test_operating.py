@@ -5,28 +5,25 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import Group
 from django.core.management import call_command
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from access.models import StaffUser
 from notifications import store
 from notifications.models import Notification
 from notifications.states import Channel, DeliveryStatus
-from notifications.store import Reference, Report
 from notifications.timing import utc_now
 from tests import factories
 
+from .axe import complaints
 from .conftest import PASSWORD, Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 
 LIST = "/admin/notifications/notification/"
 ADA = "ada@example.com"
-GRAVE = {"serious", "critical"}
 S = DeliveryStatus
-axe = Axe()
 
 
 def hire(username: str, role: str) -> None:
@@ -50,27 +47,7 @@ def worked_off(notification_id: Any) -> None:
     now = utc_now()
     begun = factories.start(factories.claim(notification_id, at=now), at=now)
     store.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
-    arrived = Report(
-        reference=Reference(notification_id, Channel.EMAIL, 1),
-        status=S.DELIVERED,
-        at=now,
-        provider="sendgrid",
-        provider_message_id="sg-1",
-        code=None,
-        reason="",
-    )
-    assert store.apply_report(arrived, now=now)
-
-
-def complaints(page: Page) -> list[str]:
-    """Return what keeps people out who do not see the page, or use no mouse."""
-    found = axe.run(page).response["violations"]
-    return [
-        f"{one['id']}: {node['target']} {node['failureSummary']}"
-        for one in found
-        if one["impact"] in GRAVE
-        for node in one["nodes"]
-    ]
+    assert factories.arrive(notification_id, at=now)
 
 
 def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> None:

@@ -1,6 +1,5 @@
 """A provider is paused: nothing is burnt meanwhile, and what waited goes when it is resumed."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,6 @@ from playwright.sync_api import expect
 from notifications import dispatch, pausing
 from notifications.states import Channel
 from notifications.timing import utc_now
-from notifyproject import valkey
 from tests import factories
 from tests.scripted import Scripted
 
@@ -20,15 +18,11 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 @pytest.fixture
-def sendgrid(broker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
+def sendgrid(broker: Any, pauses_anew: None, monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """Give the only provider of mail: it takes everything that comes to it."""
-    valkey.forget()
-    pausing.forget()
     provider = Scripted(name="sendgrid")
     monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
-    yield provider
-    pausing.forget()
-    valkey.forget()
+    return provider
 
 
 def work(notification_id: Any, *, at: datetime) -> None:

@@ -1,6 +1,5 @@
 """How it runs: figures, providers, workers and alerts, at a desk and on a phone, light and dark."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +10,11 @@ from playwright.sync_api import expect
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
-from notifications import alerts, breaker, pausing, rollup
+from notifications import alerts, breaker, rollup
 from notifications.alerts.rules import enabled
 from notifications.channels import registry
 from notifications.states import Channel, DeliveryStatus
 from notifications.timing import utc_now
-from notifyproject import valkey
 from notifyproject.db.collections import collection
 from tests import factories
 
@@ -31,11 +29,9 @@ S = DeliveryStatus
 
 
 @pytest.fixture(autouse=True)
-def _a_day(broker: redis.Redis, settings: Any) -> Iterator[None]:
+def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     """Store some hours of traffic, an open circuit, and an incident."""
     settings.EMAIL_PROVIDERS = ("sendgrid", "smtp")
-    valkey.forget()
-    pausing.forget()
     now = utc_now()
     for hours in range(0, 20, 2):
         at = now - timedelta(hours=hours)
@@ -61,9 +57,6 @@ def _a_day(broker: redis.Redis, settings: Any) -> Iterator[None]:
         ),
         now=now,
     )
-    yield
-    pausing.forget()
-    valkey.forget()
 
 
 def test_home_shows_the_day_and_an_incident_is_taken_care_of(screen: Screen) -> None:

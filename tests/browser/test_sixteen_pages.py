@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Response, expect
 
 from notifications.timing import utc_now
 
+from .axe import complaints
 from .conftest import Screen
 from .shop import CUSTOMERS
 from .working_day import FAILED_ORDER, store_day
 
 pytestmark = pytest.mark.usefixtures("db")
 
-GRAVE = {"serious", "critical"}
 BUSY, WAVES = 2, 9
 """Enough for every page to have something to show."""
-axe = Axe()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,14 +161,3 @@ def missing(page: Page, stop: Stop) -> list[str]:
     controls = body.locator("a:visible, button:visible, summary:visible").all_text_contents()
     offered = " | ".join(" ".join(control.split()) for control in controls)
     return shown + [words for words in stop.offers if words not in offered]
-
-
-def complaints(page: Page) -> list[str]:
-    """Return what keeps people out who do not see a page, or use no mouse."""
-    found = axe.run(page).response["violations"]
-    return [
-        f"{one['id']}: {node['target']} {node['failureSummary']}"
-        for one in found
-        if one["impact"] in GRAVE
-        for node in one["nodes"]
-    ]

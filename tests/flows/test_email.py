@@ -201,7 +201,8 @@ def test_a_cancelled_mail_does_not_leave(app: App, received: Received) -> None:
     assert received("ada@example.com") == []
 
 
-def test_quiet_hours_hold_a_mail_back_and_not_a_code(app: App, received: Received) -> None:
+def sleeping(user_id: str) -> None:
+    """Store somebody who is in the middle of their quiet hours."""
     now = utc_now()
     quiet = {
         "enabled": True,
@@ -210,8 +211,12 @@ def test_quiet_hours_hold_a_mail_back_and_not_a_code(app: App, received: Receive
         "timezone": "UTC",
     }
     collection("recipients").insert_one(
-        {"_id": "ada", "email": "ada@example.com", "is_active": True, "quiet_hours": quiet}
+        {"_id": user_id, "email": f"{user_id}@example.com", "is_active": True, "quiet_hours": quiet}
     )
+
+
+def test_quiet_hours_hold_a_mail_back_and_not_a_code(app: App, received: Received) -> None:
+    sleeping("ada")
     mail = app.notify(user_id="ada", recipient=...)
     code = app.notify(type="mfa_code", user_id="ada", recipient=..., data={"code": "1"})
     when(app, code, "delivered")
@@ -227,15 +232,6 @@ def test_quiet_hours_hold_a_mail_back_and_not_a_code(app: App, received: Receive
 
 
 def test_what_would_expire_in_the_quiet_hours_expires(app: App) -> None:
-    now = utc_now()
-    quiet = {
-        "enabled": True,
-        "start": (now - timedelta(hours=1)).strftime("%H:%M"),
-        "end": (now + timedelta(hours=1)).strftime("%H:%M"),
-        "timezone": "UTC",
-    }
-    collection("recipients").insert_one(
-        {"_id": "ada", "email": "ada@example.com", "is_active": True, "quiet_hours": quiet}
-    )
+    sleeping("ada")
     notification = when(app, app.notify(user_id="ada", recipient=..., ttl=600), "expired")
     assert notification["delivery"][0]["failure_code"] == "quiet_hours"

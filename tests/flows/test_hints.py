@@ -106,14 +106,14 @@ def test_a_defect_of_ours_leaves_the_rest_of_the_batch_alone(
 ) -> None:
     from notifications.channels.email_sendgrid import SendGrid
 
-    send = SendGrid.send
+    exchange = SendGrid.exchange
 
     def fail_for_eve(self: Any, outbound: Any, **options: Any) -> Any:
         if outbound.recipient == "eve@example.com":
             raise ZeroDivisionError
-        return send(self, outbound, **options)
+        return (yield from exchange(self, outbound, **options))
 
-    monkeypatch.setattr(SendGrid, "send", fail_for_eve)
+    monkeypatch.setattr(SendGrid, "exchange", fail_for_eve)
     ada = factories.accepted()
     # Another text: the same mail to both would be one request.
     eve = factories.accepted(

@@ -11,7 +11,6 @@ from notifications.operations import Cohort, NotPossible, cohorts, running
 from notifications.states import Channel, DeliveryStatus
 from notifications.verdicts import Kind
 from notifyproject.db.collections import collection
-from recipients import suppressions
 from recipients.models import SuppressionReason
 from tests import factories
 
@@ -21,21 +20,10 @@ S = DeliveryStatus
 EVERYTHING = Cohort(match={"type": "payment_confirmed"}, order="created_at", described=("All",))
 
 
-def suppress(clock: Time, address: str) -> None:
-    suppressions.suppress(
-        channel=Channel.EMAIL,
-        address=address,
-        reason=SuppressionReason.MANUAL,
-        source="test",
-        marketing_only=False,
-        now=clock(),
-    )
-
-
 def test_it_counts_by_verdict_and_changes_nothing(clock: Time) -> None:
     safe = failed(3)
     held_back = failed(recipient=factories.Recipient(email="bob@example.com"))
-    suppress(clock, "bob@example.com")
+    factories.hold_back("bob@example.com", reason=SuppressionReason.MANUAL, at=clock())
     operation = previewed(clock)
     assert operation.stage is Stage.READY
     assert operation.found == {"safe": 3, "suppressed": 1}

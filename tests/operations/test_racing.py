@@ -179,48 +179,48 @@ def test_what_was_begun_with_and_failed_again_is_not_opened_twice(clock: Time) -
     assert statuses([one]) == ["failed"]
 
 
-def test_paused_in_the_middle_of_a_page_it_stops_and_goes_on_later(
-    clock: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker look after every two whether it is to go on."""
     monkeypatch.setattr(running, "SLICE", 2)
+
+
+def held_up(clock: Time, step: Callable[..., object]) -> tuple[list[ObjectId], Operation]:
+    """Let somebody take a step in the middle of a page; return its nine, and the operation then."""
     ids = failed(9)
     operation = started(clock)
 
-    def pause() -> None:
-        operations.pause(operation.id, by=MARIA, now=clock.at)
+    def take_it() -> None:
+        step(operation.id, by=MARIA, now=clock.at)
 
-    operations.work(operation.id, clock=Acting(clock, at_look=9, happens=pause))
-    paused = stored(operation)
+    operations.work(operation.id, clock=Acting(clock, at_look=9, happens=take_it))
+    return ids, stored(operation)
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_paused_in_the_middle_of_a_page_it_stops_and_goes_on_later(clock: Time) -> None:
+    ids, paused = held_up(clock, operations.pause)
     done = statuses(ids).count("pending")
     assert paused.stage is Stage.PAUSED
     assert 0 < done < 9
     assert paused.counts == {Outcome.DONE: done}
-    assert not operations.work(operation.id, clock=clock)
+    assert not operations.work(paused.id, clock=clock)
     assert operations.revive(now=clock() + timedelta(hours=1)) == 0
 
-    operations.resume(operation.id, by=MARIA, now=clock())
-    assert finish(clock, operation).counts == {Outcome.DONE: 9}
+    operations.resume(paused.id, by=MARIA, now=clock())
+    assert finish(clock, paused).counts == {Outcome.DONE: 9}
     assert opened(ids) == [1] * 9
 
 
-def test_cancelled_in_the_middle_of_a_page_the_rest_stays_as_it_is(
-    clock: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "SLICE", 2)
-    ids = failed(9)
-    operation = started(clock)
-
-    def cancel() -> None:
-        operations.cancel(operation.id, by=MARIA, now=clock.at)
-
-    operations.work(operation.id, clock=Acting(clock, at_look=9, happens=cancel))
-    cancelled = stored(operation)
+@pytest.mark.usefixtures("small_slices")
+def test_cancelled_in_the_middle_of_a_page_the_rest_stays_as_it_is(clock: Time) -> None:
+    ids, cancelled = held_up(clock, operations.cancel)
     done = statuses(ids).count("pending")
     assert (cancelled.stage, cancelled.counts) == (Stage.CANCELLED, {Outcome.DONE: done})
     assert 0 < done < 9
     for step in (operations.cancel, operations.resume, operations.pause):
         with pytest.raises(NotPossible):
-            step(operation.id, by=MARIA, now=clock())
+            step(cancelled.id, by=MARIA, now=clock())
 
 
 def test_somebody_else_retries_one_while_its_turn_comes(clock: Time) -> None:

@@ -11,7 +11,6 @@ from notifications.states import Channel, DeliveryStatus, Status
 from notifications.verdicts import Kind
 from notifyproject.db.collections import collection
 from notifyproject.settings.base import SERVICE_QUEUE
-from recipients import suppressions
 from recipients.models import SuppressionReason
 from tests import factories
 from tests.factories import NOON
@@ -110,14 +109,7 @@ def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
 def test_it_judges_again_at_the_moment_of_acting(clock: Time) -> None:
     (one,) = failed()
     operation = started(clock)
-    suppressions.suppress(
-        channel=EMAIL,
-        address="ada@example.com",
-        reason=SuppressionReason.COMPLAINT,
-        source="test",
-        marketing_only=False,
-        now=clock(),
-    )
+    factories.hold_back(reason=SuppressionReason.COMPLAINT, at=clock())
     operation = finish(clock, operation)
     assert statuses([one]) == ["failed"]
     assert operation.reasons == {"suppressed": 1}

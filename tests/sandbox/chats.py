@@ -10,7 +10,7 @@ import urllib3
 
 from sandbox.meta_account import MetaAccount
 
-from .conftest import Box, Post, Receiver, until
+from .conftest import Box, Post, Receiver, bearer, until
 
 ADA = "+447700900999"
 """Nobody's number, and not a magic one."""
@@ -55,16 +55,11 @@ class Chats:
         **headers: str,
     ) -> urllib3.BaseHTTPResponse:
         """Call the Graph API."""
-        return self.box.http.request(
+        return self.box.call(
             method,
-            f"{self.box.sandbox.url}/{version}/{path}",
-            body=body if isinstance(body, bytes) else json.dumps(body).encode(),
-            headers={
-                "Content-Type": "application/json",
-                **({"Authorization": f"Bearer {key}"} if key is not None else {}),
-                **headers,
-            },
-            redirect=False,
+            f"/{version}/{path}",
+            body,
+            headers={**bearer(key), **headers},
             timeout=timeout,
         )
 

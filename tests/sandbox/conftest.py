@@ -91,15 +91,25 @@ class Box:
         **headers: str | bytes,
     ) -> urllib3.BaseHTTPResponse:
         """POST a mail, or what is meant to be one."""
+        return self.call(
+            "POST", "/v3/mail/send", body, headers={**bearer(key), **headers}, timeout=timeout
+        )
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        *,
+        headers: Mapping[str, str | bytes],
+        timeout: float,
+    ) -> urllib3.BaseHTTPResponse:
+        """Call a provider's API with JSON, or with bytes that are meant to be some."""
         return self.http.request(
-            "POST",
-            f"{self.sandbox.url}/v3/mail/send",
+            method,
+            self.sandbox.url + path,
             body=body if isinstance(body, bytes) else json.dumps(body).encode(),
-            headers={
-                "Content-Type": "application/json",
-                **({"Authorization": f"Bearer {key}"} if key is not None else {}),
-                **headers,
-            },
+            headers={"Content-Type": "application/json", **headers},
             redirect=False,
             timeout=timeout,
         )
@@ -133,6 +143,11 @@ class Box:
         """Return what our own channel reads in a webhook, its signature verified."""
         headers = {name.lower(): value for name, value in post.headers.items()}
         return self.account().parse_receipts(headers, post.raw)
+
+
+def bearer(key: str | None) -> dict[str, str]:
+    """Return the header with a key, or none without one."""
+    return {} if key is None else {"Authorization": f"Bearer {key}"}
 
 
 def mail(to: str = "ada@example.com", *, reference: str = "ref-1", **changes: Any) -> Any:
@@ -228,6 +243,21 @@ def box(data: Path, receiver: Receiver, http: urllib3.PoolManager) -> Iterator[B
     config = Config(data=data, webhook_url=receiver.url, timings=QUICK)
     with running(config) as sandbox:
         yield Box(sandbox=sandbox, http=http)
+
+
+@pytest.fixture(scope="module")
+def shared_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    """Start one sandbox for all tests of a file: none of them looks at what another did."""
+    config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
+    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
+        yield Box(sandbox=sandbox, http=http)
+
+
+@pytest.fixture
+def shared_box(shared_sandbox: Box) -> Box:
+    """Give a test the sandbox of its file, with nothing in it."""
+    shared_sandbox.control("POST", "/reset")
+    return shared_sandbox
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import urllib3
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from .conftest import Box
+from .conftest import Box, bearer
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -82,16 +82,11 @@ class Pushes:
     ) -> urllib3.BaseHTTPResponse:
         """POST a body to FCM, with a new access token if none is given."""
         project = project or self.account["project_id"]
-        return self.box.http.request(
+        return self.box.call(
             "POST",
-            f"{self.box.sandbox.url}/v1/projects/{project}/messages:send",
-            body=body if isinstance(body, bytes) else json.dumps(body).encode(),
-            headers={
-                "Content-Type": "application/json",
-                "Authorization": f"Bearer {access or self.sign_in()}",
-                **headers,
-            },
-            redirect=False,
+            f"/v1/projects/{project}/messages:send",
+            body,
+            headers={**bearer(access or self.sign_in()), **headers},
             timeout=timeout,
         )
 

@@ -1,34 +1,21 @@
 """What FCM's route takes, and how it refuses the rest."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import urllib3
 
 from sandbox import google_account
-from sandbox.config import Config
 from sandbox.log import REQUESTS_FILE, read
-from sandbox.server import running
 
-from .conftest import QUICK, Box
+from .conftest import Box
 from .pushes import Pushes, details, error, push, violations
 
 LIMIT = 4 * 1024 * 1024
 
 
-@pytest.fixture(scope="module")
-def one_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pushes]:
-    """Start one sandbox for all these tests: none of them looks at what another did."""
-    config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
-    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
-        yield Pushes(box=Box(sandbox=sandbox, http=http))
-
-
 @pytest.fixture
-def pushes(one_client: Pushes) -> Pushes:
-    one_client.box.control("POST", "/reset")
-    return one_client
+def pushes(shared_box: Box) -> Pushes:
+    return Pushes(box=shared_box)
 
 
 def test_a_push_is_accepted_and_named(pushes: Pushes) -> None:

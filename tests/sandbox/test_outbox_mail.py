@@ -2,35 +2,22 @@
 
 import base64
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import urllib3
 
 from notifications.channels.base import Message, Outbound
 from notifications.states import Category
-from sandbox.config import Config
-from sandbox.server import running
 
-from .conftest import QUICK, Box, mail
+from .conftest import Box, mail
 
 HOSTILE = "<script>alert(1)</script>"
 PEOPLE = ("ada@example.com", "bob@example.com", "eve@example.com")
 
 
-@pytest.fixture(scope="module")
-def one_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    """Start one sandbox for all these tests: each looks at what it has sent."""
-    config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
-    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
-        yield Box(sandbox=sandbox, http=http)
-
-
 @pytest.fixture
-def box(one_sandbox: Box) -> Box:
-    one_sandbox.control("POST", "/reset")
-    return one_sandbox
+def box(shared_box: Box) -> Box:
+    return shared_box
 
 
 def link(address: str) -> str:

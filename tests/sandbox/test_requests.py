@@ -3,32 +3,19 @@
 import gzip
 import json
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import urllib3
 
-from sandbox.config import Config
-from sandbox.server import running
-
-from .conftest import QUICK, Box, mail
+from .conftest import Box, mail
 
 LIMIT = 30 * 1024 * 1024
 
 
-@pytest.fixture(scope="module")
-def one_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    """Start one sandbox for all these tests: none of them looks at what another did."""
-    config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
-    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
-        yield Box(sandbox=sandbox, http=http)
-
-
 @pytest.fixture
-def box(one_sandbox: Box) -> Box:
-    one_sandbox.control("POST", "/reset")
-    return one_sandbox
+def box(shared_box: Box) -> Box:
+    return shared_box
 
 
 def errors(answer: Any) -> list[dict[str, Any]]:

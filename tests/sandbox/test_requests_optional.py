@@ -1,16 +1,11 @@
 """What SendGrid's route refuses in the parts of a mail that may be left out."""
 
 import base64
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import urllib3
 
-from sandbox.config import Config
-from sandbox.server import running
-
-from .conftest import QUICK, Box, mail
+from .conftest import Box, mail
 
 PDF = {
     "content": base64.b64encode(b"%PDF").decode(),
@@ -22,11 +17,8 @@ PDF = {
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    """Start one sandbox for all these tests: none of them looks at what another did."""
-    config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
-    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
-        yield Box(sandbox=sandbox, http=http)
+def box(shared_sandbox: Box) -> Box:
+    return shared_sandbox
 
 
 def said(box: Box, **changes: Any) -> list[tuple[str, str]]:

@@ -1,33 +1,21 @@
 """What the Cloud API's route takes, and how it refuses the rest."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import urllib3
 
-from sandbox.config import WHATSAPP_API_VERSION, Config
+from sandbox.config import WHATSAPP_API_VERSION
 from sandbox.log import REQUESTS_FILE, read
-from sandbox.server import running
 
 from .chats import ADA, Chats, buttons, details, error, message, text
-from .conftest import QUICK, Box
+from .conftest import Box
 
 OWN = "+15550100000"
 
 
-@pytest.fixture(scope="module")
-def one_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chats]:
-    """Start one sandbox for all these tests: none of them looks at what another did."""
-    config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
-    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
-        yield Chats(box=Box(sandbox=sandbox, http=http))
-
-
 @pytest.fixture
-def chats(one_client: Chats) -> Chats:
-    one_client.box.control("POST", "/reset")
-    return one_client
+def chats(shared_box: Box) -> Chats:
+    return Chats(box=shared_box)
 
 
 def test_a_text_is_accepted_and_has_an_id(chats: Chats) -> None:

@@ -1,12 +1,18 @@
-"""Fixtures for tests of batches: who the providers are, and how many threads send."""
+"""Fixtures of batches, broadcasts and alerts: who the providers are, and what went before."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
 
-from notifications import dispatch, sending
+from access.models import StaffUser
+from notifications import alerts, dispatch, sending, stopping
+from notifications.broadcasts import pages
+from notifyproject.db.collections import collection
 from tests.scripted import Scripted
+
+from .alarms import NOW, swept
 
 
 @pytest.fixture
@@ -35,6 +41,30 @@ def first() -> Scripted:
 def second() -> Scripted:
     """Give a test a provider to be used if the first takes nothing."""
     return Scripted(name="second")
+
+
+@pytest.fixture
+def calm(broker: redis.Redis, pauses_anew: None) -> None:
+    """Give a test of alerts the shipped rules, a sweep a moment ago, and nothing remembered."""
+    collection("alert_rules").delete_many({})
+    alerts.add_missing_defaults()
+    swept(NOW)
+
+
+@pytest.fixture
+def maria() -> StaffUser:
+    """Give an operator."""
+    return StaffUser.objects.create_user(
+        "maria", "maria@example.com", "s3cret-enough", is_staff=True, is_superuser=True
+    )
+
+
+@pytest.fixture
+def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make every page of a broadcast a small one, and measure what waits anew."""
+    monkeypatch.setattr(pages, "PAGE", 3)
+    yield
+    stopping.forget()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ OTHERS: Mapping[str, str] = {
     "vis_seen": "when somebody last looked at their inbox is forgotten after 400 days",
     "rev_expires": "revoked inbox tokens are forgotten once they have run out",
     "log_expires": "tries to sign in that failed are forgotten after a quarter of an hour",
-    "ntf_updated": "what has changed, for the figures over time",
+    "ntf_updated": "what has changed, for the figures over time; what is old, for retention",
     "dev_inactive": "devices that were switched off for one reason, most recently seen first",
     "att_purge": "attempts are deleted with their notification",
     "evt_purge": "events for analysis are deleted after 30 days",

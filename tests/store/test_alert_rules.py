@@ -1,43 +1,18 @@
 """What raises an alert beside failures, and the rules that are shipped."""
 
-from collections.abc import Iterator
-
 import pytest
-import redis
 
 from access.models import StaffUser
 from analytics.models import AlertKind
 from notifications import alerts, breaker, pausing, tasks
 from notifications.alerts import rules
 from notifications.channels import registry
-from notifyproject import valkey
 from notifyproject.db.collections import collection
 from tests import factories
 
-from .alarms import MINUTE, NOW, fail, found, look, swept, told
+from .alarms import MINUTE, NOW, fail, found, look, told
 
-pytestmark = pytest.mark.usefixtures("db")
-
-
-@pytest.fixture(autouse=True)
-def _calm(broker: redis.Redis) -> Iterator[None]:
-    """Give each test the shipped rules, a sweep a moment ago, and nothing remembered."""
-    valkey.forget()
-    pausing.forget()
-    collection("alert_rules").delete_many({})
-    alerts.add_missing_defaults()
-    swept(NOW)
-    yield
-    pausing.forget()
-    valkey.forget()
-
-
-@pytest.fixture
-def maria() -> StaffUser:
-    """Give an operator."""
-    return StaffUser.objects.create_user(
-        "maria", "maria@example.com", "s3cret-enough", is_staff=True, is_superuser=True
-    )
+pytestmark = pytest.mark.usefixtures("db", "calm")
 
 
 def kinds() -> set[str]:

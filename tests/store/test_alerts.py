@@ -1,49 +1,25 @@
 """Alerts: raised once for each incident, told to operators, and over when it is over."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
-import redis
 from django.contrib.auth.models import Group
 from structlog.testing import capture_logs
 
 from access.models import StaffUser
 from analytics import incidents
 from analytics.models import AlertKind
-from notifications import alerts, dispatch, pausing, working
+from notifications import alerts, dispatch, working
 from notifications.states import Channel
-from notifyproject import valkey
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.scripted import Scripted
 
-from .alarms import MINUTE, NOW, fail, found, look, subjects, swept, told
+from .alarms import MINUTE, NOW, fail, found, look, subjects, told
 
-pytestmark = pytest.mark.usefixtures("db")
-
-
-@pytest.fixture(autouse=True)
-def _calm(broker: redis.Redis) -> Iterator[None]:
-    """Give each test the shipped rules, a sweep a moment ago, and nothing remembered."""
-    valkey.forget()
-    pausing.forget()
-    collection("alert_rules").delete_many({})
-    alerts.add_missing_defaults()
-    swept(NOW)
-    yield
-    pausing.forget()
-    valkey.forget()
-
-
-@pytest.fixture
-def maria() -> StaffUser:
-    """Give an operator."""
-    return StaffUser.objects.create_user(
-        "maria", "maria@example.com", "s3cret-enough", is_staff=True, is_superuser=True
-    )
+pytestmark = pytest.mark.usefixtures("db", "calm")
 
 
 # More than ten final failures in an hour.

@@ -1,7 +1,6 @@
 """Whether the workers are too far behind for more in bulk."""
 
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,17 +12,9 @@ from notifications.states import Channel, DeliveryStatus, Priority
 from tests import factories
 from tests.factories import NOON, accepted, new
 
-pytestmark = pytest.mark.usefixtures("db", "measured_anew")
+pytestmark = pytest.mark.usefixtures("db", "backlog_anew")
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-
-
-@pytest.fixture
-def measured_anew() -> Iterator[None]:
-    """Remember no other test's backlog, and leave none behind."""
-    backlog.forget()
-    yield
-    backlog.forget()
 
 
 @pytest.fixture

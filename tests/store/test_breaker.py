@@ -1,7 +1,6 @@
 """Circuits in Valkey: when one opens, who may try again, and how it closes."""
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -20,23 +19,17 @@ from notifications.breaker import (
     Probe,
     State,
 )
-from notifyproject import valkey
 from tests.factories import NOON
 
 from .shared_memory import at_once
+
+pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 
 FCM = "fcm:1a2b3c4d"
 IOS = "fcm:1a2b3c4d:ios"
 SECOND, MINUTE, HOUR, DAY = (
     timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days")
 )
-
-
-@pytest.fixture(autouse=True)
-def _valkey(broker: redis.Redis) -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 def permission(after: timedelta = timedelta(), account: str = FCM) -> Permission:

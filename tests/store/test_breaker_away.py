@@ -1,7 +1,6 @@
 """Circuits without Valkey: everything goes, nothing fails, and nobody waits."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,11 @@ from tests.factories import NOON
 
 from .shared_memory import BRIEF, at_once, away, of_our_own, silent
 
+pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
+
 FCM = "fcm:1a2b3c4d"
 ALL_IN_TURN = 10 * 5 * BRIEF
 """Seconds, if each question were waited for, of ten times everything or of that many threads."""
-
-
-@pytest.fixture(autouse=True)
-def _valkey(broker: redis.Redis) -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 def use_everything() -> None:

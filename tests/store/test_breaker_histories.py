@@ -1,11 +1,9 @@
 """Circuits after any history: one prober at a time, and always a way back."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-import redis
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -15,14 +13,9 @@ from notifications.breaker import LONGEST_WAIT, PROBE_LEASE, Allowed, Blocked, P
 from notifyproject import valkey
 from tests.factories import NOON
 
+pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
+
 HOUR = 3600
-
-
-@pytest.fixture(autouse=True)
-def _valkey(broker: redis.Redis) -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 class Histories(RuleBasedStateMachine):

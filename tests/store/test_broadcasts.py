@@ -1,34 +1,23 @@
 """Broadcasts: an audience is read page by page, and everybody in it is told once."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 
-from notifications import backlog, stopping, types
-from notifications.broadcasts import AudienceRequest, pages, progress
+from notifications import types
+from notifications.broadcasts import AudienceRequest, progress
 from notifications.intake import Caller
 from notifications.states import Priority
 from notifyproject.db.collections import collection
-from recipients import registry, suppressions, topics
+from recipients import registry, topics
 from recipients.models import SuppressionReason
-from tests.factories import CLIENT, NOON
+from tests.factories import CLIENT, NOON, hold_back
 
 from .crowds import begun, go_on, name, people, read, to_its_end, told, topic
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def _pages_of_three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make every page a small one, and measure what waits anew."""
-    monkeypatch.setattr(pages, "PAGE", 3)
-    backlog.forget()
-    yield
-    backlog.forget()
-    stopping.forget()
 
 
 # Whom it reaches.
@@ -151,15 +140,7 @@ def test_who_wants_nothing_of_it_has_no_notification_and_is_counted() -> None:
     names = people(4)
     mute = {"preferences": {"marketing": {"muted": True}}}
     collection("recipients").update_many({"_id": {"$in": names[:2]}}, {"$set": mute})
-    suppressions.suppress(
-        channel="email",
-        address=f"{names[2]}@example.com",
-        reason=SuppressionReason.UNSUBSCRIBED,
-        source="api",
-        marketing_only=True,
-        expires_at=None,
-        now=NOON,
-    )
+    hold_back(f"{names[2]}@example.com", reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True)
     one = begun()
     to_its_end(one)
     assert told(one) == [names[3]]

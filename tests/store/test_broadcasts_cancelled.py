@@ -1,6 +1,5 @@
 """A pause holds back what is new; a cancellation also what has not been sent."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -19,20 +18,11 @@ from .crowds import begun, go_on, people, read, to_its_end, told
 from .messages import waiting
 from .plans import plans
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 MINUTE = timedelta(minutes=1)
 LATER = NOON + progress.LEASE
 S = DeliveryStatus
-
-
-@pytest.fixture(autouse=True)
-def _pages_of_three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make every page a small one."""
-    monkeypatch.setattr(pages, "PAGE", 3)
-    backlog.forget()
-    yield
-    backlog.forget()
 
 
 def completed(count: int) -> ObjectId:

@@ -1,6 +1,5 @@
 """When a broadcast goes on, who is called to it, and what it reads for that."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +8,7 @@ import redis
 from bson import ObjectId
 
 from notifications import backlog, broadcasts, recovery, stopping, types, working
-from notifications.broadcasts import pages, progress
+from notifications.broadcasts import progress
 from notifications.intake import Caller
 from notifications.states import Channel
 from notifyproject.db.collections import collection
@@ -20,19 +19,9 @@ from .crowds import CALLER, begun, go_on, people, read, to_its_end, told
 from .messages import waiting
 from .plans import plans
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def _pages_of_three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make every page a small one, and measure what waits anew."""
-    monkeypatch.setattr(pages, "PAGE", 3)
-    backlog.forget()
-    yield
-    backlog.forget()
-    stopping.forget()
 
 
 def messages(broker: redis.Redis) -> list[list[Any]]:

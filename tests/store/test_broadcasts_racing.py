@@ -15,19 +15,10 @@ from tests.factories import NOON
 
 from .crowds import begun, go_on, people, read, to_its_end, told
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 SECOND = timedelta(seconds=1)
 LATER = NOON + progress.LEASE
-
-
-@pytest.fixture(autouse=True)
-def _pages_of_three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make every page a small one."""
-    monkeypatch.setattr(pages, "PAGE", 3)
-    backlog.forget()
-    yield
-    backlog.forget()
 
 
 class Lost(Exception):

@@ -11,8 +11,8 @@ from notifications import consequences
 from notifications.channels.base import Message
 from notifications.consequences import MANY
 from notifications.errors import Answer, RecipientAction
+from notifications.jobs import Job
 from notifications.outcomes import Result
-from notifications.sending import Job
 from notifications.states import Channel
 from notifyproject.db.collections import collection
 from recipients import queries

@@ -1,55 +1,28 @@
 """What switches a device off, what keeps it on, and what brings it back."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from itertools import permutations
 from typing import Any
 
 import pytest
 
-from devices import queries, registry
-from devices.models import BY_PROVIDER, DeactivationReason, Platform
-from devices.registry import Evidence, Registration
-from devices.tokens import device_id
+from devices import registry
+from devices.models import BY_PROVIDER, DeactivationReason
+from devices.registry import Evidence
 from notifyproject.db.collections import collection
-from tests.factories import NOON
+
+from .standing import ID, TOKEN, accept, at, device, register, suspect
 
 pytestmark = pytest.mark.usefixtures("db")
 
 R = DeactivationReason
 BY_PEOPLE = tuple(reason for reason in R if reason not in BY_PROVIDER)
-TOKEN = "token"
-ID = device_id(TOKEN)
-
-
-def at(minutes: float) -> datetime:
-    return NOON + timedelta(minutes=minutes)
-
-
-def register(token: str = TOKEN, *, minute: float = 0) -> str:
-    new = Registration(user_id="ada", token=token, platform=Platform.IOS)
-    return str(registry.register(new, now=at(minute))["_id"])
 
 
 def refuse(*ids: str, began: float, stored: float | None = None, reason: R = R.UNREGISTERED) -> int:
     evidence = Evidence(at=at(began), source="fcm", code="UNREGISTERED", notification_id="a" * 24)
     now = at(began if stored is None else stored)
     return registry.deactivate(device_ids=ids or (ID,), reason=reason, evidence=evidence, now=now)
-
-
-def suspect(*, began: float) -> int:
-    evidence = Evidence(at=at(began), source="fcm", code="INVALID_ARGUMENT")
-    return registry.suspect(device_ids=[ID], evidence=evidence, now=at(began))
-
-
-def accept(*, answered: float) -> int:
-    return registry.alive(accepted={ID: at(answered)})
-
-
-def device(one: str = ID) -> registry.Document:
-    document = queries.one(one)
-    assert document is not None
-    return document
 
 
 def standing() -> dict[str, Any]:

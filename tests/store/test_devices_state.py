@@ -11,24 +11,18 @@ import redis
 from devices import state
 from devices.state import LIFETIME, DeviceState
 from devices.tokens import device_id
-from notifyproject import valkey
 from notifyproject.stack.servers import free_port
 from tests.factories import NOON
 
 from .shared_memory import silent
+
+pytestmark = pytest.mark.usefixtures("valkey_anew")
 
 ID, OTHER = device_id("token"), device_id("other")
 KEY = f"device:{ID}:state"
 AWAKE = DeviceState(online=True, app_foreground=False, notification_enabled=True, last_active=NOON)
 MOMENT = 1.0
 """Seconds: more than Valkey is waited for, less than anybody would."""
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 @pytest.fixture

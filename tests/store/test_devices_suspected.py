@@ -1,43 +1,15 @@
 """Tokens that a provider calls malformed: three times in a row, and the device is off."""
 
-from datetime import datetime, timedelta
-
 import pytest
 
-from devices import queries, registry
-from devices.models import DeactivationReason, Platform
-from devices.registry import MAX_SUSPICIONS, Evidence, Registration
-from devices.tokens import device_id
+from devices import registry
+from devices.models import DeactivationReason
+from devices.registry import MAX_SUSPICIONS, Evidence
 from tests.factories import NOON
 
+from .standing import ID, accept, at, device, register, suspect
+
 pytestmark = pytest.mark.usefixtures("db")
-
-TOKEN = "token"
-ID = device_id(TOKEN)
-
-
-def at(minutes: float) -> datetime:
-    return NOON + timedelta(minutes=minutes)
-
-
-def register(token: str = TOKEN, *, minute: float = 0) -> str:
-    new = Registration(user_id="ada", token=token, platform=Platform.IOS)
-    return str(registry.register(new, now=at(minute))["_id"])
-
-
-def suspect(*, began: float) -> int:
-    evidence = Evidence(at=at(began), source="fcm", code="INVALID_ARGUMENT")
-    return registry.suspect(device_ids=[ID], evidence=evidence, now=at(began))
-
-
-def accept(*, answered: float) -> int:
-    return registry.alive(accepted={ID: at(answered)})
-
-
-def device(one: str = ID) -> registry.Document:
-    document = queries.one(one)
-    assert document is not None
-    return document
 
 
 def test_three_suspicions_in_a_row_switch_a_device_off() -> None:

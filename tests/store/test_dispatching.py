@@ -8,17 +8,14 @@ import pytest
 from bson import ObjectId
 
 from notifications import dispatch, store
-from notifications.channels.base import Outbound, SendResult
 from notifications.dispatch import MAX_BATCH, BatchReport
 from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import LEASE, Content, Recipient
-from recipients.models import PersonalQuietHours, SuppressionReason
+from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
-from recipients.suppressions import suppress
 from tests import factories
-from tests.factories import NOON, accepted, new
-from tests.scripted import Behaviour, Scripted, slowed
-from tests.scripted import accepted as taken
+from tests.factories import NOON, accepted, hold_back, new
+from tests.scripted import Behaviour, Scripted, Slow, slowed
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -148,17 +145,6 @@ def test_a_person_asleep_is_left_alone_until_the_morning(use: Use) -> None:
     assert len(provider.seen) == 1
 
 
-def hold_back(address: str, *, marketing_only: bool = False) -> None:
-    suppress(
-        channel="email",
-        address=address,
-        reason=SuppressionReason.HARD_BOUNCE,
-        source="test",
-        marketing_only=marketing_only,
-        now=NOON,
-    )
-
-
 def test_an_address_suppressed_meanwhile_gets_nothing(use: Use) -> None:
     provider = use()
     notification_id = accepted()["_id"]
@@ -205,16 +191,10 @@ def test_what_has_expired_is_not_sent(use: Use) -> None:
 @pytest.mark.usefixtures("one_thread")
 def test_what_expires_while_its_batch_is_sent_is_not_sent(use: Use) -> None:
     """A batch is sent in rounds; a slow provider can make each last fifteen seconds."""
-    now = NOON
-
-    def slowly(_outbound: Outbound) -> SendResult:
-        nonlocal now
-        now += 15 * SECOND
-        return taken()
-
+    slowly = Slow(takes=15 * SECOND, now=NOON)
     provider = use(slowly)
     ids = many(3, expires_at=NOON + 10 * SECOND)
-    deliver(*ids, clock=lambda: now)
+    deliver(*ids, clock=slowly.clock)
     assert len(provider.seen) == 1
     assert sorted(outcome(one)[0] for one in ids)[-1] == "sent"
 

@@ -1,13 +1,11 @@
 """A push on the real store: an attempt at each of a person's devices, and one fate for all."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from devices.models import Platform
 from notifications import store
-from notifications.channels.base import Outbound
 from notifications.errors import Answer
 from notifications.states import Channel
 from notifications.store import LEASE, Reference
@@ -15,6 +13,7 @@ from tests import factories
 from tests.factories import NOON, device, tries
 from tests.scripted import (
     Scripted,
+    Slow,
     busy,
     by_recipient,
     dead,
@@ -178,22 +177,15 @@ def test_a_worker_killed_while_it_sent_leaves_every_device_in_doubt(
 def test_devices_there_was_no_time_for_are_next(fcm: Scripted) -> None:
     """A provider that takes fifteen seconds for each of ten devices: a lease is ninety."""
     ids = {device(f"phone-{n}") for n in range(10)}
-    now = NOON
-
-    def slowly(_outbound: Outbound) -> Any:
-        nonlocal now
-        now += 15 * SECOND
-        return taken()
-
-    fcm.behave = slowly
+    slowly = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
     one = push()
-    assert deliver(one, clock=lambda: now).fates == {"pending": 1}
+    assert deliver(one, clock=slowly.clock).fates == {"pending": 1}
     have = set(state(one)["accepted_targets"])
     assert len(have) == len(fcm.seen) == 5
     records = tries(one)
     assert {records[1, device_id] for device_id in have} == {("sent", None)}
     assert {records[1, device_id] for device_id in ids - have} == {("expired", None)}
-    assert deliver(one, clock=lambda: now).fates == {"sent": 1}
+    assert deliver(one, clock=slowly.clock).fates == {"sent": 1}
     assert len({outbound.recipient for outbound in fcm.seen}) == len(fcm.seen) == 10
     assert set(state(one)["accepted_targets"]) == ids
     assert state(one)["excused_count"] == 1
@@ -201,18 +193,11 @@ def test_devices_there_was_no_time_for_are_next(fcm: Scripted) -> None:
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_push_that_expires_half_way_is_sent_to_those_who_have_it(fcm: Scripted) -> None:
-    now = NOON
-
-    def slowly(_outbound: Outbound) -> Any:
-        nonlocal now
-        now += 15 * SECOND
-        return taken()
-
-    fcm.behave = slowly
+    slowly = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
     device("phone")
     device("tablet")
     one = push(expires_at=NOON + 10 * SECOND)
-    deliver(one, clock=lambda: now)
+    deliver(one, clock=slowly.clock)
     assert len(fcm.seen) == 1
     assert fate(one) == ("sent", None)
 

@@ -1,11 +1,10 @@
 """What a batch's results tell a provider's circuits and its rate, in Valkey."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-import redis
 
 from notifications import breaker, health, limits
 from notifications.breaker import (
@@ -19,7 +18,6 @@ from notifications.breaker import (
 )
 from notifications.errors import FailureCode, TransientError
 from notifications.outcomes import Result
-from notifyproject import valkey
 from tests.factories import NOON
 from tests.scripted import (
     Outcome,
@@ -35,17 +33,12 @@ from tests.scripted import (
     unreachable,
 )
 
+pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
+
 SECOND = timedelta(seconds=1)
 AFTER = NOON + FIRST_WAIT
 """When a circuit that opened at noon wants a probe."""
 Make = Callable[..., Outcome]
-
-
-@pytest.fixture(autouse=True)
-def _valkey(broker: redis.Redis) -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 @pytest.fixture

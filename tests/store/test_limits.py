@@ -1,7 +1,6 @@
 """Rates in Valkey, shared by all processes; and what is left of them without it."""
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import count
@@ -31,11 +30,8 @@ with_valkey = settings(
 
 
 @pytest.fixture(autouse=True)
-def _valkey(broker: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _full_buckets(broker: redis.Redis, valkey_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_buckets", {})
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 def take(number: int = 1000, after: timedelta = timedelta(), **options: Any) -> Grant:

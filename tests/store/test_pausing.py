@@ -1,33 +1,21 @@
 """A provider that an operator has paused: what is for it waits, untried, or goes elsewhere."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-import redis
 
 from notifications import breaker, dispatch, pausing
 from notifications.states import Channel
-from notifyproject import valkey
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.scripted import Scripted
 
 from .routes import AFTER, choose, permission, several, trip, where
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "broker", "pauses_anew")
 
 NOON = factories.NOON
 LATER = NOON + pausing.LOOK_AGAIN
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered(broker: redis.Redis) -> Iterator[None]:
-    valkey.forget()
-    pausing.forget()
-    yield
-    pausing.forget()
-    valkey.forget()
 
 
 def pause(name: str = "sendgrid") -> bool:

@@ -16,6 +16,7 @@ from notifications.queries import Filter, Position
 from notifications.states import Category, Channel, DeliveryStatus, Priority
 from notifications.store import Claimed
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Page
 from tests import factories
 from tests.factories import CLIENT, NOON, new
 
@@ -91,7 +92,7 @@ def assert_thrifty(found: list[Plan]) -> None:
         assert plan.examined <= 2 * max(plan.returned, 1), plan
 
 
-def page(**fields: Any) -> tuple[queries.Page, list[Plan]]:
+def page(**fields: Any) -> tuple[Page, list[Plan]]:
     arguments = {name: fields.pop(name) for name in ("after", "before") if name in fields}
     filters = Filter(**{"client_id": CLIENT, **fields})
     return asked(lambda: queries.page(filters, limit=PAGE, **arguments))

@@ -7,10 +7,11 @@ import pytest
 from bson import ObjectId
 
 from notifications import queries, store
-from notifications.queries import Due, Filter, Page, Position
+from notifications.queries import Due, Filter, Position
 from notifications.states import Category, Channel, DeliveryStatus, Priority
 from notifications.store import LEASE, Document
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Page
 from tests import factories
 from tests.factories import CLIENT, NOON, accepted, claim, claimed, start, started
 

@@ -87,6 +87,7 @@ def test_a_page_costs_a_page_wherever_it_is(unread: bool, archived: bool, way: s
     )
     assert len(found.documents) == PAGE
     assert plan.examined <= plan.returned + 2, "one more of each of the two runs it merges"
+    assert plan.keys <= plan.returned + 2, "what lies before the place is not walked through"
 
 
 def test_an_empty_inbox_costs_nothing() -> None:

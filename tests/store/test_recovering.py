@@ -200,13 +200,7 @@ def test_a_receipt_that_came_meanwhile_wins() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
     waiting = store.unresolved(now=now)
-    report = store.Report(
-        reference=store.Reference(one.notification_id, EMAIL, 1),
-        status=S.DELIVERED,
-        at=now,
-        provider="sendgrid",
-    )
-    assert store.apply_report(report, now=now)
+    assert factories.arrive(one.notification_id, at=now)
     for decision in (RetryAt(now), GIVE_UP):
         assert store.resolve([(u, decision) for u in waiting], now=now) == 0
     assert delivery(read(one.notification_id))["status"] == "delivered"

@@ -1,32 +1,24 @@
 """Which provider each delivery of a batch goes to, with the circuits in Valkey."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-import redis
 
 from notifications.breaker import PROBE_LEASE, Allowed, Probe
 from notifications.errors import FailureCode
 from notifications.retry import OUTAGE_PATIENCE
 from notifications.states import DeliveryStatus
-from notifyproject import valkey
 from tests.scripted import Scripted
 from tests.unit.building import NOON
 
 from .routes import AFTER, choose, one, permission, several, trip, where
 from .shared_memory import away
 
+pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
+
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-
-
-@pytest.fixture(autouse=True)
-def _valkey(broker: redis.Redis) -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 # In their order.

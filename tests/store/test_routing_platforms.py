@@ -1,26 +1,18 @@
 """A platform in trouble at a provider that is well: its devices wait, the others do not."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-import redis
 
 from notifications.breaker import PROBE_LEASE, Probe
-from notifyproject import valkey
 from tests.scripted import Scripted
 from tests.unit.building import NOON
 
 from .routes import AFTER, choose, one, permission, several, trip, where
 
+pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
+
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-
-
-@pytest.fixture(autouse=True)
-def _valkey(broker: redis.Redis) -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 def test_a_platform_in_trouble_is_left_out_and_the_others_go(first: Scripted) -> None:

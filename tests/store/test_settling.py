@@ -1,7 +1,7 @@
 """Settling: what became of an attempt, written by the one who holds the claim."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from bson import ObjectId
@@ -14,9 +14,10 @@ from notifications.store.expressions import ERROR_HISTORY_LENGTH
 from tests import factories
 from tests.factories import (
     NOON,
-    WORKER,
     accepted,
     attempts,
+    batch,
+    begin,
     claim,
     delivery,
     read,
@@ -31,15 +32,6 @@ EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 MINUTE = timedelta(minutes=1)
 TAKEN_OVER = NOON + LEASE
-
-
-def begin(*claims: Claimed, at: datetime = NOON) -> list[Claimed]:
-    return store.start(claims, provider="sendgrid", worker=WORKER, now=at)
-
-
-def batch(count: int) -> list[Claimed]:
-    ids = [accepted()["_id"] for _ in range(count)]
-    return store.claim(ids=ids, channel=EMAIL, worker=WORKER, now=NOON)
 
 
 @pytest.mark.parametrize(
@@ -134,13 +126,7 @@ def lose(one: Claimed, how: str) -> None:
     if how == "rescued":
         assert store.rescue(now=one.lease_until) == 1
     else:
-        report = store.Report(
-            reference=store.Reference(one.notification_id, EMAIL, 1),
-            status=S.DELIVERED,
-            at=NOON,
-            provider="sendgrid",
-        )
-        assert store.apply_report(report, now=NOON)
+        assert factories.arrive(one.notification_id)
 
 
 @pytest.mark.parametrize("how", ["rescued", "reported"])

@@ -1,18 +1,19 @@
 """Starting: said before any byte leaves, by the one who holds the claim."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from notifications import store
 from notifications.states import Channel, DeliveryStatus
-from notifications.store import LEASE, Claimed
+from notifications.store import LEASE
 from tests import factories
 from tests.factories import (
     NOON,
     WORKER,
-    accepted,
     attempts,
+    batch,
+    begin,
     claim,
     claimed,
     delivery,
@@ -27,15 +28,6 @@ EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 MINUTE = timedelta(minutes=1)
 TAKEN_OVER = NOON + LEASE
-
-
-def begin(*claims: Claimed, at: datetime = NOON) -> list[Claimed]:
-    return store.start(claims, provider="sendgrid", worker=WORKER, now=at)
-
-
-def batch(count: int) -> list[Claimed]:
-    ids = [accepted()["_id"] for _ in range(count)]
-    return store.claim(ids=ids, channel=EMAIL, worker=WORKER, now=NOON)
 
 
 def test_starting_says_so_before_any_byte_leaves() -> None:

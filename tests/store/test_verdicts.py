@@ -16,7 +16,6 @@ from notifications.verdicts import Kind, verdicts_for
 from notifyproject.db.collections import collection
 from recipients import conversations
 from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 from tests import factories
 from tests.factories import NOON
 
@@ -43,13 +42,8 @@ def failed(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any
 
 
 def hold_back(*, marketing_only: bool = False) -> None:
-    suppress(
-        channel="email",
-        address="ADA@example.com",
-        reason=SuppressionReason.COMPLAINT,
-        source="sendgrid",
-        marketing_only=marketing_only,
-        now=NOON,
+    factories.hold_back(
+        "ADA@example.com", reason=SuppressionReason.COMPLAINT, marketing_only=marketing_only
     )
 
 

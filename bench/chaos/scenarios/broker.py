@@ -10,6 +10,7 @@ from ..findings import Bound, Findings, conclude
 from ..gathering import gather
 from ..joining import acceptances, waits
 from ..load import Load
+from ..processes import Program
 from ..scenario import Scenario
 from ..stand import Stand, standing
 
@@ -30,7 +31,10 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
         stand.start(worker)
         emptied_at = datetime.now(UTC)
         stand.wait_final(timeout=FINAL_SECONDS)
-        outages = [_outage(stand, f"away-{n}", rate, s) for n, s in enumerate((killed, away))]
+        outages = [
+            _outage(stand, f"away-{n}", rate, seconds, worker)
+            for n, seconds in enumerate((killed, away))
+        ]
         evidence = gather(stand)
         spans = [(emptied_at - FAR, emptied_at), *outages]
         names = ("being emptied", "being killed", "being away")
@@ -52,7 +56,9 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
         )
 
 
-def _outage(stand: Stand, name: str, rate: float, seconds: float) -> tuple[datetime, datetime]:
+def _outage(
+    stand: Stand, name: str, rate: float, seconds: float, worker: Program
+) -> tuple[datetime, datetime]:
     """Take the broker away while notifications come in; return from when to when it was."""
     load = _load(stand, name, count=int(rate * (seconds + 20)), rate=rate)
     time.sleep(10)
@@ -62,7 +68,8 @@ def _outage(stand: Stand, name: str, rate: float, seconds: float) -> tuple[datet
     stand.valkey.start()
     until = datetime.now(UTC)
     load.finish()
-    stand.wait_final(timeout=FINAL_SECONDS)
+    # A worker that has lost its hearing ends; whoever runs workers starts another.
+    stand.wait_final(timeout=FINAL_SECONDS, keep_up=[worker])
     return since, until
 
 

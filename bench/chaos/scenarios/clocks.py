@@ -6,6 +6,8 @@ from pathlib import Path
 from notifyproject.settings.environment import BASE_DIR
 
 from .. import bodies
+from ..crashing import rest
+from ..expecting import accepted_id
 from ..findings import Bound, Findings, conclude
 from ..gathering import gather
 from ..joining import waits
@@ -64,10 +66,7 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
 
 
 def _send(stand: Stand, key: str, number: int, **fields: object) -> str:
-    answer = stand.client.send(bodies.mail(number, **fields), key=key)
-    if answer.notification_id is None:
-        raise Stuck(f"{key} was not accepted: {answer.status}")
-    return answer.notification_id
+    return accepted_id(stand.client.send(bodies.mail(number, **fields), key=key))
 
 
 def _wrong_clock(skew: str) -> dict[str, str]:
@@ -84,8 +83,6 @@ def _wrong_clock(skew: str) -> dict[str, str]:
 
 
 def _wait_until(moment: datetime) -> None:
-    from ..crashing import rest
-
     rest((moment - datetime.now(UTC)).total_seconds())
 
 

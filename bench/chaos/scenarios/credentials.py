@@ -1,22 +1,19 @@
 """A provider refuses the credentials while much waits for it."""
 
 import time
-from collections.abc import Iterable
-from statistics import quantiles
 
+from ...figures import percentile
 from .. import bodies
 from ..bodies import Body
 from ..crashing import PERSON
-from ..evidence import Answer, Evidence
 from ..findings import Bound, Findings, conclude
 from ..gathering import gather
-from ..joining import acceptances, waits
+from ..joining import waits_since_accepted
 from ..load import Load
 from ..scenario import Scenario
 from ..stand import Stand, standing
 
 FINAL_SECONDS = 1_800.0
-AT_ONCE = 1_000
 UNDER_WAY = 32
 """The first refusal opens the circuit, and a round of so many is under way by then: a worker's
 threads. P13 wants it open within 20 failures; what had begun before that cannot be called back."""
@@ -34,13 +31,12 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
     with standing(webhooks=False) as stand:
         worker = stand.worker()
         stand.start(stand.web(), worker, stand.beat())
-        device = {"user_id": PERSON, "device_token": "delivered-phone", "platform": "android"}
-        stand.client.call("PUT", "/devices", device)
+        stand.client.call("PUT", "/devices", bodies.phone(user_id=PERSON))
         before = _pushes(stand, "before", count=pushes, rate=rate)
         stand.wait_final(timeout=FINAL_SECONDS)
         worker.terminate()
         stand.start(worker, SENDGRID_API_KEY=REVOKED)
-        _mails(stand, pending)
+        stand.client.send_in_bulk(pending, body=bodies.mail, name="mails")
         beside = _pushes(stand, "beside", count=pushes, rate=rate)
         time.sleep(seconds)
         tries = _tries(stand)
@@ -51,7 +47,9 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
         stand.start(worker)
         took = stand.wait_final(timeout=FINAL_SECONDS)
         evidence = gather(stand)
-        usual, slowest = _p99(evidence, before), _p99(evidence, beside)
+        usual, slowest = (
+            percentile(waits_since_accepted(evidence, one.name), 99) for one in (before, beside)
+        )
         return conclude(
             evidence,
             Bound(
@@ -71,26 +69,16 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
         )
 
 
-def _mails(stand: Stand, count: int) -> None:
-    for start in range(0, count, AT_ONCE):
-        numbers = range(start, min(start + AT_ONCE, count))
-        stand.client.send_many([bodies.mail(n) for n in numbers], key=f"mails-{start}")
-
-
-def _pushes(stand: Stand, name: str, *, count: int, rate: float) -> list[str]:
-    """Send pushes at a rate; return their ids."""
+def _pushes(stand: Stand, name: str, *, count: int, rate: float) -> Load:
+    """Send pushes at a rate, to the last."""
     load = Load(stand.client, count=count, rate=rate, body=_push, name=name)
     load.start()
     load.finish()
-    return _ids(one for one in stand.client.answers if one.key.startswith(f"{name}-"))
+    return load
 
 
 def _push(number: int) -> Body:
     return bodies.push(number, user_id=PERSON, priority="critical")
-
-
-def _ids(answers: Iterable[Answer]) -> list[str]:
-    return [one.notification_id for one in answers if one.notification_id is not None]
 
 
 def _tries(stand: Stand) -> int:
@@ -101,12 +89,6 @@ def _tries(stand: Stand) -> int:
         for document in documents
         for one in document["delivery"]
     )
-
-
-def _p99(evidence: Evidence, ids: list[str]) -> float | None:
-    since = acceptances(evidence)
-    found = waits(evidence, {one: since[one] for one in ids})
-    return quantiles(found, n=100)[98] if len(found) > 1 else None
 
 
 BAD_CREDENTIALS = Scenario(

@@ -85,12 +85,22 @@ def _kill_children(web: Program, load: Load, *, kills: int, count: int) -> int:
     for moment in sorted(dice.uniform(0.02, 0.98) * count for _ in range(kills)):
         while load.done < moment and not load.is_over:
             time.sleep(0.01)
-        while not (children := web.children()):
-            time.sleep(0.05)
         time.sleep(dice.uniform(0, 0.05))
-        os.kill(dice.choice(children), signal.SIGKILL)
+        while not _kill_one(web, dice):
+            time.sleep(0.05)
         killed += 1
     return killed
+
+
+def _kill_one(web: Program, dice: random.Random) -> bool:
+    """Kill one of a web's processes; return whether there was one."""
+    children = web.children()
+    try:
+        os.kill(dice.choice(children), signal.SIGKILL)
+    except (IndexError, ProcessLookupError):
+        # None is there yet, or the last one killed was still in the list.
+        return False
+    return True
 
 
 def _at_once(stand: Stand, times: int) -> set[str]:

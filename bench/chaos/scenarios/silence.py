@@ -16,8 +16,8 @@ def silent_provider(*, count: int) -> Findings:
     """Send where nobody answers: with a report later, and without one under each policy."""
     with standing() as stand:
         stand.start(stand.web(), stand.worker(), stand.beat())
-        device = {"user_id": PERSON, "device_token": "timeout-phone", "platform": "android"}
-        stand.client.call("PUT", "/devices", device)
+        phone = bodies.phone(user_id=PERSON, token="timeout-phone")
+        stand.client.call("PUT", "/devices", phone)
         expected = Expected()
         reported: set[str] = set()
         repeated: set[str] = set()

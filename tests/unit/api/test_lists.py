@@ -12,15 +12,18 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.api.lists import CURSOR_SALT, VOCABULARIES, ListRequest, cursors, parse
+from notifications.api.lists import LIST, VOCABULARIES, ListRequest, cursors, parse
+from notifications.api.paging import salt_of
 from notifications.api.problems import Problem
-from notifications.queries import MAX_PAGE, Filter, Page, Position
+from notifications.queries import Filter, Position
 from notifications.states import Channel, DeliveryStatus
+from notifyproject.db.paging import MAX_PAGE, Page
 
 CLIENT = ObjectId("c" * 24)
 ID = ObjectId("a" * 24)
 ANY_CHANNEL = {"$in": [channel.value for channel in Channel]}
 ANY_STATUS = {"$in": [status.value for status in DeliveryStatus]}
+SALT = salt_of(LIST)
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123_000, tzinfo=UTC)
 
 
@@ -156,9 +159,9 @@ def test_all_problems_are_told_at_once() -> None:
     "cursor",
     [
         *("", "x", "eyJhIjoxfQ", "a:b:c", "null", "../..", "$gt", "x" * 500),
-        signing.dumps(["after", 1, str(ID)], salt="another"),
-        signing.dumps(["after", 1, str(ID)], salt=CURSOR_SALT)[:-1],
-        signing.dumps(["after", 1, str(ID)], key="another" * 8, salt=CURSOR_SALT),
+        signing.dumps([0, ["t", 1], ["o", str(ID)]], salt="another"),
+        signing.dumps([0, ["t", 1], ["o", str(ID)]], salt=SALT)[:-1],
+        signing.dumps([0, ["t", 1], ["o", str(ID)]], key="another" * 8, salt=SALT),
     ],
 )
 def test_a_cursor_that_is_not_ours_is_malformed(cursor: str) -> None:

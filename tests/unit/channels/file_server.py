@@ -4,51 +4,24 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from notifications.channels import mail_downloads
 from notifyproject.outside import connections
 from notifyproject.outside.deadlines import Deadline
 
 from . import wire
+from .certificates import self_signed
 
 HOST = "files.example.com"
 URL = f"https://{HOST}/invoices/7.pdf"
 
 
 def certificate(folder: Path, *, host: str = HOST) -> Path:
-    """Return a file with a certificate for a host and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / f"{host}.pem"
-    path.write_bytes(
-        signed.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return path
+    """Return a file with a certificate for this server, or another's, and its key."""
+    return self_signed(folder, host=host)
 
 
 def encrypted(handler: wire.Handler, file: Path) -> wire.Handler:

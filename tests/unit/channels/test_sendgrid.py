@@ -6,23 +6,12 @@ from typing import Any
 import pytest
 
 from notifications.channels.base import Message
-from notifications.channels.email_sendgrid import MAX_ID_LENGTH, SendGrid
+from notifications.channels.email_sendgrid import MAX_ID_LENGTH
 from notifications.errors import FailureCode, PermanentError
 
-from ..building import NOON, outbound
+from ..building import outbound
 from . import wire
-
-
-def account(**fields: Any) -> SendGrid:
-    default: dict[str, Any] = {
-        "api_key": "SG.key",
-        "base_url": "http://127.0.0.1:1",
-        "sender": "Notifications <notifications@example.com>",
-        "webhook_public_key": "",
-        "clock": lambda: NOON,
-    }
-    return SendGrid(**(default | fields))
-
+from .sendgrid import account
 
 # What is sent.
 

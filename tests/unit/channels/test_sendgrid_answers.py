@@ -3,11 +3,10 @@
 import base64
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from notifications.channels.email_sendgrid import MAX_ID_LENGTH, SendGrid
+from notifications.channels.email_sendgrid import MAX_ID_LENGTH
 from notifications.errors import (
     ChannelUnavailable,
     FailureCode,
@@ -20,19 +19,9 @@ from notifications.errors import (
 
 from ..building import NOON, outbound
 from . import wire
+from .sendgrid import account
 
 EPOCH = int(NOON.timestamp())
-
-
-def account(**fields: Any) -> SendGrid:
-    default: dict[str, Any] = {
-        "api_key": "SG.key",
-        "base_url": "http://127.0.0.1:1",
-        "sender": "Notifications <notifications@example.com>",
-        "webhook_public_key": "",
-        "clock": lambda: NOON,
-    }
-    return SendGrid(**(default | fields))
 
 
 def errors(*fields: str | None) -> bytes:

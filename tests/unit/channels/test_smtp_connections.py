@@ -93,34 +93,31 @@ def idle_for(server: MailServer) -> None:
     time.sleep(server.idle + 0.15)
 
 
-def test_a_connection_that_lay_idle_too_long_is_replaced() -> None:
-    server = MailServer(idle=0.1)
+def connections_over_idleness(server: MailServer, *, afterwards: int = 1) -> int:
+    """Send a mail, wait for the server to close, and send again; return how many it took."""
     with mail_server(server) as (smtp, running):
         smtp.send(outbound(), timeout=5)
         idle_for(server)
-        smtp.send(outbound(), timeout=5)
-        assert running.connections == 2
+        for _ in range(afterwards):
+            smtp.send(outbound(), timeout=5)
+        return running.connections
+
+
+def test_a_connection_that_lay_idle_too_long_is_replaced() -> None:
+    server = MailServer(idle=0.1)
+    assert connections_over_idleness(server) == 2
     assert len(server.mails) == 2
 
 
 def test_a_connection_that_the_server_has_said_goodbye_to_is_replaced() -> None:
     server = MailServer(idle=0.1, farewell="421 4.4.2 Timeout exceeded")
-    with mail_server(server) as (smtp, running):
-        smtp.send(outbound(), timeout=5)
-        idle_for(server)
-        smtp.send(outbound(), timeout=5)
-        assert running.connections == 2
+    assert connections_over_idleness(server) == 2
     assert len(server.mails) == 2
 
 
 def test_a_connection_that_replaced_another_is_kept_too() -> None:
     server = MailServer(idle=0.1)
-    with mail_server(server) as (smtp, running):
-        smtp.send(outbound(), timeout=5)
-        idle_for(server)
-        smtp.send(outbound(), timeout=5)
-        smtp.send(outbound(), timeout=5)
-        assert running.connections == 2
+    assert connections_over_idleness(server, afterwards=2) == 2
     assert len(server.mails) == 3
 
 

@@ -1,23 +1,18 @@
 """Mail by SMTP over encrypted connections."""
 
-import ipaddress
 import socket
 import ssl
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from notifications.channels.smtp_connection import Connection
 from notifications.errors import ChannelUnavailable, ProviderError, TransientError
 
 from ..building import outbound
 from . import wire
+from .certificates import self_signed
 from .smtp_server import NOTHING, MailServer, mail_server, provider
 
 pytestmark = pytest.mark.usefixtures("opened")
@@ -28,31 +23,7 @@ SHORT = 0.4
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a file with a certificate for this machine and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.example.com")])
-    host = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(host, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(
-        signed.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return path
+    return self_signed(tmp_path_factory.mktemp("tls"), host="127.0.0.1")
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """From a request to a notification: every field checked, every gap filled."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from bson import ObjectId
 
 from notifications.errors import FailureCode
-from notifications.intake.preparing import Caller, Known, Prepared, addresses_of, prepare
+from notifications.intake.preparing import addresses_of
 from notifications.intake.problems import InvalidRequest
 from notifications.intake.requests import ContentRequest, RecipientRequest
 from notifications.retry import MAX_RETRIES
@@ -15,42 +14,11 @@ from notifications.states import Category, Channel, DeliveryStatus, Priority
 from recipients.queries import KnownRecipient, Suppressed
 
 from ..building import NOON, SHIPPED, request
+from .prepared import ADA, CALLER, ID, prepared, problems
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
-ID = ObjectId("b" * 24)
-CALLER = Caller(client_id=ObjectId("c" * 24), request_id="request-1", idempotency_key="key-1")
-ADA = KnownRecipient(
-    user_id="ada",
-    email="ada@example.com",
-    phone="+351912345678",
-    timezone="Europe/Lisbon",
-    preferences={},
-)
-HELLO = ContentRequest(subject="Hello", body="There")
 S = DeliveryStatus
-
-
-def prepared(
-    *,
-    person: KnownRecipient | None = ADA,
-    suppressed: dict[tuple[str, str], Suppressed] | None = None,
-    now: datetime = NOON,
-    **fields: Any,
-) -> Prepared:
-    return prepare(
-        request(**({"content": HELLO} | fields)),
-        notification_id=ID,
-        caller=CALLER,
-        known=Known(people={"ada": person} if person else {}, suppressed=suppressed or {}),
-        now=now,
-    )
-
-
-def problems(**fields: Any) -> list[tuple[str, str]]:
-    with pytest.raises(InvalidRequest) as invalid:
-        prepared(**fields)
-    return [(p.pointer, p.code) for p in invalid.value.problems]
 
 
 def test_gaps_are_filled_from_the_type_the_person_and_the_caller() -> None:

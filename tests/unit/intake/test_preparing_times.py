@@ -4,50 +4,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from bson import ObjectId
 
-from notifications.intake.preparing import Caller, Known, Prepared, prepare
-from notifications.intake.problems import InvalidRequest
-from notifications.intake.requests import ContentRequest, LocalTime
-from recipients.queries import KnownRecipient, Suppressed
+from notifications.intake.requests import LocalTime
+from recipients.queries import KnownRecipient
 
-from ..building import NOON, request
+from ..building import NOON
+from .prepared import prepared, problems
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
-ID = ObjectId("b" * 24)
-CALLER = Caller(client_id=ObjectId("c" * 24), request_id="request-1", idempotency_key="key-1")
-ADA = KnownRecipient(
-    user_id="ada",
-    email="ada@example.com",
-    phone="+351912345678",
-    timezone="Europe/Lisbon",
-    preferences={},
-)
-HELLO = ContentRequest(subject="Hello", body="There")
 HOUR = timedelta(hours=1)
-
-
-def prepared(
-    *,
-    person: KnownRecipient | None = ADA,
-    suppressed: dict[tuple[str, str], Suppressed] | None = None,
-    now: datetime = NOON,
-    **fields: Any,
-) -> Prepared:
-    return prepare(
-        request(**({"content": HELLO} | fields)),
-        notification_id=ID,
-        caller=CALLER,
-        known=Known(people={"ada": person} if person else {}, suppressed=suppressed or {}),
-        now=now,
-    )
-
-
-def problems(**fields: Any) -> list[tuple[str, str]]:
-    with pytest.raises(InvalidRequest) as invalid:
-        prepared(**fields)
-    return [(p.pointer, p.code) for p in invalid.value.problems]
 
 
 def at(text: str) -> datetime:

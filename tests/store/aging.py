@@ -1,0 +1,71 @@
+"""Notifications that say much and have ended, and the days that pass."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from notifications import content_removal, retention, store
+from notifications.attachments import Attachment
+from notifications.content_removal import Cleared
+from notifications.states import Category, Channel, DeliveryStatus
+from notifications.store import Content, Document, Recipient, Report
+from notifyproject.db.collections import collection
+from tests import factories
+from tests.factories import NOON
+
+EMAIL = Channel.EMAIL
+S = DeliveryStatus
+DAY, TICK = timedelta(days=1), timedelta(milliseconds=1)
+DUE = NOON + 30 * DAY + TICK
+"""When what was last touched at noon is due."""
+SAID = Content(
+    subject="Paid",
+    body="Your payment has arrived.",
+    template_id="payment_confirmed",
+    template_version=3,
+    image_url="https://example.com/a.png",
+    deep_link="app://orders/1",
+    payload={"order": "1"},
+    reply_to="us@example.com",
+    attachments=(
+        Attachment(url="https://files.example.com/1", filename="1.pdf", content_type="a/b"),
+    ),
+)
+WHOM = Recipient(
+    email="ada@example.com",
+    phone="+351912345678",
+    name="Ada",
+    locale="pt",
+    timezone="Europe/Lisbon",
+    device_ids=("d" * 64,),
+)
+FULL: dict[str, Any] = {"content": SAID, "recipient": WHOM, "data": {"amount": "49.90"}}
+
+
+def remove(*, at: datetime = DUE, **options: Any) -> Cleared:
+    """Let the removal run."""
+    return content_removal.remove_due(now=at, **options)
+
+
+def ended(status: DeliveryStatus = S.FAILED, **fields: Any) -> Document:
+    """Return a notification that says much, and has ended at noon."""
+    return factories.settled(status, **{**FULL, **fields})
+
+
+def is_removed(document: Document) -> bool:
+    """Return whether what a notification said was removed."""
+    return "content_removed_at" in factories.read(document["_id"])
+
+
+def policy(category: Category, **days: int) -> None:
+    """Give a category days of its own, as the console does."""
+    collection(retention.POLICIES).update_one({"_id": category.value}, {"$set": days}, upsert=True)
+
+
+def report(notification_id: ObjectId, status: DeliveryStatus, *, at: datetime = NOON) -> Report:
+    """Return what a provider says of a mail, in words that name the person."""
+    reference = store.Reference(notification_id, EMAIL, 1)
+    return Report(
+        reference=reference, status=status, at=at, provider="sendgrid", reason="ada@ is gone"
+    )

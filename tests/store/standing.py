@@ -1,0 +1,41 @@
+"""A device, and what a provider says of its token, minute by minute from noon on."""
+
+from datetime import datetime, timedelta
+
+from devices import queries, registry
+from devices.models import Platform
+from devices.registry import Evidence, Registration
+from devices.tokens import device_id
+from tests.factories import NOON
+
+TOKEN = "token"
+ID = device_id(TOKEN)
+
+
+def at(minutes: float) -> datetime:
+    """Return so many minutes past noon."""
+    return NOON + timedelta(minutes=minutes)
+
+
+def register(token: str = TOKEN, *, minute: float = 0) -> str:
+    """Register a token of Ada's; return the device's id."""
+    new = Registration(user_id="ada", token=token, platform=Platform.IOS)
+    return str(registry.register(new, now=at(minute))["_id"])
+
+
+def suspect(*, began: float) -> int:
+    """Let a send that began then be told that the token is malformed."""
+    evidence = Evidence(at=at(began), source="fcm", code="INVALID_ARGUMENT")
+    return registry.suspect(device_ids=[ID], evidence=evidence, now=at(began))
+
+
+def accept(*, answered: float) -> int:
+    """Let the provider take a push at that minute."""
+    return registry.alive(accepted={ID: at(answered)})
+
+
+def device(one: str = ID) -> registry.Document:
+    """Return a device as it is stored."""
+    document = queries.one(one)
+    assert document is not None
+    return document
