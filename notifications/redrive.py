@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
-from notifyproject import crash
+from notifyproject import crash, tracing
 from notifyproject.crash import Boundary
 from notifyproject.sealing import SealBroken
 
-from . import callback_hints, inbox_hints, lanes, queries, store, timing, types
+from . import callback_hints, inbox_hints, lanes, queries, retention, store, timing, types
 from .retry import DEFAULT_MAX_RETRIES
 from .states import Category, Channel, DeliveryStatus, Priority
 from .store import Document, NewDelivery, NewNotification, Secret
@@ -34,6 +34,18 @@ class SecretGone(NotPossible):
         )
 
 
+class ContentRemoved(NotPossible):
+    """It is so old that what it said is not kept any more."""
+
+    code = "content_removed"
+
+    def __init__(self, at: datetime) -> None:
+        super().__init__(
+            f"What it said was removed on {at:%Y-%m-%d}, as the retention of its category says. "
+            "Let the app send a new one."
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resent:
     """A new notification that says the same again."""
@@ -53,7 +65,7 @@ def retry(
 
     ``failed_until``: only those that failed by then, so that asking twice opens them once.
     Raises LookupError if there is none, NotPossible if nothing has failed or its time is over,
-    SecretGone if it would say nothing but dots.
+    SecretGone if it would say nothing but dots, ContentRemoved if nothing at all.
     """
     document = _document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
@@ -65,12 +77,8 @@ def retry(
         now=now,
     )
     if reopened is None:
-        if store.is_secret_gone(document) and _has_failed(document, chosen):
-            raise SecretGone
-        expires_at = document.get("expires_at")
-        if expires_at is not None and expires_at <= now:
-            raise NotPossible("Its time is over: it has expired.")
-        raise NotPossible("None of these channels has failed.")
+        # Read anew: it may have changed since, and be too old by now.
+        raise _why_not(_document(notification_id), chosen, now)
     crash.at(Boundary.REOPENED)
     lanes.announce([reopened], now=now)
     return reopened
@@ -87,9 +95,11 @@ def resend(
 
     Asked twice for the same ``new_id``, it is sent once.
     Raises LookupError if there is none, NotPossible if it was never on one of these channels,
-    SecretGone if it would say nothing but dots.
+    SecretGone if it would say nothing but dots, ContentRemoved if nothing at all.
     """
     document = _document(notification_id)
+    if store.is_content_removed(document):
+        raise ContentRemoved(document["content_removed_at"])
     had = [Channel(d["channel"]) for d in document["delivery"]]
     chosen = list(channels or had)
     if unknown := [c for c in chosen if c not in had]:
@@ -171,6 +181,18 @@ def _document(notification_id: ObjectId) -> Document:
     return document
 
 
+def _why_not(document: Document, channels: Sequence[Channel], now: datetime) -> NotPossible:
+    """Return why nothing of these channels was re-opened."""
+    if store.is_content_removed(document):
+        return ContentRemoved(document["content_removed_at"])
+    if store.is_secret_gone(document) and _has_failed(document, channels):
+        return SecretGone()
+    expires_at = document.get("expires_at")
+    if expires_at is not None and expires_at <= now:
+        return NotPossible("Its time is over: it has expired.")
+    return NotPossible("None of these channels has failed.")
+
+
 def _has_failed(document: Document, channels: Sequence[Channel]) -> bool:
     failed = DeliveryStatus.FAILED
     return any(d["channel"] in channels and d["status"] == failed for d in document["delivery"])
@@ -205,9 +227,10 @@ def _copy(
         max_attempts=min(most, 1 + DEFAULT_MAX_RETRIES),
         send_at=now,
         expires_at=_expiry(document["type"], now),
-        purge_at=now + (document["purge_at"] - document["created_at"]),
+        purge_at=retention.purge_at(Category(document["category"]), send_at=now),
         entity_id=document.get("entity_id"),
         external_id=document.get("external_id"),
+        traceparent=tracing.traceparent(),
         is_test=document.get("is_test", False),
         resent_from=document["_id"],
         created_at=now,

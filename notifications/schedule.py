@@ -4,7 +4,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 SWEEP_SECONDS = 60
 ROLL_UP, ALERTS = "notifications.roll_up", "notifications.alerts"
-CALLBACKS = "notifications.callbacks"
+CALLBACKS, RETENTION = "notifications.callbacks", "notifications.retention"
 TASKS = {
     "Sweep": (
         "notifications.sweep",
@@ -13,6 +13,7 @@ TASKS = {
     "Figures": (ROLL_UP, "Counts what has changed. Without it the charts stand still."),
     "Alerts": (ALERTS, "Looks at the alert rules. Without it nobody is told of trouble."),
     "Callbacks": (CALLBACKS, "Finds callbacks that no hint reached. Without it apps may wait."),
+    "Retention": (RETENTION, "Removes what old notifications say. Without it that stays longer."),
 }
 """What runs every minute: the task, and what it is for."""
 

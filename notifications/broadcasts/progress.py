@@ -13,8 +13,8 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 
 from notifyproject.db.collections import collection
+from notifyproject.db.leases import unclaimed
 
-from ..intake.preparing import RETENTION
 from ..states import BroadcastStatus
 from .documents import Document, PageRead, Turn, turn_from
 
@@ -25,6 +25,8 @@ LEASE = timedelta(seconds=60)
 """A page takes about a second; whoever needs a minute for it is lost, or will find out."""
 EARLY = timedelta(seconds=1)
 """Clocks of two machines differ by so much: a message that comes before its time is not lost."""
+RETENTION = timedelta(days=90)
+"""A broadcast is deleted this long after it has ended."""
 EXAMPLES = 20
 """User ids that are told of each reason."""
 
@@ -42,7 +44,7 @@ def take(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Turn | None:
             "_id": broadcast_id,
             "status": {"$in": ACTIVE},
             "due_at": {"$lte": now + EARLY},
-            "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+            **unclaimed(now=now),
         },
         [
             {

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from bson import ObjectId
 
 from notifyproject.db.collections import collection
+from notifyproject.db.leases import unclaimed
 
 from .. import hints
 from .progress import ACTIVE
@@ -43,7 +44,7 @@ def due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
     wanted = {
         "status": {"$in": ACTIVE},
         "due_at": {"$lte": until},
-        "$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}],
+        **unclaimed(now=now),
     }
     found = collection("broadcasts").find(wanted, {"due_at": 1}).sort("due_at", 1)
     return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(AT_ONCE)]

@@ -6,13 +6,13 @@ the whole batch: :class:`Known`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bson import ObjectId
 
 from recipients.queries import KnownRecipient, Suppressed
 
-from .. import types
+from .. import retention, types
 from ..errors import FailureCode
 from ..states import Category, Channel, DeliveryStatus
 from ..store import NewDelivery, NewNotification, Recipient
@@ -30,9 +30,6 @@ from .recipients import resolve
 from .requests import NotificationRequest
 from .times import resolve_times
 
-RETENTION = timedelta(days=90)
-"""A notification is deleted this long after its send time."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
@@ -40,6 +37,8 @@ class Caller:
 
     client_id: ObjectId
     request_id: str | None = None
+    traceparent: str | None = None
+    """The request's span, if it is traced."""
     idempotency_key: str | None = None
     is_test: bool = False
     """It is in test mode: what it sends goes to the sandbox."""
@@ -126,11 +125,12 @@ def prepare(
         scheduled_local=times.scheduled_local,
         expires_at=times.expires_at,
         ttl_seconds=times.ttl_seconds,
-        purge_at=times.send_at + RETENTION,
+        purge_at=retention.purge_at(kind.category, send_at=times.send_at),
         entity_id=request.entity_id,
         external_id=request.external_id,
         idempotency_key=caller.idempotency_key,
         request_id=caller.request_id,
+        traceparent=caller.traceparent,
         is_test=caller.is_test,
         created_at=now,
     )

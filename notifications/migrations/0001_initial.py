@@ -158,6 +158,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='RetentionPolicy',
+            fields=[
+                ('category', models.CharField(choices=[('transactional', 'Transactional'), ('marketing', 'Marketing'), ('alert', 'Alert')], db_column='_id', max_length=40, primary_key=True, serialize=False)),
+                ('content_days', models.IntegerField(blank=True, null=True)),
+                ('metadata_days', models.IntegerField(blank=True, null=True)),
+                ('removed_until', models.DateTimeField(blank=True, editable=False, null=True)),
+            ],
+            options={
+                'verbose_name': 'retention rule',
+                'db_table': 'retention_policies',
+                'ordering': ('category',),
+                'default_permissions': ('view', 'change'),
+            },
+        ),
+        migrations.CreateModel(
             name='DeliveryAttempt',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=140, primary_key=True, serialize=False)),
@@ -208,6 +223,7 @@ class Migration(migrations.Migration):
                 ('external_id', models.CharField(blank=True, max_length=128, null=True)),
                 ('idempotency_key', models.CharField(blank=True, max_length=255, null=True)),
                 ('request_id', models.CharField(blank=True, max_length=64, null=True)),
+                ('traceparent', models.CharField(blank=True, max_length=55, null=True)),
                 ('is_test', models.BooleanField(default=False)),
                 ('broadcast_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
                 ('user_id', models.CharField(blank=True, max_length=128, null=True)),
@@ -239,6 +255,7 @@ class Migration(migrations.Migration):
                 ('archived_at', models.DateTimeField(blank=True, null=True)),
                 ('is_active', models.BooleanField(default=True)),
                 ('erased_at', models.DateTimeField(blank=True, null=True)),
+                ('content_removed_at', models.DateTimeField(blank=True, null=True)),
                 ('callback_revision', models.IntegerField(blank=True, null=True)),
                 ('callback_due_at', models.DateTimeField(blank=True, null=True)),
                 ('resent_from', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),

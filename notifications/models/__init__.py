@@ -21,6 +21,7 @@ from .records import (
     ProviderEvent,
     WebhookLog,
 )
+from .retention import RetentionPolicy
 from .templates import TemplateVersion
 from .types import NotificationType
 
@@ -43,6 +44,7 @@ __all__ = [
     "ProviderEvent",
     "ProviderState",
     "RecipientCopy",
+    "RetentionPolicy",
     "TemplateVersion",
     "WebhookLog",
 ]

@@ -137,6 +137,8 @@ class Notification(models.Model):
     external_id = optional_text(128)
     idempotency_key = optional_text(255)
     request_id = optional_text(64)
+    traceparent = optional_text(55)
+    """The request's span by W3C's Trace Context; missing if traces are off."""
     is_test = models.BooleanField(default=False)
     """An API client in test mode asked for it: it goes to the sandbox. Missing in all others."""
     broadcast_id = ObjectIdField(null=True, blank=True)
@@ -185,6 +187,8 @@ class Notification(models.Model):
     is_active = models.BooleanField(default=True)
     erased_at = optional_moment()
     """When what it says and whom it was for was erased, as the person was."""
+    content_removed_at = optional_moment()
+    """When what it says was removed, as the retention of its category says; missing before that."""
     callback_revision = models.IntegerField(null=True, blank=True)
     """Counts the writes of what its app is told of; missing if the app is not called back."""
     callback_due_at = optional_moment()

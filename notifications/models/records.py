@@ -10,7 +10,8 @@ from notifyproject.db.indexes import MongoIndex
 from ..states import AttemptStatus, Channel
 
 INBOX_VISIT_SECONDS = 400 * 86_400
-"""Longer than anything stays in an inbox."""
+"""Longer than anything stays in an inbox, unless its category is kept for more than a year: what is
+older than this then counts as unseen again."""
 
 
 class DeliveryAttempt(models.Model):

@@ -5,6 +5,7 @@ the claim's token. The states: :mod:`notifications.states`; the diagram: docs/st
 """
 
 from .accepting import Accepted, DuplicateEntity, accept
+from .content_removal import Removed, is_content_removed, remove_content
 from .contents import Content, Recipient, content_of, recipient_of
 from .devices import DeviceLog, device_logs
 from .documents import (
@@ -21,7 +22,7 @@ from .documents import (
 from .erasing import Erasable, erasable, erasable_at, erase
 from .leasing import LEASE, claim, park, release, settle, start, withdraw
 from .operating import bring_forward, cancel, cancel_pending, hasten, link_resend, requeue
-from .purging import Purged, is_over_since, purge
+from .purging import Purged, is_over_since, keep_for, purge, purged_at
 from .reading import (
     Inbox,
     Marked,
@@ -64,6 +65,7 @@ __all__ = [
     "Purged",
     "Recipient",
     "Reference",
+    "Removed",
     "Report",
     "Secret",
     "SecretGone",
@@ -85,10 +87,12 @@ __all__ = [
     "erase",
     "forget_secrets",
     "hasten",
+    "is_content_removed",
     "is_known",
     "is_over_since",
     "is_secret_gone",
     "is_shown_in_inbox",
+    "keep_for",
     "link_resend",
     "mark_all_read",
     "mark_read",
@@ -96,8 +100,10 @@ __all__ = [
     "mark_unread",
     "park",
     "purge",
+    "purged_at",
     "recipient_of",
     "release",
+    "remove_content",
     "requeue",
     "reschedule",
     "rescue",

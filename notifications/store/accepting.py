@@ -129,6 +129,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "external_id": new.external_id,
         "idempotency_key": new.idempotency_key,
         "request_id": new.request_id,
+        "traceparent": new.traceparent,
         "is_test": new.is_test or None,
         "broadcast_id": new.broadcast_id,
         "user_id": new.user_id,

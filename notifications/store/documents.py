@@ -90,6 +90,8 @@ class NewNotification:
     external_id: str | None = None
     idempotency_key: str | None = None
     request_id: str | None = None
+    traceparent: str | None = None
+    """The request's span, for those of its deliveries; None if it is not traced."""
     is_test: bool = False
     """It goes to the sandbox."""
     broadcast_id: ObjectId | None = None
@@ -126,6 +128,7 @@ class Claimed:
     expires_at: datetime | None
     purge_at: datetime | None
     request_id: str | None
+    traceparent: str | None = None
     is_test: bool = False
     """It goes to the sandbox, and its outcome says nothing about any address, device or provider.
     """
@@ -259,6 +262,7 @@ def claimed_from(document: Document, token: str) -> Claimed:
         expires_at=document.get("expires_at"),
         purge_at=document.get("purge_at"),
         request_id=document.get("request_id"),
+        traceparent=document.get("traceparent"),
         is_test=document.get("is_test", False),
         doubtful_targets=tuple(delivery.get("doubtful_targets") or ()),
         doubtful_provider=delivery.get("doubtful_provider"),

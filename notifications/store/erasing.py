@@ -89,16 +89,12 @@ def _pipeline(now: datetime) -> Pipeline:
         },
         now=now,
     )
-    # What providers said may quote whom, and what, it was about.
-    line = {"timestamp": "$$e.timestamp", "channel": "$$e.channel", "code": "$$e.code", "error": ""}
-    history = {"$map": {"input": "$error_history", "as": "e", "in": line}}
     kept = {name: {"$ifNull": [f"$content.{name}", "$$REMOVE"]} for name in TEMPLATE}
     return [
         *cancelled,
         {
             "$set": {
-                "delivery": {"$map": {"input": "$delivery", "as": "d", "in": _without_reason()}},
-                "error_history": {"$ifNull": [history, []]},
+                **without_reasons(),
                 "recipient": {"$literal": NOBODY},
                 "content": {"$mergeObjects": [kept]},
                 "data": {"$literal": {}},
@@ -108,6 +104,19 @@ def _pipeline(now: datetime) -> Pipeline:
         },
         {"$unset": ["error", "sealed", "sealed_until"]},
     ]
+
+
+def without_reasons() -> dict[str, Expression]:
+    """Return deliveries and error history without what providers said: codes and times stay.
+
+    It may quote whom, and what, it was about.
+    """
+    line = {"timestamp": "$$e.timestamp", "channel": "$$e.channel", "code": "$$e.code", "error": ""}
+    history = {"$map": {"input": "$error_history", "as": "e", "in": line}}
+    return {
+        "delivery": {"$map": {"input": "$delivery", "as": "d", "in": _without_reason()}},
+        "error_history": {"$ifNull": [history, []]},
+    }
 
 
 def _without_reason() -> Expression:

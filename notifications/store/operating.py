@@ -1,7 +1,7 @@
 """What callers and operators do to a notification: cancel, re-open, hasten, link."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
@@ -14,6 +14,8 @@ from .documents import Document
 from .expressions import Computed, Expression, update
 
 S = DeliveryStatus
+REOPENED_KEPT = timedelta(days=7)
+"""What is re-opened is there for as long at least: longer than it may be tried again."""
 
 
 def cancel(
@@ -101,9 +103,12 @@ def requeue(
                 {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
                 # What it said is gone: nothing but dots would be sent.
                 {"$or": [{"content.is_masked": {"$ne": True}}, {"sealed": {"$exists": True}}]},
+                # Nothing would be.
+                {"content_removed_at": None},
             ]
         },
         failed_until=failed_until,
+        besides={"purge_at": {"$max": ["$purge_at", now + REOPENED_KEPT]}},
     )
 
 
@@ -174,6 +179,7 @@ def _change(
     *,
     extra_filter: dict[str, Any] | None = None,
     failed_until: datetime | None = None,
+    besides: dict[str, Expression] | None = None,
 ) -> Document | None:
     """Change every delivery of these channels that is in one of these states, or return None."""
     channel_values = [c.value for c in channels]
@@ -186,7 +192,7 @@ def _change(
     if failed_until is not None:
         conditions.append({"$lte": ["$$d.failed_at", failed_until]})
         guard["failed_at"] = {"$lte": failed_until}
-    pipeline = update(condition={"$and": conditions}, changes=changes, now=now)
+    pipeline = update(condition={"$and": conditions}, changes=changes, now=now, besides=besides)
     return notifications().find_one_and_update(
         {"_id": notification_id, "delivery": {"$elemMatch": guard}, **(extra_filter or {})},
         pipeline,

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from bson import ObjectId
+from pymongo import UpdateMany
 
 from .collections import attempts, notifications
 from .documents import Document
+from .expressions import MILLISECOND, Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +40,26 @@ def purge(*, ids: Sequence[ObjectId], before: datetime) -> Purged:
     gone = [one for one in ids if one not in left]
     found = attempts().delete_many({"notification_id": {"$in": gone}}).deleted_count
     return Purged(notifications=deleted, attempts=found)
+
+
+def purged_at(metadata: timedelta) -> Expression:
+    """Return when a notification is deleted that is kept for so long after its send time."""
+    send_at = {"$ifNull": ["$scheduled_at", "$created_at"]}
+    return {"$add": [send_at, metadata // MILLISECOND]}
+
+
+def keep_for(*, ids: Sequence[ObjectId], metadata: timedelta) -> int:
+    """Let those of these notifications that are over be deleted so long after their send time.
+
+    And their attempts with them. Returns how many that changed; may be repeated.
+    """
+    wanted: dict[str, Any] = {"_id": {"$in": list(ids)}, "due_at": None}
+    pipeline = [{"$set": {"purge_at": purged_at(metadata)}}]
+    changed = notifications().update_many(wanted, pipeline, hint="_id_").modified_count
+    times = [
+        UpdateMany({"notification_id": one["_id"]}, {"$set": {"purge_at": one["purge_at"]}})
+        for one in notifications().find(wanted, {"purge_at": 1}, hint="_id_")
+    ]
+    if times:
+        attempts().bulk_write(times, ordered=False)
+    return changed

@@ -41,6 +41,8 @@ class Facts:
     """The person was erased, and what it said with them."""
     is_secret_gone: bool = False
     """It had a secret, such as a code, that is not kept any more."""
+    is_content_removed: bool = False
+    """What it said was removed, as it is old."""
     held_back: str | None = None
     """Why nothing of its category goes there today: a suppression or a wish, as a sentence."""
     can_reach: bool = True
@@ -113,6 +115,9 @@ def verdict(facts: Facts) -> Verdict:
 def _objections(facts: Facts) -> Iterator[Verdict]:
     if facts.is_erased:
         yield Verdict(kind=Kind.POINTLESS, why="The person was erased, and what it said with them.")
+    if facts.is_content_removed:
+        why = "What it said is not kept any more, as it is old: the app has to send a new one."
+        yield Verdict(kind=Kind.POINTLESS, why=why)
     if facts.is_secret_gone:
         why = "Its secret, such as a code, is not kept any more: the app has to send a new one."
         yield Verdict(kind=Kind.POINTLESS, why=why)

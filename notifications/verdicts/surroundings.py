@@ -18,7 +18,7 @@ from .. import approved, types
 from ..channels.registry import is_set_up
 from ..errors import FailureCode
 from ..states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
-from ..store import Document, Recipient, is_secret_gone, recipient_of
+from ..store import Document, Recipient, is_content_removed, is_secret_gone, recipient_of
 from .judging import Facts, Verdict, verdict
 
 BATCH = 100
@@ -113,6 +113,7 @@ def _facts(
         is_over=expires_at is not None and expires_at <= now,
         is_erased=document.get("erased_at") is not None,
         is_secret_gone=is_secret_gone(document),
+        is_content_removed=is_content_removed(document),
         held_back=_held_back(document, channel, whom, around),
         can_reach=_can_reach(document, delivery, whom, around),
         has_provider=is_set_up(channel, test=document.get("is_test", False)),

@@ -7,7 +7,15 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from callbacks import working as calling
-from notifications import alerts, recovery, rollup, stopping, telling, working
+from notifications import (
+    alerts,
+    content_removal,
+    recovery,
+    rollup,
+    stopping,
+    telling,
+    working,
+)
 from notifications.schedule import SWEEP_SECONDS
 from notifications.timing import utc_now
 from notifyproject import clock
@@ -16,7 +24,7 @@ POLL_SECONDS = 0.2
 DELIVERY_SECONDS = 1.0
 """How often it looks for what is due when it delivers itself."""
 COUNTING_SECONDS = 10.0
-"""How long the figures may keep it from the next sweep."""
+"""How long the figures, and what is old, may each keep it from the next sweep."""
 
 
 class Command(BaseCommand):
@@ -59,12 +67,13 @@ class Command(BaseCommand):
             self._wait(DELIVERY_SECONDS if is_cut_off else options["every"])
 
     def _look_after(self) -> None:
-        """Do once a minute what beat starts beside the sweep: the alerts and the figures."""
+        """Do once a minute what beat starts beside the sweep."""
         if time.monotonic() < self._next_at:
             return
         self._next_at = time.monotonic() + SWEEP_SECONDS
         alerts.evaluate(now=utc_now())
         rollup.run(now=utc_now(), budget=COUNTING_SECONDS)
+        content_removal.remove_due(now=utc_now(), seconds=COUNTING_SECONDS)
 
     def _wait(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds

@@ -60,6 +60,7 @@ class NotificationView:
         is_archived (bool | Unset):  Default: False.
         archived_at (datetime.datetime | None | Unset):
         is_active (bool | Unset):  Default: True.
+        content_removed_at (datetime.datetime | None | Unset):
         broadcast_id (None | str | Unset):
         resent_from (None | str | Unset):
         resent_as (list[str] | Unset):
@@ -100,6 +101,7 @@ class NotificationView:
     is_archived: bool | Unset = False
     archived_at: datetime.datetime | None | Unset = UNSET
     is_active: bool | Unset = True
+    content_removed_at: datetime.datetime | None | Unset = UNSET
     broadcast_id: None | str | Unset = UNSET
     resent_from: None | str | Unset = UNSET
     resent_as: list[str] | Unset = UNSET
@@ -229,6 +231,14 @@ class NotificationView:
 
         is_active = self.is_active
 
+        content_removed_at: None | str | Unset
+        if isinstance(self.content_removed_at, Unset):
+            content_removed_at = UNSET
+        elif isinstance(self.content_removed_at, datetime.datetime):
+            content_removed_at = self.content_removed_at.isoformat()
+        else:
+            content_removed_at = self.content_removed_at
+
         broadcast_id: None | str | Unset
         if isinstance(self.broadcast_id, Unset):
             broadcast_id = UNSET
@@ -318,6 +328,8 @@ class NotificationView:
             field_dict["archived_at"] = archived_at
         if is_active is not UNSET:
             field_dict["is_active"] = is_active
+        if content_removed_at is not UNSET:
+            field_dict["content_removed_at"] = content_removed_at
         if broadcast_id is not UNSET:
             field_dict["broadcast_id"] = broadcast_id
         if resent_from is not UNSET:
@@ -521,6 +533,23 @@ class NotificationView:
 
         is_active = d.pop("is_active", UNSET)
 
+        def _parse_content_removed_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                content_removed_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return content_removed_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        content_removed_at = _parse_content_removed_at(d.pop("content_removed_at", UNSET))
+
         def _parse_broadcast_id(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -618,6 +647,7 @@ class NotificationView:
             is_archived=is_archived,
             archived_at=archived_at,
             is_active=is_active,
+            content_removed_at=content_removed_at,
             broadcast_id=broadcast_id,
             resent_from=resent_from,
             resent_as=resent_as,

@@ -121,6 +121,7 @@ def sync_detailed(
      Re-open the failed channels of a notification.
 
     409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
+    409 `content_removed`: it is so old that what it said is not kept any more.
 
     Takes an API key with the scope `notifications:write`.
 
@@ -159,6 +160,7 @@ def sync(
      Re-open the failed channels of a notification.
 
     409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
+    409 `content_removed`: it is so old that what it said is not kept any more.
 
     Takes an API key with the scope `notifications:write`.
 
@@ -192,6 +194,7 @@ async def asyncio_detailed(
      Re-open the failed channels of a notification.
 
     409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
+    409 `content_removed`: it is so old that what it said is not kept any more.
 
     Takes an API key with the scope `notifications:write`.
 
@@ -228,6 +231,7 @@ async def asyncio(
      Re-open the failed channels of a notification.
 
     409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
+    409 `content_removed`: it is so old that what it said is not kept any more.
 
     Takes an API key with the scope `notifications:write`.
 

@@ -1,0 +1,119 @@
+"""How long what a notification says is kept, and how long that there was one: by category.
+
+The days stand in the settings; a category that an operator has changed has its own. What follows
+from them is done elsewhere: MongoDB deletes the document at its ``purge_at``, and
+:mod:`notifications.content_removal` removes before that what it says.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
+
+from django.conf import settings
+
+from notifyproject.db.collections import collection
+
+from .states import Category
+
+POLICIES = "retention_policies"
+MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 7, 3_650
+"""A secret is in the inbox for a day at most; a delivery may be tried again for three, and none is
+to be deleted while it is open."""
+FRESH_SECONDS = 5.0
+"""A change is seen by every process within this time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What holds for one category."""
+
+    category: Category
+    content: timedelta
+    """What it says goes so long after the last thing that happened to it; never more than
+    ``metadata``."""
+    metadata: timedelta
+    """It is deleted so long after its send time."""
+    removed_until: datetime | None = None
+    """What was last touched before this has been looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    policies: Mapping[Category, Policy]
+    read_at: float
+
+
+_snapshots: dict[str, _Snapshot] = {}
+_lock = Lock()
+
+
+def of(category: Category) -> Policy:
+    """Return a category's policy, at most five seconds old. Raises PyMongoError."""
+    snapshot = _fresh()
+    if snapshot is None:
+        with _lock:
+            # Of those that waited for it, the first has read it for all.
+            snapshot = _fresh()
+            if snapshot is None:
+                found = {one.category: one for one in read()}
+                snapshot = _snapshots[POLICIES] = _Snapshot(found, time.monotonic())
+    return snapshot.policies[category]
+
+
+def purge_at(category: Category, *, send_at: datetime) -> datetime:
+    """Return when a notification that is to be sent then is deleted."""
+    return send_at + of(category).metadata
+
+
+def read() -> list[Policy]:
+    """Return the policies of all categories as they are now. Raises PyMongoError."""
+    stored = {document["_id"]: document for document in collection("retention_policies").find()}
+    return [_policy(category, stored.get(category.value, {})) for category in Category]
+
+
+def note_removed(category: Category, *, until: datetime) -> None:
+    """Note how far a category's content has been removed; it never goes back."""
+    collection("retention_policies").update_one(
+        {"_id": category.value}, {"$max": {"removed_until": until}}, upsert=True
+    )
+
+
+def add_missing() -> None:
+    """Add a row for each category that has none, for operators to change."""
+    for category in Category:
+        collection("retention_policies").update_one(
+            {"_id": category.value},
+            {"$setOnInsert": {"content_days": None, "metadata_days": None}},
+            upsert=True,
+        )
+
+
+def forget() -> None:
+    """Read the policies anew at the next use."""
+    _snapshots.clear()
+
+
+def effective_days(content_days: int | None, metadata_days: int | None) -> tuple[int, int]:
+    """Return the days of content and of metadata, those of the settings where none are given."""
+    content = settings.RETENTION_CONTENT_DAYS if content_days is None else content_days
+    metadata = settings.RETENTION_METADATA_DAYS if metadata_days is None else metadata_days
+    return min(content, metadata), metadata
+
+
+def _fresh() -> _Snapshot | None:
+    snapshot = _snapshots.get(POLICIES)
+    is_old = snapshot is not None and time.monotonic() - snapshot.read_at > FRESH_SECONDS
+    return None if is_old else snapshot
+
+
+def _policy(category: Category, stored: Mapping[str, Any]) -> Policy:
+    content, metadata = effective_days(stored.get("content_days"), stored.get("metadata_days"))
+    return Policy(
+        category=category,
+        content=timedelta(days=content),
+        metadata=timedelta(days=metadata),
+        removed_until=stored.get("removed_until"),
+    )
