@@ -10,7 +10,10 @@ class NotifyprojectConfig(AppConfig):
     name = "notifyproject"
 
     def ready(self) -> None:
-        """Register the system checks."""
+        """Register the system checks, and turn traces on if they are wanted."""
+        from . import tracing
         from .sealing import keys_are_good
 
         checks.register(keys_are_good, checks.Tags.security)
+        checks.register(tracing.wanted_and_possible)
+        tracing.start()

@@ -68,6 +68,8 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
             "celery.app.trace": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "pymongo": {"level": "WARNING"},
+            # A line for each try; that spans are lost is told once: notifyproject/tracing/otel.py.
+            "opentelemetry.exporter": {"level": "CRITICAL"},
         },
     }
 
