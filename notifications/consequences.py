@@ -14,8 +14,8 @@ from recipients.suppressions import suppress
 
 from .channels.base import SendResult
 from .errors import InvalidRecipient, RecipientAction
+from .jobs import Job
 from .outcomes import Result
-from .sending import Job
 
 log = structlog.get_logger(__name__)
 

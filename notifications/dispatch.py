@@ -25,6 +25,7 @@ from . import (
     pausing,
     routing,
     screening,
+    spans,
     stopping,
     store,
     targets,
@@ -32,10 +33,11 @@ from . import (
 )
 from .channels.base import Channel as Provider
 from .channels.registry import providers_for
+from .jobs import Job, rounds
 from .lanes import Wakeup
 from .outcomes import Result, conclude
 from .routing import Route
-from .sending import Clock, Job, rounds, send_all, throw
+from .sending import Clock, send_all, throw
 from .states import Channel, DeliveryStatus
 from .store import Claimed, Parked, Settlement
 from .timing import utc_now
@@ -141,6 +143,8 @@ def _round(
 def _on(route: Route, draft: Job) -> Job:
     """Return what is to be sent now; devices whose platform is held are left out."""
     if not route.held and len(draft.targets) == 1 and draft.targets[0].device_id is None:
+        # One address that is no device: nothing to leave out and no device to name. What follows
+        # would make an equal copy, and in a batch of mails copies are all that it would do.
         return draft
     going = tuple(t for t in draft.targets if t.platform not in route.held)
     held = [route.held[t.platform] for t in draft.targets if t.platform in route.held]
@@ -160,20 +164,21 @@ class _Sent:
     route: Route
     begun: Sequence[Claimed]
     results: Sequence[tuple[Job, tuple[Result, ...]]]
+    began_at: datetime
 
 
 def _send(route: Route, jobs: Sequence[Job], clock: Clock) -> _Sent:
     """Start, and hand to the provider."""
-    provider = route.provider
+    provider, now = route.provider, clock()
     begun = store.start(
-        [job.claimed for job in jobs], provider=provider.name, worker=worker_name(), now=clock()
+        [job.claimed for job in jobs], provider=provider.name, worker=worker_name(), now=now
     )
     if len(begun) < len(jobs):
         log.info("deliveries_taken_over", provider=provider.name, lost=len(jobs) - len(begun))
     by_id = {job.claimed.notification_id: job for job in jobs}
     started = [replace(by_id[c.notification_id], claimed=c) for c in begun]
     crash.at(Boundary.STARTED)
-    return _Sent(route, begun, send_all(provider, started, clock))
+    return _Sent(route, begun, send_all(provider, started, clock), now)
 
 
 def _conclude(sent: _Sent, now: datetime, report: BatchReport) -> None:
@@ -186,6 +191,8 @@ def _conclude(sent: _Sent, now: datetime, report: BatchReport) -> None:
     health.report(provider, [result for _, result in flat], probes=route.probes, now=now)
     crash.at(Boundary.REPORTED)
     consequences.draw(flat, provider=provider.name, now=now)
+    tried = [results for _, results in sent.results]
+    spans.attempted(settlements, tried, began_at=sent.began_at, now=now)
 
 
 def _settlement(route: Route, job: Job, results: Sequence[Result], now: datetime) -> Settlement:
@@ -248,6 +255,7 @@ def _park(parked: Sequence[Parked], now: datetime, report: BatchReport) -> None:
         if one.next_attempt_at is not None:
             report.wakeups.append(_wakeup(one.claimed, one.next_attempt_at))
     _call_in([p.claimed for p in parked if p.status in (S.FAILED, S.SUPPRESSED)], now, report)
+    spans.parked(parked, now=now)
 
 
 def _or_sent(parked: Parked) -> Parked:

@@ -8,11 +8,10 @@ import os
 import random
 import time
 import traceback
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 
 import structlog
 from django.conf import settings
@@ -20,14 +19,15 @@ from django.conf import settings
 from notifyproject import crash
 from notifyproject.crash import Boundary
 
+from .channels import transfers
 from .channels.base import Channel as Provider
-from .channels.base import ManyAtOnce, Message, NotTried, Outbound, SendResult
-from .channels.http import TOTAL_TIMEOUT
+from .channels.base import ManyAtOnce, NotTried, Outbound, SendResult, as_talking
+from .channels.http import TOTAL_TIMEOUT, Exchange
 from .errors import FailureCode, ProviderError, TransientError
+from .jobs import Job, Parcel, in_requests
 from .outcomes import Result
 from .secrecy import without_quotes
-from .store import Claimed, Secret
-from .targets import Target
+from .store import Claimed
 
 log = structlog.get_logger(__name__)
 
@@ -39,25 +39,6 @@ Clock = Callable[[], datetime]
 _dice = random.SystemRandom()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A started delivery, what it says, and where it goes."""
-
-    claimed: Claimed
-    message: Message
-    targets: tuple[Target, ...]
-    """At least one; several for a person with several devices."""
-    secret: Secret | None = None
-    """What of the message is kept nowhere, should the provider repeat it."""
-    held_until: datetime | None = None
-    """Others are left out, as nothing goes to their platform before then."""
-    asleep_until: datetime | None = None
-    """Others are left out, as they are in their quiet hours until then."""
-
-
-Pair = tuple[Job, Target]
-
-
 def send_all(
     provider: Provider, jobs: Sequence[Job], clock: Clock
 ) -> list[tuple[Job, tuple[Result, ...]]]:
@@ -65,25 +46,16 @@ def send_all(
 
     Return what came of each that was begun. The others came too late, and nothing of them left.
     """
-    groups = _groups(provider, [(job, target) for job in jobs for target in job.targets])
-
-    def send(group: Sequence[Pair]) -> list[Result | None]:
-        if len(group) == 1 or not isinstance(provider, ManyAtOnce):
-            return [_send_one(provider, *pair, clock) for pair in group]
-        return _send_together(provider, group, clock)
-
-    results = (
-        map(send, groups)
-        if len(groups) == 1
-        else _senders(os.getpid(), provider.name).map(send, groups)
-    )
+    parcels = [Parcel.of(job, target) for job in jobs for target in job.targets]
+    groups = in_requests(provider, parcels)
     by_reference: dict[str, list[Result]] = {}
-    for group, some in zip(groups, results, strict=True):
-        for (job, _), result in zip(group, some, strict=True):
+    for group, some in zip(groups, _send_groups(provider, groups, clock), strict=True):
+        for parcel, result in zip(group, some, strict=True):
             if result is not None:
-                by_reference.setdefault(job.claimed.reference, []).append(result)
+                claimed = parcel.job.claimed
+                by_reference.setdefault(claimed.reference, []).append(result)
                 # In one thread: dozens that write to one log wait for each other at every line.
-                _log(job.claimed, result)
+                _log(claimed, result)
     return [
         (job, tuple(by_reference[job.claimed.reference]))
         for job in jobs
@@ -91,64 +63,67 @@ def send_all(
     ]
 
 
-def rounds(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
-    """Return jobs in rounds that this process's threads send at once; at least one.
+def _send_groups(
+    provider: Provider, groups: Sequence[Sequence[Parcel]], clock: Clock
+) -> list[list[Result | None]]:
+    """Return what came of each group: this thread talks for all that it can, others send the rest.
 
-    People who are sent the same mail in one request count once, a device of several each.
+    A single group is sent in this thread in any case.
     """
-    taken: list[list[Job]] = []
-    room = 0
-    for group in _alike(provider, jobs):
-        requests = max(len(job.targets) for job in group)
-        if not taken or requests > room:
-            taken.append([])
-            room = settings.WORKER_THREADS
-        taken[-1] += group
-        room -= requests
-    return taken
+    talking = as_talking(provider)
+    talks = [
+        talking is not None and len(group) == 1 and talking.is_all_talk(group[0].outbound)
+        for group in groups
+    ]
+    rest = [group for group, is_talk in zip(groups, talks, strict=True) if not is_talk]
+    send = partial(_send_group, provider, clock)
+    elsewhere = iter(
+        map(send, rest)
+        if len(groups) == 1 or not rest
+        else _senders(os.getpid(), provider.name).map(send, rest)
+    )
+    here = iter(
+        transfers.together(
+            _one(provider, group[0], clock)
+            for group, is_talk in zip(groups, talks, strict=True)
+            if is_talk
+        )
+    )
+    return [[_sure(next(here))] if is_talk else next(elsewhere) for is_talk in talks]
 
 
-def _alike(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
-    """Return jobs in the groups that go in one request, if their provider takes several in one."""
-    if not isinstance(provider, ManyAtOnce):
-        return [[job] for job in jobs]
-    groups: dict[Hashable, list[Job]] = {}
-    for job in jobs:
-        mail = provider.same_mail(_outbound(job, job.targets[0]))
-        groups.setdefault(mail, []).append(job)
-    return list(groups.values())
+def _sure(result: Result | Exception | None) -> Result | None:
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
-def _groups(provider: Provider, pairs: Sequence[Pair]) -> list[list[Pair]]:
-    """Return what goes in one request each: alone, but for the same mail to several people."""
-    if len(pairs) == 1 or not isinstance(provider, ManyAtOnce):
-        return [[pair] for pair in pairs]
-    groups: dict[Hashable, list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(provider.same_mail(_outbound(*pair)), []).append(pair)
-    return list(groups.values())
+def _send_group(provider: Provider, clock: Clock, group: Sequence[Parcel]) -> list[Result | None]:
+    if len(group) > 1 and isinstance(provider, ManyAtOnce):
+        return _send_together(provider, group, clock)
+    return [transfers.finish(_one(provider, parcel, clock)) for parcel in group]
 
 
 def _send_together(
-    provider: ManyAtOnce, group: Sequence[Pair], clock: Clock
+    provider: ManyAtOnce, group: Sequence[Parcel], clock: Clock
 ) -> list[Result | None]:
     """Send the same mail to several people at once; None for who was too late or not tried."""
     started_at, ticks = clock(), time.monotonic()
-    in_time = [pair for pair in group if not _is_too_late(pair[0].claimed, started_at)]
+    in_time = [parcel for parcel in group if not _is_too_late(parcel.job.claimed, started_at)]
     crash.at(Boundary.GROUP_BEGINS)
     try:
-        outcomes = provider.send_many([_outbound(*p) for p in in_time], timeout=TOTAL_TIMEOUT)
+        outcomes = provider.send_many([p.outbound for p in in_time], timeout=TOTAL_TIMEOUT)
     except Exception as error:
         # As in _try: whether these left, nobody knows.
-        outcomes = [_defect(error, _outbound(*pair)) for pair in in_time]
+        outcomes = [_defect(error, parcel.outbound) for parcel in in_time]
     crash.at(Boundary.GROUP_ANSWERED)
-    taken = {pair[0].claimed.reference: o for pair, o in zip(in_time, outcomes, strict=True)}
+    taken = {p.outbound.reference: o for p, o in zip(in_time, outcomes, strict=True)}
     return [
-        _result(job, target, outcome, clock=clock, started_at=started_at, ticks=ticks)
-        if (outcome := taken.get(job.claimed.reference)) is not None
+        _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)
+        if (outcome := taken.get(parcel.outbound.reference)) is not None
         and not isinstance(outcome, NotTried)
         else None
-        for job, target in group
+        for parcel in group
     ]
 
 
@@ -157,36 +132,19 @@ def throw() -> float:
     return _dice.uniform(-1, 1)
 
 
-def _send_one(provider: Provider, job: Job, target: Target, clock: Clock) -> Result | None:
+def _one(provider: Provider, parcel: Parcel, clock: Clock) -> Exchange[Result | None]:
     """Send to one target and return what came of it; None if it is too late to begin."""
-    claimed, started_at, ticks = job.claimed, clock(), time.monotonic()
-    if _is_too_late(claimed, started_at):
+    started_at, ticks = clock(), time.monotonic()
+    if _is_too_late(parcel.job.claimed, started_at):
         return None
     crash.at(Boundary.SEND_BEGINS)
-    outcome = _try(provider, _outbound(job, target))
+    outcome = yield from _try(provider, parcel.outbound)
     crash.at(Boundary.SEND_ANSWERED)
-    return _result(job, target, outcome, clock=clock, started_at=started_at, ticks=ticks)
-
-
-def _outbound(job: Job, target: Target) -> Outbound:
-    claimed = job.claimed
-    return Outbound(
-        reference=claimed.reference_to(target.device_id),
-        thread=str(claimed.notification_id),
-        recipient=target.address,
-        recipient_name=claimed.recipient.name,
-        message=job.message,
-        category=claimed.category.value,
-        priority=claimed.priority,
-        platform=target.platform or None,
-        window_open=target.window_open,
-        expires_at=claimed.expires_at,
-    )
+    return _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)
 
 
 def _result(
-    job: Job,
-    target: Target,
+    parcel: Parcel,
     outcome: SendResult | ProviderError,
     *,
     clock: Clock,
@@ -195,9 +153,9 @@ def _result(
 ) -> Result:
     """Return what came of one try; ``ticks`` is when it began by the steady clock."""
     return Result(
-        device_id=target.device_id,
-        platform=target.platform,
-        outcome=without_quotes(outcome, job.secret),
+        device_id=parcel.target.device_id,
+        platform=parcel.target.platform,
+        outcome=without_quotes(outcome, parcel.job.secret),
         started_at=started_at,
         finished_at=clock(),
         duration_ms=round((time.monotonic() - ticks) * 1000),
@@ -233,9 +191,11 @@ def _is_too_late(claimed: Claimed, now: datetime) -> bool:
     return False
 
 
-def _try(provider: Provider, outbound: Outbound) -> SendResult | ProviderError:
+def _try(provider: Provider, outbound: Outbound) -> Exchange[SendResult | ProviderError]:
     """Return what came of handing a message to the provider, whatever it was."""
     try:
+        if talking := as_talking(provider):
+            return (yield from talking.exchange(outbound, timeout=TOTAL_TIMEOUT))
         return provider.send(outbound, timeout=TOTAL_TIMEOUT)
     except ProviderError as error:
         return error

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 from pyfcm import FCMNotification
 
-from notifications.channels import fcm_message, http
+from notifications.channels import fcm_message
 from notifications.channels.base import Outbound
+from notifications.channels.http import Exchange, Response
 from notifications.channels.push_fcm import Client
 from notifications.timing import utc_now
 from sandbox import log
@@ -56,14 +57,14 @@ def check(body: bytes) -> dict[str, Any]:
 @contextmanager
 def watching() -> Iterator[None]:
     """Look at each body as this process sends it, whoever takes it."""
-    send = Client.send_request
+    asked = Client.asked
 
-    def watched(client: Client, payload: bytes | None, timeout: float) -> http.Response:
-        _noted.extend(problems(payload or b""))
-        return send(client, payload, timeout)
+    def watched(client: Client, payload: bytes, *, timeout: float) -> Exchange[Response]:
+        _noted.extend(problems(payload))
+        return asked(client, payload, timeout=timeout)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Client, "send_request", watched)
+        patch.setattr(Client, "asked", watched)
         yield
 
 

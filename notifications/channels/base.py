@@ -10,11 +10,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, runtime_checkable
+from functools import cache
+from typing import Any, Protocol, cast, runtime_checkable
 
 from ..attachments import Attachment
 from ..errors import Answer, FailureCode, ProviderError, TransientError
 from ..states import Priority
+from .http import Exchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +158,29 @@ class NotTried(TransientError):
 
     def __init__(self) -> None:
         super().__init__("There was no time left to send it in.", code=FailureCode.PROVIDER_ERROR)
+
+
+class Talking(Channel, Protocol):
+    """A provider that is spoken to by requests alone: one thread speaks for many messages."""
+
+    def is_all_talk(self, outbound: Outbound) -> bool:
+        """Whether a message needs nothing else, a file say, that would hold up the others."""
+        ...
+
+    def exchange(self, outbound: Outbound, *, timeout: float) -> Exchange[SendResult]:
+        """Yield what is to be asked, be sent the answers, and return and raise as :meth:`send`."""
+        ...
+
+
+def as_talking(provider: Channel) -> Talking | None:
+    """Return a provider that is one that talks; None for any other."""
+    return cast("Talking", provider) if _talks(type(provider)) else None
+
+
+@cache
+def _talks(kind: type) -> bool:
+    # To ask a protocol whether it holds takes 10 µs, and is asked for each message.
+    return hasattr(kind, "exchange")
 
 
 @runtime_checkable

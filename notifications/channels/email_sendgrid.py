@@ -23,11 +23,12 @@ from notifyproject.outside.deadlines import Deadline
 from ..errors import Answer, FailureCode, PermanentError, ProviderError
 from . import email_sendgrid_bodies as bodies
 from . import email_sendgrid_webhooks as webhooks
-from . import http
+from . import http, transfers
 from .answers import Kind, Rule, classify
 from .base import NotTried, Outbound, Receipt, SendResult, account_of
 from .email_sendgrid_bodies import Tag
 from .email_sendgrid_halves import Outcome, Verdict, ask_in_halves
+from .http import Exchange, Request
 from .mail_attachments import File, fetched
 
 ACCEPTED = 202
@@ -100,12 +101,21 @@ class SendGrid:
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         """Hand one email to SendGrid; see :class:`notifications.channels.base.Channel`."""
+        return transfers.finish(self.exchange(outbound, timeout=timeout))
+
+    def is_all_talk(self, outbound: Outbound) -> bool:
+        """Whether an email needs nothing but its own request: files are fetched first."""
+        return not outbound.message.attachments
+
+    def exchange(self, outbound: Outbound, *, timeout: float) -> Exchange[SendResult]:
+        """Ask for one email; see :class:`notifications.channels.base.Talking`."""
         deadline = Deadline.after(timeout)
         attachments = outbound.message.attachments
         with fetched(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
             with _making_a_mail():
                 body = msgspec.json.encode(self.body(outbound, files=files))
-            outcome = self._post(body, deadline).outcome
+            verdict = yield from self._asked(body, deadline)
+        outcome = verdict.outcome
         if isinstance(outcome, ProviderError):
             raise outcome
         return outcome
@@ -171,7 +181,8 @@ class SendGrid:
                     shared = msgspec.json.encode(self._shared(first, files, tag))
 
                 def ask(group: Sequence[int]) -> Verdict:
-                    return self._post(_joined(shared, [people[n] for n in group]), deadline)
+                    body = _joined(shared, [people[n] for n in group])
+                    return transfers.finish(self._asked(body, deadline))
 
                 return ask_in_halves(
                     _requests({number: outbounds[number].recipient for number in people}),
@@ -182,14 +193,14 @@ class SendGrid:
             # Of what they share: an attachment, a text that is none. Nothing has been sent.
             return dict.fromkeys(people, error)
 
-    def _post(self, body: bytes, deadline: Deadline) -> Verdict:
+    def _asked(self, body: bytes, deadline: Deadline) -> Exchange[Verdict]:
         """Return what SendGrid makes of a body."""
         timeout = _left(deadline)
         if timeout <= 0:
             return Verdict(outcome=NotTried())
         try:
-            response = http.post(
-                f"{self.base_url}/v3/mail/send",
+            response = yield Request(
+                url=f"{self.base_url}/v3/mail/send",
                 body=body,
                 headers={
                     "Authorization": f"Bearer {self.api_key}",

@@ -20,7 +20,7 @@ import structlog
 from notifyproject.outside.deadlines import Deadline
 
 from ..errors import Answer, ChannelUnavailable, ProviderError
-from . import http
+from . import http, transfers
 from .fcm_account import UnusableAccount, read
 
 log = structlog.get_logger(__name__)
@@ -76,6 +76,12 @@ class Tokens:
         self._fetch: Future[AccessToken] | None = None
         """The fetch under way, or the last one if it failed."""
         self._failed_at: datetime | None = None
+
+    @property
+    def has_one(self) -> bool:
+        """Whether nobody would have to wait for a token now."""
+        with self._lock:
+            return self._token is not None and self._clock() < self._token.last_use_at
 
     def current(self, *, deadline: Deadline) -> AccessToken:
         """Return a token to send with, waiting until ``deadline`` for one if there is none.
@@ -164,7 +170,7 @@ def _fetch(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
     now = clock()
     try:
         account = read(source)
-        response = http.post(
+        response = transfers.post(
             account.token_uri,
             body=urlencode({"grant_type": GRANT, "assertion": account.assertion(now=now)}).encode(),
             headers=_HEADERS,

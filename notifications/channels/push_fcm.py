@@ -16,7 +16,7 @@ from pyfcm import FCMNotification
 from notifyproject.outside.deadlines import Deadline
 
 from ..errors import Answer, ChannelUnavailable, FailureCode, PermanentError
-from . import fcm_answers, fcm_tokens, http
+from . import fcm_answers, fcm_tokens, http, transfers
 from .base import Outbound, Receipt, SendResult, account_of
 from .fcm_account import ServiceAccount, UnusableAccount, read
 from .fcm_message import arguments
@@ -24,6 +24,7 @@ from .fcm_refusals import accepted_name
 from .fcm_refusals import read as read_refusal
 from .fcm_sender import Sender
 from .fcm_tokens import AccessToken, Tokens
+from .http import Exchange, Request
 
 ACCEPTED = 200
 MAX_ID_LENGTH = 200
@@ -53,15 +54,25 @@ class Client(FCMNotification):
     ) -> http.Response:
         """POST a body and return FCM's answer, within ``timeout`` seconds in all.
 
-        Raises ChannelUnavailable without an access token, and what :func:`.http.post` raises.
+        Raises ChannelUnavailable without an access token, and what :func:`.transfers.post` raises.
         """
+        return transfers.finish(self.asked(payload or b"", timeout=timeout))
+
+    @property
+    def has_token(self) -> bool:
+        """Whether there is an access token, so that nobody waits for one."""
+        return self._tokens.has_one
+
+    def asked(self, payload: bytes, *, timeout: float) -> Exchange[http.Response]:
+        """Ask for a push, as :meth:`send_request` does."""
         deadline = Deadline.after(timeout)
         token = self._tokens.current(deadline=deadline)
-        response = self._post(payload or b"", token, deadline)
+        response = yield self._request(payload, token, deadline)
         if response.status != ACCEPTED and _wants_new_token(response):
-            # Refused for the token, so it cannot have been sent.
+            # Refused for the token, so it cannot have been sent. What else is under way waits for
+            # the new one, too: most of it will want that itself.
             token = self._tokens.replace(token, deadline=deadline)
-            response = self._post(payload or b"", token, deadline)
+            response = yield self._request(payload, token, deadline)
         return response
 
     def parse_response(
@@ -77,13 +88,13 @@ class Client(FCMNotification):
         self._sender.accepted(now=now)
         return SendResult(provider_id=name[:MAX_ID_LENGTH], answer=Answer(status=response.status))
 
-    def _post(self, payload: bytes, token: AccessToken, deadline: Deadline) -> http.Response:
+    def _request(self, payload: bytes, token: AccessToken, deadline: Deadline) -> Request:
         try:
             left = deadline.left()
         except TimeoutError as error:
             raise ChannelUnavailable(fcm_tokens.SLOW) from error
-        return http.post(
-            self.fcm_end_point,
+        return Request(
+            url=self.fcm_end_point,
             body=payload,
             headers={
                 "Authorization": f"Bearer {token.value}",
@@ -120,6 +131,17 @@ class FCM:
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
         """Hand one push to FCM; see :class:`notifications.channels.base.Channel`."""
+        return transfers.finish(self.exchange(outbound, timeout=timeout))
+
+    def is_all_talk(self, outbound: Outbound) -> bool:
+        """Whether a push needs nothing but its own requests: the first waits for a token."""
+        try:
+            return self._client.has_token
+        except UnusableAccount:
+            return True
+
+    def exchange(self, outbound: Outbound, *, timeout: float) -> Exchange[SendResult]:
+        """Ask for one push; see :class:`notifications.channels.base.Talking`."""
         try:
             client = self._client
         except UnusableAccount as error:
@@ -130,11 +152,8 @@ class FCM:
             raise PermanentError(
                 "The message cannot be made into a push.", code=FailureCode.RENDER_FAILED
             ) from error
-        return client.parse_response(
-            client.send_request(payload, timeout),
-            token=outbound.recipient,
-            platform=outbound.platform,
-        )
+        response = yield from client.asked(payload, timeout=timeout)
+        return client.parse_response(response, token=outbound.recipient, platform=outbound.platform)
 
     def body(self, outbound: Outbound) -> dict[str, Any]:
         """Return what the body is built of; raises PermanentError or ValueError."""

@@ -13,8 +13,9 @@ from http import HTTPStatus
 import msgspec
 
 from ..errors import Answer, FailureCode, PermanentError, TransientError
-from . import http, whatsapp_messages, whatsapp_webhooks
+from . import http, transfers, whatsapp_messages, whatsapp_webhooks
 from .base import Outbound, Receipt, SendResult, account_of
+from .http import Exchange, Request
 from .whatsapp_answers import MAX_ID_LENGTH, decoded, refusal
 from .whatsapp_messages import Body
 from .whatsapp_webhooks import Inbound, MarketingWish
@@ -47,7 +48,15 @@ class WhatsApp:
         return account_of(self.name, self.phone_number_id, self.token)
 
     def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
-        """Hand one message to WhatsApp; see :class:`notifications.channels.base.Channel`.
+        """Hand one message to WhatsApp; see :class:`notifications.channels.base.Channel`."""
+        return transfers.finish(self.exchange(outbound, timeout=timeout))
+
+    def is_all_talk(self, outbound: Outbound) -> bool:
+        """Return that a message needs nothing but its own requests."""
+        return True
+
+    def exchange(self, outbound: Outbound, *, timeout: float) -> Exchange[SendResult]:
+        """Ask for one message; see :class:`notifications.channels.base.Talking`.
 
         Should WhatsApp know better than we that the person has not written for a day, it has
         refused the message for good, and the approved template goes in its place at once.
@@ -55,7 +64,7 @@ class WhatsApp:
         begun, template = time.monotonic(), outbound.message.approved
         if outbound.window_open:
             try:
-                return self._post(whatsapp_messages.free(outbound), timeout=timeout)
+                return (yield from self._asked(whatsapp_messages.free(outbound), timeout=timeout))
             except PermanentError as error:
                 if error.code is not FailureCode.WINDOW_CLOSED or template is None:
                     raise
@@ -66,7 +75,8 @@ class WhatsApp:
                 "approved template.",
                 code=FailureCode.WINDOW_CLOSED,
             )
-        result = self._post(whatsapp_messages.approved(template, outbound), timeout=timeout)
+        body = whatsapp_messages.approved(template, outbound)
+        result = yield from self._asked(body, timeout=timeout)
         said = f"Sent as the approved template {template.name} ({template.language})."
         return replace(result, answer=replace(result.answer, excerpt=said))
 
@@ -87,9 +97,9 @@ class WhatsApp:
         """Return the answer to Meta's handshake; raises InvalidSignature."""
         return whatsapp_webhooks.challenge(query, verify_token=self.verify_token)
 
-    def _post(self, body: Body, *, timeout: float) -> SendResult:
-        response = http.post(
-            f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
+    def _asked(self, body: Body, *, timeout: float) -> Exchange[SendResult]:
+        response = yield Request(
+            url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
             body=_encoded(body),
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
             timeout=timeout,

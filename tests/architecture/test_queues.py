@@ -42,6 +42,7 @@ def test_there_are_tasks() -> None:
         hints.OPERATE,
         schedule.ALERTS,
         schedule.ROLL_UP,
+        schedule.RETENTION,
         "notifications.sweep",
         *(callback_hints.TELL, call_hints.CALL, schedule.CALLBACKS),
     }
@@ -118,7 +119,7 @@ def test_what_beat_starts_is_a_task_there_is() -> None:
     "task",
     [
         *(tasks.deliver, tasks.draw, tasks.broadcast, tasks.canary, tasks.operate),
-        *(tasks.sweep, tasks.roll_up, tasks.look_for_trouble),
+        *(tasks.sweep, tasks.roll_up, tasks.look_for_trouble, tasks.remove_content),
         *(tasks.tell, tasks.call_back, tasks.callbacks),
     ],
     ids=lambda task: task.name,

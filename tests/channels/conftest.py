@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from notifications.channels import fcm_tokens, http
+from notifications.channels import fcm_tokens, transfers
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
 
@@ -13,11 +13,9 @@ from .fcm_project import Project
 
 @pytest.fixture(autouse=True)
 def _own_connections() -> Iterator[None]:
-    http._pools.clear()
     fcm_tokens._shared.clear()
     yield
-    http.pool().clear()
-    http._pools.clear()
+    transfers.close_all()
     fcm_tokens._shared.clear()
 
 

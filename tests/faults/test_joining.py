@@ -8,7 +8,15 @@ import pytest
 
 from bench.chaos.evidence import Answer, Attempt, Evidence, Kill, Request, Step, Stored
 from bench.chaos.findings import Bound, conclude
-from bench.chaos.joining import Verdict, acceptances, final_statuses, judge, waits
+from bench.chaos.joining import (
+    Verdict,
+    acceptances,
+    final_statuses,
+    judge,
+    waits,
+    waits_since_accepted,
+)
+from bench.figures import percentile
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 WORKER = "host:7"
@@ -225,6 +233,22 @@ def test_waits_count_from_a_moment_to_the_first_request() -> None:
     one = evidence(requests=[request(1, at=3), request(2, at=9), request(of="n2", at=5)])
     assert waits(one, acceptances(one)) == [3.0]
     assert waits(one, {"n2": later(1), "n3": NOON}) == [4.0]
+
+
+def test_the_waits_of_one_load_are_not_those_of_another() -> None:
+    one = evidence(
+        answers=[answer("code-1"), answer("code-1"), answer("mails-1", of="n2")],
+        requests=[request(at=3), request(of="n2", at=5)],
+    )
+    assert waits_since_accepted(one, "code") == [3.0]
+    assert waits_since_accepted(one, "mails") == [5.0]
+
+
+@pytest.mark.parametrize(("values", "middle"), [([], None), ([1.0], None), ([1.0, 3.0], 2.0)])
+def test_of_fewer_than_two_there_is_no_percentile(
+    values: list[float], middle: float | None
+) -> None:
+    assert percentile(values, 50) == middle
 
 
 def test_final_statuses_are_counted() -> None:

@@ -22,6 +22,14 @@ SHIPPED = {
     default.slug: types._kind({"_id": default.slug, **asdict(default)}) for default in DEFAULT_TYPES
 }
 
+MORE_THAN_TEXT = Content(
+    subject="s",
+    body="b",
+    image_url="https://cdn.example.com/i.png",
+    deep_link="app://orders/1",
+    payload={"orderId": "1"},
+)
+
 
 def standing(**fields: Any) -> Standing:
     """Return the past of a delivery whose first attempt has just failed."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from notifications import types
+from notifications import retention, types
+from notifications.states import Category
 
 from .building import SHIPPED
 
@@ -17,7 +18,10 @@ hypothesis.settings.load_profile("notifyproject")
 
 @pytest.fixture
 def shipped_types() -> Iterator[None]:
-    """Register the shipped types, as if they had just been read."""
+    """Register the shipped types, and no days of a category's own, as if they had been read."""
+    policies = {category: retention._policy(category, {}) for category in Category}
     types._snapshots["all"] = types._Snapshot(SHIPPED, math.inf)
+    retention._snapshots[retention.POLICIES] = retention._Snapshot(policies, math.inf)
     yield
     types.forget()
+    retention.forget()

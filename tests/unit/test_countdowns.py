@@ -9,7 +9,7 @@ import pytest
 from celery.worker import strategy
 
 from notifications.timing import wall
-from notifyproject import countdowns
+from notifyproject import clock, countdowns
 from notifyproject.celery import app
 from tests.factories import NOON
 
@@ -36,6 +36,16 @@ def test_a_wrong_clock_is_told_the_time_as_it_will_show_it(correction: timedelta
 def test_what_is_for_now_is_for_now() -> None:
     wall.correction = TEN_MINUTES
     assert countdowns.as_told_here(None) is None
+
+
+def test_every_task_rights_the_clock_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(clock, "keep_right", lambda: asked.append("now"))
+    app.loader.import_default_modules()
+    ours = [task for name, task in app.tasks.items() if not name.startswith("celery.")]
+    for task in ours:
+        task.before_start("1", (), {})
+    assert len(asked) == len(ours) > 5
 
 
 def test_every_task_goes_by_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from django.test import RequestFactory
 
 from notifications import sending
 from notifications.channels.base import Message, Outbound, SendResult
-from notifications.sending import Job
+from notifications.jobs import Job
 from notifications.targets import address_of
 from notifyproject.logs import configure, logging_config
 

@@ -18,6 +18,7 @@ from notifications.states import Channel
 from notifications.store import Content, Recipient
 from notifications.types import MASK
 
+from .building import MORE_THAN_TEXT
 from .building import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
@@ -44,14 +45,7 @@ def test_only_mail_is_made_of_html() -> None:
 
 @pytest.mark.parametrize("channel", Channel)
 def test_what_is_not_text_goes_along_on_every_channel(channel: Channel) -> None:
-    content = Content(
-        subject="s",
-        body="b",
-        image_url="https://cdn.example.com/i.png",
-        deep_link="app://orders/1",
-        payload={"orderId": "1"},
-    )
-    said = message(channel, content)
+    said = message(channel, MORE_THAN_TEXT)
     assert said.image_url == "https://cdn.example.com/i.png"
     assert said.deep_link == "app://orders/1"
     assert said.payload == {"orderId": "1"}

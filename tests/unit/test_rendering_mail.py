@@ -12,6 +12,7 @@ from notifications.states import Channel
 from notifications.store import Content, Recipient
 from notifications.types import MASK
 
+from .building import MORE_THAN_TEXT
 from .building import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
@@ -106,14 +107,7 @@ def test_what_is_masked_is_rendered_anew_when_it_is_sent() -> None:
 
 
 def test_a_message_carries_what_is_not_text_too() -> None:
-    content = Content(
-        subject="s",
-        body="b",
-        image_url="https://cdn.example.com/i.png",
-        deep_link="app://orders/1",
-        payload={"orderId": "1"},
-    )
-    message = render_message(content=content, data={}, recipient=ADA)
+    message = render_message(content=MORE_THAN_TEXT, data={}, recipient=ADA)
     assert message.image_url == "https://cdn.example.com/i.png"
     assert message.deep_link == "app://orders/1"
     assert message.payload == {"orderId": "1"}

@@ -12,8 +12,8 @@ from bson import ObjectId
 from notifications import sending, targets
 from notifications.channels.base import Message, Outbound, SendResult
 from notifications.errors import FailureCode
+from notifications.jobs import Job
 from notifications.outcomes import conclude
-from notifications.sending import Job
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import Claimed, Recipient, Settlement
 from tests.scripted import Scripted, accepted

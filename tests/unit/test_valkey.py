@@ -1,7 +1,6 @@
 """The client of the shared memory, and times as scripts reckon with them."""
 
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,14 +10,9 @@ from hypothesis import strategies as st
 from notifyproject import valkey
 from notifyproject.valkey import Away, asking, from_milliseconds, to_milliseconds
 
+pytestmark = pytest.mark.usefixtures("valkey_anew")
+
 instants = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
-
-
-@pytest.fixture(autouse=True)
-def _from_the_beginning() -> Iterator[None]:
-    valkey.forget()
-    yield
-    valkey.forget()
 
 
 @given(instants)

@@ -91,6 +91,7 @@ def test_each_cause_has_a_verdict_of_its_own_words(code: FailureCode) -> None:
         ({"held_back": NO_MORE, "may_have_it": True, "is_over": True}, SUPPRESSED),
         ({"is_erased": True, "held_back": NO_MORE}, POINTLESS),
         ({"is_secret_gone": True}, POINTLESS),
+        ({"is_content_removed": True, "held_back": NO_MORE}, POINTLESS),
         ({"can_reach": False}, POINTLESS),
         ({"can_reach": False, "may_have_it": True}, POINTLESS),
         ({"has_provider": False}, POINTLESS),

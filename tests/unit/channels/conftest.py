@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from notifications.channels import http
+from notifications.channels import transfers
 
 
 @pytest.fixture(autouse=True)
 def _own_pool() -> Iterator[None]:
-    http._pools.clear()
     yield
-    http.pool().clear()
-    http._pools.clear()
+    transfers.close_all()
 
 
 @pytest.fixture

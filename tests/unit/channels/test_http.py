@@ -3,31 +3,14 @@
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from notifications.channels import http
 from notifications.errors import TransientError
 
 from . import wire
-
-SHORT = 0.4
-"""Deadline of requests that are to miss it."""
-
-
-def post(url: str, *, timeout: float = 5.0, body: bytes = b"{}") -> http.Response:
-    return http.post(
-        f"{url}/send",
-        body=body,
-        headers={"Authorization": "Bearer secret", "Content-Type": "application/json"},
-        timeout=timeout,
-    )
-
-
-def failure(handler: wire.Handler, *, timeout: float = 5.0) -> TransientError:
-    with wire.serving(handler) as server, pytest.raises(TransientError) as error:
-        post(server.url, timeout=timeout)
-    return error.value
+from .posting import SHORT, failure, post
 
 
 def test_an_answer_is_returned_whole_whatever_its_status() -> None:
@@ -72,13 +55,20 @@ def test_a_connection_the_server_has_closed_meanwhile_is_replaced() -> None:
         assert server.connections == 2
 
 
+KEEPALIVE = "02"
+"""A socket's timer in Linux's table of connections: it asks whether the other side is there."""
+
+
+def timers_of_connections_to(port: int) -> list[str]:
+    """Return the timer of each connection of this machine to a port of its own."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return [line.split()[5][:2] for line in lines if line.split()[2].endswith(f":{port:04X}")]
+
+
 def test_an_idle_connection_is_kept_alive_so_that_no_firewall_forgets_it() -> None:
     with wire.serving(wire.KeepAlive(wire.response(202))) as server:
         post(server.url)
-        connection = http.pool().connection_from_url(server.url)._get_conn()
-        assert connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        assert connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        connection.close()
+        assert timers_of_connections_to(server.port) == [KEEPALIVE]
 
 
 def test_threads_do_not_wait_for_each_other() -> None:

@@ -4,34 +4,18 @@ import contextlib
 import socket
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from notifications.channels import http
+from notifications.channels import curl, transfers
+from notifications.channels.http import Exchange, Request, Response
 from notifications.errors import ChannelUnavailable, FailureCode, TransientError
 
 from . import wire
+from .posting import SHORT, failure, post
 
-SHORT = 0.4
-"""Deadline of requests that are to miss it."""
 GRACE = 1.2
 """How much later than its deadline a request may end on a busy machine."""
-
-
-def post(url: str, *, timeout: float = 5.0, body: bytes = b"{}") -> http.Response:
-    return http.post(
-        f"{url}/send",
-        body=body,
-        headers={"Authorization": "Bearer secret", "Content-Type": "application/json"},
-        timeout=timeout,
-    )
-
-
-def failure(handler: wire.Handler, *, timeout: float = 5.0) -> TransientError:
-    with wire.serving(handler) as server, pytest.raises(TransientError) as error:
-        post(server.url, timeout=timeout)
-    return error.value
 
 
 @contextlib.contextmanager
@@ -88,21 +72,23 @@ def test_a_server_that_does_not_speak_tls_has_been_sent_nothing() -> None:
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-def test_nothing_leaves_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To look up a host may take any time; by then somebody else may be sending the same."""
-    look_up = socket.getaddrinfo
+def test_nothing_leaves_after_the_deadline() -> None:
+    """A process may be held up for any time; by then somebody else may be sending the same."""
 
-    def slowly(*args: Any, **options: Any) -> Any:
+    def held_up() -> Exchange[None]:
         time.sleep(SHORT * 1.2)
-        return look_up(*args, **options)
+        return
+        yield
+
+    def asking(url: str) -> Exchange[Response]:
+        return (yield Request(url=f"{url}/send", headers={}, body=b"{}", timeout=SHORT))
 
     server = wire.KeepAlive(wire.response(202))
     with wire.serving(server) as running:
-        monkeypatch.setattr(socket, "getaddrinfo", slowly)
-        with pytest.raises(TransientError) as error:
-            post(running.url, timeout=SHORT)
-    assert not error.value.ambiguous
-    assert error.value.code is FailureCode.CONNECTION_FAILED
+        outcome, _ = transfers.together([asking(running.url), held_up()])
+    assert isinstance(outcome, TransientError)
+    assert not outcome.ambiguous
+    assert outcome.code is FailureCode.CONNECTION_FAILED
     assert server.requests == []
 
 
@@ -111,7 +97,7 @@ def test_a_key_that_cannot_be_one_is_a_matter_of_the_account(key: str) -> None:
     """The classic: a secret that was mounted from a file with a line break at its end."""
     server = wire.KeepAlive(wire.response(202))
     with wire.serving(server) as running, pytest.raises(ChannelUnavailable) as error:
-        http.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=5)
+        transfers.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=5)
     assert "secret" not in error.value.reason
     assert server.requests == []
 
@@ -119,7 +105,7 @@ def test_a_key_that_cannot_be_one_is_a_matter_of_the_account(key: str) -> None:
 @pytest.mark.parametrize("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
 def test_an_address_that_cannot_be_one_is_a_matter_of_the_account(url: str) -> None:
     with pytest.raises(ChannelUnavailable):
-        http.post(url, body=b"{}", headers={}, timeout=1)
+        transfers.post(url, body=b"{}", headers={}, timeout=1)
 
 
 def drip(text: bytes) -> wire.Handler:
@@ -178,7 +164,7 @@ def close_after_reading(connection: socket.socket) -> None:
         wire.answering(b"HTTP/1.1 abc Accepted\r\n\r\n"),
         wire.answering(b"HTTP/1.1 202 OK\r\nX-Long: " + b"a" * 100_000 + b"\r\n\r\n"),
         wire.answering(b"HTTP/1.1 202 OK\r\n" + b"X-A: b\r\n" * 1_000 + b"\r\n"),
-        wire.answering(wire.response(202, b"x" * (http.MAX_BODY + 1))),
+        wire.answering(wire.response(202, b"x" * (curl.MAX_BODY + 1))),
         wire.answering(b"HTTP/1.1 202 OK\r\n\r\n" + b"x" * 10_000_000),
         wire.answering(wire.response(202, b"not gzip", "Content-Encoding: gzip")),
     ],
@@ -197,8 +183,8 @@ def test_after_the_bytes_have_left_a_broken_answer_may_mean_that_it_went(
 
 
 def test_an_answer_of_64_kb_is_read() -> None:
-    with wire.serving(wire.answering(wire.response(200, b"x" * http.MAX_BODY))) as server:
-        assert len(post(server.url).body) == http.MAX_BODY
+    with wire.serving(wire.answering(wire.response(200, b"x" * curl.MAX_BODY))) as server:
+        assert len(post(server.url).body) == curl.MAX_BODY
 
 
 @pytest.mark.parametrize("status", [302, 400, 503])
@@ -206,13 +192,13 @@ def test_a_refusal_of_over_64_kb_is_one_and_its_beginning_is_kept(status: int) -
     """A proxy's error page may be of any length."""
     with wire.serving(wire.answering(wire.response(status, b"x" * 300_000))) as server:
         answer = post(server.url)
-    assert (answer.status, len(answer.body)) == (status, http.MAX_BODY)
+    assert (answer.status, len(answer.body)) == (status, curl.MAX_BODY)
 
 
 def test_an_answer_that_unpacks_to_more_than_64_kb_is_not_read() -> None:
     import gzip
 
     packed = gzip.compress(b"x" * 50_000_000)
-    assert len(packed) < http.MAX_BODY
+    assert len(packed) < curl.MAX_BODY
     error = failure(wire.answering(wire.response(200, packed, "Content-Encoding: gzip")))
     assert error.ambiguous

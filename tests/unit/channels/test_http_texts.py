@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notifications.channels import http
+from notifications.channels import curl, http
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -92,7 +92,7 @@ def test_reply_codes_and_dates_are_no_phone_numbers() -> None:
 def test_no_text_takes_long(text: str) -> None:
     """A provider's answer is up to 64 KB of anything."""
     started = time.monotonic()
-    http.redact(text * (http.MAX_BODY // len(text)))
+    http.redact(text * (curl.MAX_BODY // len(text)))
     assert time.monotonic() - started < 0.5
 
 
@@ -112,13 +112,6 @@ def test_an_excerpt_holds_no_half_of_an_address() -> None:
 
 def test_a_body_in_another_encoding_is_shown_as_well_as_it_can_be() -> None:
     assert http.Response(status=500, headers={}, body=b"caf\xe9").text == "caf\ufffd"
-
-
-def test_a_forked_process_has_a_pool_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = http.pool()
-    assert http.pool() is first
-    monkeypatch.setattr("os.getpid", lambda: 4711)
-    assert http.pool() is not first
 
 
 def test_dates_are_compared_with_the_time_that_is_passed_in() -> None:

@@ -1,0 +1,174 @@
+"""Many requests by one thread: all at once, none twice, each with its own end."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from notifications.channels import transfers
+from notifications.channels.http import Exchange, Request, Response
+from notifications.errors import ChannelUnavailable, TransientError
+
+from . import wire
+from .posting import post
+
+
+def asking(url: str, *, body: bytes = b"{}", timeout: float = 5.0) -> Exchange[Response]:
+    return (yield Request(url=f"{url}/send", headers={}, body=body, timeout=timeout))
+
+
+def statuses(outcomes: list[Response | Exception]) -> list[int]:
+    return [one.status for one in outcomes if isinstance(one, Response)]
+
+
+def test_all_are_under_way_at_once_in_one_thread() -> None:
+    together = threading.Barrier(16, timeout=5)
+
+    def handle(connection: socket.socket) -> None:
+        wire.read_request(connection)
+        together.wait()
+        connection.sendall(wire.response(202))
+
+    with wire.serving(handle) as server:
+        assert statuses(transfers.together(asking(server.url) for _ in range(16))) == [202] * 16
+
+
+def test_each_gets_the_answer_to_its_own_request() -> None:
+    def echo(connection: socket.socket) -> None:
+        body = wire.read_request(connection).partition(b"\r\n\r\n")[2]
+        connection.sendall(wire.response(200, body, "Connection: close"))
+
+    with wire.serving(echo) as server:
+        bodies = [str(number).encode() for number in range(20)]
+        outcomes = transfers.together(asking(server.url, body=body) for body in bodies)
+    assert [one.body for one in outcomes if isinstance(one, Response)] == bodies
+
+
+def test_connections_serve_the_next_round_too() -> None:
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        for _ in range(3):
+            transfers.together(asking(server.url) for _ in range(8))
+        assert server.connections <= 8
+
+
+def test_one_that_fails_keeps_none_of_the_others_from_its_answer() -> None:
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        url = server.url
+        outcomes = transfers.together([asking(url), asking("http://127.0.0.1:1"), asking(url)])
+    assert statuses(outcomes) == [202, 202]
+    assert isinstance(outcomes[1], TransientError)
+
+
+def test_what_cannot_be_a_request_keeps_none_of_the_others_from_its_answer() -> None:
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        outcomes = transfers.together([asking("nowhere"), asking(server.url)])
+    assert isinstance(outcomes[0], ChannelUnavailable)
+    assert statuses(outcomes) == [202]
+
+
+def test_a_slow_answer_holds_up_nobody_and_keeps_to_its_own_deadline() -> None:
+    done: list[float] = []
+
+    def timed(url: str, timeout: float) -> Exchange[Response]:
+        answer = yield from asking(url, timeout=timeout)
+        done.append(time.monotonic())
+        return answer
+
+    with (
+        wire.serving(wire.stopping()) as silent,
+        wire.serving(wire.KeepAlive(wire.response(202))) as quick,
+    ):
+        outcomes = transfers.together([timed(silent.url, 0.4), timed(quick.url, 5)])
+        ended = time.monotonic()
+    assert isinstance(outcomes[0], TransientError)
+    assert outcomes[0].ambiguous
+    assert done[0] < ended - 0.2
+
+
+def test_an_exchange_may_ask_again_after_an_answer_and_after_a_failure() -> None:
+    def stubborn(url: str) -> Exchange[list[int]]:
+        seen = []
+        try:
+            yield Request(url="http://127.0.0.1:1", headers={}, body=b"")
+        except TransientError:
+            seen.append(0)
+        for _ in range(2):
+            answer = yield from asking(url)
+            seen.append(answer.status)
+        return seen
+
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        assert transfers.finish(stubborn(server.url)) == [0, 202, 202]
+
+
+def test_an_exchange_that_asks_nothing_needs_no_connection() -> None:
+    def silent() -> Exchange[str]:
+        return "nothing to ask"
+        yield
+
+    assert transfers.finish(silent()) == "nothing to ask"
+    assert not transfers._lines[os.getpid()]
+
+
+def test_a_defect_of_one_exchange_is_its_own_outcome() -> None:
+    def broken(url: str) -> Exchange[Response]:
+        yield from asking(url)
+        raise KeyError("ours")
+
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        outcomes = transfers.together([broken(server.url), asking(server.url)])
+    assert isinstance(outcomes[0], KeyError)
+    assert statuses(outcomes) == [202]
+
+
+@pytest.mark.parametrize("pause", [0.0, 1.2])
+def test_a_request_on_a_connection_that_was_used_before_is_not_repeated(pause: float) -> None:
+    """Libcurl would: a server that hangs up without an answer may have taken the message."""
+    requests: list[bytes] = []
+
+    def handle(connection: socket.socket) -> None:
+        requests.append(wire.read_request(connection))
+        connection.sendall(wire.response(202))
+        requests.append(wire.read_request(connection))
+
+    with wire.serving(handle) as server:
+        post(server.url)
+        time.sleep(pause)
+        with pytest.raises(TransientError) as error:
+            post(server.url)
+        assert error.value.ambiguous
+        assert (len(requests), server.connections) == (2, 1)
+
+
+def test_connections_are_lent_to_one_thread_at_a_time_the_warm_ones_first() -> None:
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        post(server.url)
+        (warm,) = transfers._lines[os.getpid()]
+        both = threading.Barrier(2, timeout=5)
+
+        def meet(url: str) -> Exchange[Response]:
+            answer = yield from asking(url)
+            both.wait()
+            return answer
+
+        def run(talk: Callable[[], object]) -> threading.Thread:
+            thread = threading.Thread(target=talk)
+            thread.start()
+            return thread
+
+        for thread in [run(lambda: transfers.finish(meet(server.url))) for _ in range(2)]:
+            thread.join()
+        assert len(transfers._lines[os.getpid()]) == 2
+        assert warm in transfers._lines[os.getpid()]
+
+
+def test_a_forked_process_has_connections_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        post(server.url)
+        monkeypatch.setattr("os.getpid", lambda: 4711)
+        post(server.url)
+        assert server.connections == 2
+        transfers.close_all()
