@@ -2,8 +2,10 @@
 FROM python:3.11-slim-bookworm
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DJANGO_SETTINGS_MODULE=notifyproject.settings.production
 WORKDIR /app
-COPY requirements.txt .
-RUN pip install --no-cache-dir --require-hashes -r requirements.txt
+# requirements-tracing.txt for an image that can trace: docs/tracing.md
+ARG REQUIREMENTS=requirements.txt
+COPY requirements.txt requirements-tracing.txt ./
+RUN pip install --no-cache-dir --require-hashes -r $REQUIREMENTS
 COPY . .
 RUN useradd --system --create-home notify \
  && SECRET_KEY=build ALLOWED_HOSTS=build MONGODB_URI=mongodb://build/build REDIS_URL=redis://build \

@@ -80,10 +80,10 @@ PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
 # Known holes in what is installed on a server. It asks pypi.org, so it is no part of lint.
 audit: .venv/dev
 	$(BIN)/uv tool run pip-audit==$(PIP_AUDIT_VERSION) --require-hashes --disable-pip \
-	  -r requirements.txt
+	  -r requirements-tracing.txt
 
 requirements: .venv/dev
-	for name in requirements requirements-local requirements-dev; do \
+	for name in requirements requirements-local requirements-tracing requirements-dev; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-emit-index-url $$name.in -o $$name.txt || exit 1; done
 

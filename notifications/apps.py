@@ -20,8 +20,9 @@ class NotificationsConfig(AppConfig):
 
 
 def _after_migrate(**_: Any) -> None:
-    from . import alerts, schedule, types
+    from . import alerts, retention, schedule, types
 
     types.add_missing_defaults()
     schedule.ensure()
     alerts.add_missing_defaults()
+    retention.add_missing()

@@ -15,7 +15,7 @@ from recipients import suspicions
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 
-from . import callback_hints, queries, store
+from . import callback_hints, queries, spans, store
 from .channels.base import Receipt, ReceiptKind
 from .errors import FailureCode
 from .states import Channel, DeliveryStatus
@@ -104,19 +104,21 @@ def apply(receipts: Sequence[Receipt], *, provider: str, now: datetime) -> Appli
     """Apply events in any order, any number of times; return what they did."""
     new = _unseen(receipts, provider)
     references = _references(new)
-    changed = 0
+    changed: list[tuple[Receipt, Reference]] = []
     unmatched = [receipt for receipt in new if receipt.event_id not in references]
     matched = [receipt for receipt in new if receipt.event_id in references]
     for receipt in matched:
         reference = references[receipt.event_id]
-        changed += _apply_one(receipt, reference, provider, now)
+        if _apply_one(receipt, reference, provider, now):
+            changed.append((receipt, reference))
         crash.at(Boundary.RECEIPT_APPLIED)
         _blame(receipt, reference, provider, now)
     _keep_early(unmatched, provider, now)
     callback_hints.changed(now=now)
     _remember(matched, provider, now)
     crash.at(Boundary.RECEIPTS_REMEMBERED)
-    return Applied(len(receipts), changed, len(receipts) - len(new), len(unmatched))
+    spans.reported(changed, codes=CODES, provider=provider, now=now)
+    return Applied(len(receipts), len(changed), len(receipts) - len(new), len(unmatched))
 
 
 def apply_early(*, now: datetime, limit: int = 500) -> int:

@@ -5,12 +5,12 @@ from celery import shared_task
 
 from callbacks import hints as call_hints
 from callbacks import working as calling
-from notifyproject import clock
 
 from . import (
     alerts,
     broadcasts,
     callback_hints,
+    content_removal,
     hints,
     operations,
     recovery,
@@ -28,7 +28,6 @@ from .timing import utc_now
 @shared_task(name=hints.DELIVER)
 def deliver(ids: list[str], channel: str, priority: str) -> None:
     """Send what of these deliveries is due."""
-    clock.keep_right()
     working.deliver(
         [ObjectId(one) for one in ids], channel=Channel(channel), priority=Priority(priority)
     )
@@ -37,7 +36,6 @@ def deliver(ids: list[str], channel: str, priority: str) -> None:
 @shared_task(name=hints.DRAW)
 def draw(client_id: str, channel: str, priority: str, ticket: tuple[int, str] | None) -> None:
     """Send the next batch of what is due of a client in a lane."""
-    clock.keep_right()
     lane = Lane(ObjectId(client_id), Channel(channel), Priority(priority))
     working.draw(lane, Ticket(*ticket) if ticket else None)
 
@@ -45,30 +43,32 @@ def draw(client_id: str, channel: str, priority: str, ticket: tuple[int, str] | 
 @shared_task(name=hints.BROADCAST)
 def broadcast(broadcast_id: str) -> None:
     """Tell the next people of a broadcast's audience."""
-    clock.keep_right()
     broadcasts.go_on(ObjectId(broadcast_id))
 
 
 @shared_task(name=callback_hints.TELL)
 def tell() -> None:
     """Tell apps what has changed."""
-    clock.keep_right()
     telling.tell(now=utc_now())
 
 
 @shared_task(name=call_hints.CALL)
 def call_back(client_id: str) -> None:
     """Send an app what it is to be told."""
-    clock.keep_right()
     calling.call(ObjectId(client_id), clock=utc_now, is_stopping=stopping.is_asked)
 
 
 @shared_task(name=schedule.CALLBACKS)
 def callbacks() -> None:
     """Find what apps are to be told and no hint reached; every minute, by beat's schedule."""
-    clock.keep_right()
     telling.tell(now=utc_now())
     calling.sweep(now=utc_now())
+
+
+@shared_task(name=schedule.RETENTION)
+def remove_content() -> None:
+    """Remove what old notifications say; every minute, by beat's schedule."""
+    content_removal.remove_due(now=utc_now())
 
 
 @shared_task(name=hints.CANARY)
@@ -80,26 +80,22 @@ def canary() -> None:
 @shared_task(name=hints.OPERATE)
 def operate(operation_id: str) -> None:
     """Go on with a bulk operation."""
-    clock.keep_right()
     operations.work(ObjectId(operation_id))
 
 
 @shared_task(name=schedule.ROLL_UP)
 def roll_up() -> None:
     """Bring the figures over time up to date; every minute, by beat's schedule."""
-    clock.keep_right()
     rollup.run(now=utc_now())
 
 
 @shared_task(name=schedule.ALERTS)
 def look_for_trouble() -> None:
     """Look at the alert rules; every minute, by beat's schedule."""
-    clock.keep_right()
     alerts.evaluate(now=utc_now())
 
 
 @shared_task(name="notifications.sweep")
 def sweep() -> None:
     """Find what no hint reached; every minute, by beat's schedule."""
-    clock.keep_right()
     recovery.sweep(now=utc_now())

@@ -8,8 +8,10 @@ from celery import Celery
 from celery.signals import (
     beat_init,
     setup_logging,
+    task_received,
     worker_init,
     worker_process_init,
+    worker_ready,
     worker_shutting_down,
 )
 
@@ -56,6 +58,15 @@ def _let_threads_work_longer(**_: Any) -> None:
     millisecond; dozens that ask for it two hundred times a second cost a tenth of what is sent.
     """
     sys.setswitchinterval(0.05)
+
+
+@worker_ready.connect
+def _end_in_time(sender: Any, **_: Any) -> None:
+    """End the process when another is to take its place: it hears nothing, or is too large."""
+    from . import renewal
+
+    heard = renewal.begin(queues=tuple(sender.app.amqp.queues.consume_from))
+    task_received.connect(heard, weak=False)
 
 
 @worker_process_init.connect

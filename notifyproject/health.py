@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 ANSWER = 2.0
 """Seconds a server may take; who asks whether we are ready does not wait for long."""
-OVERDUE = timedelta(minutes=3)
+OVERDUE = timedelta(seconds=150)
 """No sweep, or no sign of a worker, for this long: what no hint reaches waits."""
 
 
@@ -42,11 +42,11 @@ def readyz(_request: HttpRequest) -> JsonResponse:
         return JsonResponse(
             {"status": "not ready", **parts, "sweep": unknown, "worker": unknown}, status=503
         )
-    parts["sweep"] = _sign(last_sweep(), "no sweep for 3 minutes: is beat running, and a worker?")
+    parts["sweep"] = _sign(last_sweep(), "no sweep for 2½ minutes: is beat running, and a worker?")
     if not parts["sweep"]["ok"]:
         _alarm.ring()
     parts["worker"] = _sign(
-        last_canary(), "no worker took a message for 3 minutes: is one running, and a sweep?"
+        last_canary(), "no worker took a message for 2½ minutes: is one running, and a sweep?"
     )
     healthy = all(part["ok"] for part in parts.values())
     return JsonResponse({"status": "ready" if healthy else "degraded", **parts})

@@ -5,9 +5,8 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -18,6 +17,8 @@ from analytics.models import AlertKind, AlertRule, Incident
 from notifyproject import audit
 from notifyproject.db.admin import MongoModelAdmin, ReadOnlyAdmin
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
+from notifyproject.db.admin_posts import refusal
+from notifyproject.db.admin_words import chip
 
 from ..models import NotificationType
 from ..states import Channel
@@ -177,10 +178,8 @@ class IncidentAdmin(ReadOnlyAdmin):
 
     def acknowledge_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Note that the user takes care of an incident; POST only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not self.has_acknowledge_permission(request):
-            raise PermissionDenied
+        if refused := refusal(request, may=self.has_acknowledge_permission(request)):
+            return refused
         key = parse_id(object_id)
         self._acknowledge(request, [key] if key is not None else [])
         may_look = self.has_view_permission(request)
@@ -223,7 +222,7 @@ class IncidentAdmin(ReadOnlyAdmin):
         tone, words = ("danger", "Open") if row.is_open else ("success", "Over")
         if row.is_open and row.acknowledged_at:
             tone, words = "warning", "Acknowledged"
-        return format_html('<span class="chip chip-{}">{}</span>', tone, words)
+        return chip(words, tone)
 
     @admin.display(description="Began (UTC)")
     def began(self, row: Any) -> SafeString:

@@ -7,10 +7,11 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+
+from notifyproject.db.admin_posts import refusal
 
 from .. import broadcasts
 from ..broadcasts.documents import Document
@@ -82,10 +83,11 @@ OPERATIONS = (PAUSE, RESUME, CANCEL)
 
 def operate(admin: Any, request: HttpRequest, object_id: str, operation: Operation) -> HttpResponse:
     """Ask about one broadcast, or do it; POST only."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not (admin.has_view_permission(request) and request.user.has_perm(operation.permission)):
-        raise PermissionDenied
+    if refused := refusal(
+        request,
+        may=admin.has_view_permission(request) and request.user.has_perm(operation.permission),
+    ):
+        return refused
     document = find(object_id)
     if document is None:
         return not_there(request)
@@ -93,8 +95,8 @@ def operate(admin: Any, request: HttpRequest, object_id: str, operation: Operati
         return _question(admin, request, document, operation)
     try:
         operation.run(document["_id"], now=utc_now())
-    except broadcasts.NotPossible as refusal:
-        messages.warning(request, f"It was left as it is: {refusal}")
+    except broadcasts.NotPossible as problem:
+        messages.warning(request, f"It was left as it is: {problem}")
     else:
         _record(request, document, operation)
         messages.success(request, operation.done)

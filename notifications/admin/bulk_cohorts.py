@@ -1,6 +1,5 @@
 """A cohort is what a list shows: its filters, its search and its limits in time, on all pages."""
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +8,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import EmptyResultSet
 from django.http import HttpRequest, QueryDict
 
+from notifyproject.db.admin import for_filters
 from notifyproject.db.admin_filters import TimeFilter
 from notifyproject.db.match import match_of
 from recipients.masking import mask_text
@@ -37,10 +37,8 @@ def of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Cohort
     if list_admin is None or not list_admin.has_view_permission(request):
         raise NoSuchList("There is no such list.")
     params = QueryDict(query)
-    looked_at = copy.copy(request)
-    looked_at.method, looked_at.GET = "GET", params
     try:
-        changelist = list_admin.get_changelist_instance(looked_at)
+        changelist = list_admin.get_changelist_instance(for_filters(request, params))
         match = match_of(changelist.queryset)
     except (IncorrectLookupParameters, EmptyResultSet) as error:
         raise NoSuchList("No notification can be in this list.") from error

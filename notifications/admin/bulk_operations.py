@@ -8,7 +8,6 @@ from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
-    HttpResponseNotAllowed,
     HttpResponseRedirect,
     StreamingHttpResponse,
 )
@@ -18,6 +17,7 @@ from django.utils.safestring import SafeString
 
 from notifyproject.db.admin import ReadOnlyAdmin
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
+from notifyproject.db.admin_posts import refusal
 from notifyproject.db.fields import choices
 
 from .. import operations
@@ -114,10 +114,8 @@ class BulkOperationAdmin(ReadOnlyAdmin):
 
     def start_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Start a previewed operation; POST only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not request.user.has_perm(RUN):
-            raise PermissionDenied
+        if refused := refusal(request, may=request.user.has_perm(RUN)):
+            return refused
         operation = self._one(request, object_id)
         if operation is None:
             return self._missing(request)
@@ -132,10 +130,8 @@ class BulkOperationAdmin(ReadOnlyAdmin):
 
     def step_view(self, request: HttpRequest, object_id: str, step: str) -> HttpResponseBase:
         """Pause, resume or cancel an operation; POST only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not request.user.has_perm(RUN):
-            raise PermissionDenied
+        if refused := refusal(request, may=request.user.has_perm(RUN)):
+            return refused
         operation = self._one(request, object_id)
         if operation is None:
             return self._missing(request)

@@ -24,7 +24,7 @@ from .explanations import (
     code_words,
     explain,
 )
-from .sentences import provider_name, sentence
+from .sentences import provider_name, removed_words, sentence
 
 S = DeliveryStatus
 _TIMES = (
@@ -116,16 +116,22 @@ class Shown:
     words: Sequence[Words]
     problem: str | None = None
     """Why it cannot be shown."""
+    removed: str | None = None
+    """That it was removed, when and why."""
 
 
 def cards(
     document: Document, verdicts: Mapping[Channel, Verdict], *, whole: bool, now: datetime
 ) -> list[ChannelCard]:
     """Return a card for each channel; ``whole``: addresses may be seen."""
-    return [
+    found = [
         _card(delivery, verdicts[Channel(delivery["channel"])], whole=whole, now=now)
         for delivery in document["delivery"]
     ]
+    if store.is_content_removed(document):
+        # Whatever could be done about the cause: there is nothing left to send.
+        return [replace(card, advice=None) for card in found]
+    return found
 
 
 def timeline(attempts: Sequence[Document], *, whole: bool) -> list[AttemptLine]:
@@ -149,6 +155,8 @@ def errors(document: Document, *, whole: bool) -> list[dict[str, Any]]:
 def shown(document: Document) -> Shown:
     """Return the message as each channel sends it, with the mask in place of each secret."""
     content = store.content_of(document)
+    if store.is_content_removed(document):
+        return _what_is_left(document, content)
     channels = [Channel(name) for name in document["channels"]]
     recipient = replace(store.recipient_of(document), email=None, phone=None)
     data = variables(document, whole=True)
@@ -163,6 +171,18 @@ def shown(document: Document) -> Shown:
         stored = Message(subject=content.subject, text=content.body or "")
         return Shown(words=[_words(channels[0], stored)], problem=str(problem))
     return Shown(words=[_words(*pair) for pair in zip(channels, messages, strict=True)])
+
+
+def _what_is_left(document: Document, content: store.Content) -> Shown:
+    """Return what is left of a notification that is old: what stands in the person's inbox."""
+    removed = removed_words(document)
+    if not document.get("inbox_at") or content.body is None:
+        return Shown(words=(), removed=removed)
+    stored = Message(subject=content.subject, text=content.body)
+    return Shown(
+        words=[_words(Channel.IN_APP, stored)],
+        removed=f"{removed} What their inbox shows stays as long as it is in there.",
+    )
 
 
 def _words(channel: Channel, message: Message) -> Words:

@@ -10,18 +10,19 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from access.models import APIClient, StaffUser
-from notifyproject import audit
+from notifyproject import audit, tracing
+from notifyproject.db.admin_posts import refusal
 from recipients.masking import may_reveal_addresses, may_see_addresses
 
 from .. import queries
 from ..models import Notification
 from ..states import Status
-from ..store import Document
+from ..store import Document, is_content_removed
 from ..timing import utc_now
 from ..verdicts import verdicts_for
 from . import columns, detail, names
@@ -41,10 +42,10 @@ def detail_page(admin: Any, request: HttpRequest, object_id: str) -> HttpRespons
 
 def revealed_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     """Show one notification with its addresses whole, this once and on record; POST only."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not (admin.has_view_permission(request) and may_reveal_addresses(request.user)):
-        raise PermissionDenied
+    if refused := refusal(
+        request, may=admin.has_view_permission(request) and may_reveal_addresses(request.user)
+    ):
+        return refused
     return _page(admin, request, object_id, whole=True, is_revealed=True)
 
 
@@ -113,10 +114,12 @@ def _context(
 
 def _possible(request: HttpRequest, document: Document, now: datetime) -> list[Operation]:
     """Return the operations this user may carry out and this notification has something for."""
+    says_nothing = is_content_removed(document)
     return [
         operation
         for operation in OPERATIONS
         if request.user.has_perm(operation.permission)
+        and not (says_nothing and operation.is_judged)
         and (
             operation is RESEND or any(operation.is_about(d, now=now) for d in document["delivery"])
         )
@@ -134,6 +137,7 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("External id", document.get("external_id")),
         ("Idempotency key", document.get("idempotency_key")),
         ("Request", document.get("request_id")),
+        ("Trace", tracing.trace_id(document.get("traceparent"))),
         ("Template", _template(document["content"])),
     )
     return [(label, value) for label, value in facts if value]
@@ -153,6 +157,7 @@ def _times(document: Document) -> list[tuple[str, Any]]:
         ("Sent", "sent_at"),
         ("Read", "read_at"),
         ("Failed", "failed_at"),
+        ("Content removed", "content_removed_at"),
         ("Kept until", "purge_at"),
     )
     return [(label, document[name]) for label, name in times if document.get(name)]

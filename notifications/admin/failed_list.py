@@ -92,6 +92,8 @@ class FailedChangeList(KeysetChangeList):
     def get_results(self, request: HttpRequest) -> None:
         """Read one page, and the groups."""
         super().get_results(request)
+        if self.is_filters_only:
+            return
         limits = next(s.limits for s in self.filter_specs if isinstance(s, filters.FailedFilter))
         if any(limits):
             self.span_words = "in the chosen time"

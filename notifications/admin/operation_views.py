@@ -8,12 +8,13 @@ from typing import Any
 from bson import ObjectId
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
+
+from notifyproject.db.admin_posts import refusal
 
 from .. import queries
 from ..states import SUCCEEDED, Channel
@@ -75,10 +76,11 @@ def on_selected(
 
 def on_one(admin: Any, request: HttpRequest, object_id: str, operation: Operation) -> HttpResponse:
     """Ask about one notification, or do it; POST only."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not (admin.has_view_permission(request) and request.user.has_perm(operation.permission)):
-        raise PermissionDenied
+    if refused := refusal(
+        request,
+        may=admin.has_view_permission(request) and request.user.has_perm(operation.permission),
+    ):
+        return refused
     notification_id = parse_id(object_id)
     if notification_id is None or queries.one(notification_id=notification_id) is None:
         messages.warning(request, "There is no such notification.")

@@ -13,12 +13,10 @@ from typing import Any
 from bson import ObjectId
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, DELETION
-from django.core.exceptions import PermissionDenied
 from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
-    HttpResponseNotAllowed,
     HttpResponseRedirect,
     StreamingHttpResponse,
 )
@@ -28,6 +26,7 @@ from access import inbox_tokens
 from access.models import APIClient
 from devices.tokens import shortened
 from notifyproject import audit
+from notifyproject.db.admin_posts import refusal
 from notifyproject.db.paging import MAX_PAGE, Place
 from recipients.masking import may_reveal_addresses
 from recipients.models import Recipient
@@ -44,28 +43,24 @@ PRIVATE = frozenset({"sealed", "claim", "data"})
 
 
 def _refusal(admin: Any, request: HttpRequest, permission: str) -> HttpResponse | None:
-    """Return that it is a POST; None if it is. Raises PermissionDenied."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not (admin.has_view_permission(request) and request.user.has_perm(permission)):
-        raise PermissionDenied
-    return None
+    may_look = admin.has_view_permission(request)
+    return refusal(request, may=may_look and request.user.has_perm(permission))
 
 
 def reveal(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Show a person's addresses, this once and on record."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not (admin.has_view_permission(request) and may_reveal_addresses(request.user)):
-        raise PermissionDenied
+    if refused := refusal(
+        request, may=admin.has_view_permission(request) and may_reveal_addresses(request.user)
+    ):
+        return refused
     _record(request, user_id, "Had the addresses shown.")
     return person_page(admin, request, user_id, whole=True)
 
 
 def sign_out(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """End every inbox token of a person, at every app."""
-    if refusal := _refusal(admin, request, "recipients.sign_out_recipient"):
-        return refusal
+    if refused := _refusal(admin, request, "recipients.sign_out_recipient"):
+        return refused
     clients = list(APIClient.objects.only("pk"))
     for client in clients:
         inbox_tokens.revoke_all(client_id=client.pk, user_id=user_id)
@@ -76,8 +71,8 @@ def sign_out(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase
 
 def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Hand out everything that is held about a person, as a file."""
-    if refusal := _refusal(admin, request, "recipients.export_recipient"):
-        return refusal
+    if refused := _refusal(admin, request, "recipients.export_recipient"):
+        return refused
     if not _is_typed(request, user_id):
         return HttpResponseRedirect(person_url(user_id))
     _record(request, user_id, "Exported.")
@@ -88,8 +83,8 @@ def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
 
 def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Erase a person, as far as the time of a request allows; asked again, it goes on."""
-    if refusal := _refusal(admin, request, "recipients.erase_recipient"):
-        return refusal
+    if refused := _refusal(admin, request, "recipients.erase_recipient"):
+        return refused
     if not _is_typed(request, user_id):
         return HttpResponseRedirect(person_url(user_id))
     done = erasing.erase(user_id, now=utc_now())

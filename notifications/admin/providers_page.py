@@ -5,13 +5,14 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
 from notifyproject import audit
 from notifyproject.db.admin import ReadOnlyAdmin
+from notifyproject.db.admin_posts import refusal
 
 from .. import breaker, intake, pausing, provider_health, trial
 from ..breaker import State
@@ -95,9 +96,8 @@ class ProviderStateAdmin(ReadOnlyAdmin):
 
     def pause_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let nothing more go to a provider; POST only."""
-        refusal = _refusal(request, name, MAY_PAUSE)
-        if refusal is not None:
-            return refusal
+        if refused := _refusal(request, name, MAY_PAUSE):
+            return refused
         reason = request.POST.get("reason", "").strip()[: pausing.REASON_LENGTH]
         user = request.user.get_username()
         if pausing.pause(name, by=user, reason=reason, now=utc_now()):
@@ -109,9 +109,8 @@ class ProviderStateAdmin(ReadOnlyAdmin):
 
     def resume_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let a provider be used again; POST only."""
-        refusal = _refusal(request, name, MAY_PAUSE)
-        if refusal is not None:
-            return refusal
+        if refused := _refusal(request, name, MAY_PAUSE):
+            return refused
         if pausing.resume(name, by=request.user.get_username()):
             _record(request, name, "Resumed.")
             messages.success(request, f"{_label(name)} is used again, within half a minute.")
@@ -121,9 +120,8 @@ class ProviderStateAdmin(ReadOnlyAdmin):
 
     def close_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Close a provider's circuit, because somebody knows that it is well again; POST only."""
-        refusal = _refusal(request, name, MAY_PAUSE)
-        if refusal is not None:
-            return refusal
+        if refused := _refusal(request, name, MAY_PAUSE):
+            return refused
         account = request.POST.get("circuit", "")
         found = [
             circuit
@@ -142,9 +140,8 @@ class ProviderStateAdmin(ReadOnlyAdmin):
 
     def test_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Send a test by a provider's channel; POST only."""
-        refusal = _refusal(request, name, MAY_TEST)
-        if refusal is not None:
-            return refusal
+        if refused := _refusal(request, name, MAY_TEST):
+            return refused
         now = utc_now()
         channel = next(p.channel for p in provider_health.providers(now=now) if p.name == name)
         address = request.POST.get("address", "").strip()[:ADDRESS_LENGTH]
@@ -223,10 +220,8 @@ def _label(name: str) -> str:
 
 def _refusal(request: HttpRequest, name: str, permission: str) -> HttpResponse | None:
     """Return why nothing is done; None if it may be."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not request.user.has_perm(permission):
-        raise PermissionDenied
+    if refused := refusal(request, may=request.user.has_perm(permission)):
+        return refused
     if name not in provider_health.names():
         messages.warning(request, "There is no such provider.")
         return HttpResponseRedirect(reverse(PAGE))

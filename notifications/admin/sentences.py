@@ -37,6 +37,16 @@ _URGENCY = (
 """Which channel is told about first."""
 
 
+def removed_words(document: Mapping[str, Any]) -> str:
+    """Return that a notification's content was removed, when and why."""
+    at, category = document["content_removed_at"], document["category"]
+    return (
+        f"Content removed on {at.day} {at:%b %Y}, as the retention of {category} notifications "
+        "says: what it said, the data from the app, addresses, and what providers answered in "
+        "words."
+    )
+
+
 def headline(document: Mapping[str, Any], *, now: datetime) -> str:
     """Return what became of a notification, what went wrong first."""
     deliveries = sorted(

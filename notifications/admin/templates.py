@@ -8,9 +8,11 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+
+from notifyproject.db.admin_posts import refusal
 
 from .. import templates, types
 from ..models import NotificationType
@@ -125,10 +127,8 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
 
 def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
     """Let new notifications take a version; POST only."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not admin.has_change_permission(request):
-        raise PermissionDenied
+    if refused := refusal(request, may=admin.has_change_permission(request)):
+        return refused
     try:
         templates.publish(type_slug=slug, number=number, now=utc_now())
     except (templates.UnknownVersion, types.UnknownType):

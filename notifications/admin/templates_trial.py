@@ -3,12 +3,12 @@
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
 
 from notifyproject import audit
+from notifyproject.db.admin_posts import refusal
 
 from .. import intake, templates, trial, types
 from ..models import NotificationType
@@ -32,10 +32,10 @@ def offered(request: HttpRequest) -> list[tuple[str, str, str]]:
 
 def try_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
     """Send a version with the type's example; POST only."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
-    if not (admin.has_view_permission(request) and request.user.has_perm(MAY_TEST)):
-        raise PermissionDenied
+    if refused := refusal(
+        request, may=admin.has_view_permission(request) and request.user.has_perm(MAY_TEST)
+    ):
+        return refused
     document = types.read(slug)
     if document is None or templates.get(type_slug=slug, number=number) is None:
         messages.warning(request, "There is no such version.")

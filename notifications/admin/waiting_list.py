@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
 from notifyproject.db.match import Match
+from notifyproject.db.window_list import WindowChangeList
 
 from ..models import Notification
 from ..states import Priority
@@ -102,7 +103,12 @@ class WaitingNotificationAdmin(NotificationListAdmin):
     ordering = ("due_at", "id")
     # Another one, by channel, would have all that waits read and sorted.
     list_index = "ntf_due"
+    looked_through = (ReasonFilter, ChannelFilter, filters.TypeFilter, filters.ClientFilter)
     actions = ("run_selected", "reschedule_selected", "cancel_selected")
+
+    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[WindowChangeList]:
+        """Return the kind of list: what waits for something rare is not looked for in all."""
+        return WindowChangeList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return what is open; each priority is named, so that one index serves the order."""

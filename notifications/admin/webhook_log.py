@@ -6,9 +6,8 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -16,6 +15,7 @@ from django.utils.safestring import SafeString
 from notifyproject import audit
 from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
 from notifyproject.db.admin_filters import WordFilter
+from notifyproject.db.admin_posts import refusal
 from notifyproject.db.keyset_list import KeysetChangeList
 from recipients.masking import mask_text, may_see_addresses
 
@@ -126,10 +126,10 @@ class WebhookLogAdmin(ReadOnlyAdmin):
 
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Apply one call again; POST only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not (self.has_view_permission(request) and self.has_replay_permission(request)):
-            raise PermissionDenied
+        if refused := refusal(
+            request, may=self.has_view_permission(request) and self.has_replay_permission(request)
+        ):
+            return refused
         if not ObjectId.is_valid(object_id):
             messages.warning(request, "There is no such call.")
             return HttpResponseRedirect(reverse(LIST))

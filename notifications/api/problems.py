@@ -22,6 +22,7 @@ from ..intake import (
     Overloaded,
     RepeatedItem,
 )
+from ..redrive import NotPossible
 
 log = structlog.get_logger(__name__)
 
@@ -121,24 +122,13 @@ def problem_of(error: Exception) -> Problem:
     match error:
         case InvalidRequest():
             problem = invalid(error.problems)
-        case AlreadyNotified():
-            known = f" Its id is {error.notification_id}." if error.notification_id else ""
-            problem = Problem(
-                status=409,
-                code="already_notified",
-                detail=f"This person was told about this entity by this type before.{known}",
-            )
+        case AlreadyNotified() | RepeatedItem() | NotPossible():
+            problem = _conflict(error)
         case KeyReused():
             problem = Problem(
                 status=422,
                 code="idempotency_key_reused",
                 detail="This Idempotency-Key came with a different request before.",
-            )
-        case RepeatedItem():
-            problem = Problem(
-                status=409,
-                code="repeated_item",
-                detail=f"The same as item {error.first} of this call: it is accepted once.",
             )
         case Overloaded():
             problem = Problem(
@@ -161,6 +151,20 @@ def problem_of(error: Exception) -> Problem:
     return problem or Problem(
         status=500, code="internal_error", detail="The service failed. The request id tells why."
     )
+
+
+def _conflict(error: AlreadyNotified | RepeatedItem | NotPossible) -> Problem:
+    match error:
+        case AlreadyNotified():
+            known = f" Its id is {error.notification_id}." if error.notification_id else ""
+            code = "already_notified"
+            detail = f"This person was told about this entity by this type before.{known}"
+        case RepeatedItem():
+            code = "repeated_item"
+            detail = f"The same as item {error.first} of this call: it is accepted once."
+        case NotPossible():
+            code, detail = error.code, str(error)
+    return Problem(status=409, code=code, detail=detail)
 
 
 def _of_rest_framework(error: Exception) -> Problem:

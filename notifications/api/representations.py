@@ -17,7 +17,7 @@ from ..states import (
     Priority,
     Status,
 )
-from ..store import Document
+from ..store import Document, is_content_removed
 from ..types import MASK
 
 
@@ -102,6 +102,8 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     """Put away by its owner; ``is_active`` is false only when it was deleted."""
     archived_at: datetime | None = None
     is_active: bool = True
+    content_removed_at: datetime | None = None
+    """What it said, and to which address, was removed then, as its category's retention says."""
     broadcast_id: str | None = None
     """The broadcast that it is one of."""
     resent_from: str | None = None
@@ -180,7 +182,7 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
             "is_delivered": document["status"] == Status.DELIVERED,
             "is_failed": document["status"] == Status.FAILED,
             "is_pending": any(d.status is DeliveryStatus.PENDING for d in deliveries),
-            "can_retry": bool(failed),
+            "can_retry": bool(failed) and not is_content_removed(document),
             "successful_channels": succeeded,
             "failed_channels": failed,
         },

@@ -14,6 +14,7 @@ from ..broadcasts import BroadcastRequest
 from ..intake import NotificationRequest
 from ..intake.definitions import TypeRequest
 from ..intake.requests import Timestamp
+from . import paging
 from .broadcasts_answers import BroadcastList, BroadcastView
 from .bulk_answers import BulkView
 from .bulk_requests import BulkRequest
@@ -30,7 +31,7 @@ from .devices_requests import (
     HeartbeatRequest,
 )
 from .inbox_answers import InboxCounts, InboxItem, InboxList, InboxTokenRequest, InboxTokenView
-from .lists import DEFAULT_PAGE, MOMENTS, TEXTS, VOCABULARIES
+from .lists import MOMENTS, TEXTS, VOCABULARIES
 from .preview_answers import PreviewView
 from .problems import MEDIA_TYPE, ProblemView
 from .recipients_answers import ErasureView, ExportView, PersonView, PreferencesView
@@ -218,11 +219,7 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
             bool,
             description="Delivered in-app and not read; no other channel or delivery_status.",
         ),
-        OpenApiParameter(
-            "limit",
-            {"type": "integer", "minimum": 1, "maximum": 100, "default": DEFAULT_PAGE},
-        ),
-        OpenApiParameter("cursor", str, description="next or previous of another page."),
+        *paging.DESCRIBED,
     ]
     return [p for p in parameters if p.name not in without]
 

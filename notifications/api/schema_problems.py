@@ -1,7 +1,7 @@
 """An example of every problem an operation may answer with, made by the code that makes them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +17,7 @@ from callbacks.messages import SWITCHED_OFF
 from .. import redrive
 from ..intake import AlreadyNotified, FieldProblem, KeyReused, Overloaded
 from ..intake.problems import InvalidRequest
-from . import idempotency, lists, parsing
+from . import idempotency, lists, parameters, parsing
 from .problems import Problem, invalid, not_found, problem_of
 from .schema_words import IDS, NOTIFICATION
 from .templates_requests import NothingRequest
@@ -28,15 +28,18 @@ WAIT = 17
 MANY = frozenset({"createNotifications", "createBroadcast"})
 """Operations that take a larger body."""
 GONE = redrive.SecretGone()
+REMOVED = redrive.ContentRemoved(datetime(2026, 7, 1, tzinfo=UTC))
 CONFLICTS: Mapping[str, Sequence[tuple[str, str]]] = {
     "cancelNotification": [("not_possible", "Nothing of it is pending any more.")],
     "retryNotification": [
         ("not_possible", "None of these channels has failed."),
         (GONE.code, str(GONE)),
+        (REMOVED.code, str(REMOVED)),
     ],
     "resendNotification": [
         ("not_possible", "The person was erased, and what it said with them."),
         (GONE.code, str(GONE)),
+        (REMOVED.code, str(REMOVED)),
     ],
     "rescheduleNotification": [
         ("not_possible", "It is too late: something of it was sent or tried, or it has ended.")
@@ -115,7 +118,7 @@ def _malformed(asked: Sequence[str], *, takes_body: bool, has_key: bool) -> Iter
         yield raised(parsing.decode, b'{"type": ')
         yield raised(parsing.read_body, _Nothing)
     else:
-        yield raised(lists.check_names, QueryDict("colour=red"), allowed=())
+        yield raised(parameters.check_names, QueryDict("colour=red"), allowed=())
     if "cursor" in asked:
         yield raised(lists.parse, QueryDict("cursor=nonsense"), client_id=ObjectId(NOTIFICATION))
     if has_key:

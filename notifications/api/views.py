@@ -6,6 +6,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from notifyproject import tracing
 
 from .. import inbox, intake, queries
 from ..intake import Caller, NotificationRequest
@@ -13,6 +14,7 @@ from ..store import Inbox
 from ..timing import utc_now
 from . import idempotency, lists
 from .own import NOTIFICATION_ID, own_notification
+from .parameters import check_names
 from .parsing import check_values, convert, decode, read_body
 from .representations import (
     AttemptList,
@@ -50,10 +52,12 @@ class Notifications(APIView):
         caller = Caller(
             client_id=request.user.id,
             request_id=request.request_id,
+            traceparent=tracing.traceparent(),
             idempotency_key=idempotency.key_of(request),
             is_test=request.user.is_test,
         )
         acceptance = intake.accept(body, caller=caller, now=utc_now())
+        tracing.note({"notify.notification.id": str(acceptance.document["_id"])})
         response = Response(
             notification_view(acceptance.document, adjusted=acceptance.adjusted), status=202
         )
@@ -139,7 +143,7 @@ class Attempts(APIView):
     )
     def get(self, request: Any, notification_id: str) -> Response:
         """List the attempts of a notification, the oldest first."""
-        lists.check_names(request.query_params, allowed=())
+        check_names(request.query_params, allowed=())
         document = own_notification(request, notification_id)
         attempts = queries.attempts_of(document["_id"])
         return Response(AttemptList(results=[attempt_view(one) for one in attempts]))

@@ -1,5 +1,6 @@
 """What the service keeps, and for how long: what MongoDB deletes by itself."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django import template
@@ -8,10 +9,12 @@ from analytics.aggregates import KEPT as FIGURES
 from analytics.models import Interval
 from callbacks.messages import RETENTION as CALLBACKS
 
-from ..intake.preparing import RETENTION as NOTIFICATIONS
+from .. import retention
+from ..broadcasts.progress import RETENTION as BROADCASTS
 from ..operations.keeping import KEPT as OPERATIONS
 from ..operations.results import KEPT as RESULTS
 from ..receipts import LOG_RETENTION as CALLS
+from ..retention import Policy
 
 register = template.Library()
 
@@ -19,8 +22,11 @@ register = template.Library()
 @register.simple_tag
 def kept() -> list[tuple[str, str]]:
     """Return what is kept and how long, in words."""
+    policies = retention.read()
     return [
-        ("Notifications, what they said and their attempts", _days(NOTIFICATIONS)),
+        ("What notifications said, and to which address", _by_category(policies, "content")),
+        ("Notifications and their attempts", _by_category(policies, "metadata")),
+        ("Broadcasts, once they have ended", _days(BROADCASTS)),
         ("Calls of providers", _days(CALLS)),
         ("Callbacks to apps", _days(CALLBACKS)),
         ("Figures by the minute", _days(FIGURES[Interval.MINUTE])),
@@ -31,6 +37,14 @@ def kept() -> list[tuple[str, str]]:
         ("People, devices and suppressions", "until they are erased or lifted"),
         ("The audit log", "for good"),
     ]
+
+
+def _by_category(policies: Sequence[Policy], name: str) -> str:
+    """Return the days of each category, or of all if they are the same."""
+    spans = {policy.category: _days(getattr(policy, name)) for policy in policies}
+    if len(set(spans.values())) == 1:
+        return next(iter(spans.values()))
+    return ", ".join(f"{category.value} {span}" for category, span in spans.items())
 
 
 def _days(span: timedelta) -> str:

@@ -14,6 +14,7 @@ from django.utils.text import capfirst
 from access.models import APIClient, StaffUser
 from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
 from notifyproject.db.admin_filters import KeyTimeFilter, WordFilter
+from notifyproject.db.admin_words import chip
 from notifyproject.db.keyset_list import KeysetChangeList
 
 FLAGS = {
@@ -110,7 +111,7 @@ class LogEntryAdmin(ReadOnlyAdmin):
     def action(self, row: Any) -> SafeString:
         """What kind of change it was."""
         words, tone = FLAGS[row.action_flag]
-        return format_html('<span class="chip chip-{}">{}</span>', tone, words)
+        return chip(words, tone)
 
     @admin.display(description="Kind")
     def kind(self, row: Any) -> str:

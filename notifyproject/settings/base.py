@@ -12,7 +12,7 @@ from pymongo.uri_parser import parse_uri
 from callbacks.queue import QUEUE as CALLBACK_QUEUE
 from notifications.states import Channel, Priority
 
-from . import console, providers
+from . import console, keeping, providers, watching
 from .environment import BASE_DIR, DATA_DIR, Environment, listed
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
@@ -48,7 +48,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "notifyproject.security.SecurityHeadersMiddleware",
     "notifyproject.requests.RequestIdMiddleware",
+    "notifyproject.tracing.middleware.TracingMiddleware",
     "notifyproject.requests.DeadlineMiddleware",
+    "notifyproject.requests.ClockMiddleware",
     "notifications.api.inbox_origins.InboxOriginsMiddleware",
     "notifications.api.rates.RatesMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -166,6 +168,8 @@ def configure(environment: Environment) -> dict[str, Any]:
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
         "REDIS_URL": environment.REDIS_URL,
         "WORKER_THREADS": environment.WORKER_THREADS,
+        "WORKER_MAX_MEMORY_MB": environment.WORKER_MAX_MEMORY_MB,
+        "WORKER_MAX_TASKS": environment.WORKER_MAX_TASKS,
         "BULK_PENDING_LIMIT": environment.BULK_PENDING_LIMIT,
         "BULK_OLDEST_DUE": timedelta(seconds=environment.BULK_OLDEST_DUE),
         "RATE_LIMIT_READ": environment.RATE_LIMIT_READ,
@@ -175,15 +179,14 @@ def configure(environment: Environment) -> dict[str, Any]:
         "TRUSTED_PROXIES": environment.TRUSTED_PROXIES,
         "CALLBACK_LOOPBACK": environment.CALLBACK_LOOPBACK,
         "ALERT_RECIPIENTS": tuple(listed(environment.ALERT_RECIPIENTS)),
-        "METRICS_TOKEN": environment.METRICS_TOKEN,
-        "ANALYTICS_EVENTS_DAYS": environment.ANALYTICS_EVENTS_DAYS,
+        **keeping.configure(environment),
         "DATABASES": _databases(environment),
         "SEALING_KEYS": _sealing_keys(environment.SEALING_KEYS),
         "ADMIN_REQUIRE_OTP": environment.ADMIN_REQUIRE_OTP,
         **_inbox(environment),
         **providers.configure(environment),
         **_celery(environment),
-        **_logging(environment),
+        **watching.configure(environment),
     }
 
 
@@ -288,13 +291,4 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS": False,
         "CELERY_BEAT_SCHEDULER": "django_celery_beat.schedulers:DatabaseScheduler",
         "CELERY_TIMEZONE": "UTC",
-    }
-
-
-def _logging(environment: Environment) -> dict[str, Any]:
-    from notifyproject.logs import logging_config
-
-    return {
-        "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
-        "LOGGING_CONFIG": "notifyproject.logs.configure",
     }

@@ -102,6 +102,7 @@ NAVIGATION = [
             _item("Incidents", "notifications_active", "analytics_incident"),
             _item("Alert rules", "rule", "analytics_alertrule"),
             _item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
+            _item("Retention", "auto_delete", "notifications_retentionpolicy"),
         ],
     },
     {

@@ -119,6 +119,14 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """What Prometheus shows as a bearer token. Empty: /metrics answers this machine alone."""
     ANALYTICS_EVENTS_DAYS: Annotated[int, msgspec.Meta(ge=0, le=3_650)] = 30
     """How long events are kept for analysis; 0: none are written."""
+    OTEL_EXPORTER_OTLP_ENDPOINT: str = ""
+    """A collector of traces: ``http://127.0.0.1:4318``. Empty: there are none. docs/tracing.md"""
+
+    RETENTION_CONTENT_DAYS: Annotated[int, msgspec.Meta(ge=1, le=3_650)] = 30
+    """How long what a notification says is kept after the last thing that happened to it, of a
+    category that has no days of its own in the console."""
+    RETENTION_METADATA_DAYS: Annotated[int, msgspec.Meta(ge=7, le=3_650)] = 90
+    """The same: after its send time it is deleted with its attempts."""
 
     LOG_LEVEL: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     LOG_FORMAT: Literal["console", "json"] = "json"
@@ -129,6 +137,10 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds. The same, with one that has been due for longer."""
 
     WORKER_THREADS: Annotated[int, msgspec.Meta(ge=1, le=512)] = 32
+    WORKER_MAX_MEMORY_MB: Annotated[int, msgspec.Meta(ge=0)] = 600
+    """A worker that has more in memory ends, and whoever runs it starts another. 0: it may grow."""
+    WORKER_MAX_TASKS: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """A worker that has taken so many messages ends, likewise. 0: it goes on."""
     """Threads of a worker process: tasks, and requests to providers, at once."""
 
     CRASH_AT: str = ""
