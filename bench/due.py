@@ -63,10 +63,11 @@ def _sweep() -> float:
 
 def _claim() -> float:
     """Return the milliseconds it takes a worker to find a hundred due ones and to claim them."""
-    from notifications import lanes, queries, store, working
+    from notifications import queries, store, working
     from notifications.states import Channel, Priority
     from notifications.timing import utc_now
 
+    size = working.batch_size()
     now = utc_now()
     started = time.perf_counter()
     found = queries.due(
@@ -75,13 +76,13 @@ def _claim() -> float:
         priority=Priority.NORMAL,
         until=now,
         now=now,
-        limit=working.REACH,
+        limit=size + 1,
     )
-    ids = lanes.share([one.notification_id for one in found], None)
+    ids = [one.notification_id for one in found[:size]]
     claims = store.claim(ids=ids, channel=Channel.EMAIL, worker="bench", now=now)
     milliseconds = 1000 * (time.perf_counter() - started)
-    if len(claims) != lanes.HINT:
-        raise RuntimeError(f"{len(claims)} claims instead of {lanes.HINT}")
+    if len(claims) != size:
+        raise RuntimeError(f"{len(claims)} claims instead of {size}")
     store.release(claims, now=now + timedelta(milliseconds=1))
     return milliseconds
 

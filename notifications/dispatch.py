@@ -105,7 +105,8 @@ def _deliver_claimed(
         for claimed in ready
         if claimed.notification_id in messages
     ]
-    left = rounds(providers[0], drafts) if drafts else []
+    is_proven = health.is_proven(providers[0], now=clock()) if drafts else False
+    left = rounds(providers[0], drafts, is_proven=is_proven) if drafts else []
     while left and not stopping.is_asked():
         if not _round(left[0], providers, clock, report):
             break

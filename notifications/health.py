@@ -1,11 +1,12 @@
 """How well each provider is, as its circuits say, and what a batch's results tell them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from . import breaker, limits
 from .breaker import Blocked, Permission, Probe
 from .channels.base import Channel as Provider
+from .channels.base import SendResult
 from .errors import ChannelUnavailable, FailureCode, ProviderError, TransientError
 from .outcomes import Result
 
@@ -26,6 +27,12 @@ SAYS_NOTHING = frozenset(
     }
 )
 """Outages are reported apart; a defect of ours, or a file that is missing, says nothing of it."""
+
+
+PROVEN_FOR = timedelta(minutes=1)
+"""So long after it took something, a provider is trusted to take more of it."""
+_accepted_at: dict[str, datetime] = {}
+"""When an account has taken something from this process last."""
 
 
 class Entrance:
@@ -90,6 +97,8 @@ def report(
 ) -> None:
     """Tell the provider's circuits and its rate what came of a batch."""
     account = provider.account
+    if any(isinstance(result.outcome, SendResult) for result in results):
+        _accepted_at[account] = now
     errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
     outages = {e.scope: e for e in errors if isinstance(e, ChannelUnavailable)}
     for scope, error in outages.items():
@@ -105,6 +114,12 @@ def report(
     for name in probes.keys() - {account}:
         platform = name.removeprefix(scope_of(provider, ""))
         _count(name, [r for r in results if r.platform == platform], probes, now)
+
+
+def is_proven(provider: Provider, *, now: datetime) -> bool:
+    """Return whether a provider has taken something from this process of late."""
+    at = _accepted_at.get(provider.account)
+    return at is not None and timedelta(0) <= now - at <= PROVEN_FOR
 
 
 def _count(

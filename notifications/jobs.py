@@ -12,6 +12,9 @@ from .channels.base import ManyAtOnce, Message, Outbound
 from .store import Claimed, Secret
 from .targets import Target
 
+SCOUTS = 10
+"""Requests to a provider of which nobody here knows whether it takes any."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -56,9 +59,11 @@ class Parcel:
         return cls(job, target, outbound)
 
 
-def rounds(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
-    """Return jobs in rounds that this process's threads send at once; at least one.
+def rounds(provider: Provider, jobs: Sequence[Job], *, is_proven: bool) -> list[list[Job]]:
+    """Return jobs in rounds that this process sends at once; at least one.
 
+    A round has as many requests as the process has threads, the first one to a provider that has
+    not proven itself of late a few: should it take nothing, its circuit is open before the second.
     People who are sent the same mail in one request count once, a device of several each.
     """
     taken: list[list[Job]] = []
@@ -66,8 +71,10 @@ def rounds(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
     for group in _alike(provider, jobs):
         requests = max(len(job.targets) for job in group)
         if not taken or requests > room:
-            taken.append([])
             room = settings.WORKER_THREADS
+            if not taken and not is_proven:
+                room = min(room, SCOUTS)
+            taken.append([])
         taken[-1] += group
         room -= requests
     return taken

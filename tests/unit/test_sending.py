@@ -12,7 +12,7 @@ from bson import ObjectId
 from notifications import sending, targets
 from notifications.channels.base import Message, Outbound, SendResult
 from notifications.errors import FailureCode
-from notifications.jobs import Job
+from notifications.jobs import Job, rounds
 from notifications.outcomes import conclude
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import Claimed, Recipient, Settlement
@@ -162,3 +162,17 @@ def test_someone_without_an_address_is_reached_by_user_id() -> None:
     provider = Scripted()
     send_all(provider, replace(claimed(channel=Channel.IN_APP), recipient=Recipient()))
     assert provider.seen[0].recipient == "ada"
+
+
+@pytest.mark.parametrize(
+    ("is_proven", "expected"), [(True, [32, 32, 16]), (False, [10, 32, 32, 6])]
+)
+def test_the_first_round_to_a_provider_that_has_proven_nothing_is_a_small_one(
+    settings: Any, is_proven: bool, expected: list[int]
+) -> None:
+    settings.WORKER_THREADS = 32
+    waiting = [
+        Job(claimed=one, message=MESSAGE, targets=(targets.address_of(one),)) for one in several(80)
+    ]
+    found = rounds(Scripted(), waiting, is_proven=is_proven)
+    assert [len(some) for some in found] == expected

@@ -14,9 +14,8 @@ from ..scenario import Scenario
 from ..stand import Stand, standing
 
 FINAL_SECONDS = 1_800.0
-UNDER_WAY = 32
-"""The first refusal opens the circuit, and a round of so many is under way by then: a worker's
-threads. P13 wants it open within 20 failures; what had begun before that cannot be called back."""
+WITHIN = 20
+"""Failures after which the circuit is open."""
 PROBES = 4
 """Tries after that: one after 30 s, then after twice as long each time."""
 REVOKED = "SG.revoked"
@@ -56,7 +55,7 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
                 name="requests with the refused key",
                 value=refused,
                 least=1,
-                most=UNDER_WAY + PROBES,
+                most=WITHIN + PROBES,
             ),
             Bound(name="tries that were used up", value=tries, most=0),
             Bound(name="push p99 in seconds before", value=usual),
