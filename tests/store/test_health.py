@@ -199,3 +199,22 @@ def test_too_much_without_a_time_halves_it_at_once(fcm: Scripted) -> None:
 def test_nothing_else_slows_it_down(fcm: Scripted) -> None:
     report(fcm, accepted(), busy(retry_after=300), silent(), dead(), refused())
     assert granted(fcm, SECOND) == 10
+
+
+# Who is trusted to take more.
+
+
+def test_a_provider_of_which_nothing_is_known_has_proven_nothing(fcm: Scripted) -> None:
+    assert not health.is_proven(fcm, now=NOON)
+
+
+def test_what_it_took_of_late_proves_it_for_a_while(fcm: Scripted) -> None:
+    report(fcm, refused(), accepted())
+    assert health.is_proven(fcm, now=NOON + health.PROVEN_FOR)
+    assert not health.is_proven(fcm, now=NOON + health.PROVEN_FOR + SECOND)
+
+
+@pytest.mark.parametrize("answer", [refused, unavailable, busy, silent])
+def test_what_it_did_not_take_proves_nothing(fcm: Scripted, answer: Make) -> None:
+    report(fcm, answer())
+    assert not health.is_proven(fcm, now=NOON)
