@@ -19,9 +19,9 @@ from notifyproject.db.collections import collection
 from .states import Category
 
 POLICIES = "retention_policies"
-MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 7, 3_650
-"""A secret is in the inbox for a day at most; a delivery may be tried again for three, and none is
-to be deleted while it is open."""
+MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650
+"""A secret is in the inbox for a day at most. A delivery may be open for ten, if its provider asks
+for a day before each of ten tries, and none is to be deleted while it is."""
 FRESH_SECONDS = 5.0
 """A change is seen by every process within this time."""
 

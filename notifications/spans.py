@@ -7,6 +7,9 @@ notification that is not traced costs a comparison.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+import structlog
+from pymongo.errors import PyMongoError
+
 from notifyproject import tracing
 from notifyproject.tracing import Kind, Span
 
@@ -17,6 +20,7 @@ from .outcomes import Result
 from .states import DeliveryStatus
 from .store import Claimed, Parked, Reference, Settlement
 
+log = structlog.get_logger(__name__)
 S = DeliveryStatus
 
 
@@ -77,7 +81,12 @@ def reported(
     """Tell of reports that changed a delivery, linked to their webhook; ``codes``: of bad news."""
     if not tracing.is_on() or not receipts:
         return
-    parents = queries.traceparents({reference.notification_id for _, reference in receipts})
+    try:
+        parents = queries.traceparents({reference.notification_id for _, reference in receipts})
+    except PyMongoError as error:
+        # The reports are applied: who watches the work does not have them sent again.
+        log.warning("spans_lost", reason=type(error).__name__)
+        return
     webhook = tracing.traceparent()
     for receipt, reference in receipts:
         if (parent := parents.get(reference.notification_id)) is None:

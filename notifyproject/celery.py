@@ -80,7 +80,9 @@ def _end_in_time(sender: Any, **_: Any) -> None:
     """End the process when another is to take its place: it hears nothing, or is too large."""
     from . import renewal
 
-    heard = renewal.begin(queues=tuple(sender.app.amqp.queues.consume_from))
+    heard = renewal.begin(
+        queues=tuple(sender.app.amqp.queues.consume_from), threads=sender.controller.concurrency
+    )
     task_received.connect(heard, weak=False)
 
 

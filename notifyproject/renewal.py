@@ -56,6 +56,7 @@ class Life:
     clock: Callable[[], float] = time.monotonic
     _tasks: int = field(default=0, init=False)
     _deaf_since: float | None = field(default=None, init=False)
+    _looked_at: float = field(default=float("inf"), init=False)
 
     def heard(self) -> None:
         """Note that a message has come."""
@@ -64,21 +65,25 @@ class Life:
 
     def end(self, look: Look) -> str | None:
         """Return why it is to end, if it is."""
+        now = self.clock()
+        slept, self._looked_at = now - self._looked_at > 3 * LOOK, now
         if not look.waiting or not look.has_room:
             self._deaf_since = None
-        elif self._deaf_since is None:
-            self._deaf_since = self.clock()
-        if self._deaf_since is not None and self.clock() - self._deaf_since >= SILENCE:
+        elif self._deaf_since is None or slept:
+            # A process that was frozen had no chance to hear anything.
+            self._deaf_since = now
+        if self._deaf_since is not None and now - self._deaf_since >= SILENCE:
             return "hears_nothing"
         if look.megabytes > self.max_megabytes:
             return "too_large"
         return "enough_done" if self._tasks >= self.max_tasks else None
 
 
-def begin(*, queues: Collection[str]) -> Callable[..., None]:
+def begin(*, queues: Collection[str], threads: int) -> Callable[..., None]:
     """Look after this process for as long as it runs; return what is to be called with a message.
 
-    That is a receiver of Celery's ``task_received``. A limit of 0 is none.
+    That is a receiver of Celery's ``task_received``. ``threads``: how many tasks it takes at once.
+    A limit of 0 is none.
     """
     spread = 1 + SPREAD * random.SystemRandom().random()
     life = Life(
@@ -89,23 +94,26 @@ def begin(*, queues: Collection[str]) -> Callable[..., None]:
     def heard(**_: Any) -> None:
         life.heard()
 
-    threading.Thread(target=_watch, args=(life, queues), name="renewal", daemon=True).start()
+    threading.Thread(
+        target=_watch, args=(life, queues, threads), name="renewal", daemon=True
+    ).start()
     return heard
 
 
-def _watch(life: Life, queues: Collection[str]) -> None:
+def _watch(life: Life, queues: Collection[str], threads: int) -> None:
     while True:
         time.sleep(LOOK)
         look = Look(
             waiting=count_waiting(queues),
-            has_room=len(state.active_requests) < settings.WORKER_THREADS,
+            has_room=len(state.active_requests) < threads,
             megabytes=megabytes(),
         )
         if reason := life.end(look):
             log.error("worker_ends_itself", reason=reason, waiting=look.waiting)
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(LAST_WORD)
-            os.kill(os.getpid(), signal.SIGKILL)
+            # The first process of a container cannot kill itself by a signal.
+            os._exit(1)
 
 
 def count_waiting(queues: Collection[str]) -> int:

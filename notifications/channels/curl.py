@@ -79,6 +79,8 @@ class Transfer:
         self._body = io.BytesIO(request.body)
         self._left = False
         """Bytes may have left."""
+        self._has_headers = False
+        """All of the answer's headers have come, and so its status is no interim one."""
         self._lines: list[bytes] = []
         self._parts: list[bytes] = []
         self._room, self._header_room = MAX_BODY, MAX_HEADER_BYTES
@@ -108,9 +110,9 @@ class Transfer:
     def outcome(self, code: int) -> Response | ProviderError:
         """Return what came of it: ``code`` is libcurl's, 0 if all went well."""
         status = self._handle.getinfo(pycurl.RESPONSE_CODE)
-        is_cut = self._room < 0 and status >= FIRST_REFUSAL
-        if code == pycurl.E_OK or is_cut:
-            # Of a refusal as much as is read, for its status says what matters.
+        is_refusal = self._has_headers and status >= FIRST_REFUSAL
+        if code == pycurl.E_OK or is_refusal:
+            # Of a refusal as much as has come and is read, for its status says what matters.
             body = b"".join(self._parts)[:MAX_BODY]
             return Response(status=status, headers=_headers(self._lines), body=body)
         if not self._left and not self._handle.getinfo(pycurl.REQUEST_SIZE):
@@ -127,6 +129,12 @@ class Transfer:
             ambiguous=True,
         )
 
+    def release(self) -> None:
+        """Forget what was said: the handle waits for its next request, maybe for hours."""
+        self._body = io.BytesIO()
+        self._lines, self._parts = [], []
+        self._handle.unsetopt(pycurl.HTTPHEADER)
+
     def _read(self, size: int) -> bytes:
         self._left = True
         return self._body.read(size)
@@ -134,7 +142,9 @@ class Transfer:
     def _take_header(self, line: bytes) -> int | None:
         if line.startswith(_STATUS_LINE):
             self._lines.clear()
-            self._header_room = MAX_HEADER_BYTES
+            self._header_room, self._has_headers = MAX_HEADER_BYTES, False
+        elif not line.strip():
+            self._has_headers = True
         self._lines.append(line)
         self._header_room -= len(line)
         return REFUSED if self._header_room < 0 or len(self._lines) > MAX_HEADERS else None

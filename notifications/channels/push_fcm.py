@@ -27,6 +27,8 @@ from .fcm_tokens import AccessToken, Tokens
 from .http import Exchange, Request
 
 ACCEPTED = 200
+NEW_TOKEN = 2.0
+"""Seconds that a send waits for another access token; Google takes some tenths of one."""
 MAX_ID_LENGTH = 200
 """A message's name is kept up to this length; they are shorter."""
 
@@ -69,9 +71,10 @@ class Client(FCMNotification):
         token = self._tokens.current(deadline=deadline)
         response = yield self._request(payload, token, deadline)
         if response.status != ACCEPTED and _wants_new_token(response):
-            # Refused for the token, so it cannot have been sent. What else is under way waits for
-            # the new one, too: most of it will want that itself.
-            token = self._tokens.replace(token, deadline=deadline)
+            # Refused for the token, so it cannot have been sent. What else is under way in this
+            # thread waits for the new one, too, and must not miss its own answers for it.
+            soon = Deadline(min(deadline.at, Deadline.after(NEW_TOKEN).at))
+            token = self._tokens.replace(token, deadline=soon)
             response = yield self._request(payload, token, deadline)
         return response
 

@@ -14,7 +14,7 @@ from .documents import Document
 from .expressions import Computed, Expression, update
 
 S = DeliveryStatus
-REOPENED_KEPT = timedelta(days=7)
+REOPENED_KEPT = timedelta(days=14)
 """What is re-opened is there for as long at least: longer than it may be tried again."""
 
 

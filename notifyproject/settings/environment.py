@@ -137,11 +137,11 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds. The same, with one that has been due for longer."""
 
     WORKER_THREADS: Annotated[int, msgspec.Meta(ge=1, le=512)] = 32
+    """Threads of a worker process: tasks, and requests to providers, at once."""
     WORKER_MAX_MEMORY_MB: Annotated[int, msgspec.Meta(ge=0)] = 600
     """A worker that has more in memory ends, and whoever runs it starts another. 0: it may grow."""
     WORKER_MAX_TASKS: Annotated[int, msgspec.Meta(ge=0)] = 0
     """A worker that has taken so many messages ends, likewise. 0: it goes on."""
-    """Threads of a worker process: tasks, and requests to providers, at once."""
 
     CRASH_AT: str = ""
     """For fault injection, never on a server: where a process kills itself. docs/faults.md"""

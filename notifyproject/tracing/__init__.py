@@ -7,7 +7,7 @@ in the words of this module. A span holds ids and codes, never an address or a t
 
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -111,14 +111,24 @@ def serving(*, caller: str | None) -> Iterator[None]:
     if _state.tracer is None:
         yield
         return
-    with _state.tracer.serving(caller=caller):
+    with ExitStack() as request:
+        try:
+            request.enter_context(_state.tracer.serving(caller=caller))
+        except Exception:
+            # It cannot use something in its environment: the next request would fare no better.
+            log.exception("tracing_turned_off")
+            turn(None)
         yield
 
 
 def note(attributes: Attributes, *, name: str | None = None, error: str | None = None) -> None:
     """Say more of the request that is being answered, if it is traced."""
-    if _state.tracer is not None:
+    if _state.tracer is None:
+        return
+    try:
         _state.tracer.note(attributes, name=name, error=error)
+    except Exception:
+        log.exception("span_lost", span=name)
 
 
 def traceparent() -> str | None:

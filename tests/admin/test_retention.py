@@ -75,7 +75,7 @@ def test_a_change_leaves_how_far_the_removal_has_come(console: Client) -> None:
     ("content", "metadata", "why"),
     [
         ("0", "90", "greater than or equal to 1"),
-        ("30", "6", "greater than or equal to 7"),
+        ("10", "13", "greater than or equal to 14"),
         ("30", "3651", "less than or equal to 3650"),
         ("61", "60", "It is deleted after 60 days"),
         ("91", "", "It is deleted after 90 days"),

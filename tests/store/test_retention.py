@@ -98,7 +98,7 @@ def test_what_is_opened_again_at_its_end_is_not_deleted_while_it_is_open() -> No
         notification_id=document["_id"], channels=[Channel.EMAIL], extra_attempts=4, now=late
     )
     assert reopened is not None
-    assert reopened["purge_at"] == late + 7 * DAY
+    assert reopened["purge_at"] == late + 14 * DAY
     early = factories.settled(S.FAILED)
     kept_ = store.requeue(
         notification_id=early["_id"], channels=[Channel.EMAIL], extra_attempts=4, now=NOON

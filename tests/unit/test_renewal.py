@@ -3,16 +3,16 @@
 import subprocess
 import sys
 
-from notifyproject.renewal import SILENCE, Life, Look, megabytes
+from notifyproject.renewal import LOOK, SILENCE, Life, Look, megabytes
 
 ENDS_ITSELF = """
 import time
 from django.conf import settings
-settings.configure(WORKER_THREADS=4, WORKER_MAX_TASKS=0, WORKER_MAX_MEMORY_MB=0)
+settings.configure(WORKER_MAX_TASKS=0, WORKER_MAX_MEMORY_MB=0)
 from notifyproject import renewal
 renewal.LOOK, renewal.SILENCE = 0.01, 0.05
 renewal.count_waiting = lambda queues: 1
-renewal.begin(queues=["email.normal"])
+renewal.begin(queues=["email.normal"], threads=4)
 time.sleep(20)
 """
 SIGTERM = -15
@@ -33,10 +33,15 @@ def look(*, waiting: int = 3, has_room: bool = True, megabytes: float = 150) -> 
 
 
 def end_after(seconds: float, seen: Look) -> str | None:
+    """Return what a worker is told that is looked at every few seconds."""
     watch = Watch()
     life = Life(clock=watch)
     life.end(seen)
-    watch.now += seconds
+    ends = watch.now + seconds
+    while watch.now + LOOK < ends:
+        watch.now += LOOK
+        assert life.end(seen) is None
+    watch.now = ends
     return life.end(seen)
 
 
@@ -52,6 +57,14 @@ def test_an_empty_queue_is_no_sign() -> None:
     assert end_after(10 * SILENCE, look(waiting=0)) is None
 
 
+def test_a_process_that_was_frozen_has_not_gone_deaf() -> None:
+    watch = Watch()
+    life = Life(clock=watch)
+    life.end(look())
+    watch.now += 10 * SILENCE
+    assert life.end(look()) is None
+
+
 def test_a_worker_whose_threads_are_all_busy_is_not_deaf() -> None:
     assert end_after(10 * SILENCE, look(has_room=False)) is None
 
@@ -60,8 +73,9 @@ def test_each_message_that_comes_begins_the_time_anew() -> None:
     watch = Watch()
     life = Life(clock=watch)
     for _ in range(10):
-        watch.now += SILENCE - 1
-        assert life.end(look()) is None
+        for _ in range(int(SILENCE / LOOK) - 1):
+            watch.now += LOOK
+            assert life.end(look()) is None
         life.heard()
 
 
@@ -69,8 +83,9 @@ def test_a_queue_that_was_empty_in_between_begins_the_time_anew() -> None:
     watch = Watch()
     life = Life(clock=watch)
     for waiting in (3, 0, 3):
-        assert life.end(look(waiting=waiting)) is None
-        watch.now += SILENCE - 1
+        for _ in range(int(SILENCE / LOOK) - 1):
+            assert life.end(look(waiting=waiting)) is None
+            watch.now += LOOK
 
 
 def test_it_ends_when_it_has_grown_too_large() -> None:

@@ -202,3 +202,17 @@ def test_an_answer_that_unpacks_to_more_than_64_kb_is_not_read() -> None:
     assert len(packed) < curl.MAX_BODY
     error = failure(wire.answering(wire.response(200, packed, "Content-Encoding: gzip")))
     assert error.ambiguous
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 401 No\r\nContent-Length: 500\r\n\r\nonly this",
+        b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        wire.response(429, b"not gzip", "Content-Encoding: gzip"),
+    ],
+    ids=["truncated", "truncated chunk", "broken encoding"],
+)
+def test_a_refusal_is_one_however_its_body_ends(answer: bytes) -> None:
+    with wire.serving(wire.answering(answer)) as server:
+        assert post(server.url).status in (401, 429, 503)

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -172,3 +173,25 @@ def test_a_forked_process_has_connections_of_its_own(monkeypatch: pytest.MonkeyP
         post(server.url)
         assert server.connections == 2
         transfers.close_all()
+
+
+def test_what_was_said_is_forgotten_when_it_is_over() -> None:
+    """A connection lies idle for hours; a mail with its files, and the key, must not."""
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        body = b"x" * 1_000
+        before = sys.getrefcount(body)
+        post(server.url, body=body)
+        assert sys.getrefcount(body) == before
+
+
+def test_connections_that_a_rush_has_left_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with wire.serving(wire.KeepAlive(wire.response(202))) as server:
+        idle = transfers._lines[os.getpid()]
+        post(server.url)
+        left = idle.pop()
+        post(server.url)
+        idle.appendleft(left)
+        monkeypatch.setattr(left, "_used_at", time.monotonic() - transfers.RESTED - 1)
+        post(server.url)
+        assert left not in idle
+        assert len(idle) == 1
