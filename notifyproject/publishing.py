@@ -48,7 +48,8 @@ def publish(
                 task,
                 args=args,
                 queue=queue,
-                countdown=countdown or None,
+                # Not as a countdown: Celery would add it to this machine's clock, right or wrong.
+                eta=at if countdown else None,
                 retry=False,
                 ignore_result=True,
                 producer=producer,

@@ -25,6 +25,8 @@ BRIEF = 30
 PUNCTUAL = 2.0
 """P6: how late what is scheduled may be (p99). A second more is the clocks' own tolerance."""
 TOLERANCE = 1.0
+EVERY = timedelta(milliseconds=100)
+"""Between two that are scheduled."""
 
 
 def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
@@ -34,10 +36,12 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
         brief = [_send(stand, f"brief-{n}", n, ttl=BRIEF) for n in range(expiring)]
         stand.broker.flushall()
         due = datetime.now(UTC) + AHEAD
-        later = [
-            _send(stand, f"later-{n}", expiring + n, scheduled_at=due.isoformat())
-            for n in range(scheduled)
-        ]
+        # One after the other: how late each is, and not how many the sandbox takes in a second.
+        times = [due + EVERY * n for n in range(scheduled)]
+        later = {
+            _send(stand, f"later-{n}", expiring + n, scheduled_at=at.isoformat()): at
+            for n, at in enumerate(times)
+        }
         _wait_until(datetime.now(UTC) + timedelta(seconds=BRIEF))
         for name, skew in SKEWS.items():
             stand.worker(name).start(**_wrong_clock(skew))
@@ -46,7 +50,7 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
         stand.wait_final(timeout=FINAL_SECONDS)
         logs = [(stand.folder / f"{name}.log").read_text() for name in SKEWS]
         evidence = gather(stand)
-        late = waits(evidence, dict.fromkeys(later, due))
+        late = waits(evidence, later)
         asked = {one.notification_id for one in evidence.requests}
         return conclude(
             evidence,
