@@ -169,10 +169,11 @@ def nothing_is_open() -> bool:
 
 def by_four(bench: Bench, *, count: int, say: Callable[[str], None]) -> Iterator[Figure]:
     """Have four worker processes send what is due, and count what was sent once, and what not."""
-    before = bench.http.count()
-    drained = ours(bench, count=count, provider="sendgrid", processes=FOUR, is_checked=False)
-    # One of the requests was this question.
-    surplus = bench.http.count() - before - 1 - WARM_UP - count
+    drained, posted = _posted(
+        bench,
+        lambda: ours(bench, count=count, provider="sendgrid", processes=FOUR, is_checked=False),
+    )
+    surplus = posted - WARM_UP - count
     say(f"{drained}; requests beyond one for each: {surplus}")
     yield Figure(
         key="claims",
@@ -195,10 +196,15 @@ def _not_at_the_first_try() -> int:
 
 def _counted(bench: Bench, run: Run, *, count: int) -> Drained:
     """Return what ``run`` returns; raises RuntimeError if nginx got another number of requests."""
-    before = bench.http.count()
-    drained = run()
-    # One of the requests was this question.
-    posted = bench.http.count() - before - 1
+    drained, posted = _posted(bench, run)
     if posted != count:
         raise RuntimeError(f"{posted} requests for {count} mails")
     return drained
+
+
+def _posted(bench: Bench, run: Run) -> tuple[Drained, int]:
+    """Return what ``run`` returns, and how many requests nginx got meanwhile."""
+    before = bench.http.count()
+    drained = run()
+    # One of the requests was this question.
+    return drained, bench.http.count() - before - 1

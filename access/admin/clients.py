@@ -18,9 +18,9 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from notifyproject.console.posts import refusal
+from notifyproject.console.words import chip
 from notifyproject.db.admin import MongoModelAdmin
-from notifyproject.db.admin_posts import refusal
-from notifyproject.db.admin_words import chip
 
 from .. import keys
 from ..models import APIClient, Scope

@@ -9,8 +9,8 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from notifyproject.db.admin_posts import refusal
-from notifyproject.db.admin_words import chip
+from notifyproject.console.posts import refusal
+from notifyproject.console.words import chip
 
 from ..models import Callback
 from ..retry import FAILURES_TO_OPEN

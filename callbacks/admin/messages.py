@@ -12,10 +12,10 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from notifyproject.console.posts import refusal
+from notifyproject.console.words import chip
 from notifyproject.db.admin import BoundedChangeList
 from notifyproject.db.admin_filters import WordFilter
-from notifyproject.db.admin_posts import refusal
-from notifyproject.db.admin_words import chip
 from notifyproject.db.collections import collection
 from notifyproject.db.fields import choices
 from notifyproject.db.keyset_list import KeysetChangeList

@@ -11,9 +11,9 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
+from notifyproject.console.posts import refusal
+from notifyproject.console.words import chip
 from notifyproject.db.admin import ReadOnlyAdmin
-from notifyproject.db.admin_posts import refusal
-from notifyproject.db.admin_words import chip
 from notifyproject.db.collections import collection
 
 from .. import state, tokens

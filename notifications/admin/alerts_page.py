@@ -15,10 +15,10 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from analytics import incidents
 from analytics.models import AlertKind, AlertRule, Incident
 from notifyproject import audit
+from notifyproject.console.posts import refusal
+from notifyproject.console.words import chip
 from notifyproject.db.admin import MongoModelAdmin, ReadOnlyAdmin
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
-from notifyproject.db.admin_posts import refusal
-from notifyproject.db.admin_words import chip
 
 from ..models import NotificationType
 from ..states import Channel

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from notifyproject.db.admin_posts import refusal
+from notifyproject.console.posts import refusal
 
 from .. import broadcasts
 from ..broadcasts.documents import Document

@@ -15,9 +15,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from notifyproject.console.posts import refusal
 from notifyproject.db.admin import ReadOnlyAdmin
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
-from notifyproject.db.admin_posts import refusal
 from notifyproject.db.fields import choices
 
 from .. import operations

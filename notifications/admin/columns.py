@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from notifyproject.db import admin_words
+from notifyproject.console.words import chip as coloured
 from recipients.masking import mask_address
 
 from ..states import Channel, DeliveryStatus, Status
@@ -25,7 +25,7 @@ NOTHING = "-"
 
 def chip(text: str, tone: str, *, title: str = "") -> SafeString:
     """Return a coloured label."""
-    return admin_words.chip(text, tone, title=title or text)
+    return coloured(text, tone, title=title or text)
 
 
 def status_chip(status: str) -> SafeString:

@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from access.models import APIClient, StaffUser
 from notifyproject import audit, tracing
-from notifyproject.db.admin_posts import refusal
+from notifyproject.console.posts import refusal
 from recipients.masking import may_reveal_addresses, may_see_addresses
 
 from .. import queries

@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from notifyproject.db.admin_posts import refusal
+from notifyproject.console.posts import refusal
 
 from .. import queries
 from ..states import SUCCEEDED, Channel

@@ -26,7 +26,7 @@ from access import inbox_tokens
 from access.models import APIClient
 from devices.tokens import shortened
 from notifyproject import audit
-from notifyproject.db.admin_posts import refusal
+from notifyproject.console.posts import refusal
 from notifyproject.db.paging import MAX_PAGE, Place
 from recipients.masking import may_reveal_addresses
 from recipients.models import Recipient

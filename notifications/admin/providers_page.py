@@ -11,8 +11,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
 from notifyproject import audit
+from notifyproject.console.posts import refusal
 from notifyproject.db.admin import ReadOnlyAdmin
-from notifyproject.db.admin_posts import refusal
 
 from .. import breaker, intake, pausing, provider_health, trial
 from ..breaker import State

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from notifyproject.db.admin_posts import refusal
+from notifyproject.console.posts import refusal
 
 from .. import templates, types
 from ..models import NotificationType

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from notifyproject import audit
-from notifyproject.db.admin_posts import refusal
+from notifyproject.console.posts import refusal
 
 from .. import intake, templates, trial, types
 from ..models import NotificationType

@@ -13,9 +13,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from notifyproject import audit
+from notifyproject.console.posts import refusal
 from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
 from notifyproject.db.admin_filters import WordFilter
-from notifyproject.db.admin_posts import refusal
 from notifyproject.db.keyset_list import KeysetChangeList
 from recipients.masking import mask_text, may_see_addresses
 

@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from access.models import APIClient, StaffUser
+from notifyproject.console.words import chip
 from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
 from notifyproject.db.admin_filters import KeyTimeFilter, WordFilter
-from notifyproject.db.admin_words import chip
 from notifyproject.db.keyset_list import KeysetChangeList
 
 FLAGS = {

@@ -4,7 +4,10 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from notifyproject.console.words import chip
+
 register = template.Library()
+register.simple_tag(chip)
 
 
 @register.simple_tag
@@ -15,12 +18,6 @@ def icon(name: str, tone: str = "") -> SafeString:
         f" tone-{tone}" if tone else "",
         name,
     )
-
-
-@register.simple_tag
-def chip(words: object, tone: str) -> SafeString:
-    """Return a coloured label."""
-    return format_html('<span class="chip chip-{}">{}</span>', tone, words)
 
 
 @register.simple_block_tag

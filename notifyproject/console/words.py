@@ -1,10 +1,10 @@
-"""How the admin's lists show what they have a colour for."""
+"""Words that have a colour."""
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 
-def chip(text: str, tone: str, *, title: str = "") -> SafeString:
+def chip(text: object, tone: str, *, title: str = "") -> SafeString:
     """Return a word in a colour; ``title``: what it says on hovering."""
     if title:
         return format_html('<span class="chip chip-{}" title="{}">{}</span>', tone, title, text)
