@@ -129,6 +129,15 @@ def invite(lane: Lane, *, at: datetime | None = None, now: datetime) -> bool:
     return _take(lane, range(DRAWS), at=at or now, now=now)
 
 
+def go_on(lane: Lane, ticket: Ticket | None, *, at: datetime | None = None, now: datetime) -> bool:
+    """Have a worker draw where a draw has left off; return whether one will.
+
+    In that draw's slot: if every draw called in all others, there would be more with each.
+    """
+    slots = [ticket.slot] if ticket and ticket.slot < DRAWS else range(DRAWS)
+    return _take(lane, slots, at=at or now, now=now)
+
+
 def look_again(lane: Lane, *, at: datetime, now: datetime) -> bool:
     """Have one worker draw from a lane at an instant within a minute; return whether one will.
 

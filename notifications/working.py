@@ -6,7 +6,7 @@ and what goes beyond is looked at again a second later.
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -25,13 +25,17 @@ from .timing import utc_now
 
 NO_ROOM = timedelta(seconds=1)
 """How long a message waits for a thread of its channel."""
+BATCHES = 3
+"""Batches of a lane that a process is at: one is being sent, one made ready, one settled. More of
+them wait for their turn with what they have claimed, in the way of those who look for the rest: at
+24 a mail cost a sixth more."""
 
 
 def deliver(
     ids: Sequence[ObjectId], *, channel: Channel, priority: Priority, clock: Clock = utc_now
 ) -> None:
     """Send what of these is due, and see to it that what must wait is looked at again."""
-    with _threads.enter(channel) as is_in:
+    with _threads.enter(channel, most=_most_threads()) as is_in:
         if not is_in or stopping.is_asked():
             now = clock()
             lanes.publish(ids, channel=channel, priority=priority, at=now + NO_ROOM, now=now)
@@ -43,13 +47,19 @@ def deliver(
 def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
     """Send a batch of what is due in a client's lane, and draw again while there is more.
 
-    Returns how many deliveries it claimed.
+    Returns how many deliveries it claimed. Where this process is at BATCHES of the lane, the draw
+    ends here: each of those looks at what is left when it is through.
     """
     if not lanes.take_turn(lane, ticket):
         return 0
     crash.at(Boundary.TURN_TAKEN)
-    with _threads.enter(lane.channel) as is_in:
+    with (
+        _batches.enter(lane, most=BATCHES) as has_room,
+        _threads.enter(lane.channel, most=_most_threads()) as is_in,
+    ):
         now = clock()
+        if not has_room:
+            return 0
         if not is_in or stopping.is_asked():
             lanes.invite(lane, at=now + NO_ROOM, now=now)
             return 0
@@ -58,7 +68,7 @@ def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
     now = clock()
     lanes.wake([w for w in report.wakeups if w.channel is not lane.channel], now=now)
     if are_more:
-        lanes.invite(lane, at=_pause(report, lane), now=now)
+        lanes.go_on(lane, ticket, at=_pause(report, lane), now=now)
     else:
         _look_ahead(lane, now)
     return report.claimed
@@ -157,25 +167,32 @@ def _look_ahead(lane: Lane, now: datetime) -> None:
             lanes.look_again(lane, at=lanes.moment(one.at, now=now), now=now)
 
 
-class _Threads:
-    """How many of this process's threads each channel has."""
+class _Room:
+    """How much of something this process does at once, by what it is done for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._taken: Counter[Channel] = Counter()
+        self._taken: Counter[Hashable] = Counter()
 
     @contextmanager
-    def enter(self, channel: Channel) -> Iterator[bool]:
-        """Take a thread for a channel if it may have one more; say whether it has."""
-        most = max(settings.WORKER_THREADS * 3 // 4, 1)
+    def enter(self, key: Hashable, *, most: int) -> Iterator[bool]:
+        """Take a place, if fewer than ``most`` are taken; say whether it has been."""
         with self._lock:
-            is_in = self._taken[channel] < most
-            self._taken[channel] += is_in
+            is_in = self._taken[key] < most
+            self._taken[key] += is_in
         try:
             yield is_in
         finally:
             with self._lock:
-                self._taken[channel] -= is_in
+                self._taken[key] -= is_in
+                if not self._taken[key]:
+                    del self._taken[key]
 
 
-_threads = _Threads()
+_threads = _Room()
+_batches = _Room()
+
+
+def _most_threads() -> int:
+    """Return how many of this process's threads a channel may have."""
+    return max(settings.WORKER_THREADS * 3 // 4, 1)

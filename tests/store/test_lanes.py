@@ -138,6 +138,23 @@ def test_a_draw_without_a_slot_has_its_turn(broker: redis.Redis) -> None:
     assert lanes.take_turn(LANE, Ticket(0, "expired"))
 
 
+def test_a_draw_goes_on_in_its_own_slot(broker: redis.Redis) -> None:
+    assert lanes.go_on(LANE, Ticket(2, "done"), now=NOON)
+    assert [one.slot for one in tickets(broker)] == [2]
+
+
+def test_if_another_has_its_slot_by_then_that_one_goes_on(broker: redis.Redis) -> None:
+    lanes.invite(LANE, now=NOON)
+    assert lanes.go_on(LANE, Ticket(2, "done"), now=NOON)
+    assert len(tickets(broker)) == DRAWS
+
+
+@pytest.mark.parametrize("ticket", [None, Ticket(lanes.AHEAD, "done")])
+def test_a_draw_without_a_slot_calls_in_all(broker: redis.Redis, ticket: Ticket | None) -> None:
+    assert lanes.go_on(LANE, ticket, now=NOON)
+    assert len(tickets(broker)) == DRAWS
+
+
 def test_a_slot_outlives_the_wait_of_its_draw(broker: redis.Redis) -> None:
     lanes.look_again(LANE, at=NOON + 40 * SECOND, now=NOON)
     assert 40 < broker.ttl(LANE.key(lanes.AHEAD)) <= 40 + lanes.SLOT_LIFE

@@ -146,7 +146,53 @@ def test_a_draw_whose_turn_is_over_does_nothing(broker: redis.Redis, provider: S
     assert (provider.seen, waiting(broker)) == ([], [])
 
 
-# Room for other channels.
+def test_a_draw_is_followed_by_one_and_not_by_many(broker: redis.Redis, provider: Scripted) -> None:
+    crowd(2 * lanes.HINT)
+    working.draw(LANE, _ticket(broker, slot=1), clock=noon)
+    (message,) = waiting(broker)
+    assert message.args[3][0] == 1
+
+
+# Room for other clients and channels.
+
+
+def test_a_process_is_at_a_few_batches_of_a_client_and_leaves_the_rest_to_them(
+    broker: redis.Redis, provider: Scripted
+) -> None:
+    drawn: list[int] = []
+
+    def draw_again(_outbound: Any) -> Any:
+        if len(provider.seen) <= working.BATCHES:
+            crowd(1)
+            drawn.append(working.draw(LANE, None, clock=noon))
+        return scripted.accepted()
+
+    provider.behave = draw_again
+    crowd(1)
+    working.draw(LANE, None, clock=noon)
+    assert drawn == [0, *[1] * (working.BATCHES - 1)]
+    assert len(provider.seen) == working.BATCHES
+    work(broker, clock=noon)
+    assert still_open() == 0
+
+
+def test_batches_of_a_client_leave_room_for_those_of_another(provider: Scripted) -> None:
+    drawn: list[int] = []
+
+    def draw_again(_outbound: Any) -> Any:
+        if len(provider.seen) < working.BATCHES:
+            crowd(1)
+            working.draw(LANE, None, clock=noon)
+        elif not drawn:
+            crowd(1, client_id=OTHER)
+            drawn.append(0)
+            drawn[0] = working.draw(Lane(OTHER, EMAIL, Priority.NORMAL), None, clock=noon)
+        return scripted.accepted()
+
+    provider.behave = draw_again
+    crowd(1)
+    working.draw(LANE, None, clock=noon)
+    assert drawn == [1]
 
 
 def test_a_channel_has_most_threads_and_not_all(
