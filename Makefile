@@ -51,7 +51,7 @@ client: .venv/dev
 
 chaos: .venv/local
 	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \
-	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short)
+	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short) $(if $(AT_ONCE),--at-once $(AT_ONCE))
 
 bench: .venv/dev bench-servers
 	$(BIN)/python -m bench $(or $(GOALS),all) $(if $(JSON),--json $(JSON))

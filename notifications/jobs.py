@@ -86,8 +86,7 @@ def _alike(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
         return [[job] for job in jobs]
     groups: dict[Hashable, list[Job]] = {}
     for job in jobs:
-        mail = provider.same_mail(Parcel.of(job, job.targets[0]).outbound)
-        groups.setdefault(mail, []).append(job)
+        groups.setdefault(provider.same_mail(job.message), []).append(job)
     return list(groups.values())
 
 
@@ -97,5 +96,5 @@ def in_requests(provider: Provider, parcels: Sequence[Parcel]) -> list[list[Parc
         return [[parcel] for parcel in parcels]
     groups: dict[Hashable, list[Parcel]] = {}
     for parcel in parcels:
-        groups.setdefault(provider.same_mail(parcel.outbound), []).append(parcel)
+        groups.setdefault(provider.same_mail(parcel.outbound.message), []).append(parcel)
     return list(groups.values())

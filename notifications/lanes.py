@@ -32,7 +32,7 @@ CROWD = 200
 WINDOW = 10
 """Seconds. With CROWD: 20 a second by id, in a lane that sends hundreds."""
 DRAWS = 4
-"""As many workers at most work for one client in one lane at the same time."""
+"""Draws of a client that wait in a lane at most: so far ahead of another's it is."""
 AHEAD = DRAWS
 """The slot of the draw that waits for what falls due next."""
 SLOT_LIFE = 30

@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import redis
 import structlog
 from django.conf import settings
 from redis.backoff import NoBackoff
+from redis.commands.core import Script
 from redis.retry import Retry
 
 log = structlog.get_logger(__name__)
@@ -58,7 +59,7 @@ def asking() -> Iterator[redis.Redis]:
 def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) -> Any:
     """Return what a Lua script answers, in one round trip once Valkey knows it; raises Away."""
     with asking() as lent:
-        return lent.register_script(script)(keys=keys, args=args)
+        return _script(lent, script)(keys=keys, args=args)
 
 
 def forget() -> None:
@@ -96,13 +97,17 @@ class _Pause:
 _pause = _Pause()
 
 
+@lru_cache(maxsize=100)
+def _script(lent: redis.Redis, script: str) -> Script:
+    """Return a script as the client names it: its digest is reckoned once."""
+    return lent.register_script(script)
+
+
 @cache
 def _client(_process_id: int) -> redis.Redis:
     return redis.Redis.from_url(
         settings.REDIS_URL,
         decode_responses=False,
-        # What cannot be encoded is spoilt rather than raised.
-        encoding_errors="replace",
         socket_connect_timeout=ANSWER,
         socket_timeout=ANSWER,
         retry=Retry(NoBackoff(), 0),

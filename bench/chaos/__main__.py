@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +23,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
     parser.add_argument("--scenario", type=int, choices=SCENARIOS, help="one; all if not given")
     parser.add_argument("--short", action="store_true", help="small sizes, to try it out")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="so many side by side")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--page", type=Path, metavar="FILE", help="put the rows into this table")
     given = parser.parse_args()
-    if given.scenario is not None:
-        results = {given.scenario: _run(SCENARIOS[given.scenario], short=given.short)}
-    else:
-        results = {number: _run_apart(number, short=given.short) for number in SCENARIOS}
-    if given.json:
-        text = json.dumps({str(number): result for number, result in results.items()}, indent=2)
-        given.json.write_text(text + "\n")
-    if given.page:
-        page.update(given.page, results)
+    results: dict[int, dict[str, Any]] = {}
+    for number, result in _results(given):
+        results[number] = result
+        # One after the other: a run of hours that is ended leaves what it has found.
+        if given.json:
+            found = {str(one): results[one] for one in sorted(results)}
+            given.json.write_text(json.dumps(found, indent=2) + "\n")
+        if given.page:
+            page.update(given.page, {number: result})
     return 0 if all(result["met"] for result in results.values()) else 1
+
+
+def _results(given: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Run what is asked for; yield each scenario's number and figures when it is over."""
+    if given.scenario is not None:
+        yield given.scenario, _run(SCENARIOS[given.scenario], short=given.short)
+        return
+    with ThreadPoolExecutor(given.at_once) as pool:
+        under_way = {
+            pool.submit(_run_apart, number, short=given.short): number for number in SCENARIOS
+        }
+        for done in as_completed(under_way):
+            yield under_way[done], done.result()
 
 
 def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
@@ -56,11 +72,15 @@ def _run_apart(number: int, *, short: bool) -> dict[str, Any]:
     target.parent.mkdir(exist_ok=True)
     target.unlink(missing_ok=True)
     command = [sys.executable, "-m", "bench.chaos", "--scenario", str(number)]
-    subprocess.run(
+    ended = subprocess.run(
         [*command, "--json", str(target), *(["--short"] if short else [])],
         cwd=BASE_DIR,
         check=False,
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    # At its end: others may be running, and lines of several are a riddle.
+    print(ended.stdout, end="", flush=True)
     if not target.exists():
         return {"met": False, "problem": "the scenario did not come to its end"}
     result: dict[str, Any] = json.loads(target.read_text())[str(number)]

@@ -187,7 +187,7 @@ def _talks(kind: type) -> bool:
 class ManyAtOnce(Channel, Protocol):
     """A provider that takes the same message for several people in one request."""
 
-    def same_mail(self, outbound: Outbound) -> Hashable:
+    def same_mail(self, message: Message) -> Hashable:
         """Return what is equal for messages that may go together."""
         ...
 

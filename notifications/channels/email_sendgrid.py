@@ -1,7 +1,7 @@
 """Email by SendGrid's v3 API.
 
-``sendgrid`` builds the body and verifies webhooks; its own transport is not used: it has no
-timeout, follows redirects with the key, and opens a connection for every request.
+``sendgrid`` verifies webhooks; its own transport is not used: it has no timeout, follows redirects
+with the key, and opens a connection for every request.
 """
 
 import time
@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-from sendgrid.helpers.mail import SendGridException
 
 from notifyproject.outside.deadlines import Deadline
 
@@ -25,7 +24,7 @@ from . import email_sendgrid_bodies as bodies
 from . import email_sendgrid_webhooks as webhooks
 from . import http, transfers
 from .answers import Kind, Rule, classify
-from .base import NotTried, Outbound, Receipt, SendResult, account_of
+from .base import Message, NotTried, Outbound, Receipt, SendResult, account_of
 from .email_sendgrid_bodies import Tag
 from .email_sendgrid_halves import Outcome, Verdict, ask_in_halves
 from .http import Exchange, Request
@@ -120,9 +119,9 @@ class SendGrid:
             raise outcome
         return outcome
 
-    def same_mail(self, outbound: Outbound) -> Hashable:
+    def same_mail(self, message: Message) -> Hashable:
         """Return what is equal for mails that :meth:`send_many` may send together."""
-        return bodies.same_mail(outbound)
+        return bodies.same_mail(message)
 
     def send_many(
         self, outbounds: Sequence[Outbound], *, timeout: float
@@ -134,7 +133,7 @@ class SendGrid:
         them is refused for itself, the others go without it, as far as ``timeout`` allows:
         :class:`.base.NotTried` is what was left.
         """
-        if len({self.same_mail(outbound) for outbound in outbounds}) > 1:
+        if len({self.same_mail(outbound.message) for outbound in outbounds}) > 1:
             raise ValueError("these are different mails")
         deadline = Deadline.after(timeout)
         tag = Tag.new()
@@ -260,7 +259,7 @@ def _left(deadline: Deadline) -> float:
 def _making_a_mail() -> Iterator[None]:
     try:
         yield
-    except (ValueError, SendGridException) as error:
+    except ValueError as error:
         raise PermanentError(
             "The message cannot be made into a mail.", code=FailureCode.RENDER_FAILED
         ) from error

@@ -1,5 +1,8 @@
 """Mails as SendGrid's v3 API wants them: what all recipients get, and what each does.
 
+By hand, for SendGrid's own builder took 40 µs for each mail, a twelfth of all that a worker spends
+on one; a test holds these bodies against it.
+
 A mail to many says the same to all but for the address by which each unsubscribes: a tag stands in
 its place, and each recipient's personalization says what to put there.
 """
@@ -9,24 +12,6 @@ import secrets
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
-
-from sendgrid.helpers.mail import (
-    Attachment,
-    Content,
-    CustomArg,
-    Disposition,
-    Email,
-    FileContent,
-    FileName,
-    FileType,
-    Header,
-    Mail,
-    Personalization,
-    ReplyTo,
-    Subject,
-    Substitution,
-    To,
-)
 
 from .addresses import ascii_email
 from .base import Message, Outbound
@@ -58,9 +43,8 @@ SAME = Tag("\0")
 """Compares mails that are to be alike; nothing that is sent holds a NUL."""
 
 
-def same_mail(outbound: Outbound) -> Hashable:
+def same_mail(message: Message) -> Hashable:
     """Return what two mails have in common that may share a request."""
-    message = outbound.message
     url = message.unsubscribe_url
     return (
         message.subject,
@@ -80,46 +64,48 @@ def shared(
     files: Sequence[File],
     tag: Tag | None,
 ) -> dict[str, Any]:
-    """Return the part of a body that is the same for all; raises ValueError, SendGridException.
+    """Return the part of a body that is the same for all; raises ValueError.
 
     ``sender`` is a name and an address. Without a ``tag`` the message's own address to unsubscribe
     is in it, for its one recipient.
     """
-    mail = Mail()
-    mail.from_email = Email(sender[1], sender[0] or None)
-    mail.subject = Subject(message.subject)
+    body: dict[str, Any] = {"from": _person(*sender), "subject": message.subject}
     answers_to = reply_to(message, default=default_reply_to)
     if answers_to is not None:
-        mail.reply_to = ReplyTo(answers_to[1], answers_to[0] or None)
-    for kind, text in (("text/plain", message.text), ("text/html", message.html)):
-        if text:
-            url = message.unsubscribe_url
-            mail.add_content(Content(kind, tag.put_into(text, url=url) if tag else text))
-    for file in files:
-        mail.add_attachment(_attachment(file))
-    return mail.get()
+        body["reply_to"] = _person(*answers_to)
+    url = message.unsubscribe_url
+    body["content"] = [
+        {"type": kind, "value": tag.put_into(text, url=url) if tag else text}
+        for kind, text in (("text/plain", message.text), ("text/html", message.html))
+        if text
+    ]
+    if files:
+        body["attachments"] = [_attachment(file) for file in files]
+    return body
 
 
 def own(outbound: Outbound, *, tag: Tag | None) -> dict[str, Any]:
     """Return the personalization of one recipient; raises ValueError."""
-    personalization = Personalization()
-    to = To(name=outbound.recipient_name)
-    # Given with no name it would be taken apart, as if it were a header: 8 µs for each mail.
-    to.email = ascii_email(outbound.recipient)
-    personalization.add_to(to)
-    personalization.add_custom_arg(CustomArg("reference", outbound.reference))
-    for name, value in unsubscribe_headers(outbound.message).items():
-        personalization.add_header(Header(name, value))
+    person: dict[str, Any] = {
+        "to": [_person(outbound.recipient_name, ascii_email(outbound.recipient))],
+        "custom_args": {"reference": outbound.reference},
+    }
+    if headers := unsubscribe_headers(outbound.message):
+        person["headers"] = dict(headers)
     url = outbound.message.unsubscribe_url
     if tag is not None and url is not None:
-        personalization.add_substitution(Substitution(tag.text, url.rpartition("/")[2]))
-    return personalization.get()
+        person["substitutions"] = {tag.text: url.rpartition("/")[2]}
+    return person
 
 
-def _attachment(file: File) -> Attachment:
-    return Attachment(
-        FileContent(base64.b64encode(file.content).decode("ascii")),
-        FileName(file.filename),
-        FileType(file.content_type),
-        Disposition("attachment"),
-    )
+def _person(name: str | None, address: str) -> dict[str, str]:
+    return {"name": name, "email": address} if name else {"email": address}
+
+
+def _attachment(file: File) -> dict[str, str]:
+    return {
+        "content": base64.b64encode(file.content).decode("ascii"),
+        "filename": file.filename,
+        "type": file.content_type,
+        "disposition": "attachment",
+    }

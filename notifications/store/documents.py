@@ -146,15 +146,17 @@ class Claimed:
     """Channels that wait for this one to fail."""
     device_ids: tuple[str, ...] = ()
     """The devices that the current attempt is for; empty for one address."""
+    reference: str = field(init=False)
+    """The current attempt's id, which providers give back to us in receipts."""
 
-    @property
-    def reference(self) -> str:
-        """The current attempt's id, which providers give back to us in receipts."""
-        return self.reference_to(None)
+    def __post_init__(self) -> None:
+        # Once: a mail's is asked for at a dozen places on its way.
+        reference = Reference(self.notification_id, self.channel, self.attempt_count)
+        object.__setattr__(self, "reference", str(reference))
 
     def reference_to(self, device_id: str | None) -> str:
         """Return the id of the current attempt at one device."""
-        return str(Reference(self.notification_id, self.channel, self.attempt_count, device_id))
+        return self.reference if device_id is None else f"{self.reference}.{device_id}"
 
     @property
     def targets(self) -> tuple[str | None, ...]:

@@ -123,7 +123,9 @@ def test_a_batch_fetches_a_file_once(serve: Serve) -> None:
 
 
 def test_mails_with_different_files_are_different() -> None:
-    keys = {sendgrid().same_mail(mail) for mail in (outbound(), attached("/1"), attached("/2"))}
+    keys = {
+        sendgrid().same_mail(mail.message) for mail in (outbound(), attached("/1"), attached("/2"))
+    }
     assert len(keys) == 3
 
 
