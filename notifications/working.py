@@ -24,7 +24,7 @@ from .states import Channel, Priority
 from .timing import utc_now
 
 NO_ROOM = timedelta(seconds=1)
-"""How long a message waits for a thread of its channel."""
+"""How long a message waits for a thread of its channel, or for its lane."""
 BATCHES = 3
 """Batches of a lane that a process is at: one is being sent, one made ready, one settled. More of
 them wait for their turn with what they have claimed, in the way of those who look for the rest: at
@@ -48,7 +48,8 @@ def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
     """Send a batch of what is due in a client's lane, and draw again while there is more.
 
     Returns how many deliveries it claimed. Where this process is at BATCHES of the lane, the draw
-    ends here: each of those looks at what is left when it is through.
+    ends here: each of those looks at what is left when it is through. One draw looks a second
+    later, for if these hang another process has room.
     """
     if not lanes.take_turn(lane, ticket):
         return 0
@@ -59,6 +60,7 @@ def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
     ):
         now = clock()
         if not has_room:
+            lanes.look_again(lane, at=now + NO_ROOM, now=now)
             return 0
         if not is_in or stopping.is_asked():
             lanes.invite(lane, at=now + NO_ROOM, now=now)

@@ -12,6 +12,7 @@ from ..states import Channel, DeliveryStatus
 from .collections import notifications
 from .documents import Document
 from .expressions import Computed, Expression, update
+from .receipts import sent
 
 S = DeliveryStatus
 REOPENED_KEPT = timedelta(days=14)
@@ -29,7 +30,7 @@ def cancel(
         notification_id,
         channels,
         [S.PENDING],
-        _withdrawn(reason),
+        _withdrawn(reason, now),
         now,
     )
 
@@ -42,22 +43,32 @@ def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> in
     pending = {"delivery": {"$elemMatch": {"status": S.PENDING.value}}}
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
-        changes=_withdrawn(reason),
+        changes=_withdrawn(reason, now),
         now=now,
     )
     wanted = {"_id": {"$in": list(ids)}, **pending}
     return notifications().update_many(wanted, pipeline).modified_count
 
 
-def _withdrawn(reason: str) -> dict[str, Any]:
-    """Return what a pending delivery becomes when it is withdrawn."""
+def _withdrawn(reason: str, now: datetime) -> dict[str, Any]:
+    """Return what a pending delivery becomes when it is withdrawn.
+
+    A push that one of the devices has cannot be: it is sent, and the others do not get it.
+    """
+    reached = sent(Channel.PUSH, now)
     return {
-        "status": S.CANCELLED.value,
+        "status": _by_reach(reached["status"].expression, S.CANCELLED.value),
+        "sent_at": _by_reach(reached["sent_at"].expression, "$$d.sent_at"),
         "claim": None,
         "next_attempt_at": None,
-        "failure_code": FailureCode.CANCELLED.value,
-        "failure_reason": reason,
+        "failure_code": _by_reach(None, FailureCode.CANCELLED.value),
+        "failure_reason": _by_reach(None, {"$literal": reason}),
     }
+
+
+def _by_reach(reached: Expression, unreached: Expression) -> Computed:
+    is_reached = {"$gt": [{"$size": "$$d.accepted_targets"}, 0]}
+    return Computed({"$cond": [is_reached, reached, unreached]})
 
 
 def requeue(

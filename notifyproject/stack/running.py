@@ -74,9 +74,11 @@ def up(*, port: int, with_examples: bool) -> None:
         for program in programs(addresses, environment):
             supervisor.start(program)
         first_run = _introduce(addresses, environment, with_examples=with_examples)
-        supervisor.run(tick=lambda: _report_first_run(supervisor, first_run))
-        if first_run.poll() is None:
-            first_run.terminate()
+        supervisor.run(
+            tick=lambda: _report_first_run(supervisor, first_run),
+            # It asks the web, and would say at length that there is none any more.
+            before_the_end=first_run.terminate,
+        )
     finally:
         supervisor.stop()
         STACK_FILE.unlink(missing_ok=True)
@@ -244,7 +246,14 @@ def _introduce(
         *("--web", addresses.web, "--sandbox", addresses.sandbox),
         *(() if with_examples else ("--no-examples",)),
     ]
-    return subprocess.Popen(command, cwd=BASE_DIR, env={**os.environ, **environment}, text=True)
+    return subprocess.Popen(
+        command,
+        cwd=BASE_DIR,
+        env={**os.environ, **environment},
+        text=True,
+        start_new_session=True,
+        preexec_fn=servers.die_with_parent,
+    )
 
 
 def _report_first_run(supervisor: Supervisor, first_run: subprocess.Popen[str]) -> None:

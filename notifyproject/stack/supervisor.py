@@ -75,7 +75,12 @@ class Supervisor:
         for line in text.splitlines() or [""]:
             self._print("stack", 37, line)
 
-    def run(self, *, tick: Callable[[], None] = lambda: None) -> None:
+    def run(
+        self,
+        *,
+        tick: Callable[[], None] = lambda: None,
+        before_the_end: Callable[[], None] = lambda: None,
+    ) -> None:
         """Watch over the programs until SIGINT, SIGTERM or :meth:`stop_soon`, then stop them."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
@@ -85,6 +90,7 @@ class Supervisor:
                 for running in self._running:
                     self._look_after(running)
         finally:
+            before_the_end()
             self.stop()
 
     def stop_soon(self) -> None:

@@ -72,6 +72,27 @@ def test_it_is_sent_when_the_devices_that_are_left_have_it() -> None:
     assert parked(again).status is S.SENT
 
 
+def test_what_is_called_off_when_one_device_has_it_is_sent() -> None:
+    again = tried(push(), phone="sent", tablet="busy")
+    after = store.cancel(
+        notification_id=again.notification_id, channels=[PUSH], reason="Enough.", now=NOON
+    )
+    assert after is not None
+    (withdrawn,) = after["delivery"]
+    assert (withdrawn["status"], after["status"]) == ("sent", "sent")
+    assert withdrawn["sent_at"] == NOON
+    assert withdrawn["failure_code"] is withdrawn["failure_reason"] is None
+    assert "due_at" not in after
+
+
+def test_what_is_called_off_when_no_device_has_it_is_cancelled() -> None:
+    again = tried(push(), phone="busy", tablet="busy")
+    store.cancel_pending(ids=[again.notification_id], reason="$Enough", now=NOON)
+    (withdrawn,) = factories.read(again.notification_id)["delivery"]
+    assert (withdrawn["status"], withdrawn["failure_reason"]) == ("cancelled", "$Enough")
+    assert withdrawn.get("sent_at") is None
+
+
 def test_a_device_that_refused_it_for_good_is_not_asked_again() -> None:
     phone, tablet, watch = device("phone"), device("tablet"), device("watch")
     again = tried(push(), **{phone: "refused", tablet: "busy", watch: "dead"})

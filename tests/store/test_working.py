@@ -172,6 +172,9 @@ def test_a_process_is_at_a_few_batches_of_a_client_and_leaves_the_rest_to_them(
     working.draw(LANE, None, clock=noon)
     assert drawn == [0, *[1] * (working.BATCHES - 1)]
     assert len(provider.seen) == working.BATCHES
+    first, *_ = waiting(broker)
+    assert (first.task, first.args[3][0]) == (hints.DRAW, lanes.AHEAD), "if these hang"
+    assert first.eta is not None
     work(broker, clock=noon)
     assert still_open() == 0
 
