@@ -225,8 +225,7 @@ def _state(account: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Cir
 
 def _change(account: str, now: datetime, reason: str, what: Sequence[str | int]) -> None:
     """Tell a circuit what happened, and log if it opened or closed."""
-    # Half a character, in what a provider said, is spoilt rather than raised.
-    reason = reason[:REASON_LENGTH].encode(errors="replace").decode()
+    reason = reason[:REASON_LENGTH]
     args: list[str | int] = [account, valkey.to_milliseconds(now), _RULES, reason, *what]
     try:
         until = valkey.run(_CHANGE, keys=[_circuit(account), _INDEX], args=args)

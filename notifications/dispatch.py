@@ -3,13 +3,9 @@
 Nothing here writes state itself: the store does.
 """
 
-import os
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
-from typing import TypeVar
 
 import structlog
 from bson import ObjectId
@@ -19,6 +15,7 @@ from notifyproject.crash import Boundary
 
 from . import (
     callback_hints,
+    claiming,
     consequences,
     health,
     inbox_hints,
@@ -33,6 +30,7 @@ from . import (
 )
 from .channels.base import Channel as Provider
 from .channels.registry import providers_for
+from .claiming import worker_name
 from .jobs import Job, rounds
 from .lanes import Wakeup
 from .outcomes import Result, conclude
@@ -45,9 +43,6 @@ from .turns import turns
 
 log = structlog.get_logger(__name__)
 
-MAX_BATCH = 100
-"""Deliveries one claim takes: 100 in 4 rounds of 25 or more requests end within the lease."""
-T = TypeVar("T")
 S = DeliveryStatus
 
 
@@ -68,17 +63,30 @@ def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now
     """Send what of these deliveries is due; any number of callers at once is safe."""
     crash.at(Boundary.TASK_TAKEN)
     report = BatchReport()
-    for some in _chunks(list(dict.fromkeys(ids)), MAX_BATCH):
-        claims = store.claim(ids=some, channel=channel, worker=worker_name(), now=clock())
-        report.claimed += len(claims)
-        if claims:
-            crash.at(Boundary.CLAIMED)
-        for is_test in (False, True):
-            if alike := [claimed for claimed in claims if claimed.is_test is is_test]:
-                providers = providers_for(channel, test=is_test)
-                _deliver_claimed(alike, channel, providers, clock, report)
+    for some in claiming.batches(ids):
+        together, alone = claiming.apart(claiming.claim(some, channel=channel, now=clock()))
+        store.release(alone, now=clock())
+        _deliver_batch(together, channel, clock, report)
+        for one in alone:
+            if stopping.is_asked():
+                report.wakeups.append(_wakeup(one, clock()))
+            else:
+                again = claiming.claim([one.notification_id], channel=channel, now=clock())
+                _deliver_batch(again, channel, clock, report)
     crash.at(Boundary.TASK_DONE)
     return report
+
+
+def _deliver_batch(
+    claims: Sequence[Claimed], channel: Channel, clock: Clock, report: BatchReport
+) -> None:
+    report.claimed += len(claims)
+    if claims:
+        crash.at(Boundary.CLAIMED)
+    for is_test in (False, True):
+        if alike := [claimed for claimed in claims if claimed.is_test is is_test]:
+            providers = providers_for(channel, test=is_test)
+            _deliver_claimed(alike, channel, providers, clock, report)
 
 
 def _deliver_claimed(
@@ -172,7 +180,10 @@ def _send(route: Route, jobs: Sequence[Job], clock: Clock) -> _Sent:
     """Start, and hand to the provider."""
     provider, now = route.provider, clock()
     begun = store.start(
-        [job.claimed for job in jobs], provider=provider.name, worker=worker_name(), now=now
+        [job.claimed for job in jobs],
+        provider=provider.name,
+        worker=worker_name(),
+        now=now,
     )
     if len(begun) < len(jobs):
         log.info("deliveries_taken_over", provider=provider.name, lost=len(jobs) - len(begun))
@@ -279,14 +290,3 @@ def _call_in(failed: Sequence[Claimed], now: datetime, report: BatchReport) -> N
 
 def _wakeup(claimed: Claimed, at: datetime) -> Wakeup:
     return Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at)
-
-
-@cache
-def worker_name() -> str:
-    """Return the name this process signs its claims with."""
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _chunks(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    for start in range(0, len(items), size):
-        yield list(items[start : start + size])

@@ -7,12 +7,14 @@ more. So a queue holds a few messages for each client, and its order is a round 
 
 Each client has DRAWS slots in a lane, kept in Valkey. A worker frees the slot before it looks, and
 whoever has accepted something meanwhile takes it anew: nothing falls between the two. What falls
-all the same, with a lost Valkey, is found by the sweep.
+all the same, with a lost Valkey, is found by the sweep. A process works at a few batches of a
+client: so many chains of draws there are, each calling in the next one, and no more.
 """
 
 import math
 import secrets
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -129,13 +131,29 @@ def invite(lane: Lane, *, at: datetime | None = None, now: datetime) -> bool:
     return _take(lane, range(DRAWS), at=at or now, now=now)
 
 
-def go_on(lane: Lane, ticket: Ticket | None, *, at: datetime | None = None, now: datetime) -> bool:
+def go_on(
+    lane: Lane,
+    ticket: Ticket | None,
+    *,
+    has_room: bool = False,
+    at: datetime | None = None,
+    now: datetime,
+) -> bool:
     """Have a worker draw where a draw has left off; return whether one will.
 
-    In that draw's slot: if every draw called in all others, there would be more with each.
+    In that draw's slot: if every draw called in all others, there would be more with each. One more
+    is called in where the process ``has_room`` for it.
     """
-    slots = [ticket.slot] if ticket and ticket.slot < DRAWS else range(DRAWS)
-    return _take(lane, slots, at=at or now, now=now)
+    slots: Sequence[int] = range(DRAWS)
+    if ticket and ticket.slot < DRAWS:
+        slots = [(ticket.slot + step) % DRAWS for step in range(1 + has_room)]
+    # Without Valkey nobody knows of slots, and the broker may be well all the same.
+    return _take(lane, slots, at=at or now, now=now) or _draw(lane, None, at=at or now, now=now)
+
+
+def come_back(lane: Lane, *, at: datetime, now: datetime) -> bool:
+    """Have one worker draw the oldest at an instant, instead of a draw that came to nothing."""
+    return _take(lane, [0], at=at, now=now)
 
 
 def look_again(lane: Lane, *, at: datetime, now: datetime) -> bool:
@@ -146,18 +164,14 @@ def look_again(lane: Lane, *, at: datetime, now: datetime) -> bool:
     return _take(lane, [AHEAD], at=at, now=now)
 
 
-def take_turn(lane: Lane, ticket: Ticket | None) -> bool:
-    """Free a draw's slot, and return whether it is its turn: not if another has the slot by now.
+def leave(lane: Lane, ticket: Ticket | None) -> None:
+    """Free a draw's slot: what is accepted from here on takes it anew.
 
-    Such a one was thought lost. What is accepted from here on takes the slot anew.
+    If it was given to another meanwhile, as this one was thought lost, it stays with that one.
     """
-    if ticket is None:
-        return True
-    try:
-        answer = valkey.run(_LEAVE, keys=[lane.key(ticket.slot)], args=[ticket.number])
-    except valkey.Away:
-        return True
-    return bool(answer)
+    if ticket is not None:
+        with suppress(valkey.Away):
+            valkey.run(_LEAVE, keys=[lane.key(ticket.slot)], args=[ticket.number])
 
 
 def moment(at: datetime, *, now: datetime) -> datetime:
@@ -194,7 +208,7 @@ def _draw(lane: Lane, ticket: Ticket | None, *, at: datetime, now: datetime) -> 
         now=now,
     )
     if not published:
-        take_turn(lane, ticket)
+        leave(lane, ticket)
     return published
 
 

@@ -47,30 +47,35 @@ def deliver(
 def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
     """Send a batch of what is due in a client's lane, and draw again while there is more.
 
-    Returns how many deliveries it claimed. Where this process is at BATCHES of the lane, the draw
-    ends here: each of those looks at what is left when it is through. One draw looks a second
-    later, for if these hang another process has room.
+    Returns how many deliveries it claimed. Where this process is at all the batches of the lane
+    that it may be at, each of those looks at what is left when it is through; one draw comes back a
+    second later all the same, for if these hang another process has room.
     """
-    if not lanes.take_turn(lane, ticket):
-        return 0
+    lanes.leave(lane, ticket)
     crash.at(Boundary.TURN_TAKEN)
     with (
-        _batches.enter(lane, most=BATCHES) as has_room,
+        _batches.enter(lane, most=_most_batches()) as has_room,
         _threads.enter(lane.channel, most=_most_threads()) as is_in,
     ):
         now = clock()
         if not has_room:
-            lanes.look_again(lane, at=now + NO_ROOM, now=now)
+            lanes.come_back(lane, at=now + NO_ROOM, now=now)
             return 0
         if not is_in or stopping.is_asked():
             lanes.invite(lane, at=now + NO_ROOM, now=now)
             return 0
-        found, are_more = _share(lane, ticket, now=now)
-        report = dispatch.deliver(found, channel=lane.channel, clock=clock)
+        try:
+            found, are_more = _share(lane, ticket, now=now)
+            report = dispatch.deliver(found, channel=lane.channel, clock=clock)
+        except Exception:
+            # Of the database, say. Whoever logs it does not know that this was to go on.
+            lanes.come_back(lane, at=now + NO_ROOM, now=now)
+            raise
     now = clock()
     lanes.wake([w for w in report.wakeups if w.channel is not lane.channel], now=now)
     if are_more:
-        lanes.go_on(lane, ticket, at=_pause(report, lane), now=now)
+        has_room = _batches.taken(lane) < _most_batches() - 1
+        lanes.go_on(lane, ticket, has_room=has_room, at=_pause(report, lane), now=now)
     else:
         _look_ahead(lane, now)
     return report.claimed
@@ -190,9 +195,19 @@ class _Room:
                 if not self._taken[key]:
                     del self._taken[key]
 
+    def taken(self, key: Hashable) -> int:
+        """Return how many places are taken just now."""
+        with self._lock:
+            return self._taken[key]
+
 
 _threads = _Room()
 _batches = _Room()
+
+
+def _most_batches() -> int:
+    """Return how many batches of a lane this process may be at: fewer than a channel's threads."""
+    return max(min(BATCHES, _most_threads() - 1), 1)
 
 
 def _most_threads() -> int:

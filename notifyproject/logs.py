@@ -89,7 +89,8 @@ _PROCESSORS = [*SHARED_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_
 
 def configure(config: dict[str, Any]) -> None:
     """Configure logging and structlog; named by ``settings.LOGGING_CONFIG``."""
-    # What no line shows is not looked for: a line costs 20 µs instead of 25, and a mail has one.
+    # What no line shows is not looked for, nor a stack without an error: a line costs 20 µs instead
+    # of 25, and a mail has one.
     # https://docs.python.org/3/howto/logging.html#optimization
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

@@ -58,13 +58,16 @@ def asking() -> Iterator[redis.Redis]:
 
 def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) -> Any:
     """Return what a Lua script answers, in one round trip once Valkey knows it; raises Away."""
+    # hiredis raises at half a character, of what a provider said say: here it is spoilt.
+    sent = [one.encode(errors="replace") if isinstance(one, str) else one for one in args]
     with asking() as lent:
-        return _script(lent, script)(keys=keys, args=args)
+        return _script(lent, script)(keys=keys, args=sent)
 
 
 def forget() -> None:
     """Begin anew: the address is another one, or Valkey is known to be back."""
     _client.cache_clear()
+    _script.cache_clear()
     _pause.end()
 
 

@@ -48,8 +48,12 @@ def _results(given: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any]]]:
         under_way = {
             pool.submit(_run_apart, number, short=given.short): number for number in SCENARIOS
         }
-        for done in as_completed(under_way):
-            yield under_way[done], done.result()
+        try:
+            for done in as_completed(under_way):
+                yield under_way[done], done.result()
+        finally:
+            # Ctrl-C ends those that run by itself: the others are not begun.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:

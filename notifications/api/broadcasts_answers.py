@@ -58,7 +58,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
         list[ReasonView],
         Meta(description="People whose notification could not be made, by the problem's code."),
     ]
-    withdrawn: Annotated[int, Meta(description="Notifications that were cancelled with it.")]
+    withdrawn: Annotated[int, Meta(description="Notifications that its being cancelled ended.")]
     is_waiting: Annotated[
         bool, Meta(description="It waits by itself: too much is to be sent already.")
     ]

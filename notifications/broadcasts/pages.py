@@ -11,7 +11,7 @@ from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
 
 from .. import backlog, stopping, store, types
-from ..dispatch import worker_name
+from ..claiming import worker_name
 from ..intake import fanning
 from ..sending import Clock
 from ..states import BroadcastStatus, DeliveryStatus

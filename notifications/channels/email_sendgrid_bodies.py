@@ -69,7 +69,9 @@ def shared(
     ``sender`` is a name and an address. Without a ``tag`` the message's own address to unsubscribe
     is in it, for its one recipient.
     """
-    body: dict[str, Any] = {"from": _person(*sender), "subject": message.subject}
+    body: dict[str, Any] = {"from": _person(*sender)}
+    if message.subject is not None:
+        body["subject"] = message.subject
     answers_to = reply_to(message, default=default_reply_to)
     if answers_to is not None:
         body["reply_to"] = _person(*answers_to)

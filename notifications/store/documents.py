@@ -156,7 +156,9 @@ class Claimed:
 
     def reference_to(self, device_id: str | None) -> str:
         """Return the id of the current attempt at one device."""
-        return self.reference if device_id is None else f"{self.reference}.{device_id}"
+        if device_id is None:
+            return self.reference
+        return str(Reference(self.notification_id, self.channel, self.attempt_count, device_id))
 
     @property
     def targets(self) -> tuple[str | None, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from bson import ObjectId
 
-from ..errors import FailureCode
 from ..states import Channel, DeliveryStatus
 from .collections import attempts, notifications, visits
 from .expressions import Expression, Pipeline, update
+from .operating import withdrawn
 from .reading import Inbox
 
 S = DeliveryStatus
@@ -80,13 +80,7 @@ def erase(some: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
 def _pipeline(now: datetime) -> Pipeline:
     cancelled = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
-        changes={
-            "status": S.CANCELLED.value,
-            "claim": None,
-            "next_attempt_at": None,
-            "failure_code": FailureCode.CANCELLED.value,
-            "failure_reason": REASON,
-        },
+        changes=withdrawn(REASON, now=now),
         now=now,
     )
     kept = {name: {"$ifNull": [f"$content.{name}", "$$REMOVE"]} for name in TEMPLATE}

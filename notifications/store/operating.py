@@ -24,13 +24,14 @@ def cancel(
 ) -> Document | None:
     """Withdraw what is pending on these channels; return the document, None if nothing was.
 
-    A worker that has claimed a delivery but not started loses it; one that has started wins.
+    A push that one of the devices has is sent by that, and goes to no other. A worker that has
+    claimed a delivery but not started loses it; one that has started wins.
     """
     return _change(
         notification_id,
         channels,
         [S.PENDING],
-        _withdrawn(reason, now),
+        withdrawn(reason, now=now),
         now,
     )
 
@@ -43,14 +44,14 @@ def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> in
     pending = {"delivery": {"$elemMatch": {"status": S.PENDING.value}}}
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
-        changes=_withdrawn(reason, now),
+        changes=withdrawn(reason, now=now),
         now=now,
     )
     wanted = {"_id": {"$in": list(ids)}, **pending}
     return notifications().update_many(wanted, pipeline).modified_count
 
 
-def _withdrawn(reason: str, now: datetime) -> dict[str, Any]:
+def withdrawn(reason: str, *, now: datetime) -> dict[str, Any]:
     """Return what a pending delivery becomes when it is withdrawn.
 
     A push that one of the devices has cannot be: it is sent, and the others do not get it.

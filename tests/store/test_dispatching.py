@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications import dispatch, store
-from notifications.dispatch import MAX_BATCH, BatchReport
+from notifications import dispatch, stopping, store
+from notifications.claiming import MAX_BATCH
+from notifications.dispatch import BatchReport
 from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import LEASE, Content, Recipient
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
-from tests import factories
+from tests import factories, scripted
 from tests.factories import NOON, accepted, hold_back, new
 from tests.scripted import Behaviour, Scripted, Slow, slowed
 
@@ -118,6 +119,40 @@ def test_what_three_workers_took_and_never_sent_is_quarantined_and_the_others_go
     assert report.fates == {"failed": 1, "sent": 1}
     assert outcome(bad) == ("failed", "quarantined")
     assert len(provider.seen) == 1
+
+
+def test_what_a_lost_worker_had_goes_one_by_one_so_that_none_takes_another_along(use: Use) -> None:
+    """One of them may be what it died of: the others must not be quarantined with it."""
+    lost, fresh = many(3), many(2)
+    store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
+    held: list[int] = []
+
+    def look(_outbound: Any) -> Any:
+        documents = [factories.read(one) for one in (*lost, *fresh)]
+        deliveries = [factories.delivery(one) for one in documents]
+        held.append(sum(one["claim"] is not None for one in deliveries))
+        return scripted.accepted()
+
+    provider = use(look)
+    report = deliver(*lost, *fresh, at=NOON + LEASE)
+    assert report.fates == {"sent": 5}
+    assert {o.thread for o in provider.seen[:2]} == {str(one) for one in fresh}
+    assert held == [2, 2, 1, 1, 1]
+
+
+def test_a_worker_that_stops_leaves_what_was_to_go_alone_to_others(use: Use) -> None:
+    lost = many(3)
+    store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
+    stopping.ask()
+    try:
+        report = deliver(*lost, at=NOON + LEASE)
+    finally:
+        stopping.forget()
+    assert [one.notification_id for one in report.wakeups] == list(lost)
+    stored = [factories.delivery(factories.read(one)) for one in lost]
+    assert {(one["status"], one["claim"], one["claim_count"]) for one in stored} == {
+        ("pending", None, 1)
+    }
 
 
 def test_what_cannot_be_rendered_fails_alone(use: Use) -> None:

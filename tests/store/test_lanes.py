@@ -118,24 +118,19 @@ def tickets(broker: redis.Redis) -> list[Ticket]:
 def test_a_draw_frees_its_slot_for_what_is_accepted_from_then_on(broker: redis.Redis) -> None:
     assert lanes.invite(LANE, now=NOON)
     first, *_ = tickets(broker)
-    assert lanes.take_turn(LANE, first)
+    lanes.leave(LANE, first)
     assert lanes.invite(LANE, now=NOON)
     assert tickets(broker)[-1].slot == first.slot
     assert len(tickets(broker)) == DRAWS + 1
 
 
-def test_a_draw_whose_slot_was_given_to_another_has_no_turn(broker: redis.Redis) -> None:
+def test_a_slot_that_was_given_to_another_draw_stays_with_that_one(broker: redis.Redis) -> None:
     lanes.invite(LANE, now=NOON)
     late, *_ = tickets(broker)
     broker.delete(LANE.key(late.slot))
     lanes.invite(LANE, now=NOON)
-    assert not lanes.take_turn(LANE, late)
-    assert lanes.take_turn(LANE, tickets(broker)[-1])
-
-
-def test_a_draw_without_a_slot_has_its_turn(broker: redis.Redis) -> None:
-    assert lanes.take_turn(LANE, None)
-    assert lanes.take_turn(LANE, Ticket(0, "expired"))
+    lanes.leave(LANE, late)
+    assert broker.get(LANE.key(late.slot)) == tickets(broker)[-1].number.encode()
 
 
 def test_a_draw_goes_on_in_its_own_slot(broker: redis.Redis) -> None:
@@ -147,6 +142,34 @@ def test_if_another_has_its_slot_by_then_that_one_goes_on(broker: redis.Redis) -
     lanes.invite(LANE, now=NOON)
     assert lanes.go_on(LANE, Ticket(2, "done"), now=NOON)
     assert len(tickets(broker)) == DRAWS
+
+
+@pytest.mark.parametrize(("slot", "slots"), [(2, [2, 3]), (3, [3, 0])])
+def test_where_there_is_room_it_calls_in_the_next_one_too(
+    broker: redis.Redis, slot: int, slots: list[int]
+) -> None:
+    assert lanes.go_on(LANE, Ticket(slot, "done"), has_room=True, now=NOON)
+    assert [one.slot for one in tickets(broker)] == slots
+
+
+def test_without_valkeys_slots_a_draw_goes_on_without_one(
+    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(**_: object) -> None:
+        raise valkey.Away
+
+    monkeypatch.setattr(valkey, "asking", away)
+    assert lanes.go_on(LANE, Ticket(2, "done"), now=NOON)
+    monkeypatch.undo()
+    (message,) = waiting(broker)
+    assert message.args[3] is None
+
+
+def test_a_draw_that_came_to_nothing_comes_back_for_the_oldest(broker: redis.Redis) -> None:
+    for _ in range(2):
+        assert lanes.come_back(LANE, at=NOON + SECOND, now=NOON)
+    (ticket,) = tickets(broker)
+    assert ticket.slot == 0
 
 
 @pytest.mark.parametrize("ticket", [None, Ticket(lanes.AHEAD, "done")])

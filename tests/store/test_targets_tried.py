@@ -85,6 +85,12 @@ def test_what_is_called_off_when_one_device_has_it_is_sent() -> None:
     assert "due_at" not in after
 
 
+def test_a_push_that_one_device_has_is_sent_when_its_person_is_erased() -> None:
+    again = tried(push(user_id="ada"), phone="sent", tablet="busy")
+    store.erase(store.erasable(user_id="ada", limit=1), user_id="ada", now=NOON)
+    assert factories.read(again.notification_id)["status"] == "sent"
+
+
 def test_what_is_called_off_when_no_device_has_it_is_cancelled() -> None:
     again = tried(push(), phone="busy", tablet="busy")
     store.cancel_pending(ids=[again.notification_id], reason="$Enough", now=NOON)

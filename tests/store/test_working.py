@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import redis
 from bson import ObjectId
+from pymongo.errors import NotPrimaryError
 
 from notifications import dispatch, hints, lanes, recovery, stopping, store, working
 from notifications.lanes import CROWD, Lane
@@ -139,18 +140,38 @@ def test_behind_a_rate_a_draw_waits_rather_than_parks_one_after_the_other(
     assert collection("notifications").count_documents(touched) == working.batch_size() - 10
 
 
-def test_a_draw_whose_turn_is_over_does_nothing(broker: redis.Redis, provider: Scripted) -> None:
-    crowd(5)
+def test_a_draw_whose_slot_is_anothers_by_now_takes_what_is_due_and_is_followed_by_that_one(
+    broker: redis.Redis, provider: Scripted
+) -> None:
+    """It may have waited for long, and the one that was given its slot waits as long."""
+    crowd(2 * lanes.HINT)
     broker.set(LANE.key(0), "another")
-    assert working.draw(LANE, lanes.Ticket(0, "late"), clock=noon) == 0
-    assert (provider.seen, waiting(broker)) == ([], [])
+    broker.set(LANE.key(1), "one more")
+    assert working.draw(LANE, lanes.Ticket(0, "late"), clock=noon) == working.batch_size()
+    assert waiting(broker) == []
 
 
-def test_a_draw_is_followed_by_one_and_not_by_many(broker: redis.Redis, provider: Scripted) -> None:
+def test_a_draw_is_followed_by_its_next_one_and_where_there_is_room_by_one_more(
+    broker: redis.Redis, provider: Scripted
+) -> None:
     crowd(2 * lanes.HINT)
     working.draw(LANE, _ticket(broker, slot=1), clock=noon)
+    assert [message.args[3][0] for message in waiting(broker)] == [1, 2]
+
+
+def test_a_draw_that_the_database_fails_comes_back(
+    broker: redis.Redis, provider: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise NotPrimaryError("it steps down")
+
+    crowd(3)
+    monkeypatch.setattr(dispatch, "deliver", fail)
+    with pytest.raises(NotPrimaryError):
+        working.draw(LANE, _ticket(broker, slot=1), clock=noon)
     (message,) = waiting(broker)
-    assert message.args[3][0] == 1
+    assert (message.task, message.args[3][0]) == (hints.DRAW, 0)
+    assert message.eta is not None
 
 
 # Room for other clients and channels.
@@ -173,7 +194,7 @@ def test_a_process_is_at_a_few_batches_of_a_client_and_leaves_the_rest_to_them(
     assert drawn == [0, *[1] * (working.BATCHES - 1)]
     assert len(provider.seen) == working.BATCHES
     first, *_ = waiting(broker)
-    assert (first.task, first.args[3][0]) == (hints.DRAW, lanes.AHEAD), "if these hang"
+    assert (first.task, first.args[3][0]) == (hints.DRAW, 0), "if these hang"
     assert first.eta is not None
     work(broker, clock=noon)
     assert still_open() == 0

@@ -54,6 +54,7 @@ def test_a_mail_without_html_or_name_has_none() -> None:
         "{{ code }} %recipient% -name- [Unsubscribe]",
         "line one\nline two\r\n\r\nlast",
         "$password \\ \u2028",
+        "SG.abc.def is what a key looks like",
     ],
 )
 def test_texts_are_passed_on_as_they_are(text: str) -> None:

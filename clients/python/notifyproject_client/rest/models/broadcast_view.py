@@ -42,7 +42,7 @@ class BroadcastView:
         skipped (list[ReasonView]): People who want nothing of it, or whom nothing reaches: no notification is made for
             them.
         rejected (list[ReasonView]): People whose notification could not be made, by the problem's code.
-        withdrawn (int): Notifications that were cancelled with it.
+        withdrawn (int): Notifications that its being cancelled ended.
         is_waiting (bool): It waits by itself: too much is to be sent already.
         created_at (datetime.datetime):
         updated_at (datetime.datetime):
