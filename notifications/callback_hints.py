@@ -1,6 +1,6 @@
 """Hints that there is something to tell apps: "look now", and nothing else.
 
-What is to be told is marked in MongoDB, and the sweep asks for a look once a minute without any
+What is to be told is marked in MongoDB, and beat asks for a look once a minute without any
 hint: one may be lost, repeated or late. Without a callback anywhere, it costs a comparison.
 """
 

@@ -2,12 +2,17 @@
 
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-SWEEP_SECONDS = 60
+MINUTE = 60
+"""Seconds."""
+SWEEP_SECONDS = 30
+"""A lost worker's delivery is found within a lease and a sweep, and even if that sweep's worker is
+lost, too, within 150 s."""
 ROLL_UP, ALERTS = "notifications.roll_up", "notifications.alerts"
 CALLBACKS, RETENTION = "notifications.callbacks", "notifications.retention"
+SWEEP = "notifications.sweep"
 TASKS = {
     "Sweep": (
-        "notifications.sweep",
+        SWEEP,
         "Finds notifications that no hint reached. Without it they wait.",
     ),
     "Figures": (ROLL_UP, "Counts what has changed. Without it the charts stand still."),
@@ -15,16 +20,16 @@ TASKS = {
     "Callbacks": (CALLBACKS, "Finds callbacks that no hint reached. Without it apps may wait."),
     "Retention": (RETENTION, "Removes what old notifications say. Without it that stays longer."),
 }
-"""What runs every minute: the task, and what it is for."""
+"""What runs every minute, the sweep twice: the task, and what it is for."""
 
 
 def ensure() -> None:
     """Add what is missing to beat's schedule; what operators changed stays."""
-    every_minute, _ = IntervalSchedule.objects.get_or_create(
-        every=SWEEP_SECONDS, period=IntervalSchedule.SECONDS
-    )
     for name, (task, description) in TASKS.items():
+        interval, _ = IntervalSchedule.objects.get_or_create(
+            every=SWEEP_SECONDS if task == SWEEP else MINUTE, period=IntervalSchedule.SECONDS
+        )
         PeriodicTask.objects.get_or_create(
             name=name,
-            defaults={"task": task, "interval": every_minute, "description": description},
+            defaults={"task": task, "interval": interval, "description": description},
         )

@@ -95,7 +95,7 @@ def look_for_trouble() -> None:
     alerts.evaluate(now=utc_now())
 
 
-@shared_task(name="notifications.sweep")
+@shared_task(name=schedule.SWEEP)
 def sweep() -> None:
-    """Find what no hint reached; every minute, by beat's schedule."""
+    """Find what no hint reached; twice a minute, by beat's schedule."""
     recovery.sweep(now=utc_now())

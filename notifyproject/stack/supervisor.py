@@ -184,5 +184,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _lines(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    for raw in process.stdout or ():
-        yield raw.decode(errors="replace").rstrip("\n")
+    if process.stdout is None:
+        return
+    with process.stdout as output:
+        for raw in output:
+            yield raw.decode(errors="replace").rstrip("\n")

@@ -204,3 +204,9 @@ def test_without_the_broker_a_task_is_not_run(
 
     monkeypatch.setattr(current_app, "send_task", refuse)
     assert "the broker does not answer (OSError)" in act(console, "run_tasks")
+
+
+def test_the_sweep_runs_twice_a_minute_and_the_rest_once() -> None:
+    every = {task.task: task.interval.every for task in PeriodicTask.objects.exclude(interval=None)}
+    assert every.pop(schedule.SWEEP) == schedule.SWEEP_SECONDS == 30
+    assert set(every.values()) == {60}

@@ -16,7 +16,7 @@ from notifications import (
     telling,
     working,
 )
-from notifications.schedule import SWEEP_SECONDS
+from notifications.schedule import MINUTE, SWEEP_SECONDS
 from notifications.timing import utc_now
 from notifyproject import clock
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
     """Do what beat and the sweep's task do, in one process; any number may run beside them."""
 
     help = (
-        "Sweep every minute until stopped. With --deliver, also send what is due in this process "
+        "Sweep twice a minute until stopped. With --deliver, also send what is due in this process "
         "whenever the broker takes no hints: nothing but MongoDB is needed then."
     )
 
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         """Do once a minute what beat starts beside the sweep."""
         if time.monotonic() < self._next_at:
             return
-        self._next_at = time.monotonic() + SWEEP_SECONDS
+        self._next_at = time.monotonic() + MINUTE
         alerts.evaluate(now=utc_now())
         rollup.run(now=utc_now(), budget=COUNTING_SECONDS)
         content_removal.remove_due(now=utc_now(), seconds=COUNTING_SECONDS)
