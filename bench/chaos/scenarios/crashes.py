@@ -233,14 +233,15 @@ def _sweep(run: Crashing) -> None:
 
 
 _STEPS = {
+    # First: once something has been due for ten minutes, which the dead leave lying, both wait.
+    Way.BROADCAST: _broadcast,
+    Way.BULK: _bulk,
     Way.SENDING: _send,
     Way.EXPIRED: _expired,
     Way.ALIKE: _alike,
     Way.CROWD: _crowd,
     Way.ENDING: _ending,
     Way.POST: _post,
-    Way.BULK: _bulk,
-    Way.BROADCAST: _broadcast,
 }
 """The ways that go from boundary to boundary while nobody else works."""
 
