@@ -28,16 +28,15 @@ def claim(ids: Sequence[ObjectId], *, channel: Channel, now: datetime) -> list[C
     return store.claim(ids=ids, channel=channel, worker=worker_name(), now=now)
 
 
-def apart(claims: Sequence[Claimed]) -> tuple[Sequence[Claimed], Sequence[Claimed]]:
-    """Return what goes as a batch, and what each goes alone.
-
-    Those are claimed anew after a claim that came to nothing: their worker may have died of one of
-    them, which is to take no other along.
-    """
-    if len(claims) == 1:
-        return claims, []
-    fresh = [one for one in claims if one.claim_count == 1]
-    return fresh, [one for one in claims if one.claim_count > 1]
+def left_alone(
+    ids: Sequence[ObjectId], claims: Sequence[Claimed], *, channel: Channel, now: datetime
+) -> list[ObjectId]:
+    """Return what of these a claim of all has left out, for each is to go alone."""
+    if len(ids) == 1 or len(claims) == len(ids):
+        return []
+    claimed = {one.notification_id for one in claims}
+    left = [one for one in ids if one not in claimed]
+    return store.suspects(ids=left, channel=channel, now=now)
 
 
 @cache

@@ -64,15 +64,12 @@ def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now
     crash.at(Boundary.TASK_TAKEN)
     report = BatchReport()
     for some in claiming.batches(ids):
-        together, alone = claiming.apart(claiming.claim(some, channel=channel, now=clock()))
-        store.release(alone, now=clock())
-        _deliver_batch(together, channel, clock, report)
-        for one in alone:
-            if stopping.is_asked():
-                report.wakeups.append(_wakeup(one, clock()))
-            else:
-                again = claiming.claim([one.notification_id], channel=channel, now=clock())
-                _deliver_batch(again, channel, clock, report)
+        claims = claiming.claim(some, channel=channel, now=clock())
+        _deliver_batch(claims, channel, clock, report)
+        for one in claiming.left_alone(some, claims, channel=channel, now=clock()):
+            if not stopping.is_asked():
+                alone = claiming.claim([one], channel=channel, now=clock())
+                _deliver_batch(alone, channel, clock, report)
     crash.at(Boundary.TASK_DONE)
     return report
 

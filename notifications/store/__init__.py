@@ -20,7 +20,7 @@ from .documents import (
     Try,
 )
 from .erasing import Erasable, erasable, erasable_at, erase
-from .leasing import LEASE, claim, park, release, settle, start, withdraw
+from .leasing import LEASE, claim, park, release, settle, start, suspects, withdraw
 from .operating import bring_forward, cancel, cancel_pending, hasten, link_resend, requeue
 from .purging import Purged, is_over_since, keep_for, purge, purged_at
 from .reading import (
@@ -112,6 +112,7 @@ __all__ = [
     "secret_of",
     "settle",
     "start",
+    "suspects",
     "told",
     "unarchive",
     "unresolved",

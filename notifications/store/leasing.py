@@ -26,19 +26,27 @@ from .receipts import with_reports
 
 LEASE = timedelta(seconds=90)
 """Longer than the slowest batch: four rounds of requests of 15 s each."""
+ANY = 1_000_000
+"""More claims than anything is given: the third that comes to nothing is its last."""
 S = DeliveryStatus
 
 
 def claim(
     *, ids: Sequence[ObjectId], channel: Channel, worker: str, now: datetime
 ) -> list[Claimed]:
-    """Claim what of these is pending, due and unclaimed; of several callers one gets each."""
+    """Claim what of these is pending, due and unclaimed; of several callers one gets each.
+
+    Of several ids, none whose last claim came to nothing: its worker may have died of it, and is to
+    take no other along. Those are :func:`suspects`, and each is claimed alone.
+    """
+    most = 0 if len(ids) > 1 else ANY
     token = secrets.token_hex(16)
     lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
     claimable = {
         "channel": channel.value,
         "status": S.PENDING.value,
         "next_attempt_at": {"$lte": now},
+        "claim_count": {"$lte": most},
         **unclaimed(now=now),
     }
     pipeline = moved(
@@ -47,6 +55,7 @@ def claim(
                 {"$eq": ["$$d.channel", channel.value]},
                 {"$eq": ["$$d.status", S.PENDING.value]},
                 {"$lte": ["$$d.next_attempt_at", now]},
+                {"$lte": ["$$d.claim_count", most]},
                 {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]},
             ]
         },
@@ -64,6 +73,19 @@ def claim(
         return []
     mine = collection.find({**wanted, "delivery.claim.token": token})
     return [claimed_from(document, token) for document in mine]
+
+
+def suspects(*, ids: Sequence[ObjectId], channel: Channel, now: datetime) -> list[ObjectId]:
+    """Return what of these is due and unclaimed, and was claimed before and never sent."""
+    suspect = {
+        "channel": channel.value,
+        "status": S.PENDING.value,
+        "next_attempt_at": {"$lte": now},
+        "claim_count": {"$gt": 0},
+        **unclaimed(now=now),
+    }
+    wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": suspect}}
+    return [document["_id"] for document in notifications().find(wanted, {"_id": 1})]
 
 
 def start(claims: Sequence[Claimed], *, provider: str, worker: str, now: datetime) -> list[Claimed]:

@@ -178,3 +178,25 @@ def test_what_is_being_sent_is_not_released() -> None:
 
 def test_nothing_is_released_of_nothing() -> None:
     assert store.release([], now=NOON) == 0
+
+
+# What was claimed and never sent.
+
+
+def test_of_several_what_was_claimed_and_never_sent_is_left_out() -> None:
+    lost, fresh = accepted()["_id"], accepted()["_id"]
+    store.claim(ids=[lost], channel=EMAIL, worker="lost", now=NOON)
+    after = NOON + LEASE
+    found = store.claim(ids=[lost, fresh], channel=EMAIL, worker="w", now=after)
+    assert [one.notification_id for one in found] == [fresh]
+    assert store.suspects(ids=[lost, fresh], channel=EMAIL, now=after) == [lost]
+    (alone,) = store.claim(ids=[lost], channel=EMAIL, worker="w", now=after)
+    assert alone.claim_count == 2
+
+
+def test_who_is_claimed_just_now_or_not_due_is_no_suspect() -> None:
+    lost = accepted()["_id"]
+    (one,) = store.claim(ids=[lost], channel=EMAIL, worker="w", now=NOON)
+    assert store.suspects(ids=[lost], channel=EMAIL, now=NOON) == []
+    store.release([one], now=NOON)
+    assert store.suspects(ids=[lost], channel=EMAIL, now=NOON) == [], "it was given back"
