@@ -4,6 +4,7 @@ import json
 import logging
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -189,7 +190,8 @@ def test_none_of_the_librarys_own_transport_is_used(
         raise AssertionError("pyfcm's own transport is used")
 
     monkeypatch.setattr(requests.Session, "send", used)
-    monkeypatch.setattr("pyfcm.baseapi.time.sleep", used)
+    # The name in that module alone: other threads of this process sleep, too.
+    monkeypatch.setattr("pyfcm.baseapi.time", SimpleNamespace(sleep=used))
     fcm = project.fcm()
     fcm.send(push("retry-after-1"), timeout=5)
     headers = fcm._client.request_headers()
