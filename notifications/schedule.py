@@ -13,21 +13,38 @@ SWEEP = "notifications.sweep"
 TASKS = {
     "Sweep": (
         SWEEP,
+        SWEEP_SECONDS,
         "Finds notifications that no hint reached. Without it they wait.",
     ),
-    "Figures": (ROLL_UP, "Counts what has changed. Without it the charts stand still."),
-    "Alerts": (ALERTS, "Looks at the alert rules. Without it nobody is told of trouble."),
-    "Callbacks": (CALLBACKS, "Finds callbacks that no hint reached. Without it apps may wait."),
-    "Retention": (RETENTION, "Removes what old notifications say. Without it that stays longer."),
+    "Figures": (
+        ROLL_UP,
+        MINUTE,
+        "Counts what has changed. Without it the charts stand still.",
+    ),
+    "Alerts": (
+        ALERTS,
+        MINUTE,
+        "Looks at the alert rules. Without it nobody is told of trouble.",
+    ),
+    "Callbacks": (
+        CALLBACKS,
+        MINUTE,
+        "Finds callbacks that no hint reached. Without it apps may wait.",
+    ),
+    "Retention": (
+        RETENTION,
+        MINUTE,
+        "Removes what old notifications say. Without it that stays longer.",
+    ),
 }
-"""What runs every minute, the sweep twice: the task, and what it is for."""
+"""What runs by itself: the task, every how many seconds, and what it is for."""
 
 
 def ensure() -> None:
     """Add what is missing to beat's schedule; what operators changed stays."""
-    for name, (task, description) in TASKS.items():
+    for name, (task, seconds, description) in TASKS.items():
         interval, _ = IntervalSchedule.objects.get_or_create(
-            every=SWEEP_SECONDS if task == SWEEP else MINUTE, period=IntervalSchedule.SECONDS
+            every=seconds, period=IntervalSchedule.SECONDS
         )
         PeriodicTask.objects.get_or_create(
             name=name,

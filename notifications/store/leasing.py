@@ -26,8 +26,6 @@ from .receipts import with_reports
 
 LEASE = timedelta(seconds=90)
 """Longer than the slowest batch: four rounds of requests of 15 s each."""
-ANY = 1_000_000
-"""More claims than anything is given: the third that comes to nothing is its last."""
 S = DeliveryStatus
 
 
@@ -39,26 +37,20 @@ def claim(
     Of several ids, none whose last claim came to nothing: its worker may have died of it, and is to
     take no other along. Those are :func:`suspects`, and each is claimed alone.
     """
-    most = 0 if len(ids) > 1 else ANY
     token = secrets.token_hex(16)
     lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
-    claimable = {
-        "channel": channel.value,
-        "status": S.PENDING.value,
-        "next_attempt_at": {"$lte": now},
-        "claim_count": {"$lte": most},
-        **unclaimed(now=now),
-    }
+    claimable = _claimable(channel, now)
+    conditions = [
+        {"$eq": ["$$d.channel", channel.value]},
+        {"$eq": ["$$d.status", S.PENDING.value]},
+        {"$lte": ["$$d.next_attempt_at", now]},
+        {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]},
+    ]
+    if len(ids) > 1:
+        claimable["claim_count"] = 0
+        conditions.append({"$eq": ["$$d.claim_count", 0]})
     pipeline = moved(
-        condition={
-            "$and": [
-                {"$eq": ["$$d.channel", channel.value]},
-                {"$eq": ["$$d.status", S.PENDING.value]},
-                {"$lte": ["$$d.next_attempt_at", now]},
-                {"$lte": ["$$d.claim_count", most]},
-                {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]},
-            ]
-        },
+        condition={"$and": conditions},
         changes={
             "claim": lease,
             "claim_count": Computed({"$add": ["$$d.claim_count", 1]}),
@@ -77,13 +69,7 @@ def claim(
 
 def suspects(*, ids: Sequence[ObjectId], channel: Channel, now: datetime) -> list[ObjectId]:
     """Return what of these is due and unclaimed, and was claimed before and never sent."""
-    suspect = {
-        "channel": channel.value,
-        "status": S.PENDING.value,
-        "next_attempt_at": {"$lte": now},
-        "claim_count": {"$gt": 0},
-        **unclaimed(now=now),
-    }
+    suspect = {**_claimable(channel, now), "claim_count": {"$gt": 0}}
     wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": suspect}}
     return [document["_id"] for document in notifications().find(wanted, {"_id": 1})]
 
@@ -190,6 +176,16 @@ def release(claims: Sequence[Claimed], *, now: datetime) -> int:
         for one in claims
     }
     return _write(claims, S.PENDING, changes, {}, now)
+
+
+def _claimable(channel: Channel, now: datetime) -> dict[str, Any]:
+    """Return what holds for a delivery of a channel that is due and nobody's."""
+    return {
+        "channel": channel.value,
+        "status": S.PENDING.value,
+        "next_attempt_at": {"$lte": now},
+        **unclaimed(now=now),
+    }
 
 
 def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The stack's supervisor: one log, restarts, an orderly end."""
 
-import os
 import signal
 import sys
 import time
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from notifyproject.settings.environment import is_alive
 from notifyproject.stack.supervisor import Program, Supervisor
 
 PATIENCE = 20.0
@@ -41,14 +41,6 @@ def program(pids: Path, *, then: str) -> Program:
 
 def written(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().split()] if pids.exists() else []
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], None]:
