@@ -79,8 +79,9 @@ def test_who_goes_on_asking_does_not_put_off_the_end(
         app.get("/notifications")
     (key,) = keys(broker)
     assert int(broker.get(key) or 0) == 3
-    broker.pexpire(key, 1_500)
-    assert app.get("/notifications").headers["Retry-After"] == "2"
+    broker.pexpire(key, 30_500)
+    told = int(app.get("/notifications").headers["Retry-After"])
+    assert broker.pttl(key) <= told * 1000 <= 31_000, "never told to come too early"
     broker.delete(key)  # As when its minute is over.
     assert app.get("/notifications").status_code == 200
 
@@ -105,7 +106,7 @@ def test_a_counter_names_whom_it_counts_and_goes_by_itself(
     app.get("/notifications")
     (key,) = keys(broker)
     assert key == f"rate_limit:client:{app.id}:notifications.read"
-    assert 59_000 < broker.pttl(key) <= 60_000
+    assert 30_000 < broker.pttl(key) <= 60_000
 
 
 def test_a_counter_that_would_stay_for_ever_gets_its_end(
