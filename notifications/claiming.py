@@ -28,11 +28,18 @@ def claim(ids: Sequence[ObjectId], *, channel: Channel, now: datetime) -> list[C
     return store.claim(ids=ids, channel=channel, worker=worker_name(), now=now)
 
 
+def claim_alone(one: ObjectId, *, channel: Channel, now: datetime) -> list[Claimed]:
+    """Claim a delivery that was claimed before and never sent, if it is still nobody's."""
+    return store.claim(
+        ids=[one], channel=channel, worker=worker_name(), now=now, with_suspects=True
+    )
+
+
 def left_alone(
     ids: Sequence[ObjectId], claims: Sequence[Claimed], *, channel: Channel, now: datetime
 ) -> list[ObjectId]:
     """Return what of these a claim of all has left out, for each is to go alone."""
-    if len(ids) == 1 or len(claims) == len(ids):
+    if len(claims) == len(ids):
         return []
     claimed = {one.notification_id for one in claims}
     left = [one for one in ids if one not in claimed]

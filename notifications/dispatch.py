@@ -4,7 +4,7 @@ Nothing here writes state itself: the store does.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
@@ -14,6 +14,7 @@ from notifyproject import crash
 from notifyproject.crash import Boundary
 
 from . import (
+    alone,
     callback_hints,
     claiming,
     consequences,
@@ -28,6 +29,7 @@ from . import (
     targets,
     wording,
 )
+from .batch_report import BatchReport
 from .channels.base import Channel as Provider
 from .channels.registry import providers_for
 from .claiming import worker_name
@@ -46,19 +48,6 @@ log = structlog.get_logger(__name__)
 S = DeliveryStatus
 
 
-@dataclass(slots=True)
-class BatchReport:
-    """What a batch did: how many deliveries of each fate, and what to look at again soon."""
-
-    claimed: int = 0
-    fates: dict[str, int] = field(default_factory=dict)
-    wakeups: list[Wakeup] = field(default_factory=list)
-
-    def count(self, status: DeliveryStatus) -> None:
-        """Count one delivery's fate."""
-        self.fates[status.value] = self.fates.get(status.value, 0) + 1
-
-
 def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
     """Send what of these deliveries is due; any number of callers at once is safe."""
     crash.at(Boundary.TASK_TAKEN)
@@ -66,12 +55,26 @@ def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now
     for some in claiming.batches(ids):
         claims = claiming.claim(some, channel=channel, now=clock())
         _deliver_batch(claims, channel, clock, report)
-        for one in claiming.left_alone(some, claims, channel=channel, now=clock()):
-            if not stopping.is_asked():
-                alone = claiming.claim([one], channel=channel, now=clock())
-                _deliver_batch(alone, channel, clock, report)
+        lone = claiming.left_alone(some, claims, channel=channel, now=clock())
+        _deliver_alone(lone, channel, clock, report)
     crash.at(Boundary.TASK_DONE)
     return report
+
+
+def _deliver_alone(
+    ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
+) -> None:
+    """Send a few of these, one after the other, and report the rest: others may do those."""
+    left = list(ids)
+    with alone.some(channel) as most:
+        for one in ids[:most]:
+            with alone.one():
+                if stopping.is_asked():
+                    break
+                claims = claiming.claim_alone(one, channel=channel, now=clock())
+                _deliver_batch(claims, channel, clock, report)
+            left.remove(one)
+    report.left += left
 
 
 def _deliver_batch(
@@ -122,10 +125,10 @@ def _deliver_claimed(
 def _round(
     drafts: Sequence[Job], providers: Sequence[Provider], clock: Clock, report: BatchReport
 ) -> bool:
-    """Send some of a batch; return False if the turn for it did not come in time."""
+    """Send some of a batch; return False if the turn for it did not come, or too late."""
     claims = [job.claimed for job in drafts]
     with turns.take(providers[0].name, claims, now=clock()) as is_ours:
-        if not is_ours:
+        if not is_ours or stopping.is_asked():
             return False
         routes, waiting = routing.choose(
             claims,
@@ -185,6 +188,7 @@ def _send(route: Route, jobs: Sequence[Job], clock: Clock) -> _Sent:
     if len(begun) < len(jobs):
         log.info("deliveries_taken_over", provider=provider.name, lost=len(jobs) - len(begun))
     by_id = {job.claimed.notification_id: job for job in jobs}
+    alone.begun()
     started = [replace(by_id[c.notification_id], claimed=c) for c in begun]
     crash.at(Boundary.STARTED)
     return _Sent(route, begun, send_all(provider, started, clock), now)
@@ -227,7 +231,7 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
     for settlement in settlements:
         report.count(settlement.status)
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
-            report.wakeups.append(_wakeup(settlement.claimed, settlement.next_attempt_at))
+            report.look_again(settlement.claimed, at=settlement.next_attempt_at)
     _call_in([s.claimed for s in settlements if s.status is S.FAILED], now, report)
 
 
@@ -240,7 +244,7 @@ def _withdraw(
     store.withdraw(left, now=now)
     for claimed in left:
         report.count(S.PENDING)
-        report.wakeups.append(_wakeup(claimed, now))
+        report.look_again(claimed, at=now)
 
 
 def _release(claims: Sequence[Claimed], now: datetime, report: BatchReport) -> None:
@@ -251,7 +255,7 @@ def _release(claims: Sequence[Claimed], now: datetime, report: BatchReport) -> N
     crash.at(Boundary.RELEASED)
     for claimed in claims:
         report.count(S.PENDING)
-        report.wakeups.append(_wakeup(claimed, now))
+        report.look_again(claimed, at=now)
 
 
 def _park(parked: Sequence[Parked], now: datetime, report: BatchReport) -> None:
@@ -262,7 +266,7 @@ def _park(parked: Sequence[Parked], now: datetime, report: BatchReport) -> None:
     for one in parked:
         report.count(one.status)
         if one.next_attempt_at is not None:
-            report.wakeups.append(_wakeup(one.claimed, one.next_attempt_at))
+            report.look_again(one.claimed, at=one.next_attempt_at)
     _call_in([p.claimed for p in parked if p.status in (S.FAILED, S.SUPPRESSED)], now, report)
     spans.parked(parked, now=now)
 
@@ -283,7 +287,3 @@ def _call_in(failed: Sequence[Claimed], now: datetime, report: BatchReport) -> N
                 Wakeup(claimed.notification_id, channel, claimed.priority, now)
                 for channel in claimed.substitutes
             ]
-
-
-def _wakeup(claimed: Claimed, at: datetime) -> Wakeup:
-    return Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at)

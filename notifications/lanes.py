@@ -104,10 +104,11 @@ def publish(
     priority: Priority,
     at: datetime | None = None,
     now: datetime,
+    size: int = HINT,
 ) -> int:
-    """Publish hints of up to HINT deliveries each; return for how many the broker took one."""
-    for start in range(0, len(ids), HINT):
-        some = ids[start : start + HINT]
+    """Publish hints of up to ``size`` deliveries; return for how many the broker took one."""
+    for start in range(0, len(ids), size):
+        some = ids[start : start + size]
         if not hints.publish(some, channel=channel, priority=priority, at=at, now=now):
             return start
     return len(ids)

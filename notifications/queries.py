@@ -35,6 +35,8 @@ class Due:
     notification_id: ObjectId
     channel: Channel
     at: datetime
+    is_suspect: bool = False
+    """It was claimed before and never sent, and is to go alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,11 +180,14 @@ def due(
     now: datetime,
     limit: int,
     skip: int = 0,
+    with_suspects: bool = True,
 ) -> list[Due]:
     """Return a client's deliveries that are or will be due by ``until`` and are unclaimed.
 
     The oldest come first: the index is read in its order. ``skip``: so many of them are left out.
+    Suspects were claimed before and never sent.
     """
+    fresh: dict[str, Any] = {} if with_suspects else {"claim_count": 0}
     found = (
         _notifications()
         .find(
@@ -196,17 +201,18 @@ def due(
                         "status": DeliveryStatus.PENDING.value,
                         "next_attempt_at": {"$lte": until},
                         **unclaimed(now=now),
+                        **fresh,
                     }
                 },
             },
-            {"delivery.channel": 1, "delivery.next_attempt_at": 1},
+            {"delivery.channel": 1, "delivery.next_attempt_at": 1, "delivery.claim_count": 1},
         )
         .hint("ntf_lane")
         .skip(skip)
         .limit(limit)
     )
     return [
-        Due(document["_id"], channel, delivery["next_attempt_at"])
+        Due(document["_id"], channel, delivery["next_attempt_at"], delivery["claim_count"] > 0)
         for document in found
         for delivery in document["delivery"]
         if delivery["channel"] == channel

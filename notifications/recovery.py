@@ -25,6 +25,7 @@ from . import (
     store,
     types,
 )
+from .alone import ALONE
 from .lanes import CROWD, HORIZON, Lane
 from .states import Channel, Priority
 
@@ -32,6 +33,8 @@ log = structlog.get_logger(__name__)
 
 LANE_CAP = 1_000
 """Messages that may wait in one queue before the sweep adds no more: they are repeats by then."""
+LOOK = 500
+"""What is due in a lane that a sweep looks at: more than a lost worker leaves of a client."""
 SWEEP, CANARY = "sweep", "canary"
 """Signs of life: of whoever sweeps, and of a worker that gets what is published."""
 
@@ -166,14 +169,21 @@ def _publish_due(priority: Priority, counts: _Counts, now: datetime) -> None:
                 priority=priority,
                 until=now + HORIZON,
                 now=now,
-                limit=CROWD + 1,
+                limit=LOOK,
             )
-            if not has_room:
-                counts.unpublished += sum(1 for one in due if one.at <= now)
-            elif len(due) > CROWD:
-                _publish_crowd(lane, due, counts, now)
+            if has_room:
+                _publish_lane(lane, due, counts, now)
             else:
-                _publish_few(lane, due, counts, now)
+                counts.unpublished += sum(1 for one in due if one.at <= now)
+
+
+def _publish_lane(lane: Lane, due: Sequence[queries.Due], counts: _Counts, now: datetime) -> None:
+    """Have workers look at what goes alone, some in each message, and at all the rest."""
+    _publish_few(lane, [one for one in due if one.is_suspect], counts, now, size=ALONE)
+    if len(due) > CROWD:
+        _publish_crowd(lane, due, counts, now)
+    else:
+        _publish_few(lane, [one for one in due if not one.is_suspect], counts, now)
 
 
 def _publish_crowd(lane: Lane, due: Sequence[queries.Due], counts: _Counts, now: datetime) -> None:
@@ -187,7 +197,13 @@ def _publish_crowd(lane: Lane, due: Sequence[queries.Due], counts: _Counts, now:
     counts.unpublished += 0 if is_known else len(due)
 
 
-def _publish_few(lane: Lane, due: Sequence[queries.Due], counts: _Counts, now: datetime) -> None:
+def _publish_few(
+    lane: Lane,
+    due: Sequence[queries.Due],
+    counts: _Counts,
+    now: datetime,
+    size: int = lanes.HINT,
+) -> None:
     """Publish hints by id for deliveries, those that fall due in the same second together."""
 
     def second(one: queries.Due) -> datetime:
@@ -195,6 +211,8 @@ def _publish_few(lane: Lane, due: Sequence[queries.Due], counts: _Counts, now: d
 
     for at, some in itertools.groupby(sorted(due, key=second), key=second):
         ids = [one.notification_id for one in some]
-        done = lanes.publish(ids, channel=lane.channel, priority=lane.priority, at=at, now=now)
+        done = lanes.publish(
+            ids, channel=lane.channel, priority=lane.priority, at=at, now=now, size=size
+        )
         counts.hinted += done
         counts.unpublished += len(ids) - done

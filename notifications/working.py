@@ -4,10 +4,9 @@ A channel whose provider hangs must not take every thread of the process: it may
 and what goes beyond is looked at again a second later.
 """
 
-import threading
-from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+import math
+import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from bson import ObjectId
@@ -17,8 +16,10 @@ from notifyproject import crash
 from notifyproject.crash import Boundary
 
 from . import broadcasts, dispatch, lanes, queries, stopping
-from .dispatch import BatchReport
+from .alone import ALONE
+from .batch_report import BatchReport
 from .lanes import Lane, Ticket
+from .room import Room, channel_threads
 from .sending import Clock
 from .states import Channel, Priority
 from .timing import utc_now
@@ -35,13 +36,16 @@ def deliver(
     ids: Sequence[ObjectId], *, channel: Channel, priority: Priority, clock: Clock = utc_now
 ) -> None:
     """Send what of these is due, and see to it that what must wait is looked at again."""
-    with _threads.enter(channel, most=_most_threads()) as is_in:
+    with _threads.enter(channel, most=channel_threads()) as is_in:
         if not is_in or stopping.is_asked():
             now = clock()
             lanes.publish(ids, channel=channel, priority=priority, at=now + NO_ROOM, now=now)
             return
         report = dispatch.deliver(ids, channel=channel, clock=clock)
-    lanes.wake(report.wakeups, now=clock())
+    now = clock()
+    at = now + NO_ROOM
+    lanes.publish(report.left, channel=channel, priority=priority, at=at, now=now, size=ALONE)
+    lanes.wake(report.wakeups, now=now)
 
 
 def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
@@ -55,7 +59,7 @@ def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
     crash.at(Boundary.TURN_TAKEN)
     with (
         _batches.enter(lane, most=_most_batches()) as has_room,
-        _threads.enter(lane.channel, most=_most_threads()) as is_in,
+        _threads.enter(lane.channel, most=channel_threads()) as is_in,
     ):
         now = clock()
         if not has_room:
@@ -81,13 +85,14 @@ def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
     return report.claimed
 
 
-def deliver_here(*, clock: Clock = utc_now) -> int:
-    """Send what is due in this process, without a broker, until nothing is; return how many.
+def deliver_here(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
+    """Send what is due in this process, without a broker; return how many that was.
 
-    The urgent before the less urgent, and of each client a batch in turn.
+    Until nothing is due, or so many seconds are over. The urgent before the less urgent, and of
+    each client a batch in turn.
     """
-    total = 0
-    while not stopping.is_asked():
+    total, ends_at = 0, time.monotonic() + seconds
+    while not stopping.is_asked() and time.monotonic() < ends_at:
         pages = broadcasts.go_on_here(clock=clock)
         claimed = _first_lanes(clock)
         if not pages and not claimed:
@@ -104,7 +109,7 @@ def _first_lanes(clock: Clock) -> int:
             for channel in Channel:
                 now = clock()
                 lane = Lane(client_id, channel, priority)
-                found = _due(lane, until=now, now=now, limit=lanes.HINT)
+                found = _due(lane, now=now, limit=lanes.HINT, with_suspects=True)
                 claimed += dispatch.deliver(found, channel=channel, clock=clock).claimed
         if claimed:
             return claimed
@@ -118,9 +123,9 @@ def _share(lane: Lane, ticket: Ticket | None, *, now: datetime) -> tuple[list[Ob
     """
     size = batch_size()
     behind = size * (ticket.slot % lanes.DRAWS if ticket else 0)
-    found = _due(lane, until=now, now=now, limit=size + 1, skip=behind)
+    found = _due(lane, now=now, limit=size + 1, skip=behind)
     if behind and not found:
-        found = _due(lane, until=now, now=now, limit=size + 1)
+        found = _due(lane, now=now, limit=size + 1)
         behind = 0
     return found[:size], len(found) > size or bool(behind)
 
@@ -132,16 +137,18 @@ def batch_size() -> int:
 
 
 def _due(
-    lane: Lane, *, until: datetime, now: datetime, limit: int, skip: int = 0
+    lane: Lane, *, now: datetime, limit: int, skip: int = 0, with_suspects: bool = False
 ) -> list[ObjectId]:
+    """Return what is due; a draw leaves what goes alone to the hints that a sweep publishes."""
     found = queries.due(
         client_id=lane.client_id,
         channel=lane.channel,
         priority=lane.priority,
-        until=until,
+        until=now,
         now=now,
         limit=limit,
         skip=skip,
+        with_suspects=with_suspects,
     )
     return [one.notification_id for one in found]
 
@@ -166,6 +173,7 @@ def _look_ahead(lane: Lane, now: datetime) -> None:
         until=now + lanes.HORIZON,
         now=now,
         limit=1,
+        with_suspects=False,
     )
     for one in found:
         if one.at <= now:
@@ -174,42 +182,10 @@ def _look_ahead(lane: Lane, now: datetime) -> None:
             lanes.look_again(lane, at=lanes.moment(one.at, now=now), now=now)
 
 
-class _Room:
-    """How much of something this process does at once, by what it is done for."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._taken: Counter[Hashable] = Counter()
-
-    @contextmanager
-    def enter(self, key: Hashable, *, most: int) -> Iterator[bool]:
-        """Take a place, if fewer than ``most`` are taken; say whether it has been."""
-        with self._lock:
-            is_in = self._taken[key] < most
-            self._taken[key] += is_in
-        try:
-            yield is_in
-        finally:
-            with self._lock:
-                self._taken[key] -= is_in
-                if not self._taken[key]:
-                    del self._taken[key]
-
-    def taken(self, key: Hashable) -> int:
-        """Return how many places are taken just now."""
-        with self._lock:
-            return self._taken[key]
-
-
-_threads = _Room()
-_batches = _Room()
+_threads = Room()
+_batches = Room()
 
 
 def _most_batches() -> int:
     """Return how many batches of a lane this process may be at: fewer than a channel's threads."""
-    return max(min(BATCHES, _most_threads() - 1), 1)
-
-
-def _most_threads() -> int:
-    """Return how many of this process's threads a channel may have."""
-    return max(settings.WORKER_THREADS * 3 // 4, 1)
+    return max(min(BATCHES, channel_threads() - 1), 1)

@@ -77,7 +77,9 @@ def claim(
     notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = Channel.EMAIL
 ) -> Claimed:
     """Claim a delivery that is due and free."""
-    (one,) = store.claim(ids=[notification_id], channel=channel, worker=WORKER, now=at)
+    (one,) = store.claim(
+        ids=[notification_id], channel=channel, worker=WORKER, now=at, with_suspects=True
+    )
     return one
 
 

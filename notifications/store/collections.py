@@ -6,9 +6,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import structlog
 from pymongo.collection import Collection
-from pymongo.errors import AutoReconnect, WTimeoutError
+from pymongo.errors import PyMongoError
 
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import collection, is_passing
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ def visits() -> Collection[dict[str, Any]]:
 
 
 def patiently(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
-    """Return what a write returns, repeating it while there is no primary or its answer is lost.
+    """Return what a write returns, repeating it while there is no primary or no majority.
 
     For writes that may be repeated, because their filter no longer matches what they have changed:
     a worker knows what became of a send, and nobody else does. Raises PyMongoError after 30 s.
@@ -44,8 +44,8 @@ def patiently(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
     while True:
         try:
             return write(*args, **options)
-        except (AutoReconnect, WTimeoutError) as error:
-            if time.monotonic() > deadline:
+        except PyMongoError as error:
+            if not is_passing(error) or time.monotonic() > deadline:
                 raise
             log.warning("store_write_repeated", reason=type(error).__name__)
             time.sleep(PAUSE)

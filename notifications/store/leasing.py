@@ -30,12 +30,17 @@ S = DeliveryStatus
 
 
 def claim(
-    *, ids: Sequence[ObjectId], channel: Channel, worker: str, now: datetime
+    *,
+    ids: Sequence[ObjectId],
+    channel: Channel,
+    worker: str,
+    now: datetime,
+    with_suspects: bool = False,
 ) -> list[Claimed]:
     """Claim what of these is pending, due and unclaimed; of several callers one gets each.
 
-    Of several ids, none whose last claim came to nothing: its worker may have died of it, and is to
-    take no other along. Those are :func:`suspects`, and each is claimed alone.
+    None whose last claim came to nothing, unless ``with_suspects``: its worker may have died of it,
+    and is to take no other along. Those are :func:`suspects`, and each is claimed alone.
     """
     token = secrets.token_hex(16)
     lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
@@ -46,7 +51,7 @@ def claim(
         {"$lte": ["$$d.next_attempt_at", now]},
         {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]},
     ]
-    if len(ids) > 1:
+    if not with_suspects:
         claimable["claim_count"] = 0
         conditions.append({"$eq": ["$$d.claim_count", 0]})
     pipeline = moved(

@@ -34,6 +34,8 @@ class Unresolved:
     standing: Standing
     is_reached: bool
     """Another of the person's devices has it: there is nothing to repeat."""
+    taken: Sequence[Document] = ()
+    """Its records, if its worker still wrote that the provider took it, too late to settle."""
 
 
 def rescue(*, now: datetime, limit: int = 500) -> int:
@@ -66,6 +68,7 @@ def rescue(*, now: datetime, limit: int = 500) -> int:
 def unresolved(*, now: datetime, limit: int = 500) -> list[Unresolved]:
     """Return deliveries whose outcome is unknown and whose wait for a receipt is over."""
     found = _open(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit)
+    records = _records([document["_id"] for document in found]) if found else {}
     return [
         Unresolved(
             notification_id=document["_id"],
@@ -73,6 +76,7 @@ def unresolved(*, now: datetime, limit: int = 500) -> list[Unresolved]:
             type=document["type"],
             standing=_standing(document, delivery),
             is_reached=bool(delivery["accepted_targets"]),
+            taken=_taken(records.get(_reference(document, delivery), [])),
         )
         for document in found
         for delivery in document["delivery"]
@@ -124,10 +128,8 @@ def _end(
     A worker writes the records first. Which devices have it is known from them in any case.
     """
     channel, token = delivery["channel"], delivery["claim"]["token"]
-    taken = [record for record in records if record["status"] == AttemptStatus.SENT]
-    devices = [record["device_id"] for record in taken if "device_id" in record]
-    is_sent = bool(taken) and len(taken) == len(records)
-    changes = _sent(channel, taken[-1]) if is_sent else _unknown(document, delivery, now)
+    taken = _taken(records)
+    changes = _sent(channel, taken[-1]) if taken else _unknown(document, delivery, now)
     guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
     pipeline = update(
         condition={
@@ -136,11 +138,11 @@ def _end(
         changes={
             **changes,
             "claim": None,
-            "accepted_targets": Computed(joined("accepted_targets", devices)),
+            "accepted_targets": _with_devices(records),
         },
         now=now,
         error=None
-        if is_sent
+        if taken
         else {
             "timestamp": now,
             "channel": channel,
@@ -149,6 +151,22 @@ def _end(
         },
     )
     return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
+
+
+def _taken(records: Sequence[Document]) -> Sequence[Document]:
+    """Return the records of an attempt if all of them say that the provider took it, else none."""
+    is_sent = all(record["status"] == AttemptStatus.SENT for record in records)
+    return records if is_sent else ()
+
+
+def _with_devices(records: Sequence[Document]) -> Computed:
+    """Return which devices have a delivery, with those that these records say it of."""
+    devices = [
+        record["device_id"]
+        for record in records
+        if record["status"] == AttemptStatus.SENT and "device_id" in record
+    ]
+    return Computed(joined("accepted_targets", devices))
 
 
 def _unknown(document: Document, delivery: Document, now: datetime) -> dict[str, Any]:
@@ -209,7 +227,14 @@ def _lost_attempt(key: str, document: Document, delivery: Document, now: datetim
 def _resolution(one: Unresolved, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:
     changes: dict[str, Any]
     error = None
-    if isinstance(decision, RetryAt):
+    if one.taken:
+        changes = {
+            **_sent(one.channel.value, one.taken[-1]),
+            "accepted_targets": _with_devices(one.taken),
+            "failure_code": None,
+            "failure_reason": None,
+        }
+    elif isinstance(decision, RetryAt):
         changes = {"status": S.PENDING.value, "next_attempt_at": decision.at}
     elif one.is_reached:
         changes = {

@@ -9,6 +9,7 @@ import redis
 from access.models import StaffUser
 from notifications import alerts, dispatch, sending, stopping
 from notifications.broadcasts import pages
+from notifyproject import valkey
 from notifyproject.db.collections import collection
 from tests.scripted import Scripted
 
@@ -74,3 +75,12 @@ def one_thread(settings: Any) -> Iterator[None]:
     sending._senders.cache_clear()
     yield
     sending._senders.cache_clear()
+
+
+@pytest.fixture
+def own_process() -> Iterator[None]:
+    """Give a test a process that has not been asked to stop and remembers nothing of Valkey."""
+    valkey.forget()
+    stopping.forget()
+    yield
+    stopping.forget()

@@ -17,6 +17,9 @@ LOST_ANSWER: Trouble = {
     "writeConcernError": {"code": 64, "errmsg": "timed out", "errInfo": {"wtimeout": True}}
 }
 """The command is carried out, and the answer does not say that a majority has it."""
+STEPS_DOWN: Trouble = {"writeConcernError": {"code": 189, "errmsg": "the primary steps down"}}
+"""As before, and not for want of time."""
+NO_RESOURCES: Trouble = {"errorCode": 202, "errorLabels": ["RetryableWriteError"]}
 
 
 @contextmanager

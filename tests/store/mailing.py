@@ -6,7 +6,7 @@ from typing import Any
 from bson import ObjectId
 
 from notifications import dispatch
-from notifications.dispatch import BatchReport
+from notifications.batch_report import BatchReport
 from notifications.states import Channel
 from tests import factories
 from tests.factories import NOON, accepted

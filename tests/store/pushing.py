@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from devices.preferences import Preferences
 from notifications import dispatch
-from notifications.dispatch import BatchReport
+from notifications.batch_report import BatchReport
 from notifications.states import Channel
 from tests import factories
 from tests.factories import NOON

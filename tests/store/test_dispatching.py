@@ -8,8 +8,8 @@ import pytest
 from bson import ObjectId
 
 from notifications import dispatch, stopping, store
+from notifications.batch_report import BatchReport
 from notifications.claiming import MAX_BATCH
-from notifications.dispatch import BatchReport
 from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import LEASE, Content, Recipient
 from recipients.models import PersonalQuietHours
@@ -113,7 +113,7 @@ def test_what_three_workers_took_and_never_sent_is_quarantined_and_the_others_go
     bad, good = accepted()["_id"], accepted()["_id"]
     at = NOON
     for _ in range(3):
-        store.claim(ids=[bad], channel=EMAIL, worker="lost", now=at)
+        factories.claim(bad, at=at)
         at += LEASE
     report = deliver(bad, good, at=at)
     assert report.fates == {"failed": 1, "sent": 1}

@@ -10,10 +10,16 @@ from notifications.store import collections as store_collections
 from tests import factories
 from tests.factories import NOON, WORKER, attempts, claimed, delivery, read, started
 
-from .failing import CUT, LOST_ANSWER, NOT_PRIMARY, Trouble, failing
+from .failing import CUT, LOST_ANSWER, NO_RESOURCES, NOT_PRIMARY, STEPS_DOWN, Trouble, failing
 
 S = DeliveryStatus
-TROUBLES = {"no primary": NOT_PRIMARY, "cut off": CUT, "answer lost": LOST_ANSWER}
+TROUBLES = {
+    "no primary": NOT_PRIMARY,
+    "cut off": CUT,
+    "answer lost": LOST_ANSWER,
+    "steps down": STEPS_DOWN,
+    "no resources": NO_RESOURCES,
+}
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -54,11 +60,10 @@ def test_a_start_is_made_once_when_the_primary_is_back(trouble: Trouble) -> None
     assert delivery(read(one.notification_id))["attempt_count"] == 1
 
 
-@pytest.mark.parametrize("how", [NOT_PRIMARY, CUT], ids=["no primary", "cut off"])
-def test_a_started_attempt_is_recorded_when_the_primary_is_back(how: Trouble) -> None:
+def test_a_started_attempt_is_recorded_when_the_primary_is_back(trouble: Trouble) -> None:
     one = claimed()
     # The driver itself repeats an insert once: only then is it our turn.
-    with failing("insert", "delivery_attempts", how, times=2):
+    with failing("insert", "delivery_attempts", trouble, times=2):
         store.start([one], provider="sendgrid", worker=WORKER, now=NOON)
     assert [a["status"] for a in attempts(one.notification_id)] == ["started"]
 

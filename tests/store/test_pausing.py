@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from notifications import breaker, dispatch, pausing
+from notifications.batch_report import BatchReport
 from notifications.states import Channel
 from notifyproject.db.collections import collection
 from tests import factories
@@ -22,7 +23,7 @@ def pause(name: str = "sendgrid") -> bool:
     return pausing.pause(name, by="maria", reason="A bill is due.", now=NOON)
 
 
-def deliver(document: object, at: object) -> dispatch.BatchReport:
+def deliver(document: object, at: object) -> BatchReport:
     return dispatch.deliver([document["_id"]], channel=Channel.EMAIL, clock=lambda: at)
 
 

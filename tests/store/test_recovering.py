@@ -144,6 +144,22 @@ def test_a_worker_that_comes_back_after_its_rescue_changes_nothing() -> None:
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
+@pytest.mark.parametrize("decision", [RetryAt(OVER), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
+def test_what_a_late_worker_recorded_as_taken_is_sent_whatever_its_type_says(
+    decision: RetryAt | GiveUp,
+) -> None:
+    one = started()
+    store.rescue(now=OVER)
+    store.settle([factories.settlement(one, S.SENT)], now=OVER)
+    later = OVER + timedelta(hours=1)
+    (doubt,) = store.unresolved(now=later)
+    assert store.resolve([(doubt, decision)], now=later) == 1
+    resolved = delivery(read(one.notification_id))
+    assert (resolved["status"], resolved["failure_code"]) == ("sent", None)
+    assert resolved["provider_message_id"] == "sg-1"
+    assert store.unresolved(now=later) == []
+
+
 # Unknown outcomes.
 
 

@@ -8,6 +8,7 @@ import pytest
 import redis
 from bson import ObjectId
 from celery import Celery
+from kombu.exceptions import LimitExceeded
 
 from notifications import hints, lanes, recovery, store
 from notifications.recovery import SweepReport
@@ -80,6 +81,19 @@ def test_after_a_failure_the_broker_is_left_alone_for_some_seconds(
     assert not hints.publish([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 0
     monkeypatch.setattr(publishing, "PAUSE_AFTER_FAILURE", 0.0)
+    assert hints.publish([ObjectId()], **HINT)
+    assert broker.llen("email.normal") == 1
+
+
+def test_while_all_producers_are_taken_a_hint_is_not_taken_and_the_broker_not_blamed(
+    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
+        raise LimitExceeded(10)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing.current_app, "send_task", refuse)
+        assert not hints.publish([ObjectId()], **HINT)
     assert hints.publish([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 1
 

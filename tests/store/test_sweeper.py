@@ -7,7 +7,7 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from notifications import dispatch, recovery, stopping
+from notifications import dispatch, recovery, stopping, tasks, working
 from notifications.timing import utc_now
 from notifyproject import publishing, valkey
 from tests import factories
@@ -49,6 +49,20 @@ def test_without_a_broker_it_sends_what_is_due_if_asked_to(
     assert "sent without a broker" not in sweeper()
     assert "sent without a broker: 1" in sweeper(deliver=True)
     assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
+
+
+def test_without_a_broker_the_sending_stops_for_the_next_sweep() -> None:
+    factories.accepted()
+    assert working.deliver_here(seconds=0) == 0
+
+
+def test_the_task_of_a_sweep_sweeps_once_however_many_of_its_messages_waited(
+    broker: redis.Redis,
+) -> None:
+    factories.accepted()
+    tasks.sweep()
+    tasks.sweep()
+    assert broker.llen("email.normal") == 1
 
 
 def test_with_a_broker_it_leaves_the_sending_to_the_workers(broker: redis.Redis) -> None:

@@ -1,6 +1,5 @@
 """What a worker does with its messages: fairly, within its channel's room, until asked to stop."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,6 @@ from pymongo.errors import NotPrimaryError
 from notifications import dispatch, hints, lanes, recovery, stopping, store, working
 from notifications.lanes import CROWD, Lane
 from notifications.states import Channel, Priority
-from notifyproject import valkey
 from notifyproject.db.collections import collection
 from tests import factories, scripted
 from tests.factories import CLIENT, NOON, accepted, new
@@ -20,7 +18,7 @@ from tests.scripted import Scripted
 
 from .messages import waiting, work
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
 
 EMAIL = Channel.EMAIL
 LANE = Lane(CLIENT, EMAIL, Priority.NORMAL)
@@ -30,14 +28,6 @@ SECOND = timedelta(seconds=1)
 
 def noon() -> Any:
     return NOON
-
-
-@pytest.fixture(autouse=True)
-def _a_process_of_its_own() -> Iterator[None]:
-    valkey.forget()
-    stopping.forget()
-    yield
-    stopping.forget()
 
 
 @pytest.fixture

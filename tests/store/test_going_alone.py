@@ -1,0 +1,149 @@
+"""What was claimed before and never sent goes alone: whoever claimed it may have died of it."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+from bson import ObjectId
+
+from notifications import alone, dispatch, hints, lanes, recovery, stopping, store, working
+from notifications.alone import ALONE
+from notifications.lanes import Lane
+from notifications.states import Channel, Priority
+from notifyproject.db.collections import collection
+from tests import scripted
+from tests.factories import CLIENT, NOON, accepted, new
+from tests.scripted import Scripted
+
+from .messages import waiting, work
+
+pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
+
+EMAIL = Channel.EMAIL
+LANE = Lane(CLIENT, EMAIL, Priority.NORMAL)
+
+
+def suspected(count: int) -> list[ObjectId]:
+    """Return deliveries that a worker claimed and was lost with."""
+    ids = [accepted()["_id"] for _ in range(count)]
+    claimed_at = NOON - store.LEASE
+    before = {"send_at": claimed_at, "delivery.0.next_attempt_at": claimed_at}
+    collection("notifications").update_many({}, {"$set": before})
+    store.claim(ids=ids, channel=EMAIL, worker="lost", now=claimed_at)
+    return ids
+
+
+def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
+    broker: redis.Redis, mail: tuple[Scripted, ...]
+) -> None:
+    ids = suspected(2 * ALONE + 2)
+    working.deliver(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    assert len(mail[0].seen) == ALONE
+    messages = waiting(broker)
+    assert [len(message.ids) for message in messages] == [ALONE, 2]
+    assert not {str(one) for m in messages for one in m.ids} & {o.thread for o in mail[0].seen}
+    work(broker, clock=lambda: NOON)
+    assert len(mail[0].seen) == len(ids)
+
+
+def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none_twice(
+    broker: redis.Redis, mail: tuple[Scripted, ...]
+) -> None:
+    suspected(lanes.HINT + 20)
+    recovery.sweep(now=NOON)
+    assert {len(message.ids) for message in waiting(broker)} == {ALONE}
+    work(broker, clock=lambda: NOON)
+    assert len(mail[0].seen) == len({o.thread for o in mail[0].seen}) == lanes.HINT + 20
+    assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
+
+
+def test_a_draw_leaves_it_to_the_sweep(mail: tuple[Scripted, ...]) -> None:
+    suspected(2)
+    fresh = accepted()["_id"]
+    working.draw(LANE, None, clock=lambda: NOON)
+    assert [o.thread for o in mail[0].seen] == [str(fresh)]
+
+
+def test_a_sweep_has_the_rest_of_a_crowd_drawn(
+    broker: redis.Redis, mail: tuple[Scripted, ...]
+) -> None:
+    suspected(2)
+    store.accept([new() for _ in range(lanes.CROWD)], now=NOON)
+    recovery.sweep(now=NOON)
+    first, *draws = waiting(broker)
+    assert len(first.ids) == 2
+    assert {message.task for message in draws} == {hints.DRAW}
+
+
+def test_it_has_half_of_a_channels_threads(
+    broker: redis.Redis, mail: tuple[Scripted, ...], settings: Any
+) -> None:
+    settings.WORKER_THREADS = 8
+    first, second, third, fourth = ([one] for one in suspected(4))
+    chain = iter([second, third, fourth])
+
+    def one_more(_outbound: Any) -> Any:
+        for one in chain:
+            working.deliver(one, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+        return scripted.accepted()
+
+    mail[0].behave = one_more
+    working.deliver(first, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    assert len(mail[0].seen) == 3
+    (message,) = waiting(broker)
+    assert (message.ids, message.eta is None) == (fourth, False)
+
+
+def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
+    mail: tuple[Scripted, ...], settings: Any
+) -> None:
+    """Each waits for the other's request: if one waited for the other's answer, none would go."""
+    settings.WORKER_THREADS = 8
+    both = threading.Barrier(2, timeout=10)
+
+    def meet(_outbound: Any) -> Any:
+        both.wait()
+        return scripted.accepted()
+
+    mail[0].behave = meet
+    with ThreadPoolExecutor(2) as pool:
+        sent = pool.map(
+            lambda one: dispatch.deliver([one], channel=EMAIL, clock=lambda: NOON).fates,
+            suspected(2),
+        )
+        assert list(sent) == [{"sent": 1}] * 2
+
+
+def test_of_two_threads_one_at_a_time_has_one_that_is_claimed_and_not_sent() -> None:
+    order: list[str] = []
+
+    def another() -> None:
+        with alone.one():
+            order.append("second")
+
+    with alone.one():
+        thread = threading.Thread(target=another)
+        thread.start()
+        thread.join(timeout=0.1)
+        order.append("first")
+        alone.begun()
+        thread.join(timeout=10)
+        order.append("first is sent")
+    assert order == ["first", "second", "first is sent"]
+
+
+def test_a_worker_that_is_asked_to_stop_leaves_what_goes_alone_to_others(
+    broker: redis.Redis, mail: tuple[Scripted, ...]
+) -> None:
+    def stop(_outbound: Any) -> Any:
+        stopping.ask()
+        return scripted.accepted()
+
+    mail[0].behave = stop
+    ids = suspected(3)
+    working.deliver(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    assert len(mail[0].seen) == 1
+    (message,) = waiting(broker)
+    assert len(message.ids) == 2
