@@ -15,7 +15,7 @@ import structlog
 from celery import current_app
 from django.conf import settings
 from kombu.connection import Connection
-from kombu.exceptions import OperationalError
+from kombu.exceptions import LimitExceeded, OperationalError
 from kombu.pools import producers
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -54,6 +54,10 @@ def publish(
                 ignore_result=True,
                 producer=producer,
             )
+    except LimitExceeded:
+        # Every producer of this process waits for the broker, and none of them has failed yet.
+        log.warning("hint_not_published", reason="LimitExceeded")
+        return False
     except (OperationalError, redis.RedisError, OSError) as error:
         _health.failed()
         log.warning("hint_not_published", reason=type(error).__name__)

@@ -9,7 +9,7 @@ from .explanations import CHANNELS, code_words, explain
 from .sentences import span
 
 SWEEP_OVERDUE = timedelta(minutes=3)
-"""The sweep runs twice a minute."""
+"""The sweep runs four times a minute."""
 WORK_OVERDUE = timedelta(minutes=5)
 """A worker takes what is due within seconds."""
 MANY_FAILURES = 10

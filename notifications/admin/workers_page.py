@@ -71,7 +71,7 @@ def _lane(lane: workers.Lane, now: datetime) -> dict[str, Any]:
 def _signs(now: datetime) -> Sequence[dict[str, Any]]:
     found = workers.signs()
     return [
-        _sign("Last sweep", found.sweep, "finds what no hint reached, twice a minute", now),
+        _sign("Last sweep", found.sweep, "finds what no hint reached, four times a minute", now),
         _sign("Canary", found.canary, "a worker took the message that each sweep publishes", now),
         _sign("Figures", found.rollup, "counted every minute", now),
     ]

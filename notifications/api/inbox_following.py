@@ -63,8 +63,9 @@ class Follower:
             if not inbox_tokens.holds(self.user, now=now):
                 return None
             since, sent, is_lost = self._beginning(now)
-            found = feed.since(self.inbox, moment=since, limit=MOST + 1)
+            # Counted first: what comes in between is told before it is in a count, and not after.
             counts = feed.counts(self.inbox)
+            found = feed.since(self.inbox, moment=since, limit=MOST + 1)
         fresh = [document for document in reversed(found[:MOST]) if document["_id"] not in sent]
         events = [_event("reload", {})] if is_lost or len(found) > MOST else []
         events += [_notification(document, now) for document in fresh]

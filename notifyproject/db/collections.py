@@ -8,7 +8,7 @@ from django.db import connections
 from pymongo import WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import BulkWriteError
+from pymongo.errors import AutoReconnect, BulkWriteError, PyMongoError, WriteConcernError
 from pymongo.read_concern import ReadConcern
 
 Document = dict[str, Any]
@@ -43,6 +43,23 @@ def came_twice(error: BulkWriteError) -> bool:
 
     A write that no majority has acknowledged is not among it: it may be undone.
     """
+    return _only_repeats(error) and not error.details["writeConcernErrors"]
+
+
+def is_passing(error: PyMongoError) -> bool:
+    """Return whether a write that may be repeated is to be repeated after this error.
+
+    Its answer was lost, or no majority has acknowledged it: because the time for that was over, or
+    because the primary steps down.
+    """
+    if isinstance(error, BulkWriteError):
+        # Of a write of many the driver makes one error of all kinds: its details say which.
+        return _only_repeats(error) and bool(error.details["writeConcernErrors"])
+    if isinstance(error, (AutoReconnect, WriteConcernError)):
+        return True
+    return error.has_error_label("RetryableWriteError")
+
+
+def _only_repeats(error: BulkWriteError) -> bool:
     problems = error.details["writeErrors"]
-    is_repeated = all(problem["code"] == DUPLICATE_KEY for problem in problems)
-    return is_repeated and not error.details["writeConcernErrors"]
+    return all(problem["code"] == DUPLICATE_KEY for problem in problems)

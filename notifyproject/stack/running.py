@@ -130,7 +130,7 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
         ],
         "worker": [*worker, "--hostname", "worker@%h"],
         "urgent": [
-            *(*worker, "--hostname", "urgent@%h", "--concurrency", str(URGENT_THREADS)),
+            *(*worker, "--hostname", "urgent@%h"),
             *("--queues", ",".join(urgent_queue_names())),
         ],
         "beat": [
@@ -138,8 +138,10 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
             *("--pidfile", ""),
         ],
     }
+    # By the setting and not by Celery's option: what a channel may have is a share of the setting.
+    own = {"urgent": {"WORKER_THREADS": str(URGENT_THREADS)}}
     return [
-        Program(name=name, command=command, environment=environment)
+        Program(name=name, command=command, environment={**environment, **own.get(name, {})})
         for name, command in commands.items()
     ]
 

@@ -206,7 +206,7 @@ def test_without_the_broker_a_task_is_not_run(
     assert "the broker does not answer (OSError)" in act(console, "run_tasks")
 
 
-def test_the_sweep_runs_twice_a_minute_and_the_rest_once() -> None:
+def test_the_sweep_runs_four_times_a_minute_and_the_rest_once() -> None:
     every = {task.task: task.interval.every for task in PeriodicTask.objects.exclude(interval=None)}
-    assert every.pop(schedule.SWEEP) == schedule.SWEEP_SECONDS == 30
+    assert every.pop(schedule.SWEEP) == schedule.SWEEP_SECONDS == 15
     assert set(every.values()) == {60}
