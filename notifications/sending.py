@@ -140,6 +140,8 @@ def _one(provider: Provider, parcel: Parcel, clock: Clock) -> Exchange[Result | 
     crash.at(Boundary.SEND_BEGINS)
     outcome = yield from _try(provider, parcel.outbound)
     crash.at(Boundary.SEND_ANSWERED)
+    if isinstance(outcome, NotTried):
+        return None
     return _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)
 
 

@@ -59,9 +59,9 @@ def watching() -> Iterator[None]:
     """Look at each body as this process sends it, whoever takes it."""
     asked = Client.asked
 
-    def watched(client: Client, payload: bytes, *, timeout: float) -> Exchange[Response]:
+    def watched(client: Client, payload: bytes, **others: Any) -> Exchange[Response]:
         _noted.extend(problems(payload))
-        return asked(client, payload, timeout=timeout)
+        return asked(client, payload, **others)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Client, "asked", watched)

@@ -144,7 +144,8 @@ class Channel(Protocol):
         """Hand one message to the provider within ``timeout`` seconds.
 
         Raises one of the errors of :mod:`notifications.errors`, and nothing else, for anything but
-        the provider's documented acceptance.
+        the provider's documented acceptance; :class:`NotTried` if the message's own time is over
+        before its request begins.
         """
         ...
 
@@ -154,10 +155,18 @@ class Channel(Protocol):
 
 
 class NotTried(TransientError):
-    """There was no time left for it in its batch. Nothing of it left: it may be given back."""
+    """No time was left for it, its batch's or its own. Nothing of it left: it may be given back."""
 
     def __init__(self) -> None:
         super().__init__("There was no time left to send it in.", code=FailureCode.PROVIDER_ERROR)
+
+
+def is_over(outbound: Outbound, *, now: datetime) -> bool:
+    """Return whether a message's time is over: :class:`NotTried`, then.
+
+    To be asked right before a request that something else, a file or a token, may have held up.
+    """
+    return outbound.expires_at is not None and now >= outbound.expires_at
 
 
 class Talking(Channel, Protocol):

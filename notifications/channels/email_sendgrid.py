@@ -24,7 +24,7 @@ from . import email_sendgrid_bodies as bodies
 from . import email_sendgrid_webhooks as webhooks
 from . import http, transfers
 from .answers import Kind, Rule, classify
-from .base import Message, NotTried, Outbound, Receipt, SendResult, account_of
+from .base import Message, NotTried, Outbound, Receipt, SendResult, account_of, is_over
 from .email_sendgrid_bodies import Tag
 from .email_sendgrid_halves import Outcome, Verdict, ask_in_halves
 from .http import Exchange, Request
@@ -113,6 +113,8 @@ class SendGrid:
         with fetched(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
             with _making_a_mail():
                 body = msgspec.json.encode(self.body(outbound, files=files))
+            if is_over(outbound, now=self.clock()):
+                raise NotTried
             verdict = yield from self._asked(body, deadline)
         outcome = verdict.outcome
         if isinstance(outcome, ProviderError):
@@ -180,6 +182,8 @@ class SendGrid:
                     shared = msgspec.json.encode(self._shared(first, files, tag))
 
                 def ask(group: Sequence[int]) -> Verdict:
+                    if any(is_over(outbounds[n], now=self.clock()) for n in group):
+                        return Verdict(outcome=NotTried())
                     body = _joined(shared, [people[n] for n in group])
                     return transfers.finish(self._asked(body, deadline))
 

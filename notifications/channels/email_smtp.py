@@ -5,9 +5,10 @@ import re
 import smtplib
 import ssl
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.errors import MessageError
 from functools import cached_property
 from typing import Any
@@ -23,7 +24,7 @@ from ..errors import (
     TransientError,
 )
 from .answers import Kind, Rule, classify
-from .base import Outbound, Receipt, SendResult, account_of
+from .base import NotTried, Outbound, Receipt, SendResult, account_of, is_over
 from .http import UNUSABLE, excerpt
 from .mail_attachments import File, fetched
 from .mail_mime import Mail, mail_of
@@ -94,6 +95,7 @@ class SMTP:
     """``Name <address>`` that answers go to, unless a message says otherwise."""
     attachment_hosts: AbstractSet[str] = frozenset()
     """Hosts that attachments are fetched from; of no others."""
+    clock: Callable[[], datetime]
     name: str = "smtp"
 
     _local: threading.local = field(default_factory=threading.local, repr=False)
@@ -111,6 +113,8 @@ class SMTP:
         attachments = outbound.message.attachments
         with fetched(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
             mail = self._mail(outbound, files)
+            if is_over(outbound, now=self.clock()):
+                raise NotTried
             self._deliver(mail, deadline)
         return SendResult(provider_id=mail.message_id, answer=Answer(status=250))
 

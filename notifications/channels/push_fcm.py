@@ -17,7 +17,7 @@ from notifyproject.outside.deadlines import Deadline
 
 from ..errors import Answer, ChannelUnavailable, FailureCode, PermanentError
 from . import fcm_answers, fcm_tokens, http, transfers
-from .base import Outbound, Receipt, SendResult, account_of
+from .base import NotTried, Outbound, Receipt, SendResult, account_of, is_over
 from .fcm_account import ServiceAccount, UnusableAccount, read
 from .fcm_message import arguments
 from .fcm_refusals import accepted_name
@@ -65,17 +65,19 @@ class Client(FCMNotification):
         """Whether there is an access token, so that nobody waits for one."""
         return self._tokens.has_one
 
-    def asked(self, payload: bytes, *, timeout: float) -> Exchange[http.Response]:
-        """Ask for a push, as :meth:`send_request` does."""
+    def asked(
+        self, payload: bytes, *, timeout: float, outbound: Outbound | None = None
+    ) -> Exchange[http.Response]:
+        """Ask for a push, as :meth:`send_request` does, unless its time is over meanwhile."""
         deadline = Deadline.after(timeout)
         token = self._tokens.current(deadline=deadline)
-        response = yield self._request(payload, token, deadline)
+        response = yield self._request(payload, token, deadline, outbound)
         if response.status != ACCEPTED and _wants_new_token(response):
             # Refused for the token, so it cannot have been sent. What else is under way in this
             # thread waits for the new one, too, and must not miss its own answers for it.
             soon = Deadline(min(deadline.at, Deadline.after(NEW_TOKEN).at))
             token = self._tokens.replace(token, deadline=soon)
-            response = yield self._request(payload, token, deadline)
+            response = yield self._request(payload, token, deadline, outbound)
         return response
 
     def parse_response(
@@ -91,7 +93,12 @@ class Client(FCMNotification):
         self._sender.accepted(now=now)
         return SendResult(provider_id=name[:MAX_ID_LENGTH], answer=Answer(status=response.status))
 
-    def _request(self, payload: bytes, token: AccessToken, deadline: Deadline) -> Request:
+    def _request(
+        self, payload: bytes, token: AccessToken, deadline: Deadline, outbound: Outbound | None
+    ) -> Request:
+        if outbound and is_over(outbound, now=self._clock()):
+            # It may have been the token that took so long.
+            raise NotTried
         try:
             left = deadline.left()
         except TimeoutError as error:
@@ -155,7 +162,7 @@ class FCM:
             raise PermanentError(
                 "The message cannot be made into a push.", code=FailureCode.RENDER_FAILED
             ) from error
-        response = yield from client.asked(payload, timeout=timeout)
+        response = yield from client.asked(payload, timeout=timeout, outbound=outbound)
         return client.parse_response(response, token=outbound.recipient, platform=outbound.platform)
 
     def body(self, outbound: Outbound) -> dict[str, Any]:

@@ -61,6 +61,7 @@ def smtp() -> SMTP:
             "use_tls": settings.EMAIL_USE_TLS,
             "use_ssl": settings.EMAIL_USE_SSL,
         },
+        clock=utc_now,
     )
 
 

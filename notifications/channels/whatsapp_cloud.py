@@ -14,7 +14,7 @@ import msgspec
 
 from ..errors import Answer, FailureCode, PermanentError, TransientError
 from . import http, transfers, whatsapp_messages, whatsapp_webhooks
-from .base import Outbound, Receipt, SendResult, account_of
+from .base import NotTried, Outbound, Receipt, SendResult, account_of, is_over
 from .http import Exchange, Request
 from .whatsapp_answers import MAX_ID_LENGTH, decoded, refusal
 from .whatsapp_messages import Body
@@ -64,7 +64,8 @@ class WhatsApp:
         begun, template = time.monotonic(), outbound.message.approved
         if outbound.window_open:
             try:
-                return (yield from self._asked(whatsapp_messages.free(outbound), timeout=timeout))
+                free = whatsapp_messages.free(outbound)
+                return (yield from self._asked(free, outbound, timeout=timeout))
             except PermanentError as error:
                 if error.code is not FailureCode.WINDOW_CLOSED or template is None:
                     raise
@@ -76,7 +77,7 @@ class WhatsApp:
                 code=FailureCode.WINDOW_CLOSED,
             )
         body = whatsapp_messages.approved(template, outbound)
-        result = yield from self._asked(body, timeout=timeout)
+        result = yield from self._asked(body, outbound, timeout=timeout)
         said = f"Sent as the approved template {template.name} ({template.language})."
         return replace(result, answer=replace(result.answer, excerpt=said))
 
@@ -97,7 +98,9 @@ class WhatsApp:
         """Return the answer to Meta's handshake; raises InvalidSignature."""
         return whatsapp_webhooks.challenge(query, verify_token=self.verify_token)
 
-    def _asked(self, body: Body, *, timeout: float) -> Exchange[SendResult]:
+    def _asked(self, body: Body, outbound: Outbound, *, timeout: float) -> Exchange[SendResult]:
+        if is_over(outbound, now=self.clock()):
+            raise NotTried
         response = yield Request(
             url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
             body=_encoded(body),

@@ -158,8 +158,7 @@ def test_a_push_that_shows_nothing_is_data_and_never_urgent_for_apple(project: P
     [
         (timedelta(minutes=10), 600),
         (timedelta(seconds=1.9), 1),
-        (timedelta(0), 0),
-        (timedelta(seconds=-5), 0),
+        (timedelta(seconds=0.9), 0),
         (timedelta(days=28), 2_419_200),
         (timedelta(days=400), 2_419_200),
     ],

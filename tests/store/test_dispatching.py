@@ -9,6 +9,7 @@ from bson import ObjectId
 
 from notifications import dispatch, stopping, store
 from notifications.batch_report import BatchReport
+from notifications.channels.base import NotTried
 from notifications.claiming import MAX_BATCH
 from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import LEASE, Content, Recipient
@@ -228,6 +229,16 @@ def test_what_expires_while_its_batch_is_sent_is_not_sent(use: Use) -> None:
     deliver(*ids, clock=slowly.clock)
     assert len(provider.seen) == 1
     assert sorted(outcome(one)[0] for one in ids)[-1] == "sent"
+
+
+def test_what_expires_while_its_files_are_fetched_is_not_sent(use: Use) -> None:
+    notification_id = accepted(expires_at=NOON + SECOND)["_id"]
+    use(lambda _outbound: NotTried())
+    report = deliver(notification_id)
+    assert [one.at for one in report.wakeups] == [NOON]
+    assert outcome(notification_id) == ("pending", None)
+    deliver(notification_id, at=NOON + SECOND)
+    assert outcome(notification_id) == ("expired", "expired")
 
 
 def test_a_send_that_is_not_begun_because_its_lease_is_short_is_not_an_unknown_outcome(

@@ -87,6 +87,7 @@ def _smtp(place: Place, account: str) -> SMTP:
             "use_tls": False,
             "use_ssl": False,
         },
+        clock=utc_now,
     )
 
 

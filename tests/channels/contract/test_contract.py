@@ -4,12 +4,14 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from notifications import channels
-from notifications.channels.base import SendResult
+from notifications.channels.base import NotTried, SendResult
+from notifications.timing import utc_now
 
 from ..fcm_project import Project
 from . import checks
@@ -85,6 +87,14 @@ def test_our_reference_goes_along(subject: Subject, project: Project) -> None:
     assert [subject.outbound.reference.encode() in one for one in seen.received] == (
         [True] * subject.begun.get(Case.ACCEPTED, 1)
     )
+
+
+@EVERY
+def test_no_request_begins_when_a_messages_time_is_over(subject: Subject, project: Project) -> None:
+    late = replace(subject.outbound, expires_at=utc_now())
+    seen = send(replace(subject, outbound=late), Case.ACCEPTED, project)
+    assert (seen.begun, list(seen.received)) == (0, [])
+    assert isinstance(seen.outcome, NotTried) == bool(subject.begun.get(Case.ACCEPTED, 1))
 
 
 @EVERY

@@ -12,7 +12,7 @@ import pytest
 from notifications.channels.email_smtp import SMTP
 from notifications.errors import ProviderError
 
-from ..building import outbound
+from ..building import NOON, outbound
 from . import wire
 
 OK = {
@@ -113,7 +113,11 @@ def provider(port: int, **options: Any) -> SMTP:
         "use_tls": False,
         "use_ssl": False,
     }
-    return SMTP(sender="Notifications <notifications@example.com>", options=default | options)
+    return SMTP(
+        sender="Notifications <notifications@example.com>",
+        options=default | options,
+        clock=lambda: NOON,
+    )
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,7 @@ def sendgrid(url: str = "http://127.0.0.1:1", **fields: Any) -> SendGrid:
 
 
 def smtp(port: int, **fields: Any) -> SMTP:
-    plain = provider(port)
-    return SMTP(
-        sender=plain.sender, options=plain.options, **({"attachment_hosts": HOSTS} | fields)
-    )
+    return replace(provider(port), **({"attachment_hosts": HOSTS} | fields))
 
 
 # What is sent.

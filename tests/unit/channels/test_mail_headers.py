@@ -2,6 +2,7 @@
 
 import email
 import email.policy
+from dataclasses import replace
 from email.message import EmailMessage
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 
 from notifications.channels.base import Message
 from notifications.channels.email_sendgrid import SendGrid
-from notifications.channels.email_smtp import SMTP
 from notifications.errors import FailureCode, PermanentError
 
 from ..building import NOON, outbound
@@ -43,7 +43,7 @@ def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMess
     server = MailServer()
     with wire.serving(server) as running:
         plain = provider(running.port)
-        smtp = SMTP(sender=plain.sender, options=plain.options, reply_to=reply_to)
+        smtp = replace(plain, reply_to=reply_to)
         smtp.send(outbound(message=message), timeout=5)
     (raw,) = server.mails
     return email.message_from_bytes(raw, policy=email.policy.default), raw
