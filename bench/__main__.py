@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 
+from notifyproject.stack import bytecode
+
 from . import admin, draining, due, environment, inbox, latency, memory, posting, volume
 from .environment import Bench
 from .figures import HEADING, Figure
@@ -27,6 +29,7 @@ ALONE = {"S6": "S6", "admin": "S6", "claims": "claims"}
 def main() -> None:
     """Run what is asked for."""
     arguments = _arguments()
+    bytecode.keep()
     signal.signal(signal.SIGTERM, _stop)
     try:
         figures = _measure(arguments)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from notifyproject.settings.environment import BASE_DIR
+from notifyproject.stack import bytecode
 
 from . import page
 from .findings import Findings
@@ -27,6 +28,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--page", type=Path, metavar="FILE", help="put the rows into this table")
     given = parser.parse_args()
+    # Of two hundred workers that are killed, one after the other, each is started again.
+    bytecode.keep()
     results: dict[int, dict[str, Any]] = {}
     for number, result in _results(given):
         results[number] = result

@@ -24,7 +24,7 @@ from notifyproject.settings.environment import (
 )
 from sandbox import assembly
 
-from . import servers
+from . import bytecode, servers
 from .supervisor import Program, Supervisor
 
 STOP_SECONDS = 12
@@ -60,6 +60,7 @@ class Addresses:
 
 def up(*, port: int, with_examples: bool) -> None:
     """Run the whole service until SIGINT or SIGTERM; raises StackProblem, MissingServer."""
+    bytecode.keep()
     DATA_DIR.mkdir(exist_ok=True)
     lock = _lock()
     addresses = Addresses(port=port)

@@ -1,0 +1,49 @@
+"""Where Python writes no bytecode, the processes of a stack or a test run still share it."""
+
+import os
+import sys
+
+import pytest
+
+from notifyproject.stack import bytecode
+
+VARIABLES = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+
+
+@pytest.fixture
+def told_to_write_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this process one that was told to write no bytecode."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    # Set first, so that what the code sets is taken back.
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", "before")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX")
+
+
+def kept() -> tuple[bool, str | None, list[str | None]]:
+    """Return what this process does with bytecode, and what those that it starts will be told."""
+    told = [os.environ.get(name) for name in VARIABLES]
+    return not sys.dont_write_bytecode, sys.pycache_prefix, told
+
+
+@pytest.mark.usefixtures("told_to_write_none")
+def test_it_is_kept_in_the_virtual_environment_by_this_process_and_those_it_starts() -> None:
+    bytecode.keep()
+    place = str(bytecode.BYTECODE)
+    assert kept() == (True, place, [None, place])
+    assert place.startswith(sys.prefix)
+
+
+@pytest.mark.usefixtures("told_to_write_none")
+def test_outside_a_virtual_environment_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    bytecode.keep()
+    assert kept() == (False, None, ["1", None])
+
+
+@pytest.mark.usefixtures("told_to_write_none")
+def test_who_has_said_where_it_goes_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", "/elsewhere")
+    bytecode.keep()
+    assert kept() == (False, "/elsewhere", ["1", None])
