@@ -6,7 +6,7 @@ Any number of sweepers at once is safe: they publish hints, and change state by 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -35,6 +35,8 @@ LANE_CAP = 1_000
 """Messages that may wait in one queue before the sweep adds no more: they are repeats by then."""
 LOOK = 500
 """What is due in a lane that a sweep looks at: more than a lost worker leaves of a client."""
+ENOUGH = timedelta(seconds=5)
+"""How long a sweep is as good as one just now: a third of the time between two."""
 SWEEP, CANARY = "sweep", "canary"
 """Signs of life: of whoever sweeps, and of a worker that gets what is published."""
 
@@ -87,6 +89,13 @@ def sweep(*, now: datetime) -> SweepReport:
         operated=operated,
     )
     return report
+
+
+def sweep_in_turn(*, now: datetime) -> None:
+    """Sweep unless somebody just has: where no worker was for a while, hundreds of turns wait."""
+    last = last_sweep()
+    if last is None or now - last > ENOUGH:
+        sweep(now=now)
 
 
 def last_sweep() -> datetime | None:

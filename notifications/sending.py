@@ -21,7 +21,7 @@ from notifyproject.crash import Boundary
 
 from .channels import transfers
 from .channels.base import Channel as Provider
-from .channels.base import ManyAtOnce, NotTried, Outbound, SendResult, as_talking
+from .channels.base import ManyAtOnce, NotTried, Outbound, SendResult, as_talking, is_over
 from .channels.http import TOTAL_TIMEOUT, Exchange
 from .errors import FailureCode, ProviderError, TransientError
 from .jobs import Job, Parcel, in_requests
@@ -109,7 +109,7 @@ def _send_together(
 ) -> list[Result | None]:
     """Send the same mail to several people at once; None for who was too late or not tried."""
     started_at, ticks = clock(), time.monotonic()
-    in_time = [parcel for parcel in group if not _is_too_late(parcel.job.claimed, started_at)]
+    in_time = [parcel for parcel in group if not _is_too_late(parcel, started_at)]
     crash.at(Boundary.GROUP_BEGINS)
     try:
         outcomes = provider.send_many([p.outbound for p in in_time], timeout=TOTAL_TIMEOUT)
@@ -135,7 +135,7 @@ def throw() -> float:
 def _one(provider: Provider, parcel: Parcel, clock: Clock) -> Exchange[Result | None]:
     """Send to one target and return what came of it; None if it is too late to begin."""
     started_at, ticks = clock(), time.monotonic()
-    if _is_too_late(parcel.job.claimed, started_at):
+    if _is_too_late(parcel, started_at):
         return None
     crash.at(Boundary.SEND_BEGINS)
     outcome = yield from _try(provider, parcel.outbound)
@@ -178,16 +178,17 @@ def _log(claimed: Claimed, result: Result) -> None:
     )
 
 
-def _is_too_late(claimed: Claimed, now: datetime) -> bool:
+def _is_too_late(parcel: Parcel, now: datetime) -> bool:
     """Return whether a delivery's lease is not ours for long enough, or its own time is over.
 
     A process that was frozen wakes up here: nothing has left yet, and another worker may be at it.
     The last of a batch may have waited for a minute behind a slow provider.
     """
+    claimed = parcel.job.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
         return True
-    if claimed.expires_at is not None and now >= claimed.expires_at:
+    if is_over(parcel.outbound, now=now):
         log.info("send_aborted_expired", delivery_id=claimed.reference)
         return True
     return False

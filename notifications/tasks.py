@@ -1,7 +1,5 @@
 """Celery tasks: one more thin way in. They hold no logic and carry no state."""
 
-from datetime import timedelta
-
 from bson import ObjectId
 from celery import shared_task
 
@@ -25,9 +23,6 @@ from . import (
 from .lanes import Lane, Ticket
 from .states import Channel, Priority
 from .timing import utc_now
-
-ENOUGH = timedelta(seconds=schedule.SWEEP_SECONDS / 3)
-"""How long a sweep is as good as one just now."""
 
 
 @shared_task(name=hints.DELIVER)
@@ -102,10 +97,5 @@ def look_for_trouble() -> None:
 
 @shared_task(name=schedule.SWEEP)
 def sweep() -> None:
-    """Find what no hint reached; four times a minute, by beat's schedule.
-
-    Not where one has just done so: while no worker is there, hundreds of these messages may wait.
-    """
-    now, last = utc_now(), recovery.last_sweep()
-    if last is None or now - last > ENOUGH:
-        recovery.sweep(now=now)
+    """Find what no hint reached; four times a minute, by beat's schedule."""
+    recovery.sweep_in_turn(now=utc_now())

@@ -113,9 +113,7 @@ class SendGrid:
         with fetched(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
             with _making_a_mail():
                 body = msgspec.json.encode(self.body(outbound, files=files))
-            if is_over(outbound, now=self.clock()):
-                raise NotTried
-            verdict = yield from self._asked(body, deadline)
+            verdict = yield from self._asked(body, (outbound,), deadline)
         outcome = verdict.outcome
         if isinstance(outcome, ProviderError):
             raise outcome
@@ -182,10 +180,9 @@ class SendGrid:
                     shared = msgspec.json.encode(self._shared(first, files, tag))
 
                 def ask(group: Sequence[int]) -> Verdict:
-                    if any(is_over(outbounds[n], now=self.clock()) for n in group):
-                        return Verdict(outcome=NotTried())
                     body = _joined(shared, [people[n] for n in group])
-                    return transfers.finish(self._asked(body, deadline))
+                    some = [outbounds[n] for n in group]
+                    return transfers.finish(self._asked(body, some, deadline))
 
                 return ask_in_halves(
                     _requests({number: outbounds[number].recipient for number in people}),
@@ -196,10 +193,12 @@ class SendGrid:
             # Of what they share: an attachment, a text that is none. Nothing has been sent.
             return dict.fromkeys(people, error)
 
-    def _asked(self, body: bytes, deadline: Deadline) -> Exchange[Verdict]:
-        """Return what SendGrid makes of a body."""
-        timeout = _left(deadline)
-        if timeout <= 0:
+    def _asked(
+        self, body: bytes, outbounds: Sequence[Outbound], deadline: Deadline
+    ) -> Exchange[Verdict]:
+        """Return what SendGrid makes of a body for these, if there is time for all of them."""
+        timeout, now = _left(deadline), self.clock()
+        if timeout <= 0 or any(is_over(one, now=now) for one in outbounds):
             return Verdict(outcome=NotTried())
         try:
             response = yield Request(
