@@ -8,6 +8,7 @@ import os
 import time
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import redis
@@ -64,6 +65,13 @@ def publish(
         return False
     _health.answered()
     return True
+
+
+def load_driver() -> None:
+    """Load what talks to the broker, which is not asked anything yet."""
+    _connection(os.getpid())
+    # Celery makes these when the first message is sent: also where results, which we have not, go.
+    attrgetter("backend", "amqp.send_task_message")(current_app)
 
 
 def depth(queue: str) -> int | None:

@@ -5,6 +5,9 @@
 
 from django.core import checks
 from django.core.management.base import SystemCheckError
+from django.urls import reverse
+
+from . import publishing
 
 
 def refuse_unsafe_settings() -> None:
@@ -14,3 +17,13 @@ def refuse_unsafe_settings() -> None:
     if serious:
         lines = ["It does not start with these settings:", *map(str, serious)]
         raise SystemCheckError("\n".join(lines))
+
+
+def load_everything() -> None:
+    """Load what the first call would wait for: views, their libraries, the broker's driver.
+
+    Half a second to a second of work, and a caller of each new process had to wait for it.
+    """
+    # To know one address, Django loads the views behind all of them.
+    reverse("admin:index")
+    publishing.load_driver()
