@@ -177,7 +177,8 @@ def _look_ahead(lane: Lane, now: datetime) -> None:
     )
     for one in found:
         if one.at <= now:
-            lanes.invite(lane, now=now)
+            # Just accepted, it seems: most often its own draw is on its way.
+            lanes.invite(lane, count=1, now=now)
         else:
             lanes.look_again(lane, at=lanes.moment(one.at, now=now), now=now)
 

@@ -68,7 +68,7 @@ def test_what_is_due_within_the_minute_is_announced_ahead_and_what_is_later_is_n
 
 
 def test_a_crowd_is_announced_by_whose_it_is(broker: redis.Redis) -> None:
-    announced(CROWD + 1)
+    announced(DRAWS * HINT)
     assert drawn(waiting(broker)) == [CLIENT] * DRAWS
 
 
@@ -77,12 +77,22 @@ def test_many_at_once_and_one_after_the_other_are_a_crowd_alike(broker: redis.Re
         announced(100)
     assert drawn(waiting(broker)) == []
     announced(1)
-    assert drawn(waiting(broker)) == [CLIENT] * DRAWS
+    assert drawn(waiting(broker)) == [CLIENT]
+
+
+@pytest.mark.parametrize(("count", "draws"), [(1, 1), (HINT, 1), (HINT + 1, 2), (1_000, DRAWS)])
+def test_what_is_added_to_a_crowd_calls_in_as_many_draws_as_it_needs(
+    broker: redis.Redis, count: int, draws: int
+) -> None:
+    broker.set(LANE.key("count"), CROWD, ex=lanes.WINDOW)
+    for _ in range(3):
+        announced(count)
+    assert drawn(waiting(broker)) == [CLIENT] * draws
 
 
 def test_a_crowd_fills_its_lane_with_a_handful_of_messages(broker: redis.Redis) -> None:
     for _ in range(10):
-        announced(CROWD + 1)
+        announced(DRAWS * HINT)
     assert len(waiting(broker)) == DRAWS
 
 
@@ -169,10 +179,19 @@ def test_a_draw_that_came_to_nothing_comes_back_for_the_oldest(broker: redis.Red
     for _ in range(2):
         assert lanes.come_back(LANE, at=NOON + SECOND, now=NOON)
     (ticket,) = tickets(broker)
-    assert ticket.slot == 0
+    assert ticket.slot == lanes.BACK
+    assert ticket.slot % DRAWS == 0, "behind nobody"
 
 
-@pytest.mark.parametrize("ticket", [None, Ticket(lanes.AHEAD, "done")])
+def test_what_is_accepted_meanwhile_does_not_wait_for_the_draw_that_comes_back(
+    broker: redis.Redis,
+) -> None:
+    lanes.come_back(LANE, at=NOON + SECOND, now=NOON)
+    assert lanes.invite(LANE, count=1, now=NOON)
+    assert [m.eta is None for m in waiting(broker)] == [False, True]
+
+
+@pytest.mark.parametrize("ticket", [None, Ticket(lanes.AHEAD, "done"), Ticket(lanes.BACK, "done")])
 def test_a_draw_without_a_slot_calls_in_all(broker: redis.Redis, ticket: Ticket | None) -> None:
     assert lanes.go_on(LANE, ticket, now=NOON)
     assert len(tickets(broker)) == DRAWS

@@ -105,6 +105,23 @@ def test_of_few_any_draw_takes_all(broker: redis.Redis, provider: Scripted) -> N
     assert len(provider.seen) == 5
 
 
+def test_what_came_while_a_draw_was_sending_calls_in_one_draw_however_much_that_is(
+    broker: redis.Redis, provider: Scripted
+) -> None:
+    def more_comes(_outbound: Any) -> Any:
+        if len(provider.seen) == 1:
+            crowd(3)
+        return scripted.accepted()
+
+    provider.behave = more_comes
+    crowd(1)
+    working.draw(LANE, None, clock=noon)
+    (message,) = waiting(broker)
+    assert (message.task, message.eta) == (hints.DRAW, None)
+    work(broker, clock=noon)
+    assert still_open() == 0
+
+
 def test_what_falls_due_within_the_minute_is_drawn_then(
     broker: redis.Redis, provider: Scripted
 ) -> None:
@@ -160,7 +177,7 @@ def test_a_draw_that_the_database_fails_comes_back(
     with pytest.raises(NotPrimaryError):
         working.draw(LANE, _ticket(broker, slot=1), clock=noon)
     (message,) = waiting(broker)
-    assert (message.task, message.args[3][0]) == (hints.DRAW, 0)
+    assert (message.task, message.args[3][0]) == (hints.DRAW, lanes.BACK)
     assert message.eta is not None
 
 
@@ -184,7 +201,7 @@ def test_a_process_is_at_a_few_batches_of_a_client_and_leaves_the_rest_to_them(
     assert drawn == [0, *[1] * (working.BATCHES - 1)]
     assert len(provider.seen) == working.BATCHES
     first, *_ = waiting(broker)
-    assert (first.task, first.args[3][0]) == (hints.DRAW, 0), "if these hang"
+    assert (first.task, first.args[3][0]) == (hints.DRAW, lanes.BACK), "if these hang"
     assert first.eta is not None
     work(broker, clock=noon)
     assert still_open() == 0
