@@ -219,14 +219,12 @@ def _due_at() -> Expression:
 
 
 def _earliest_due() -> Expression:
-    """Return the earliest moment at which an open delivery must be looked at again, or null."""
-    moment = {
-        "$cond": [
-            _is("$$d", S.UNKNOWN),
-            "$$d.next_attempt_at",
-            {"$ifNull": ["$$d.claim.lease_until", "$$d.next_attempt_at"]},
-        ]
-    }
+    """Return the earliest moment at which an open delivery must be looked at again, or null.
+
+    That is its next attempt, or the lease's end once it is being sent. A claim moves nothing: that
+    would have every index reckoned once more for all that is sent.
+    """
+    moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
     open_deliveries = {
         "$filter": {
             "input": "$delivery",

@@ -97,14 +97,10 @@ def status_by_python(some: list[dict[str, Any]], now: datetime) -> Status:
 
 
 def due_at_by_python(some: list[dict[str, Any]]) -> datetime | None:
-    """Return when to look again: at a lease's end, or when an attempt or a wait is due."""
-    moments = []
-    for d in some:
-        if d["status"] == S.UNKNOWN:
-            moments.append(d["next_attempt_at"])
-        elif d["status"] in OPEN:
-            claim = d.get("claim")
-            moments.append(claim["lease_until"] if claim else d["next_attempt_at"])
+    """Return when to look again: when an attempt or a wait is due, or the lease of a send ends."""
+    moments = [
+        d["next_attempt_at"] or d["claim"]["lease_until"] for d in some if d["status"] in OPEN
+    ]
     return min(moments, default=None)
 
 
