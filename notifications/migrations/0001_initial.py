@@ -195,7 +195,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'delivery_attempts',
                 'ordering': ('-attempted_at', '-id'),
-                'indexes': [notifyproject.db.indexes.MongoIndex('notification_id', 'device_id', 'attempt_number', name='att_notification'), notifyproject.db.indexes.MongoIndex('notification_id', 'status', name='att_notification_status'), notifyproject.db.indexes.MongoIndex('device_id', name='att_device', sparse=True), notifyproject.db.indexes.MongoIndex('-attempted_at', '-_id', name='att_attempted'), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='att_purge')],
+                'indexes': [notifyproject.db.indexes.MongoIndex('notification_id', 'device_id', 'attempt_number', name='att_notification'), notifyproject.db.indexes.MongoIndex('device_id', name='att_device', sparse=True), notifyproject.db.indexes.MongoIndex('-attempted_at', '-_id', name='att_attempted'), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='att_purge')],
             },
         ),
         migrations.CreateModel(

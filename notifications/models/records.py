@@ -48,7 +48,6 @@ class DeliveryAttempt(models.Model):
                 "attempt_number",
                 name="att_notification",
             ),
-            MongoIndex("notification_id", "status", name="att_notification_status"),
             MongoIndex("device_id", name="att_device", sparse=True),
             MongoIndex("-attempted_at", "-_id", name="att_attempted"),
             MongoIndex("purge_at", name="att_purge", expire_after_seconds=0),

@@ -213,7 +213,11 @@ ASKED = (
         collection=ATT,
         purpose="attempts of a notification, by status",
         keys=(("notification_id", 1), ("status", 1)),
-        served_by="att_notification_status",
+        served_by="att_notification",
+        why=(
+            "A notification has a handful: the status is compared in what the index finds. One "
+            "with the status would move with each attempt that ends."
+        ),
     ),
     Asked(
         collection=ATT,
