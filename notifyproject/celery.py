@@ -76,6 +76,14 @@ def _share_heaps(**_: Any) -> None:
 
 
 @worker_ready.connect
+def _leave_alone_what_stays(**_: Any) -> None:
+    """Keep the garbage collector from going through all that is loaded, over and over."""
+    from .starting import set_aside_what_stays
+
+    set_aside_what_stays()
+
+
+@worker_ready.connect
 def _end_in_time(sender: Any, **_: Any) -> None:
     """End the process when another is to take its place: it hears nothing, or is too large."""
     from . import renewal

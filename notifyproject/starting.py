@@ -3,6 +3,8 @@
 ``manage.py`` looks at the settings before every command; a web or Celery process does so here.
 """
 
+import gc
+
 from django.core import checks
 from django.core.management.base import SystemCheckError
 from django.urls import reverse
@@ -27,3 +29,14 @@ def load_everything() -> None:
     # To know one address, Django loads the views behind all of them.
     reverse("admin:index")
     publishing.load_driver()
+
+
+def set_aside_what_stays() -> None:
+    """Have the garbage collector leave alone what is loaded, and look at the rest less often.
+
+    It need not go through all of Django in the midst of a call, nor look at every 700 objects of
+    one that makes a hundred thousand: that was a quarter of the CPU of a bulk call.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
