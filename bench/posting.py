@@ -162,10 +162,12 @@ def many(bench: Bench, *, rounds: int, count: int, say: Callable[[str], None]) -
 
 def _in_bulk(web: Web, count: int) -> float:
     """Return the notifications a second that several callers get accepted."""
-    from notifyproject.db.collections import collection
+    from notifyproject.db.collections import collection, database
 
     # What is left of the round before is a backlog, which the service would refuse to add to.
     collection("notifications").delete_many({})
+    # A checkpoint: what is still to be done about the deletion would be done while we measure.
+    database().client.admin.command("fsync")
     bodies = [
         json.dumps(
             {"notifications": [mail.request(n) for n in range(start, start + mail.BATCH)]}
