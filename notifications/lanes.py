@@ -133,7 +133,7 @@ def invite(
     for each hundred is enough: of fifty mails a second each called in all, and three in four draws
     found nothing.
     """
-    return _take(lane, range(min(-(-count // HINT), DRAWS)), at=at or now, now=now)
+    return _take(lane, range(min(math.ceil(count / HINT), DRAWS)), at=at or now, now=now)
 
 
 def go_on(

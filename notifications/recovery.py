@@ -22,6 +22,7 @@ from . import (
     queries,
     receipts,
     retry,
+    schedule,
     store,
     types,
 )
@@ -35,8 +36,8 @@ LANE_CAP = 1_000
 """Messages that may wait in one queue before the sweep adds no more: they are repeats by then."""
 LOOK = 500
 """What is due in a lane that a sweep looks at: more than a lost worker leaves of a client."""
-ENOUGH = timedelta(seconds=5)
-"""How long a sweep is as good as one just now: a third of the time between two."""
+ENOUGH = timedelta(seconds=schedule.SWEEP_SECONDS / 3)
+"""How long a sweep is as good as one just now."""
 SWEEP, CANARY = "sweep", "canary"
 """Signs of life: of whoever sweeps, and of a worker that gets what is published."""
 

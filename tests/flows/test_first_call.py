@@ -1,15 +1,12 @@
 """Who calls a process of the web first waits no longer than anybody else."""
 
 import json
-import os
-import subprocess
-import sys
 
 import redis
 
-from notifyproject.settings.environment import BASE_DIR
 from tests.api.conftest import App, request
-from tests.faults.conftest import environment
+
+from .processes import python
 
 PROGRAM = """
 import io, json, sys
@@ -38,12 +35,7 @@ print(json.dumps({"status": status, "loaded": sorted(set(sys.modules) - before)}
 
 
 def test_all_that_is_large_is_loaded_before_the_first_call(app: App, broker: redis.Redis) -> None:
-    command = [sys.executable, "-c", PROGRAM, app.key, json.dumps(request())]
-    environ = {**os.environ, **environment()}
-    done = subprocess.run(
-        command, cwd=BASE_DIR, env=environ, capture_output=True, text=True, timeout=60, check=True
-    )
-    found = json.loads(done.stdout)
+    found = json.loads(python("-c", PROGRAM, app.key, json.dumps(request())))
     assert found["status"] == ["202 Accepted"]
     # What Django keeps a session's messages in, it loads by itself: a few milliseconds.
     assert [name for name in found["loaded"] if not name.startswith("django.contrib.")] == []

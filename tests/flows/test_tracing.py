@@ -1,8 +1,5 @@
 """One trace from the caller's request to the provider, whichever processes are in between."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,14 +11,14 @@ from notifications import queries
 from notifications.timing import utc_now
 from notifyproject import tracing
 from notifyproject.db.collections import collection
-from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import free_port
 from notifyproject.tracing import Kind, Span, otel
 from notifyproject.tracing.otel import OpenTelemetry
 from sandbox.server import Sandbox
 from tests.api.conftest import App, request
 from tests.collector import Collector, collecting
-from tests.faults.conftest import environment
+
+from .processes import python
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLED, NOT_SAMPLED = f"00-{TRACE}-{CALLER}-01", f"00-{TRACE}-{CALLER}-00"
@@ -49,21 +46,6 @@ def traced(collector: Collector) -> Iterator[Callable[[], None]]:
     yield tracer.end
     tracing.turn(None)
     tracer.end()
-
-
-def python(*words: str, **variables: str) -> str:
-    """Run another process and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=BASE_DIR,
-        env={**os.environ, **environment(), **variables},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_one_trace_goes_from_the_caller_through_another_process_to_the_provider(

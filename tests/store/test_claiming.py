@@ -112,6 +112,7 @@ def test_a_claim_on_one_channel_leaves_the_others_as_they_are() -> None:
     claim(document["_id"])
     after = read(document["_id"])
     assert factories.delivery(after, WHATSAPP) == factories.delivery(document, WHATSAPP)
+    assert after["due_at"] == NOON, "the other channel is still due"
 
 
 def test_nothing_is_claimed_of_nothing() -> None:
