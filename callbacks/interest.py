@@ -1,50 +1,35 @@
-"""Which apps want to be called back at all: asked for each batch, and so remembered.
+"""Which apps have a callback: asked for each batch, and so cached.
 
-A process that has not heard of a new callback yet is caught up with by
+An app whose notification was accepted while its callback was being made is caught up with by
 :func:`callbacks.registry.to_enrol`.
 """
 
-import time
 from collections.abc import Set as AbstractSet
 
 from bson import ObjectId
 
 from notifyproject.db.collections import collection
-
-MEMORY = 2.0
-"""Seconds after which it is read anew."""
-
-
-class _Memory:
-    """What this process has read, and when."""
-
-    def __init__(self) -> None:
-        self.read_at = float("-inf")
-        self.clients: AbstractSet[ObjectId] = frozenset()
-
-
-_memory = _Memory()
+from notifyproject.platform.cache import SharedCache
 
 
 def is_any() -> bool:
     """Return whether any app has a callback. Raises PyMongoError."""
-    return bool(_clients())
+    return bool(_clients.get())
 
 
 def has(client_id: ObjectId) -> bool:
     """Return whether an app has a callback, switched off or not. Raises PyMongoError."""
-    return client_id in _clients()
+    return client_id in _clients.get()
 
 
-def forget() -> None:
-    """Read anew at the next question: a callback was made or removed here."""
-    _memory.read_at = float("-inf")
+def invalidate() -> None:
+    """Make every process read them again: a callback was made or removed. Raises PyMongoError."""
+    _clients.invalidate()
 
 
-def _clients() -> AbstractSet[ObjectId]:
-    now = time.monotonic()
-    if now - _memory.read_at >= MEMORY:
-        found = collection("callbacks").find({}, {"_id": 1})
-        _memory.clients = frozenset(document["_id"] for document in found)
-        _memory.read_at = now
-    return _memory.clients
+def _read() -> AbstractSet[ObjectId]:
+    found = collection("callbacks").find({}, {"_id": 1})
+    return frozenset(document["_id"] for document in found)
+
+
+_clients = SharedCache("callbacks", _read)

@@ -59,6 +59,8 @@ def put(
     while True:
         changed = _change(client_id, url, wanted)
         if changed is not None:
+            # Also here: the answer of the call that made it may have been lost before this.
+            interest.invalidate()
             return Made(document=changed)
         secret = signing.new_secret()
         document = {
@@ -75,7 +77,7 @@ def put(
         except DuplicateKeyError:
             # The app made it twice at once, and only one answer may hold the secret.
             continue
-        interest.forget()
+        interest.invalidate()
         return Made(document=document, secret=secret)
 
 
@@ -95,9 +97,10 @@ def of_clients(client_ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
 
 def remove(client_id: ObjectId) -> None:
     """Remove an app's callback; raises NoCallback. What waits for it fails in its turn."""
-    if not collection("callbacks").delete_one({"_id": client_id}).deleted_count:
+    removed = collection("callbacks").delete_one({"_id": client_id})
+    interest.invalidate()
+    if not removed.deleted_count:
         raise NoCallback
-    interest.forget()
 
 
 def rotate(client_id: ObjectId, *, now: datetime) -> str:

@@ -12,6 +12,7 @@ from bson import ObjectId
 
 from notifyproject import crash
 from notifyproject.crash import Boundary
+from notifyproject.platform import cache
 
 from . import (
     alone,
@@ -53,6 +54,7 @@ def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now
     crash.at(Boundary.TASK_TAKEN)
     report = BatchReport()
     for some in claiming.batches(ids):
+        cache.compare_at_next_read()
         claims = claiming.claim(some, channel=channel, now=clock())
         _deliver_batch(claims, channel, clock, report)
         lone = claiming.left_alone(some, claims, channel=channel, now=clock())

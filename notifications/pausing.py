@@ -1,24 +1,20 @@
 """Providers that an operator has paused: nothing goes to them until somebody resumes them.
 
 What would go there waits, untried, or goes to the channel's next provider; what is on its way ends
-as it would. It stands in MongoDB, so that it outlives every restart. A process looks at it again
-every few seconds: a batch does not wait for it.
+as it would. It stands in MongoDB, so that it outlives every restart, and holds from the next batch.
 """
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Lock
 
 import structlog
 
 from notifyproject.db.collections import collection
+from notifyproject.platform.cache import SharedCache
 
 log = structlog.get_logger(__name__)
 
-FRESH_SECONDS = 2.0
-"""How long a process goes by what it has read."""
 LOOK_AGAIN = timedelta(seconds=30)
 """What waits for a paused provider is looked at again after this long."""
 REASON_LENGTH = 200
@@ -49,7 +45,7 @@ def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
         ],
         upsert=True,
     )
-    forget()
+    _paused.invalidate()
     is_new = bool(changed.modified_count or changed.upserted_id)
     if is_new:
         log.warning("provider_paused", provider=provider, by=by)
@@ -62,7 +58,7 @@ def resume(provider: str, *, by: str) -> bool:
         {"_id": provider, "paused_at": {"$ne": None}},
         {"$unset": {"paused_at": "", "paused_by": "", "reason": ""}},
     )
-    forget()
+    _paused.invalidate()
     if changed.modified_count:
         log.warning("provider_resumed", provider=provider, by=by)
     return bool(changed.modified_count)
@@ -84,13 +80,8 @@ def pauses() -> dict[str, Pause]:
 
 def held(providers: Iterable[str], *, now: datetime) -> Mapping[str, datetime]:
     """Return which of these providers are paused, and when to ask again."""
-    paused = _remembered.names()
+    paused = _paused.get()
     return {name: now + LOOK_AGAIN for name in providers if name in paused}
-
-
-def forget() -> None:
-    """Read anew at the next question."""
-    _remembered.forget()
 
 
 def _unless_paused(field: str, value: str) -> dict[str, list[object]]:
@@ -99,31 +90,8 @@ def _unless_paused(field: str, value: str) -> dict[str, list[object]]:
     return {"$cond": [is_paused, f"${field}", {"$literal": value}]}
 
 
-class _Remembered:
-    """What this process read last; one thread reads, the others go by what was read before."""
-
-    def __init__(self) -> None:
-        self._names: frozenset[str] | None = None
-        self._at = 0.0
-        self._lock = Lock()
-
-    def names(self) -> frozenset[str]:
-        """Return the paused providers' names, a few seconds old at most."""
-        names = self._names
-        is_fresh = names is not None and time.monotonic() - self._at <= FRESH_SECONDS
-        if names is not None and (is_fresh or not self._lock.acquire(blocking=False)):
-            return names
-        if names is None:
-            self._lock.acquire()
-        try:
-            found = frozenset(pauses())
-            self._names, self._at = found, time.monotonic()
-        finally:
-            self._lock.release()
-        return found
-
-    def forget(self) -> None:
-        self._names = None
+def _names() -> frozenset[str]:
+    return frozenset(pauses())
 
 
-_remembered = _Remembered()
+_paused = SharedCache("pauses", _names)

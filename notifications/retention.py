@@ -5,16 +5,15 @@ from them is done elsewhere: MongoDB deletes the document at its ``purge_at``, a
 :mod:`notifications.content_removal` removes before that what it says.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Lock
 from typing import Any
 
 from django.conf import settings
 
 from notifyproject.db.collections import collection
+from notifyproject.platform.cache import SharedCache
 
 from .states import Category
 
@@ -22,8 +21,6 @@ POLICIES = "retention_policies"
 MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650
 """A secret is in the inbox for a day at most. A delivery may be open for ten, if its provider asks
 for a day before each of ten tries, and none is to be deleted while it is."""
-FRESH_SECONDS = 5.0
-"""A change is seen by every process within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,27 +37,9 @@ class Policy:
     """What was last touched before this has been looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    policies: Mapping[Category, Policy]
-    read_at: float
-
-
-_snapshots: dict[str, _Snapshot] = {}
-_lock = Lock()
-
-
 def of(category: Category) -> Policy:
-    """Return a category's policy, at most five seconds old. Raises PyMongoError."""
-    snapshot = _fresh()
-    if snapshot is None:
-        with _lock:
-            # Of those that waited for it, the first has read it for all.
-            snapshot = _fresh()
-            if snapshot is None:
-                found = {one.category: one for one in read()}
-                snapshot = _snapshots[POLICIES] = _Snapshot(found, time.monotonic())
-    return snapshot.policies[category]
+    """Return a category's policy. Raises PyMongoError."""
+    return _policies.get()[category]
 
 
 def purge_at(category: Category, *, send_at: datetime) -> datetime:
@@ -91,9 +70,9 @@ def add_missing() -> None:
         )
 
 
-def forget() -> None:
-    """Read the policies anew at the next use."""
-    _snapshots.clear()
+def invalidate() -> None:
+    """Make every process read the policies again: one was changed. Raises PyMongoError."""
+    _policies.invalidate()
 
 
 def effective_days(content_days: int | None, metadata_days: int | None) -> tuple[int, int]:
@@ -103,10 +82,8 @@ def effective_days(content_days: int | None, metadata_days: int | None) -> tuple
     return min(content, metadata), metadata
 
 
-def _fresh() -> _Snapshot | None:
-    snapshot = _snapshots.get(POLICIES)
-    is_old = snapshot is not None and time.monotonic() - snapshot.read_at > FRESH_SECONDS
-    return None if is_old else snapshot
+def _by_category() -> Mapping[Category, Policy]:
+    return {one.category: one for one in read()}
 
 
 def _policy(category: Category, stored: Mapping[str, Any]) -> Policy:
@@ -117,3 +94,6 @@ def _policy(category: Category, stored: Mapping[str, Any]) -> Policy:
         metadata=timedelta(days=metadata),
         removed_until=stored.get("removed_until"),
     )
+
+
+_policies = SharedCache("retention", _by_category)

@@ -2,14 +2,13 @@
 
 import difflib
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from threading import Lock
 from typing import Any
 
 from notifyproject.db.collections import collection
+from notifyproject.platform.cache import SharedCache
 
 from .default_types import DEFAULT_TYPES
 from .retry import UnknownPolicy
@@ -18,8 +17,6 @@ from .timing import utc_now
 
 FALLBACK_AFTER = 600
 """Seconds a channel has before the one that stands in for it is used, if a type says no other."""
-FRESH_SECONDS = 5.0
-"""A change of a type is seen by every process within this time."""
 MASK = "••••••"
 """Stands for a secret wherever it may be seen."""
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
@@ -79,15 +76,10 @@ class UnknownType(LookupError):
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
     kinds: Mapping[str, NotificationKind]
-    read_at: float
     versions: Mapping[str, int] = field(default_factory=dict)
     """The published template of every type, of those switched off too."""
     switched_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The secret variables of types that are switched off."""
-
-
-_snapshots: dict[str, _Snapshot] = {}
-_lock = Lock()
 
 
 def get(name: str) -> NotificationKind:
@@ -95,7 +87,7 @@ def get(name: str) -> NotificationKind:
 
     ``MfaCode`` and ``CONTEST_REMINDER`` are understood as ``mfa_code`` and ``contest_reminder``.
     """
-    kinds = _current().kinds
+    kinds = _registered.get().kinds
     kind = kinds.get(name) or kinds.get(_CAMEL.sub("_", name).lower())
     if kind is None:
         raise UnknownType(difflib.get_close_matches(name.lower(), kinds, n=3, cutoff=0.5))
@@ -104,7 +96,7 @@ def get(name: str) -> NotificationKind:
 
 def template_version(slug: str) -> int:
     """Return which version of a template is published; 0 for one that is no type's."""
-    return _current().versions.get(slug, 0)
+    return _registered.get().versions.get(slug, 0)
 
 
 def secret_names(*slugs: str | None) -> frozenset[str]:
@@ -112,7 +104,7 @@ def secret_names(*slugs: str | None) -> frozenset[str]:
 
     A template is named as the type it belongs to, and those count where it is used.
     """
-    snapshot, found = _current(), frozenset[str]()
+    snapshot, found = _registered.get(), frozenset[str]()
     for slug in slugs:
         if slug is not None:
             kind = snapshot.kinds.get(slug)
@@ -133,7 +125,7 @@ def define(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
         },
         upsert=True,
     )
-    forget()
+    invalidate()
     return result.upserted_id is not None
 
 
@@ -147,19 +139,19 @@ def choose_template(slug: str, *, version: int, now: datetime) -> None:
     result = collection("notification_types").update_one(
         {"_id": slug}, {"$set": {"template_version": version, "updated_at": now}}
     )
-    forget()
+    invalidate()
     if not result.matched_count:
         raise UnknownType([])
 
 
 def find(slug: str) -> NotificationKind | None:
     """Return a stored notification's type; None if it is no more, or switched off."""
-    return _current().kinds.get(slug)
+    return _registered.get().kinds.get(slug)
 
 
-def forget() -> None:
-    """Read the types anew at the next use."""
-    _snapshots.clear()
+def invalidate() -> None:
+    """Make every process read the types again: one was changed. Raises PyMongoError."""
+    _registered.invalidate()
 
 
 def add_missing_defaults() -> int:
@@ -189,24 +181,15 @@ def add_missing_defaults() -> int:
             upsert=True,
         )
         added += result.upserted_id is not None
-    forget()
+    if added:
+        invalidate()
     return added
-
-
-def _current() -> _Snapshot:
-    snapshot = _snapshots.get("all")
-    if snapshot is None or time.monotonic() - snapshot.read_at > FRESH_SECONDS:
-        with _lock:
-            snapshot = _read()
-            _snapshots["all"] = snapshot
-    return snapshot
 
 
 def _read() -> _Snapshot:
     documents = list(collection("notification_types").find())
     return _Snapshot(
         kinds={d["_id"]: _kind(d) for d in documents if d["is_active"]},
-        read_at=time.monotonic(),
         versions={d["_id"]: d.get("template_version") or 0 for d in documents},
         switched_off={
             d["_id"]: frozenset(d["sensitive_variables"]) for d in documents if not d["is_active"]
@@ -251,3 +234,6 @@ def _approved(stored: Mapping[str, Any]) -> Approved:
         language=stored["language"],
         parameters=tuple(stored["parameters"]),
     )
+
+
+_registered = SharedCache("types", _read)

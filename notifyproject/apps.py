@@ -1,7 +1,9 @@
 """Django's name for the project itself, which has commands but no models."""
 
+from celery.signals import task_prerun
 from django.apps import AppConfig
 from django.core import checks
+from django.core.signals import request_started
 
 
 class NotifyprojectConfig(AppConfig):
@@ -10,10 +12,13 @@ class NotifyprojectConfig(AppConfig):
     name = "notifyproject"
 
     def ready(self) -> None:
-        """Register the system checks, and turn traces on if they are wanted."""
+        """Register the system checks, have caches compared, and turn traces on if wanted."""
         from . import tracing
+        from .platform import cache
         from .sealing import keys_are_good
 
+        request_started.connect(cache.compare_at_next_read)
+        task_prerun.connect(cache.compare_at_next_read)
         checks.register(keys_are_good, checks.Tags.security)
         checks.register(tracing.wanted_and_possible)
         tracing.start()

@@ -1,8 +1,8 @@
 """Fixtures every test may use. The database is real; what a test wrote is gone after it."""
 
+import functools
 import shutil
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ from django.core.cache import cache as django_cache
 from django.db import connection
 from pymongo import WriteConcern, monitoring
 
-from callbacks import interest
-from notifications import backlog, callback_hints, pausing, retention, types
+from notifications import backlog, callback_hints, retention, types
 from notifications import templates as message_templates
 from notifications.alerts import rules
 from notifications.channels import registry
 from notifyproject import publishing, valkey
+from notifyproject.platform import cache
 from sandbox import google_account
 
 from . import fcm_schema
@@ -58,7 +58,9 @@ def _a_private_key_is_read_once() -> Iterator[None]:
     """To read an RSA key takes 40 ms of arithmetic, and each sandbox reads its own twice."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            serialization, "load_pem_private_key", cache(serialization.load_pem_private_key)
+            serialization,
+            "load_pem_private_key",
+            functools.cache(serialization.load_pem_private_key),
         )
         yield
 
@@ -90,8 +92,7 @@ def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Give a test the database, with the shipped types and the schedule in it."""
     with django_db_blocker.unblock():
-        types.forget()
-        retention.forget()
+        cache.clear_all()
         message_templates.forget()
         yield
         _empty_what_was_written()
@@ -124,9 +125,9 @@ def valkey_anew() -> Iterator[None]:
 @pytest.fixture
 def pauses_anew(valkey_anew: None) -> Iterator[None]:
     """Have a test read anew which providers are paused, and how they are."""
-    pausing.forget()
+    cache.clear_all()
     yield
-    pausing.forget()
+    cache.clear_all()
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def _every_push_is_looked_at() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_memory_between_tests() -> Iterator[None]:
     publishing._health = publishing._Health()
-    interest.forget()
+    cache.clear_all()
     callback_hints.forget()
     yield
     registry.forget()

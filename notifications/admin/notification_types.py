@@ -85,7 +85,7 @@ class NotificationTypeAdmin(MongoModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store the type; this process reads it anew at once, the others within seconds.
+        """Store the type, for every process.
 
         Of one that exists, what the form has: meanwhile another version may have been published.
         """
@@ -93,4 +93,4 @@ class NotificationTypeAdmin(MongoModelAdmin):
             obj.save(update_fields=[*form.changed_data, "updated_at"])
         else:
             super().save_model(request, obj, form, change)
-        types.forget()
+        types.invalidate()

@@ -118,7 +118,7 @@ class RetentionPolicyAdmin(MongoModelAdmin):
         """Store what was changed; how far the removal has come may have moved meanwhile."""
         if form.changed_data:
             obj.save(update_fields=form.changed_data)
-        retention.forget()
+        retention.invalidate()
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False

@@ -165,7 +165,7 @@ def test_what_cannot_be_accepted_any_more_was_promised_to_nobody(
     collection("notification_types").update_one(
         {"_id": "payment_confirmed"}, {"$set": {"is_active": False}}
     )
-    types.forget()
+    types.invalidate()
     for _ in range(2):
         outcomes = accept(app, 2).outcomes
         assert all(isinstance(one, InvalidRequest) for one in outcomes)

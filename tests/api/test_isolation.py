@@ -114,7 +114,7 @@ def named(route: Route) -> str:
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Give all tests here one database: they change what is another's, or nothing."""
     with django_db_blocker.unblock():
-        types.forget()
+        types.invalidate()
         yield
         database._empty_what_was_written()
 

@@ -24,6 +24,7 @@ from notifications.timing import utc_now
 from notifications.verdicts import Kind
 from notifyproject import valkey
 from notifyproject.db.collections import collection
+from notifyproject.platform import cache
 
 from .conftest import Screen
 from .working_day import store_day
@@ -47,10 +48,10 @@ def _providers(settings: Any, broker: Any, google_account_file: Path) -> Iterato
     settings.WHATSAPP_PHONE_NUMBER_ID = "15550001111"
     # The last: each of these begins with none.
     settings.SETTINGS_MODULE = "notifyproject.settings.local"
-    for forget in (valkey.forget, pausing.forget, registry.forget):
+    for forget in (valkey.forget, cache.clear_all, registry.forget):
         forget()
     yield
-    for forget in (valkey.forget, pausing.forget, registry.forget):
+    for forget in (valkey.forget, cache.clear_all, registry.forget):
         forget()
 
 

@@ -83,7 +83,7 @@ def test_a_type_is_added_with_two_files_and_a_document(
     collection("notification_types").insert_one(
         {**shipped, "_id": "parcel_found", "name": "Parcel found"}
     )
-    types.forget()
+    types.invalidate()
     answer = app.notify(type="parcel_found", data={"parcel": "77"})
     when(app, answer, "delivered")
     (request,) = received("ada@example.com")

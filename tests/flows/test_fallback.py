@@ -20,9 +20,9 @@ def _push_then_mail(app: App) -> Iterator[None]:
         {"_id": "order_shipped"},
         {"$set": {"fallback_channel": "email", "fallback_after_seconds": 2}},
     )
-    types.forget()
+    types.invalidate()
     yield
-    types.forget()
+    types.invalidate()
 
 
 def shipped(app: App, token: str) -> Any:

@@ -67,7 +67,7 @@ def test_a_type_that_is_switched_off_ends_it() -> None:
     collection("notification_types").update_one(
         {"_id": "marketing"}, {"$set": {"is_active": False}}
     )
-    types.forget()
+    types.invalidate()
     go_on(one)
     assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "unknown_type")
 

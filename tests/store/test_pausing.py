@@ -7,7 +7,7 @@ import pytest
 from notifications import breaker, dispatch, pausing
 from notifications.batch_report import BatchReport
 from notifications.states import Channel
-from notifyproject.db.collections import collection
+from notifyproject.platform import cache
 from tests import factories
 from tests.scripted import Scripted
 
@@ -56,16 +56,8 @@ def test_another_provider_of_the_channel_takes_it(mail: tuple[Scripted, Scripted
 
 def test_a_pause_outlives_the_process() -> None:
     pause()
-    pausing.forget()
+    cache.clear_all()
     assert pausing.held(["sendgrid", "smtp"], now=NOON) == {"sendgrid": LATER}
-
-
-def test_a_process_looks_again_after_a_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pausing.held(["sendgrid"], now=NOON) == {}
-    collection("provider_states").insert_one({"_id": "sendgrid", "paused_at": NOON})
-    assert pausing.held(["sendgrid"], now=NOON) == {}, "it has just looked"
-    monkeypatch.setattr(pausing, "FRESH_SECONDS", -1.0)
-    assert pausing.held(["sendgrid"], now=NOON) == {"sendgrid": LATER}
 
 
 def test_who_paused_first_is_remembered_and_a_pause_ends_once() -> None:

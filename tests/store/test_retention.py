@@ -26,7 +26,7 @@ C = Category
 def given(category: Category, **days: int | None) -> None:
     """Give a category days of its own, as the console does."""
     collection(retention.POLICIES).update_one({"_id": category.value}, {"$set": days}, upsert=True)
-    retention.forget()
+    retention.invalidate()
 
 
 def kept(category: Category = C.TRANSACTIONAL) -> tuple[int, int]:
@@ -40,7 +40,7 @@ def kept(category: Category = C.TRANSACTIONAL) -> tuple[int, int]:
 def test_the_settings_say_it_unless_the_category_does(settings: Any) -> None:
     assert kept() == (30, 90)
     settings.RETENTION_CONTENT_DAYS, settings.RETENTION_METADATA_DAYS = 10, 400
-    retention.forget()
+    retention.invalidate()
     given(C.MARKETING, content_days=3)
     assert (kept(), kept(C.MARKETING)) == ((10, 400), (3, 400))
 
@@ -51,7 +51,7 @@ def test_content_is_never_kept_longer_than_the_document(settings: Any) -> None:
 
 
 def test_they_are_read_once_for_many_notifications() -> None:
-    retention.forget()
+    retention.invalidate()
     with plans(retention.POLICIES) as found:
         for category in [*Category] * 100:
             retention.purge_at(category, send_at=NOON)
@@ -63,7 +63,7 @@ def test_a_category_without_a_row_is_given_one_and_keeps_what_it_has() -> None:
     collection(retention.POLICIES).delete_one({"_id": "marketing"})
     assert kept(C.MARKETING) == (30, 90)
     retention.add_missing()
-    retention.forget()
+    retention.invalidate()
     assert collection(retention.POLICIES).count_documents({}) == len(Category)
     assert kept(C.ALERT) == (5, 90)
 

@@ -256,7 +256,7 @@ def test_an_unknown_outcome_is_decided_by_its_type(
 def test_an_unknown_outcome_of_a_type_that_is_no_more_is_not_sent_twice() -> None:
     document = factories.settled(S.UNKNOWN)
     collection("notification_types").delete_one({"_id": "payment_confirmed"})
-    types.forget()
+    types.invalidate()
     assert sweep(NOON + 5 * MINUTE).resolved == 1
     assert factories.delivery(factories.read(document["_id"]))["status"] == "failed"
 

@@ -273,6 +273,6 @@ def test_a_burst_of_changes_is_hinted_at_once(broker: Any) -> None:
 def test_without_a_callback_anywhere_nobody_is_hinted_at(broker: Any) -> None:
     collection("callbacks").delete_one({"_id": CLIENT})
     callback_hints.forget()
-    callback_hints.interest.forget()
+    callback_hints.interest.invalidate()
     callback_hints.changed(now=NOON)
     assert broker.llen("callbacks") == 0

@@ -1,6 +1,5 @@
 """The registered types: shipped, changed by operators, known by their names."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from notifications.default_types import DEFAULT_TYPES, DefaultType
 from notifications.models import NotificationType
 from notifications.retry import UnknownPolicy
 from notifications.states import Category, Channel, Priority
-from notifications.types import FRESH_SECONDS, UnknownType
+from notifications.types import UnknownType
 from notifyproject.db.collections import collection
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("db")
 def change(slug: str, **fields: Any) -> None:
     """Change a type as an operator does."""
     NotificationType.objects.filter(pk=slug).update(**fields)
-    types.forget()
+    types.invalidate()
 
 
 @pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
@@ -105,7 +104,7 @@ def test_an_operators_type_is_a_type() -> None:
         on_unknown=UnknownPolicy.FAIL,
         sensitive_variables=["iban"],
     )
-    types.forget()
+    types.invalidate()
     kind = types.get("Invoice")
     assert kind.channels == (Channel.EMAIL, Channel.WHATSAPP)
     assert (kind.priority, kind.on_unknown) == (Priority.LOW, UnknownPolicy.FAIL)
@@ -140,29 +139,3 @@ def test_all_types_are_added_to_an_empty_collection() -> None:
     collection("notification_types").delete_many({})
     assert types.add_missing_defaults() == len(DEFAULT_TYPES)
     assert types.add_missing_defaults() == 0
-
-
-# What is remembered.
-
-
-def test_a_type_is_read_once_in_a_while() -> None:
-    types.get("mfa_code")
-    collection("notification_types").delete_one({"_id": "mfa_code"})
-    assert types.get("mfa_code").slug == "mfa_code"
-
-
-def test_a_change_is_seen_after_some_seconds() -> None:
-    types.get("mfa_code")
-    collection("notification_types").delete_one({"_id": "mfa_code"})
-    snapshot = types._snapshots["all"]
-    types._snapshots["all"] = replace(snapshot, read_at=snapshot.read_at - FRESH_SECONDS)
-    with pytest.raises(UnknownType):
-        types.get("mfa_code")
-
-
-def test_a_change_is_seen_at_once_where_it_is_made() -> None:
-    types.get("mfa_code")
-    collection("notification_types").delete_one({"_id": "mfa_code"})
-    types.forget()
-    with pytest.raises(UnknownType):
-        types.get("mfa_code")

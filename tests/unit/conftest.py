@@ -1,8 +1,5 @@
 """What the tests of pure modules share. None of them has a database."""
 
-import math
-from collections.abc import Iterator
-
 import hypothesis
 import pytest
 
@@ -17,11 +14,8 @@ hypothesis.settings.load_profile("notifyproject")
 
 
 @pytest.fixture
-def shipped_types() -> Iterator[None]:
+def shipped_types(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the shipped types, and no days of a category's own, as if they had been read."""
     policies = {category: retention._policy(category, {}) for category in Category}
-    types._snapshots["all"] = types._Snapshot(SHIPPED, math.inf)
-    retention._snapshots[retention.POLICIES] = retention._Snapshot(policies, math.inf)
-    yield
-    types.forget()
-    retention.forget()
+    monkeypatch.setattr(types._registered, "get", lambda: types._Snapshot(SHIPPED))
+    monkeypatch.setattr(retention._policies, "get", lambda: policies)

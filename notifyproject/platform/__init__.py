@@ -1,0 +1,1 @@
+"""The platform that every package stands on."""
