@@ -1,6 +1,5 @@
 """Every route and method, asked by everybody it is not for. A route without a sample fails."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,8 +15,6 @@ from access import inbox_tokens, keys
 from access.models import Scope
 from devices.tokens import device_id
 from notifications import types
-from notifications.api.inbox import InboxView
-from notifications.api.urls import urlpatterns
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import Content
 from notifications.timing import utc_now
@@ -25,23 +22,13 @@ from notifyproject.db.collections import collection
 from tests import conftest as database
 from tests import factories
 
+from .asked_routes import APPS, INBOX, ROUTES, VIEWS, Route, ask, filled, name_of, sample_of
 from .conftest import App, new_app
 from .inboxes import claims_of
 from .inboxes import token as inbox_token
-from .isolation_samples import BROADCAST, PARTS, SAMPLES, Others, Sample
+from .isolation_samples import BROADCAST, PARTS, SAMPLES, Others
 
-Route = tuple[str, str]
 MARKER = "only-for-the-first-app"
-METHODS = ("get", "post", "put", "patch", "delete")
-VIEWS = {pattern.name: pattern.callback.view_class for pattern in urlpatterns}
-ROUTES = [
-    (name, method.upper())
-    for name, view in VIEWS.items()
-    for method in METHODS
-    if hasattr(view, method)
-]
-INBOX = [route for route in ROUTES if issubclass(VIEWS[route[0]], InboxView)]
-APPS = [route for route in ROUTES if route not in INBOX]
 
 
 @dataclass(kw_only=True)
@@ -63,20 +50,7 @@ class World:
 
     def ask(self, route: Route, credential: str | None, method: str | None = None) -> Any:
         """Send a route's sample with a key or token, or with none."""
-        sample = sample_of(route)
-        path = filled(sample.path, self.named)
-        raw = (
-            filled(json.dumps(sample.body), self.named).encode() if sample.body is not None else b""
-        )
-        return self.http.generic(
-            method or route[1],
-            f"/api/v1{path}",
-            raw,
-            content_type="application/json",
-            # The first app has used this key, too.
-            headers={"Idempotency-Key": f"key-of-{route[0]}"}
-            | ({} if credential is None else {"Authorization": f"Bearer {credential}"}),
-        )
+        return ask(self.http, route, credential, named=self.named, method=method)
 
     def belongings(self) -> list[Any]:
         """Return all that is the first app's alone, as it is stored."""
@@ -93,21 +67,6 @@ class World:
             list(collection("broadcasts").find(own)),
             inbox_tokens.authenticate(self.token, now=utc_now()),
         ]
-
-
-def filled(text: str, named: dict[str, str]) -> str:
-    for name, value in named.items():
-        text = text.replace(f"{{{name}}}", value)
-    return text
-
-
-def sample_of(route: Route) -> Sample:
-    assert route in SAMPLES, f"{route[1]} {route[0]}: say in isolation_samples.py what to ask of it"
-    return SAMPLES[route]
-
-
-def named(route: Route) -> str:
-    return " ".join(reversed(route))
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +172,7 @@ def test_each_sample_leads_to_its_route(world: World) -> None:
         assert resolve(f"/api/v1{path}").url_name == route[0]
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=named)
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
 def test_without_a_key_or_token_that_holds_it_is_401(world: World, route: Route) -> None:
     ended = inbox_token(world.first, "ada")
     inbox_tokens.revoke(client_id=world.first.id, jti=claims_of(ended)["jti"], now=utc_now())
@@ -226,17 +185,17 @@ def test_without_a_key_or_token_that_holds_it_is_401(world: World, route: Route)
     assert world.belongings() == before
 
 
-@pytest.mark.parametrize("route", INBOX, ids=named)
+@pytest.mark.parametrize("route", INBOX, ids=name_of)
 def test_an_apps_key_opens_no_inbox(world: World, route: Route) -> None:
     assert world.ask(route, world.first.key).status_code == 401
 
 
-@pytest.mark.parametrize("route", APPS, ids=named)
+@pytest.mark.parametrize("route", APPS, ids=name_of)
 def test_an_inboxs_token_opens_nothing_of_an_apps(world: World, route: Route) -> None:
     assert world.ask(route, world.token).status_code == 401
 
 
-@pytest.mark.parametrize("route", APPS, ids=named)
+@pytest.mark.parametrize("route", APPS, ids=name_of)
 def test_without_its_scope_it_is_403_whatever_else_the_app_may(world: World, route: Route) -> None:
     before = world.belongings()
     answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
@@ -255,7 +214,7 @@ def test_a_method_it_does_not_take_does_nothing(world: World, name: str) -> None
     assert world.belongings() == before
 
 
-@pytest.mark.parametrize("route", APPS, ids=named)
+@pytest.mark.parametrize("route", APPS, ids=name_of)
 def test_another_app_has_only_what_is_the_companys(world: World, route: Route) -> None:
     before = world.belongings()
     for app in (world.guest,) if sample_of(route).makes else (world.plain, world.other):
@@ -266,7 +225,7 @@ def test_another_app_has_only_what_is_the_companys(world: World, route: Route) -
     assert world.belongings() == before
 
 
-@pytest.mark.parametrize("route", INBOX, ids=named)
+@pytest.mark.parametrize("route", INBOX, ids=name_of)
 def test_another_person_has_nothing_of_an_inbox(world: World, route: Route) -> None:
     before = world.belongings()
     for stranger in (inbox_token(world.first, "eve"), inbox_token(world.other, "ada")):
