@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -45,6 +45,8 @@ class InboxUser:
     jti: str
     epoch: int
     expires_at: datetime
+    is_test: bool = False
+    """A client in test mode issued the token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,10 @@ def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
 def authenticate(text: str, *, now: datetime) -> InboxUser | None:
     """Return whose token this is, if it is one of ours and holds; raises PyMongoError."""
     user = _decode(text, now)
-    return user if user is not None and holds(user, now=now) else None
+    client = _issuer(user, now) if user is not None else None
+    if user is None or client is None:
+        return None
+    return replace(user, is_test=client.get("is_test", False))
 
 
 def holds(user: InboxUser, *, now: datetime) -> bool:
@@ -88,17 +93,7 @@ def holds(user: InboxUser, *, now: datetime) -> bool:
     It does until it runs out or is revoked, alone or with all others of the person, and while its
     client is switched on and may issue tokens.
     """
-    if user.expires_at <= now:
-        return False
-    client = collection("api_clients").find_one(
-        {"_id": user.client_id, "is_active": True}, {"scopes": 1}
-    )
-    if client is None or not {Scope.INBOX_ISSUE, Scope.ADMIN} & set(client["scopes"]):
-        return False
-    person = _person(user.client_id, user.user_id)
-    ends = collection("inbox_revocations").find({"_id": {"$in": [_token(user.jti), person]}})
-    epochs = {end["_id"]: end.get("epoch") for end in ends}
-    return _token(user.jti) not in epochs and user.epoch >= (epochs.get(person) or 0)
+    return _issuer(user, now) is not None
 
 
 def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
@@ -128,6 +123,22 @@ def revoke_everywhere(*, user_id: str) -> None:
     )
     for client in issuers:
         revoke_all(client_id=client["_id"], user_id=user_id)
+
+
+def _issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
+    """Return the client that issued a token, if the token still holds."""
+    if user.expires_at <= now:
+        return None
+    client: Mapping[str, Any] | None = collection("api_clients").find_one(
+        {"_id": user.client_id, "is_active": True}, {"scopes": 1, "is_test": 1}
+    )
+    if client is None or not {Scope.INBOX_ISSUE, Scope.ADMIN} & set(client["scopes"]):
+        return None
+    person = _person(user.client_id, user.user_id)
+    ends = collection("inbox_revocations").find({"_id": {"$in": [_token(user.jti), person]}})
+    epochs = {end["_id"]: end.get("epoch") for end in ends}
+    is_valid = _token(user.jti) not in epochs and user.epoch >= (epochs.get(person) or 0)
+    return client if is_valid else None
 
 
 def _decode(text: str, now: datetime) -> InboxUser | None:

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from access.permissions import SafeWrite
 
 from .. import redrive, timing
 from ..intake.channels import ALL, by_name
@@ -30,6 +31,7 @@ class Cancel(APIView):
     """Withdrawing one."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="cancelNotification",
@@ -56,6 +58,7 @@ class Retry(APIView):
     """Trying failed channels again."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="retryNotification",
@@ -83,6 +86,7 @@ class Resend(APIView):
     """Sending the same again."""
 
     scopes: ClassVar = {"POST": RESEND}
+    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
 
     @describe(
         operation="resendNotification",
@@ -110,6 +114,7 @@ class Reschedule(APIView):
     """Sending one at another time."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="rescheduleNotification",

@@ -8,6 +8,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from access.permissions import SafeWrite
 
 from .. import broadcasts
 from ..broadcasts import BroadcastRequest
@@ -31,6 +32,7 @@ class Broadcasts(APIView):
     """All of an app's."""
 
     scopes: ClassVar = {"GET": READ, "POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
 
     @describe(
         operation="createBroadcast",
@@ -105,6 +107,7 @@ class Pause(APIView):
     """Holding one up."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="pauseBroadcast",
@@ -125,6 +128,7 @@ class Resume(APIView):
     """Going on with one."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="resumeBroadcast",
@@ -142,6 +146,7 @@ class CancelBroadcast(APIView):
     """Calling one off."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="cancelBroadcast",

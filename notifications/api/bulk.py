@@ -6,6 +6,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from access.permissions import SafeWrite
 from notifyproject import tracing
 
 from .. import intake
@@ -25,6 +26,7 @@ class Bulk(APIView):
     """The collection, many at a time."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
 
     @describe(
         operation="createNotifications",

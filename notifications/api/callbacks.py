@@ -7,6 +7,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from access.permissions import SafeWrite
 from callbacks import audit, messages, outbox, registry
 from callbacks.messages import NEWEST_FIRST, NO_MORE, SWITCHED_OFF, StillPending
 from callbacks.registry import NoCallback, TooManySecrets
@@ -39,6 +40,7 @@ class Callbacks(APIView):
     """The one of the app."""
 
     scopes: ClassVar = {"GET": WRITE, "PUT": WRITE, "DELETE": WRITE}
+    test_mode: ClassVar = {"PUT": SafeWrite.OWN, "DELETE": SafeWrite.OWN}
 
     @describe(operation="getCallback", scope=WRITE, response=CallbackView, problems=(404,))
     def get(self, request: Any) -> Response:
@@ -88,6 +90,7 @@ class Secret(APIView):
     """What its messages are signed with."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="rotateCallbackSecret",
@@ -139,6 +142,7 @@ class Replay(APIView):
     """Once more."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="replayCallbackDelivery",
@@ -167,6 +171,7 @@ class Test(APIView):
     """Nothing, to see whether it comes through."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="testCallback",

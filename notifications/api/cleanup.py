@@ -7,6 +7,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from access.permissions import SafeWrite
 
 from .. import cleanup
 from ..timing import utc_now
@@ -22,6 +23,7 @@ class Cleanup(APIView):
     """What is over and old."""
 
     scopes: ClassVar = {"POST": Scope.ADMIN}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="cleanUpNotifications",

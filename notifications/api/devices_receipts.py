@@ -6,6 +6,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from access.permissions import SafeWrite
 from devices.tokens import is_device_id
 
 from .. import device_receipts
@@ -21,6 +22,7 @@ class Receipts(APIView):
     """A push that came, or was opened."""
 
     scopes: ClassVar = {"POST": Scope.DEVICES_WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="reportDeviceReceipt",

@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from access.authentication import InboxAuthentication
 from access.inbox_tokens import InboxUser
-from access.permissions import OwnsInbox
+from access.permissions import OwnsInbox, SafeWrite
 
 from .. import feed, inbox
 from ..store import Document, Inbox
@@ -94,6 +94,8 @@ class Counts(InboxView):
 class ReadAll(InboxView):
     """Reading everything."""
 
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
+
     @describe(operation="readAllInbox", scope=None, response=UpdatedView, problems=(400,))
     def post(self, request: Any) -> Response:
         """Mark everything as read, what is archived too; again changes nothing."""
@@ -114,6 +116,8 @@ def _described(operation: str) -> Any:
 class Read(InboxView):
     """Reading one."""
 
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
+
     @_described("readInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Mark a notification as read; again changes nothing."""
@@ -122,6 +126,8 @@ class Read(InboxView):
 
 class Unread(InboxView):
     """Keeping one for later."""
+
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @_described("unreadInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
@@ -132,6 +138,8 @@ class Unread(InboxView):
 class Archive(InboxView):
     """Putting one away."""
 
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
+
     @_described("archiveInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Archive a notification, read or not; again changes nothing."""
@@ -140,6 +148,8 @@ class Archive(InboxView):
 
 class Unarchive(InboxView):
     """Putting one back."""
+
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @_described("unarchiveInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:

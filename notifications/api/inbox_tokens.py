@@ -9,6 +9,7 @@ from rest_framework.views import APIView
 
 from access import inbox_tokens
 from access.models import Scope
+from access.permissions import SafeWrite
 
 from .. import inbox_hints
 from ..intake.problems import Collector
@@ -31,6 +32,7 @@ class Tokens(APIView):
     """Those of one person."""
 
     scopes: ClassVar = {"POST": ISSUE, "DELETE": ISSUE}
+    test_mode: ClassVar = {"POST": SafeWrite.NOTHING, "DELETE": SafeWrite.OWN}
 
     @describe(
         operation="issueInboxToken",
@@ -76,6 +78,7 @@ class OneToken(APIView):
     """One of them."""
 
     scopes: ClassVar = {"DELETE": ISSUE}
+    test_mode: ClassVar = {"DELETE": SafeWrite.OWN}
 
     @describe(
         operation="revokeInboxToken",

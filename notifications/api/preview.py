@@ -6,6 +6,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from access.permissions import SafeWrite
 
 from .. import intake
 from ..intake import Caller, NotificationRequest
@@ -21,6 +22,7 @@ class Preview(APIView):
     """A notification that is not sent."""
 
     scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.NOTHING}
 
     @describe(
         operation="previewNotification",

@@ -14,6 +14,8 @@ from pymongo.errors import PyMongoError
 from rest_framework import exceptions
 from rest_framework.response import Response
 
+from access.permissions import TestKeyError
+
 from ..intake import (
     AlreadyNotified,
     FieldProblem,
@@ -143,6 +145,10 @@ def problem_of(error: Exception) -> Problem:
                 code="store_unavailable",
                 detail="The request was not accepted: the store cannot promise to keep it now.",
                 headers={"Retry-After": str(RETRY_SECONDS)},
+            )
+        case TestKeyError():
+            problem = Problem(
+                status=403, code=TestKeyError.default_code, detail=TestKeyError.default_detail
             )
         case Http404() | exceptions.NotFound():
             problem = not_found()

@@ -6,6 +6,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from access.permissions import SafeWrite
 from notifyproject import tracing
 
 from .. import inbox, intake, queries
@@ -34,6 +35,7 @@ class Notifications(APIView):
     """The collection."""
 
     scopes: ClassVar = {"GET": READ, "POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
 
     @describe(
         operation="createNotification",
@@ -99,6 +101,7 @@ class RecipientReadAll(APIView):
     """A person has seen everything."""
 
     scopes: ClassVar = {"POST": Scope.RECIPIENTS_WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
     @describe(
         operation="readAllRecipientNotifications",

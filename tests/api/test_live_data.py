@@ -1,0 +1,175 @@
+"""Every route and method, asked with a test key: live data stays what it is, byte for byte."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+
+from access.permissions import SafeWrite
+from notifications import types
+from notifyproject.db.collections import collection
+from tests import conftest as database
+
+from .asked_routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
+from .conftest import App, new_app
+from .inboxes import token as inbox_token
+from .isolation_samples import KIND
+from .live_data import Untouched, belongings, dump, seed
+
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+WRITES = [route for route in ROUTES if route[1] not in READS]
+KEYS = [f"key-of-{name}" for name, _ in ROUTES]
+
+
+@dataclass(kw_only=True)
+class World:
+    """A live app, a test client with every scope, and what both have."""
+
+    live: App
+    tester: App
+    lives: dict[str, str]
+    untouched: Untouched
+
+    def ask(self, route: Route, named: dict[str, str]) -> Any:
+        """Send a route's sample as the test client, or as a person with a token of its."""
+        # Each time another token: one of the samples revokes them.
+        credential = inbox_token(self.tester) if route in INBOX else self.tester.key
+        return ask(self.tester.http, route, credential, named=named)
+
+    def own(self) -> dict[str, str]:
+        """Make the test client something of its own anew: the test before may have ended it."""
+        return belongings(self.tester, is_test=True)
+
+
+@pytest.fixture(scope="module")
+def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
+    """Give all tests here one database: what is live in it never changes."""
+    with django_db_blocker.unblock():
+        types.forget()
+        yield
+        database._empty_what_was_written()
+
+
+@pytest.fixture(scope="module")
+def world(db: None) -> Iterator[World]:
+    """Set everything up once."""
+    valkey = redis.Redis.from_url(settings.REDIS_URL)
+    valkey.flushdb()
+    live, tester = new_app("live"), new_app("tester", is_test=True)
+    lives = seed(live)
+    for route in WRITES:
+        if route[0] in ("notifications", "bulk", "broadcasts"):
+            # The live app has used the same idempotency keys, for the same requests.
+            assert ask(live.http, route, live.key, named=lives).status_code < 300
+    untouched = Untouched(tester=tester, keys=KEYS)
+    yield World(live=live, tester=tester, lives=lives, untouched=untouched)
+    valkey.flushdb()
+    valkey.close()
+
+
+def safe(route: Route) -> SafeWrite | None:
+    """Return why a test key may use a writing route; None if it may not."""
+    declared: SafeWrite | None = getattr(VIEWS[route[0]], "test_mode", {}).get(route[1])
+    return declared
+
+
+def test_there_is_live_data_to_be_changed(world: World) -> None:
+    filled = {name for name, _ in world.untouched.before}
+    assert filled >= {
+        *("notifications", "delivery_attempts", "broadcasts", "recipients", "topic_members"),
+        *("devices", "suppressions", "suspicions", "conversations", "notification_types"),
+        *("template_versions", "callbacks", "callback_messages", "api_clients"),
+        *("idempotency_keys", "inbox_visits", "inbox_revocations", "django_admin_log"),
+    }
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+def test_a_test_key_leaves_live_data_as_it_is(world: World, route: Route) -> None:
+    for named in (world.lives, world.own()):
+        world.ask(route, named)
+        world.untouched.check()
+
+
+@pytest.mark.parametrize("route", WRITES, ids=name_of)
+def test_a_write_is_declared_safe_or_refused(world: World, route: Route) -> None:
+    on_live = world.ask(route, world.lives)
+    on_own = world.ask(route, world.own())
+    if safe(route) is None:
+        for answer in (on_live, on_own):
+            assert (answer.status_code, answer.json()["code"]) == (403, "test_key")
+            assert "Use a live key" in answer.json()["detail"]
+    else:
+        assert on_live.status_code < 300 or on_live.status_code in (404, 409)
+        assert on_own.status_code < 300 or on_own.status_code == 409, on_own.content
+
+
+@pytest.mark.parametrize(
+    "route", [one for one in WRITES if safe(one) is SafeWrite.NOTHING], ids=name_of
+)
+def test_a_route_that_says_it_stores_nothing_stores_nothing(world: World, route: Route) -> None:
+    own = world.own()
+    before = dump()
+    assert world.ask(route, own).status_code < 300
+    assert {key: one.raw for key, one in dump().items()} == {k: b.raw for k, b in before.items()}
+
+
+@pytest.mark.parametrize(
+    "route", [one for one in WRITES if safe(one) is SafeWrite.MARKED], ids=name_of
+)
+def test_a_route_that_says_it_marks_tests_marks_them(world: World, route: Route) -> None:
+    name = "broadcasts" if route[0] == "broadcasts" else "notifications"
+    collection("idempotency_keys").delete_many({"_id": {"$nin": _lives_keys(world)}})
+    before = collection(name).count_documents({"is_test": True})
+    assert world.ask(route, world.own()).status_code < 300
+    assert collection(name).count_documents({"is_test": True}) > before
+    world.untouched.check()
+
+
+def _lives_keys(world: World) -> list[str]:
+    return [key for name, key in world.untouched.before if name == "idempotency_keys"]
+
+
+def test_each_view_declares_only_writes_that_it_has() -> None:
+    for name, view in VIEWS.items():
+        own = {method for route, method in WRITES if route == name}
+        assert set(getattr(view, "test_mode", {})) <= own, name
+
+
+CHANGES = [
+    ("PUT", "/recipients/ada", {"email": "mallory@example.com"}),
+    ("DELETE", "/recipients/ada", None),
+    ("DELETE", "/suppressions/email/held@example.com", None),
+    ("PUT", "/types/parcel_lost", {**KIND, "is_active": False}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+def test_people_suppressions_and_types_are_live_data(
+    world: World, method: str, path: str, body: Any
+) -> None:
+    tester = world.tester
+    answer = tester.put(path, body) if body else tester.send(path, b"", method=method)
+    assert (answer.status_code, answer.json()["code"]) == (403, "test_key")
+    world.untouched.check()
+
+
+def test_a_change_by_a_live_key_is_seen(db: None) -> None:
+    """The comparison finds what it is there to find."""
+    live, tester = new_app("another live"), new_app("another tester", is_test=True)
+    live.put("/recipients/zoe", {"email": "zoe@example.com"})
+    untouched = Untouched(tester=tester)
+    live.put("/recipients/zoe", {"email": "else@example.com"})
+    with pytest.raises(AssertionError, match="changed or removed live data"):
+        untouched.check()
+    untouched = Untouched(tester=tester)
+    live.put("/recipients/yan", {"email": "yan@example.com"})
+    with pytest.raises(AssertionError, match="stored live data"):
+        untouched.check()
+    live.send("/recipients/yan", b"", method="DELETE")
+    untouched = Untouched(tester=tester)
+    live.send("/recipients/zoe", b"", method="DELETE")
+    with pytest.raises(AssertionError, match="changed or removed live data"):
+        untouched.check()
