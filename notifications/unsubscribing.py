@@ -53,6 +53,8 @@ class Subscriber:
     notification_id: ObjectId
     """The notification the link was in. It may be gone by now."""
     locale: str | None
+    is_test: bool = False
+    """The notification was a test: the link changes nobody's subscription."""
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True):
@@ -60,6 +62,7 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
     address: str
     notification_id: bytes
     locale: str | None = None
+    is_test: bool = False
 
 
 def url_of(claimed: Claimed) -> str | None:
@@ -74,17 +77,23 @@ def url_of(claimed: Claimed) -> str | None:
         address=address,
         notification_id=claimed.notification_id,
         locale=claimed.recipient.locale,
+        is_test=claimed.is_test,
     )
 
 
 def url_for(
-    *, channel: Channel, address: str, notification_id: ObjectId, locale: str | None = None
+    *,
+    channel: Channel,
+    address: str,
+    notification_id: ObjectId,
+    locale: str | None = None,
+    is_test: bool = False,
 ) -> str:
     """Return where an address unsubscribes from marketing: the same each time for the same mail.
 
     It holds for ever, and nobody without the service's secret key reads the address in it.
     """
-    token = _Token(channel.value, address, notification_id.binary, locale)
+    token = _Token(channel.value, address, notification_id.binary, locale, is_test)
     sealed = _cipher(settings.SECRET_KEY).encrypt(msgspec.msgpack.encode(token), None)
     text = base64.urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
     return f"{settings.PUBLIC_URL}/u/{text}"
@@ -102,19 +111,31 @@ def subscriber_of(token: str) -> Subscriber:
             address=opened.address,
             notification_id=ObjectId(opened.notification_id),
             locale=opened.locale,
+            is_test=opened.is_test,
         )
     except (binascii.Error, ValueError) as error:
         raise UnknownLink from error
 
 
 def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
-    """Return whether marketing still goes to the address; raises PyMongoError."""
+    """Return whether marketing still goes to the address; raises PyMongoError.
+
+    True for the link of a test: nobody unsubscribes by it, and it tells nothing of the address.
+    """
+    if subscriber.is_test:
+        return True
     pair = (subscriber.channel.value, subscriber.address)
     return not recipients.suppressed([pair], now=now)
 
 
 def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
-    """Send the address no more marketing; doing it twice is doing it once. Raises PyMongoError."""
+    """Send the address no more marketing; doing it twice is doing it once. Raises PyMongoError.
+
+    The link of a test changes nothing.
+    """
+    if subscriber.is_test:
+        _log_test(subscriber)
+        return
     suppress(
         channel=subscriber.channel.value,
         address=subscriber.address,
@@ -134,8 +155,11 @@ def resubscribe(subscriber: Subscriber) -> None:
     """Undo it, as the person has thought again; doing it twice is doing it once.
 
     What holds the address back for another reason stays: a bounce or a complaint is not undone by
-    a link. Raises PyMongoError.
+    a link. The link of a test changes nothing. Raises PyMongoError.
     """
+    if subscriber.is_test:
+        _log_test(subscriber)
+        return
     lift(
         channel=subscriber.channel.value,
         address=subscriber.address,
@@ -191,6 +215,10 @@ def _event_key(wish: MarketingWish, provider: str) -> str:
     """Return what a wish is recognised by when it is told again; no number is in it."""
     told = f"{wish.phone}:{wish.is_wanted}:{wish.at.isoformat()}"
     return f"{provider}:wish:{hashlib.sha256(told.encode()).hexdigest()}"
+
+
+def _log_test(subscriber: Subscriber) -> None:
+    log.info("test_link_used", notification_id=str(subscriber.notification_id))
 
 
 def _opened(sealed: bytes) -> bytes:

@@ -65,7 +65,8 @@ class Unsubscribe(View):
     def post(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
         """Unsubscribe."""
         unsubscribing.unsubscribe(subscriber, now=utc_now())
-        return _page(request, "done", subscriber=subscriber, token=token)
+        state = "test" if subscriber.is_test else "done"
+        return _page(request, state, subscriber=subscriber, token=token)
 
 
 class Resubscribe(Unsubscribe):
@@ -78,6 +79,8 @@ class Resubscribe(Unsubscribe):
     def post(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
         """Subscribe again, unless something else than the person's wish holds the address back."""
         unsubscribing.resubscribe(subscriber)
+        if subscriber.is_test:
+            return _page(request, "test", subscriber=subscriber, token=token)
         is_subscribed = unsubscribing.is_subscribed(subscriber, now=utc_now())
         state = "undone" if is_subscribed else "done"
         return _page(request, state, subscriber=subscriber, token=token)

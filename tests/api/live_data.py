@@ -66,8 +66,8 @@ def seed(live: App) -> dict[str, str]:
     suspicions.strike(channel="whatsapp", address="+447700900006", event="one", now=utc_now())
     conversations.note_inbound([("+447700900001", utc_now())], now=utc_now())
     assert live.put("/types/parcel_lost", KIND).status_code == 201
+    versions = "/types/parcel_lost/templates"
     for _ in range(2):
-        versions = "/types/parcel_lost/templates"
         assert live.post(versions, {"parts": PARTS}).status_code == 201
     assert live.post(f"{versions}/versions/1/publish").status_code == 200
     now = utc_now()

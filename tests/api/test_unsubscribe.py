@@ -157,3 +157,33 @@ def test_to_look_at_the_answer_again_leads_to_the_question(http: Client) -> None
     answer = http.get(f"{path}/undo")
     assert (answer.status_code, answer["Location"]) == (302, path)
     assert is_held_back()
+
+
+# The link of a test.
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("step", ["", "/undo"])
+def test_the_link_of_a_test_changes_no_subscription(http: Client, held: bool, step: str) -> None:
+    if held:
+        http.post(link())
+    before = stored()
+    answer = http.post(f"{link(is_test=True)}{step}", ONE_CLICK)
+    assert answer.status_code == 200
+    assert heading(answer) == "This email was a test"
+    assert actions(answer) == []
+    assert stored() == before
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_the_page_of_a_test_asks_whatever_is_known_of_the_address(http: Client, held: bool) -> None:
+    if held:
+        http.post(link())
+    path = link(is_test=True)
+    page = http.get(path)
+    assert heading(page) == "Stop these emails?"
+    assert actions(page) == [("post", path)]
+
+
+def test_the_answer_to_a_test_is_in_portuguese_too(http: Client) -> None:
+    assert heading(http.post(link(locale="pt", is_test=True))) == "Este e-mail era um teste"

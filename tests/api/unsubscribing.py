@@ -11,10 +11,14 @@ from notifications.states import Channel
 ADA = "ada@example.com"
 
 
-def link(address: str = ADA, *, locale: str | None = None) -> str:
+def link(address: str = ADA, *, locale: str | None = None, is_test: bool = False) -> str:
     """Return the path of a link."""
     url = unsubscribing.url_for(
-        channel=Channel.EMAIL, address=address, notification_id=ObjectId(), locale=locale
+        channel=Channel.EMAIL,
+        address=address,
+        notification_id=ObjectId(),
+        locale=locale,
+        is_test=is_test,
     )
     return url[url.index("/u/") :]
 

@@ -55,6 +55,13 @@ def test_without_an_address_there_is_none() -> None:
     assert url_of(one) is None
 
 
+@pytest.mark.parametrize("is_test", [True, False])
+def test_it_says_whether_its_mail_was_a_test(is_test: bool) -> None:
+    url = url_of(claimed(category=Category.MARKETING, is_test=is_test))
+    assert url is not None
+    assert subscriber_of(url.rpartition("/")[2]).is_test is is_test
+
+
 def test_it_is_where_people_reach_the_web(settings: Any) -> None:
     settings.PUBLIC_URL = "https://notify.example.com"
     url = url_of(claimed(category=Category.MARKETING))

@@ -1,0 +1,80 @@
+"""Test mode is default-deny: a write is refused until its view declares it safe."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from bson import ObjectId
+from rest_framework.permissions import BasePermission
+from rest_framework.views import APIView
+
+from access import permissions
+from access.inbox_tokens import InboxUser
+from access.keys import Client
+from access.models import Scope
+from access.permissions import HasScope, OwnsInbox, SafeWrite
+
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class Undeclared(APIView):
+    """A view that says nothing of test mode."""
+
+    scopes: ClassVar = dict.fromkeys(("GET", *WRITES), Scope.TEMPLATES_WRITE)
+
+    def get(self, request: Any) -> None:
+        """Answer nothing."""
+
+    post = put = patch = delete = get
+
+
+class Declared(Undeclared):
+    """A view one of whose writes is safe."""
+
+    test_mode: ClassVar = {"PUT": SafeWrite.OWN}
+
+
+def client(*, is_test: bool, scopes: frozenset[Scope] = frozenset({Scope.ADMIN})) -> Client:
+    return Client(id=ObjectId(), name="app", scopes=scopes, is_test=is_test)
+
+
+def person(*, is_test: bool) -> InboxUser:
+    return InboxUser(
+        client_id=ObjectId(),
+        user_id="ada",
+        jti="1",
+        epoch=0,
+        expires_at=datetime(2030, 1, 1, tzinfo=UTC),
+        is_test=is_test,
+    )
+
+
+def may(view: APIView, method: str, user: Any) -> bool:
+    permission: BasePermission = HasScope() if isinstance(user, Client) else OwnsInbox()
+    return permission.has_permission(SimpleNamespace(user=user, method=method), view)
+
+
+@pytest.mark.parametrize("make", [client, person])
+@pytest.mark.parametrize("method", WRITES)
+def test_a_write_that_is_not_declared_safe_is_refused(make: Any, method: str) -> None:
+    with pytest.raises(permissions.TestKeyError):
+        may(Undeclared(), method, make(is_test=True))
+    assert may(Undeclared(), method, make(is_test=False))
+
+
+@pytest.mark.parametrize("make", [client, person])
+def test_a_declaration_is_for_one_method(make: Any) -> None:
+    assert may(Declared(), "PUT", make(is_test=True))
+    with pytest.raises(permissions.TestKeyError):
+        may(Declared(), "DELETE", make(is_test=True))
+
+
+@pytest.mark.parametrize("make", [client, person])
+def test_reading_needs_no_declaration(make: Any) -> None:
+    assert may(Undeclared(), "GET", make(is_test=True))
+
+
+def test_without_the_scope_the_scope_is_what_is_missing() -> None:
+    few = frozenset({Scope.NOTIFICATIONS_READ})
+    assert not may(Undeclared(), "POST", client(is_test=True, scopes=few))
