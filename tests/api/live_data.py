@@ -64,7 +64,8 @@ def seed(live: App) -> dict[str, str]:
     assert live.put("/suppressions/email/held@example.com", {}).status_code == 200
     factories.hold_back("gone@example.com", marketing_only=True)
     suspicions.strike(channel="whatsapp", address="+447700900006", event="one", now=utc_now())
-    conversations.note_inbound([("+447700900001", utc_now())], now=utc_now())
+    written = [(person["phone"], utc_now()) for person in PEOPLE.values()]
+    conversations.note_inbound(written, now=utc_now())
     assert live.put("/types/parcel_lost", KIND).status_code == 201
     versions = "/types/parcel_lost/templates"
     for _ in range(2):
