@@ -119,7 +119,7 @@ def test_sends_their_outcomes_and_their_receipts_leave_live_data_as_it_is(
     for path in found:
         for step in ("", "/undo"):
             assert live.http.post(f"{path}{step}").status_code == 200
-    untouched.check()
+            untouched.check()
 
 
 def test_what_a_live_key_sends_does_tell_of_addresses_and_devices(
