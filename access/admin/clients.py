@@ -63,7 +63,7 @@ class APIClientForm(forms.ModelForm):
         required=False,
         widget=UnfoldBooleanSwitchWidget,
         help_text="What it sends goes to the sandbox and never to people, and its keys begin "
-        "ntf_test_. This cannot be changed later.",
+        "ntf_test_. It changes no live data. This cannot be changed later.",
     )
 
     class Meta:

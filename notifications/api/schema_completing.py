@@ -5,7 +5,9 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
+from django.urls import resolve
 
+from access.permissions import refuses_test_keys
 from notifyproject.requests import HEADER as REQUEST_ID
 
 from .idempotency import HEADER as IDEMPOTENCY_KEY
@@ -20,6 +22,10 @@ INTRODUCTION = """
 
 **Who asks.** Apps send `Authorization: Bearer ntf_…`, an API key; each operation names the scope
 it takes. People read their inbox with a token that their app has asked for.
+
+**Test mode.** A key that begins `ntf_test_` sends to the sandbox and reaches nobody. It changes no
+live data: people, topics, devices, suppressions, types and templates are changed with a live key,
+and a test key gets 403 `test_key`.
 
 **Problems.** Every answer from 400 on is a problem document (RFC 9457, `application/problem+json`).
 `code` is for programs and does not change; `errors` points at each field that is wrong;
@@ -72,13 +78,15 @@ def complete(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
     # A slash at the end is allowed, not asked for.
     result["paths"] = {path.rstrip("/"): item for path, item in result["paths"].items()}
     for path, item in result["paths"].items():
-        for operation in item.values():
-            _describe(operation)
-            _complete(operation, _filled(path), components)
+        for method, operation in item.items():
+            filled = _filled(path)
+            is_live_only = refuses_test_keys(resolve(filled).func.view_class, method.upper())
+            _describe(operation, is_live_only=is_live_only)
+            _complete(operation, filled, components, is_live_only=is_live_only)
     return result
 
 
-def _describe(operation: dict[str, Any]) -> None:
+def _describe(operation: dict[str, Any], *, is_live_only: bool) -> None:
     """Split a docstring into a summary and all it says, with who may."""
     text = operation["description"]
     first, _, _more = text.partition("\n\n")
@@ -86,15 +94,18 @@ def _describe(operation: dict[str, Any]) -> None:
     operation["summary"] = sentence.partition("; ")[0].rstrip(".")
     scope = operation.get("x-scope")
     credential = f"an API key with the scope `{scope}`" if scope else "an inbox token"
-    operation["description"] = f"{text}\n\nTakes {credential}."
+    live_only = " A test key gets 403 `test_key`." if is_live_only else ""
+    operation["description"] = f"{text}\n\nTakes {credential}.{live_only}"
 
 
-def _complete(operation: dict[str, Any], path: str, components: dict[str, Any]) -> None:
+def _complete(
+    operation: dict[str, Any], path: str, components: dict[str, Any], *, is_live_only: bool
+) -> None:
     schemas, shared = components["schemas"], components["examples"]
     body, example = _body(operation, schemas)
     for parameter in operation.get("parameters", ()):
         _show_parameter(parameter)
-    known = problems_of(operation, body=body, example=example)
+    known = problems_of(operation, body=body, example=example, is_live_only=is_live_only)
     for code, response in operation["responses"].items():
         status = int(code)
         response["headers"] = {

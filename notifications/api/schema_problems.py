@@ -12,6 +12,7 @@ from django.http import QueryDict
 from pymongo.errors import PyMongoError
 from rest_framework import exceptions
 
+from access.permissions import TestKeyError
 from callbacks.messages import SWITCHED_OFF
 
 from .. import redrive
@@ -71,9 +72,16 @@ CONFLICTS: Mapping[str, Sequence[tuple[str, str]]] = {
 
 
 def problems_of(
-    operation: Operation, *, body: type[msgspec.Struct] | None, example: Any
+    operation: Operation,
+    *,
+    body: type[msgspec.Struct] | None,
+    example: Any,
+    is_live_only: bool,
 ) -> Mapping[int, Sequence[Problem]]:
-    """Return an operation's problems by status; ``example`` is a body that it takes."""
+    """Return an operation's problems by status; ``example`` is a body that it takes.
+
+    ``is_live_only``: it refuses test keys.
+    """
     name = operation["operationId"]
     asked = [p["name"] for p in operation.get("parameters", ()) if p["in"] == "query"]
     has_key = any(p["name"] == idempotency.HEADER for p in operation.get("parameters", ()))
@@ -91,6 +99,8 @@ def problems_of(
         429: [problem_of(exceptions.Throttled(wait=WAIT))],
         503: [problem_of(PyMongoError())],
     }
+    if is_live_only:
+        known[403] += [problem_of(TestKeyError())]
     if name == "createNotification":
         known[409] = [problem_of(AlreadyNotified(ObjectId(NOTIFICATION)))]
     if name == "createNotifications":

@@ -125,6 +125,19 @@ def test_every_problem_is_shown_with_its_code(described: Any, operations: list[A
                     assert (value["code"], value["status"]) == (code, int(place))
 
 
+def test_an_operation_says_whether_it_refuses_test_keys(
+    described: Any, operations: list[Any]
+) -> None:
+    refusing = set()
+    for operation in operations:
+        for place, _media_type, content in contents(operation):
+            if place == "403" and "test_key" in values(described, content):
+                refusing.add(operation["operationId"])
+                assert "`test_key`" in operation["description"], operation["operationId"]
+    assert refusing >= {"putRecipient", "eraseRecipient", "liftSuppression", "putType"}
+    assert not refusing & {"createNotification", "getRecipient", "readInboxItem", "putCallback"}
+
+
 def test_conflicts_are_told_in_the_words_of_the_code() -> None:
     folders = ("notifications/api", "notifications/broadcasts", "callbacks")
     paths = [p for folder in folders for p in Path(settings.BASE_DIR, folder).glob("*.py")]

@@ -4,11 +4,13 @@ import base64
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from bson import ObjectId
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifications import unsubscribing
 from notifications.states import Category, Channel
 from notifications.store import Recipient
 from notifications.unsubscribing import (
@@ -60,6 +62,13 @@ def test_it_says_whether_its_mail_was_a_test(is_test: bool) -> None:
     url = url_of(claimed(category=Category.MARKETING, is_test=is_test))
     assert url is not None
     assert subscriber_of(url.rpartition("/")[2]).is_test is is_test
+
+
+def test_a_link_from_before_links_said_so_is_no_test(settings: Any) -> None:
+    told = ("email", ADA, ID.binary, "pt")
+    sealed = unsubscribing._cipher(settings.SECRET_KEY).encrypt(msgspec.msgpack.encode(told), None)
+    found = subscriber_of(base64.urlsafe_b64encode(sealed).rstrip(b"=").decode())
+    assert (found.address, found.locale, found.is_test) == (ADA, "pt", False)
 
 
 def test_it_is_where_people_reach_the_web(settings: Any) -> None:

@@ -114,7 +114,7 @@ def sync_detailed(
 
      Tell how a device is now. An answer that is not active means: register again.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -150,7 +150,7 @@ def sync(
 
      Tell how a device is now. An answer that is not active means: register again.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -181,7 +181,7 @@ async def asyncio_detailed(
 
      Tell how a device is now. An answer that is not active means: register again.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -215,7 +215,7 @@ async def asyncio(
 
      Tell how a device is now. An answer that is not active means: register again.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):

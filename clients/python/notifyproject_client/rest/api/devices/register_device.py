@@ -104,7 +104,7 @@ def sync_detailed(
 
      Register a device by its token; one that was another user's leaves that user.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         body (DeviceRequest): A device to register. What is left out is not known afterwards.
@@ -137,7 +137,7 @@ def sync(
 
      Register a device by its token; one that was another user's leaves that user.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         body (DeviceRequest): A device to register. What is left out is not known afterwards.
@@ -165,7 +165,7 @@ async def asyncio_detailed(
 
      Register a device by its token; one that was another user's leaves that user.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         body (DeviceRequest): A device to register. What is left out is not known afterwards.
@@ -196,7 +196,7 @@ async def asyncio(
 
      Register a device by its token; one that was another user's leaves that user.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         body (DeviceRequest): A device to register. What is left out is not known afterwards.

@@ -82,7 +82,7 @@ def sync_detailed(
 
      Forget a device and its token.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -115,7 +115,7 @@ def sync(
 
      Forget a device and its token.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -143,7 +143,7 @@ async def asyncio_detailed(
 
      Forget a device and its token.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -174,7 +174,7 @@ async def asyncio(
 
      Forget a device and its token.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):

@@ -114,7 +114,7 @@ def sync_detailed(
 
      Replace a device's preferences.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -151,7 +151,7 @@ def sync(
 
      Replace a device's preferences.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -183,7 +183,7 @@ async def asyncio_detailed(
 
      Replace a device's preferences.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):
@@ -218,7 +218,7 @@ async def asyncio(
 
      Replace a device's preferences.
 
-    Takes an API key with the scope `devices:write`.
+    Takes an API key with the scope `devices:write`. A test key gets 403 `test_key`.
 
     Args:
         device_id (str):

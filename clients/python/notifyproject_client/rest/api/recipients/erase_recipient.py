@@ -89,7 +89,7 @@ def sync_detailed(
 
      Erase a person, registered or not; 202 with Retry-After if it has to be sent again.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -122,7 +122,7 @@ def sync(
 
      Erase a person, registered or not; 202 with Retry-After if it has to be sent again.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -150,7 +150,7 @@ async def asyncio_detailed(
 
      Erase a person, registered or not; 202 with Retry-After if it has to be sent again.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -181,7 +181,7 @@ async def asyncio(
 
      Erase a person, registered or not; 202 with Retry-After if it has to be sent again.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):

@@ -114,7 +114,7 @@ def sync_detailed(
 
      Replace what a registered person wants.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -151,7 +151,7 @@ def sync(
 
      Replace what a registered person wants.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -183,7 +183,7 @@ async def asyncio_detailed(
 
      Replace what a registered person wants.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -218,7 +218,7 @@ async def asyncio(
 
      Replace what a registered person wants.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):

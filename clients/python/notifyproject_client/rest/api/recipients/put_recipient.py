@@ -119,7 +119,7 @@ def sync_detailed(
 
      Register a person, or make them what the body says; 201 for a new one.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -156,7 +156,7 @@ def sync(
 
      Register a person, or make them what the body says; 201 for a new one.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -188,7 +188,7 @@ async def asyncio_detailed(
 
      Register a person, or make them what the body says; 201 for a new one.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):
@@ -223,7 +223,7 @@ async def asyncio(
 
      Register a person, or make them what the body says; 201 for a new one.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         user_id (str):

@@ -119,7 +119,7 @@ def sync_detailed(
 
      Send to an address again. What the person wants is lifted only if `reason` names it.
 
-    Takes an API key with the scope `suppressions:write`.
+    Takes an API key with the scope `suppressions:write`. A test key gets 403 `test_key`.
 
     Args:
         channel (str):
@@ -158,7 +158,7 @@ def sync(
 
      Send to an address again. What the person wants is lifted only if `reason` names it.
 
-    Takes an API key with the scope `suppressions:write`.
+    Takes an API key with the scope `suppressions:write`. A test key gets 403 `test_key`.
 
     Args:
         channel (str):
@@ -192,7 +192,7 @@ async def asyncio_detailed(
 
      Send to an address again. What the person wants is lifted only if `reason` names it.
 
-    Takes an API key with the scope `suppressions:write`.
+    Takes an API key with the scope `suppressions:write`. A test key gets 403 `test_key`.
 
     Args:
         channel (str):
@@ -229,7 +229,7 @@ async def asyncio(
 
      Send to an address again. What the person wants is lifted only if `reason` names it.
 
-    Takes an API key with the scope `suppressions:write`.
+    Takes an API key with the scope `suppressions:write`. A test key gets 403 `test_key`.
 
     Args:
         channel (str):

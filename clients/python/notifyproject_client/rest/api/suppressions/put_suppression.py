@@ -117,7 +117,7 @@ def sync_detailed(
 
      Send an address nothing more, or no marketing; the answer is what stands afterwards.
 
-    Takes an API key with the scope `suppressions:write`.
+    Takes an API key with the scope `suppressions:write`. A test key gets 403 `test_key`.
 
     Args:
         channel (str):
@@ -157,7 +157,7 @@ def sync(
 
      Send an address nothing more, or no marketing; the answer is what stands afterwards.
 
-    Takes an API key with the scope `suppressions:write`.
+    Takes an API key with the scope `suppressions:write`. A test key gets 403 `test_key`.
 
     Args:
         channel (str):
@@ -192,7 +192,7 @@ async def asyncio_detailed(
 
      Send an address nothing more, or no marketing; the answer is what stands afterwards.
 
-    Takes an API key with the scope `suppressions:write`.
+    Takes an API key with the scope `suppressions:write`. A test key gets 403 `test_key`.
 
     Args:
         channel (str):
@@ -230,7 +230,7 @@ async def asyncio(
 
      Send an address nothing more, or no marketing; the answer is what stands afterwards.
 
-    Takes an API key with the scope `suppressions:write`.
+    Takes an API key with the scope `suppressions:write`. A test key gets 403 `test_key`.
 
     Args:
         channel (str):

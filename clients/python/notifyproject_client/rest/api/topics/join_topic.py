@@ -92,7 +92,7 @@ def sync_detailed(
 
      Make a person a member of a topic; again changes nothing.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         topic (str):
@@ -128,7 +128,7 @@ def sync(
 
      Make a person a member of a topic; again changes nothing.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         topic (str):
@@ -159,7 +159,7 @@ async def asyncio_detailed(
 
      Make a person a member of a topic; again changes nothing.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         topic (str):
@@ -193,7 +193,7 @@ async def asyncio(
 
      Make a person a member of a topic; again changes nothing.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         topic (str):

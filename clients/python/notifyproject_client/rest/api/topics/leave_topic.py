@@ -85,7 +85,7 @@ def sync_detailed(
 
      End a person's membership of a topic.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         topic (str):
@@ -121,7 +121,7 @@ def sync(
 
      End a person's membership of a topic.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         topic (str):
@@ -152,7 +152,7 @@ async def asyncio_detailed(
 
      End a person's membership of a topic.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         topic (str):
@@ -186,7 +186,7 @@ async def asyncio(
 
      End a person's membership of a topic.
 
-    Takes an API key with the scope `recipients:write`.
+    Takes an API key with the scope `recipients:write`. A test key gets 403 `test_key`.
 
     Args:
         topic (str):

@@ -119,7 +119,7 @@ def sync_detailed(
 
      Store a new version of a type's template. Publish it to have it used.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -156,7 +156,7 @@ def sync(
 
      Store a new version of a type's template. Publish it to have it used.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -188,7 +188,7 @@ async def asyncio_detailed(
 
      Store a new version of a type's template. Publish it to have it used.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -223,7 +223,7 @@ async def asyncio(
 
      Store a new version of a type's template. Publish it to have it used.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):

@@ -107,7 +107,7 @@ def sync_detailed(
 
      Let new notifications take this version; 0 for the release's own.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -143,7 +143,7 @@ def sync(
 
      Let new notifications take this version; 0 for the release's own.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -174,7 +174,7 @@ async def asyncio_detailed(
 
      Let new notifications take this version; 0 for the release's own.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -208,7 +208,7 @@ async def asyncio(
 
      Let new notifications take this version; 0 for the release's own.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):

@@ -119,7 +119,7 @@ def sync_detailed(
 
      Make a type, or make it what the body says; 201 for a new one.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -156,7 +156,7 @@ def sync(
 
      Make a type, or make it what the body says; 201 for a new one.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -188,7 +188,7 @@ async def asyncio_detailed(
 
      Make a type, or make it what the body says; 201 for a new one.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
@@ -223,7 +223,7 @@ async def asyncio(
 
      Make a type, or make it what the body says; 201 for a new one.
 
-    Takes an API key with the scope `templates:write`.
+    Takes an API key with the scope `templates:write`. A test key gets 403 `test_key`.
 
     Args:
         slug (str):
