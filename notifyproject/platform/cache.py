@@ -14,8 +14,9 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 from bson import ObjectId
+from pymongo.errors import AutoReconnect
 
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import collection, database
 
 MAX_AGE = 1.0
 """Seconds for which a long request or task goes by the versions that it has read."""
@@ -121,11 +122,23 @@ class _Versions:
             self._begun += 1
             turn = self._begun
         at = time.monotonic()
-        found = collection("cache_versions").find_one({"_id": _ALL}) or {}
+        found = _fetch()
         with self._lock:
             # A read that began later has seen all that this one had to see.
             if turn > self._kept:
                 self._kept, self._found, self._read_at = turn, found, at
+
+
+def _fetch() -> Mapping[str, Any]:
+    """Return the stored versions. A bare command costs two thirds of the processor of a find."""
+    try:
+        reply = database().command(
+            "find", "cache_versions", filter={"_id": _ALL}, limit=1, singleBatch=True
+        )
+    except AutoReconnect:
+        # The driver repeats a find while a primary is elected, but no command.
+        return collection("cache_versions").find_one({"_id": _ALL}) or {}
+    return next(iter(reply["cursor"]["firstBatch"]), {})
 
 
 _caches: "WeakSet[SharedCache[Any]]" = WeakSet()

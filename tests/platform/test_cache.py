@@ -1,7 +1,9 @@
 """A cache of stored configuration: what is read, how often, and what a change makes of it."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from bson import ObjectId
@@ -10,6 +12,7 @@ from pymongo import monitoring
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache
 from notifyproject.platform.cache import SharedCache
+from tests.store.failing import CUT, NOT_PRIMARY, Trouble, failing
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -172,20 +175,19 @@ def test_a_slow_read_of_old_versions_does_not_undo_a_later_one(
     """A thread reads versions, stalls, and comes back after another thread has read newer ones."""
     cached.get()
     stalled, go_on = threading.Event(), threading.Event()
-    real = cache.collection
+    real = cache._fetch
 
-    class Stalling:
-        def find_one(self, wanted: dict[str, str]) -> object:
-            found = real("cache_versions").find_one(wanted)
-            stalled.set()
-            assert go_on.wait(60)
-            return found
+    def stalling() -> Mapping[str, Any]:
+        found = real()
+        stalled.set()
+        assert go_on.wait(60)
+        return found
 
-    monkeypatch.setattr(cache, "collection", lambda name: Stalling())
+    monkeypatch.setattr(cache, "_fetch", stalling)
     slow = threading.Thread(target=cached.get)
     slow.start()
     assert stalled.wait(60)
-    monkeypatch.setattr(cache, "collection", real)
+    monkeypatch.setattr(cache, "_fetch", real)
     other_process_changes(stored, "new")
     cache.compare_at_next_read()
     assert cached.get() == "new"
@@ -208,3 +210,14 @@ def test_threads_that_ask_at_once_load_once(cached: SharedCache[str], stored: St
     for thread in threads:
         thread.join(60)
     assert stored.loaded == 1
+
+
+@pytest.mark.parametrize("trouble", [NOT_PRIMARY, CUT], ids=["not_primary", "cut"])
+def test_the_election_of_a_primary_is_waited_for(
+    stored: Stored, cached: SharedCache[str], trouble: Trouble
+) -> None:
+    cached.get()
+    other_process_changes(stored, "new")
+    cache.compare_at_next_read()
+    with failing("find", "cache_versions", trouble):
+        assert cached.get() == "new"
