@@ -15,6 +15,7 @@ from typing import IO
 import pytest
 
 from notifyproject.stack import servers
+from notifyproject.stack.libraries import MissingLibrary
 
 MEMORY = Path("/dev/shm")  # Linux has it; a container may have too little of it
 ENOUGH_MEMORY = 4 << 30
@@ -35,7 +36,13 @@ def pytest_load_initial_conftests() -> None:
         base = os.environ["REDIS_URL"].rpartition("/")[0]
         os.environ["REDIS_URL"] = f"{base}/{number}"
         return
-    folder = _new_folder()
+    try:
+        _start_servers(_new_folder())
+    except (servers.MissingServer, servers.ServerFailed, MissingLibrary) as problem:
+        raise pytest.UsageError(str(problem)) from None
+
+
+def _start_servers(folder: Path) -> None:
     if "MONGODB_URI" not in os.environ:
         port = servers.free_port()
         mongod = servers.mongod(

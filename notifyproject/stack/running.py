@@ -59,7 +59,10 @@ class Addresses:
 
 
 def up(*, port: int, with_examples: bool) -> None:
-    """Run the whole service until SIGINT or SIGTERM; raises StackProblem, MissingServer."""
+    """Run the whole service until SIGINT or SIGTERM.
+
+    Raises StackProblem, MissingServer, MissingLibrary, ServerFailed, ProgramFailed.
+    """
     bytecode.keep()
     DATA_DIR.mkdir(exist_ok=True)
     lock = _lock()
@@ -212,9 +215,9 @@ def _providers(addresses: Addresses) -> dict[str, str]:
 
 
 def _supervise(supervisor: Supervisor, server: servers.Server) -> None:
-    server.data_dir.mkdir(parents=True, exist_ok=True)
-    supervisor.start(Program(name=server.name, command=server.command, stop_last=True))
-    server.wait(timeout=60)
+    server.prepare()
+    process = supervisor.start(Program(name=server.name, command=server.command, stop_last=True))
+    server.wait(timeout=60, process=process, said=lambda: supervisor.said(server.name))
 
 
 def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:

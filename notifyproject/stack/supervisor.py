@@ -12,12 +12,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 
 from notifyproject.settings.environment import BASE_DIR
 
+from . import log_tail
 from .servers import die_with_parent
 
 COLOURS = (36, 32, 33, 35, 34, 96, 92)
@@ -27,6 +29,14 @@ LONGEST_RESTART_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 """A program that ran this long is restarted at once when it ends."""
 POLL_SECONDS = 0.1
+FAILED_STARTS = 2
+"""So often a program may exit with an error without ever having been steady."""
+RELAY_SECONDS = 1.0
+"""Until the last lines of a program that has ended are read."""
+
+
+class ProgramFailed(RuntimeError):
+    """A program cannot start. The message has the last lines it wrote."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +55,13 @@ class _Running:
     program: Program
     colour: int
     process: subprocess.Popen[bytes]
+    relay: threading.Thread
+    said: deque[str]
     started_at: float
     restarts: int = 0
     restart_at: float | None = None
+    failed_starts: int = 0
+    has_been_steady: bool = False
 
 
 class Supervisor:
@@ -61,14 +75,29 @@ class Supervisor:
         self._width = 8
         self._output = threading.Lock()
 
-    def start(self, program: Program) -> None:
+    def start(self, program: Program) -> subprocess.Popen[bytes]:
         """Start a program. Call it from the main thread: the kernel ends its children with it."""
         self._width = max(self._width, len(program.name))
-        colour = next(self._colours)
-        process = self._launch(program, colour)
+        colour, said = next(self._colours), deque[str](maxlen=log_tail.LINES)
+        process, relay = self._launch(program, colour, said)
         self._running.append(
-            _Running(program=program, colour=colour, process=process, started_at=time.monotonic())
+            _Running(
+                program=program,
+                colour=colour,
+                process=process,
+                relay=relay,
+                said=said,
+                started_at=time.monotonic(),
+            )
         )
+        return process
+
+    def said(self, name: str) -> list[str]:
+        """Return the last lines that a program wrote."""
+        running = next(r for r in self._running if r.program.name == name)
+        if running.process.poll() is not None:
+            running.relay.join(RELAY_SECONDS)
+        return list(running.said)
 
     def say(self, text: str) -> None:
         """Print lines of our own, between those of the programs."""
@@ -81,7 +110,10 @@ class Supervisor:
         tick: Callable[[], None] = lambda: None,
         before_the_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Watch over the programs until SIGINT, SIGTERM or :meth:`stop_soon`, then stop them."""
+        """Watch over the programs until SIGINT, SIGTERM or :meth:`stop_soon`, then stop them.
+
+        Raises ProgramFailed when one exits with an error as it starts, and does so again.
+        """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         try:
@@ -112,7 +144,9 @@ class Supervisor:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping.set()
 
-    def _launch(self, program: Program, colour: int) -> subprocess.Popen[bytes]:
+    def _launch(
+        self, program: Program, colour: int, said: deque[str]
+    ) -> tuple[subprocess.Popen[bytes], threading.Thread]:
         process = subprocess.Popen(
             program.command,
             cwd=BASE_DIR,
@@ -124,13 +158,18 @@ class Supervisor:
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
-        threading.Thread(
-            target=self._relay, args=(program.name, colour, process), daemon=True
-        ).start()
-        return process
+        said.clear()
+        relay = threading.Thread(
+            target=self._relay, args=(program.name, colour, process, said), daemon=True
+        )
+        relay.start()
+        return process, relay
 
-    def _relay(self, name: str, colour: int, process: subprocess.Popen[bytes]) -> None:
+    def _relay(
+        self, name: str, colour: int, process: subprocess.Popen[bytes], said: deque[str]
+    ) -> None:
         for line in _lines(process):
+            said.append(_ANSI.sub("", line)[: log_tail.LONGEST_LINE])
             self._print(name, colour, line)
 
     def _print(self, name: str, colour: int, line: str) -> None:
@@ -150,14 +189,28 @@ class Supervisor:
             return
         if running.restart_at is None:
             if now - running.started_at > STEADY_SECONDS:
-                running.restarts = 0
+                running.restarts, running.has_been_steady = 0, True
+            elif code > 0 and not running.has_been_steady:
+                self._count_failed_start(running, code)
             wait = min(FIRST_RESTART_SECONDS * 2**running.restarts, LONGEST_RESTART_SECONDS)
             running.restart_at = now + wait
             self.say(f"{running.program.name} ended ({code}); it starts again in {wait:.0f} s")
         elif now >= running.restart_at:
-            running.process = self._launch(running.program, running.colour)
+            running.process, running.relay = self._launch(
+                running.program, running.colour, running.said
+            )
             running.started_at, running.restart_at = now, None
             running.restarts += 1
+
+    def _count_failed_start(self, running: _Running, code: int) -> None:
+        running.failed_starts += 1
+        if running.failed_starts >= FAILED_STARTS:
+            name = running.program.name
+            raise ProgramFailed(
+                f"{name} failed {FAILED_STARTS} times as it started "
+                f"({log_tail.exit_in_words(code)})."
+                f"{log_tail.quoted(self.said(name))}"
+            )
 
     def _end(self, some: Sequence[_Running], *, patience: float) -> None:
         alive = [r.process for r in some if r.process.poll() is None]

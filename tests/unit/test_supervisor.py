@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from notifyproject.settings.environment import is_alive
-from notifyproject.stack.supervisor import Program, Supervisor
+from notifyproject.stack.supervisor import Program, ProgramFailed, Supervisor
 
 PATIENCE = 20.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -69,7 +69,8 @@ def test_a_program_that_ends_is_started_again(
     pids: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     supervisor = Supervisor()
-    supervisor.start(program(pids, then="raise SystemExit(3)"))
+    once = f"if len(open({str(pids)!r}).readlines()) == 1: raise SystemExit(3)\ntime.sleep(60)"
+    supervisor.start(program(pids, then=once))
     supervisor.run(tick=until(lambda: len(written(pids)) > 1, supervisor))
     assert len(set(written(pids))) > 1
     assert "one ended (3); it starts again in" in capsys.readouterr().out
@@ -87,3 +88,20 @@ def test_what_a_program_says_has_its_name_before_it(
     supervisor.start(program(pids, then="time.sleep(60)"))
     supervisor.run(tick=until(has_said, supervisor))
     assert has_said()
+
+
+def test_a_program_that_keeps_failing_as_it_starts_ends_the_stack(pids: Path) -> None:
+    supervisor = Supervisor()
+    supervisor.start(program(pids, then="raise SystemExit('no such module')"))
+    with pytest.raises(ProgramFailed) as caught:
+        supervisor.run(tick=until(lambda: len(written(pids)) > 2, supervisor))
+    assert str(caught.value).startswith("one failed 2 times as it started (exit code 1)")
+    assert "no such module" in str(caught.value)
+    assert len(written(pids)) == 2
+
+
+def test_a_program_that_is_killed_comes_back_every_time(pids: Path) -> None:
+    supervisor = Supervisor()
+    supervisor.start(program(pids, then="os.kill(os.getpid(), 9)"))
+    supervisor.run(tick=until(lambda: len(written(pids)) > 2, supervisor))
+    assert len(set(written(pids))) > 2

@@ -6,7 +6,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from notifyproject.settings.environment import current
 from notifyproject.stack import running
+from notifyproject.stack.libraries import MissingLibrary
 from notifyproject.stack.servers import MissingServer, ServerFailed
+from notifyproject.stack.supervisor import ProgramFailed
+
+PROBLEMS = (running.StackProblem, MissingServer, MissingLibrary, ServerFailed, ProgramFailed)
+"""What keeps a stack from running; each message says what to do, or what was said."""
 
 
 class Command(BaseCommand):
@@ -29,5 +34,5 @@ class Command(BaseCommand):
                 self.stdout.write("Stopped." if stopped else "No stack is running.")
             else:
                 running.up(port=options["port"], with_examples=not options["no_examples"])
-        except (running.StackProblem, MissingServer, ServerFailed) as problem:
+        except PROBLEMS as problem:
             raise CommandError(str(problem)) from None

@@ -1,0 +1,193 @@
+"""What a machine must have before anything is installed or started: ``make`` looks first.
+
+A program that imports nothing but Python's own library: it runs before there is a virtual
+environment. As root it installs what is missing by apt; anybody else is told the command.
+"""
+
+import argparse
+import ctypes
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+VENV = Path(__file__).resolve().parent.parent.parent / ".venv"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+"""Names of the program that the browser tests drive; any of them will do."""
+APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
+APT_SECONDS = 900
+
+
+class Kind(StrEnum):
+    """How one looks whether something is there."""
+
+    LIBRARY = "library"
+    MODULE = "module"
+    BROWSER = "browser"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prerequisite:
+    """Something that no wheel brings."""
+
+    kind: Kind
+    name: str
+    package: str
+    """Debian's package that has it."""
+    needed_by: str
+
+    @property
+    def is_met(self) -> bool:
+        """Whether this machine has it."""
+        match self.kind:
+            case Kind.LIBRARY:
+                return _loads(self.name)
+            case Kind.MODULE:
+                return importlib.util.find_spec(self.name) is not None
+            case Kind.BROWSER:
+                return any(shutil.which(name) for name in BROWSERS)
+
+
+def _libraries(needed_by: str, **packages: str) -> tuple[Prerequisite, ...]:
+    return tuple(
+        Prerequisite(kind=Kind.LIBRARY, name=name, package=package, needed_by=needed_by)
+        for name, package in packages.items()
+    )
+
+
+MONGOD = _libraries(
+    "mongod",
+    **{
+        "libcurl.so.4": "libcurl4",
+        "libssl.so.3": "libssl3",
+        "libcrypto.so.3": "libssl3",
+        "liblzma.so.5": "liblzma5",
+        "libgcc_s.so.1": "libgcc-s1",
+    },
+)
+NODE = _libraries(
+    "Playwright",
+    **{
+        "libatomic.so.1": "libatomic1",
+        "libstdc++.so.6": "libstdc++6",
+        "libgcc_s.so.1": "libgcc-s1",
+    },
+)
+PIP = Prerequisite(
+    kind=Kind.MODULE, name="ensurepip", package="python3-venv", needed_by="a virtual environment"
+)
+BROWSER = Prerequisite(
+    kind=Kind.BROWSER, name="chromium", package="chromium", needed_by="the browser tests"
+)
+PACKAGES = {one.name: one.package for one in (*MONGOD, *NODE)}
+"""Debian's package of each library."""
+
+
+class Purpose(StrEnum):
+    """What is about to be done."""
+
+    UP = "up"
+    TEST = "test"
+
+
+def of(purpose: Purpose) -> tuple[Prerequisite, ...]:
+    """Return what a purpose needs on this machine, as it is set up."""
+    is_linux = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+    has_wheel = is_linux and platform.machine() == "x86_64"
+    return (
+        *(() if (VENV / "bin" / "pip").exists() else (PIP,)),
+        *(MONGOD if has_wheel and not os.environ.get("MONGODB_URI") else ()),
+        *(NODE if is_linux and purpose is Purpose.TEST else ()),
+        *((BROWSER,) if purpose is Purpose.TEST else ()),
+    )
+
+
+def lacking(some: Iterable[Prerequisite]) -> list[Prerequisite]:
+    """Return those that this machine does not have."""
+    return [one for one in some if not one.is_met]
+
+
+def in_words(missing: Sequence[tuple[str, str]]) -> str:
+    """Return what is missing, and what needs it: ``libcurl.so.4 (for mongod) and …``."""
+    words = [f"{name} (for {needed_by})" for name, needed_by in missing]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+
+
+def how_to_install(packages: Sequence[str]) -> str:
+    """Return what to do on this machine to have some of Debian's packages."""
+    names = shlex.join(sorted(set(packages)))
+    if shutil.which("apt-get") is None:
+        return f"install it with your system's package manager; Debian's packages: {names}"
+    if os.geteuid() and shutil.which("sudo") is None:
+        return f"run `apt install {names}` as root, then try again"
+    return f"run `{'sudo ' if os.geteuid() else ''}apt install {names}`, then try again"
+
+
+def install(packages: Sequence[str]) -> None:
+    """Install packages by apt, as root; what apt says of a failure is shown."""
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    wanted = ("install", "-y", "--no-install-recommends", *sorted(set(packages)))
+    for words in (("update",), wanted):
+        try:
+            finished = subprocess.run(
+                [*APT, *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                timeout=APT_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            print(f"apt-get {words[0]} took longer than {APT_SECONDS} s", file=sys.stderr)
+            return
+        if finished.returncode:
+            print(finished.stdout, end="", file=sys.stderr)
+            return
+
+
+def main() -> None:
+    """Look, and install or say what is missing; exits with 1 while something is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("purpose", type=Purpose, choices=list(Purpose))
+    needed = of(parser.parse_args().purpose)
+    missing = lacking(needed)
+    if not missing:
+        return
+    packages = [one.package for one in missing]
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        print(
+            f"This machine lacks {_all(missing)}: "
+            f"apt installs {shlex.join(sorted(set(packages)))} …",
+            flush=True,
+        )
+        install(packages)
+        missing = lacking(missing)
+    if missing:
+        advice = how_to_install([one.package for one in missing])
+        raise SystemExit(f"This machine lacks {_all(missing)}: {advice}.")
+
+
+def _all(missing: Sequence[Prerequisite]) -> str:
+    return in_words([(one.name, one.needed_by) for one in missing])
+
+
+def _loads(library: str) -> bool:
+    """Return whether the loader finds a library, and all that the library needs in turn."""
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()
