@@ -1,6 +1,6 @@
 # make up      the whole service on this machine, until Ctrl-C: http://127.0.0.1:8000 (or PORT=…)
 # make down    stops one that runs in the background
-# make test    every test, on servers it starts itself
+# make test    every test, on servers it starts itself; TESTS="tests/unit -k …" for some
 # make lint    style, types, layers, settings, migrations, API schema
 # make fuzz    10,000 (or CASES=n) made-up requests to the API, answered as its description says
 # make client  the API's description and clients/python/…/rest made of it: needs the internet
@@ -18,16 +18,22 @@ PIP_AUDIT_VERSION := 2.10.1
 OPENAPI_CLIENT_VERSION := 0.29.1
 export PORT
 
-.PHONY: up down test lint fuzz client chaos bench bench-servers audit requirements screenshots browser clean
+# The virtual environment's, once there is one.
+PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-up: .venv/local
+.PHONY: up down test lint fuzz client chaos bench bench-servers audit requirements screenshots clean
+.PHONY: python machine machine-for-tests
+# What the machine lacks is said before anything is installed, by -j too.
+.NOTPARALLEL:
+
+up: machine .venv/local
 	$(BIN)/python manage.py stack
 
 down: .venv/local
 	$(BIN)/python manage.py stack --stop
 
-test: .venv/dev browser
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+test: machine-for-tests .venv/dev
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(TESTS)
 
 lint: .venv/dev
 	$(BIN)/ruff check --quiet .
@@ -38,7 +44,7 @@ lint: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 
 # Another seed at every run; a fault says with which.
-fuzz: .venv/dev
+fuzz: machine .venv/dev
 	FUZZ_CASES=$(or $(CASES),10000) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
 	  $(BIN)/python -m pytest -q tests/fuzz -k every_answer
 
@@ -49,11 +55,11 @@ client: .venv/dev
 	  --config clients/python/generator.yaml --path clients/python/openapi.yaml \
 	  --output-path clients/python/notifyproject_client/rest
 
-chaos: .venv/local
+chaos: machine .venv/local
 	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \
 	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short) $(if $(AT_ONCE),--at-once $(AT_ONCE))
 
-bench: .venv/dev bench-servers
+bench: machine .venv/dev bench-servers
 	$(BIN)/python -m bench $(or $(GOALS),all) $(if $(JSON),--json $(JSON))
 
 # The providers of the benchmarks, nginx and Postfix's smtp-sink, and clocks that are wrong. Unpacked from
@@ -90,8 +96,8 @@ requirements: .venv/dev
 # A stamp for each set of requirements: installed again only when it changes. uv installs in
 # seconds what takes pip a minute and a half; where it cannot (a private index in pip's own
 # configuration), pip does it.
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+.venv/bin/python: | python
+	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 .venv/local .venv/dev: .venv/%: requirements-%.txt | .venv/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
@@ -99,14 +105,22 @@ requirements: .venv/dev
 	  || $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
-screenshots: .venv/dev browser
+screenshots: machine-for-tests .venv/dev
 	$(BIN)/python -m pytest -q tests/browser/screenshots.py
 
-# The browser tests drive Debian's Chromium.
-browser:
-	@command -v chromium >/dev/null || { \
-	  echo "Installing chromium for the browser tests"; \
-	  apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; }
+python:
+	@command -v $(PYTHON_NOW) >/dev/null || { \
+	  echo "This machine lacks $(PYTHON): run \`apt install python3-venv\`, then try again." >&2; exit 1; }
+	@$(PYTHON_NOW) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  "Python 3.11 or later is needed, and $(PYTHON) is %d.%d: set PYTHON, as in make PYTHON=python3.12" \
+	  % sys.version_info[:2])'
+
+# Shared libraries, and the browser of the tests: root has apt install what is missing.
+machine: python
+	@$(PYTHON_NOW) notifyproject/stack/prerequisites.py up
+
+machine-for-tests: python
+	@$(PYTHON_NOW) notifyproject/stack/prerequisites.py test
 
 clean:
 	rm -rf .venv .data

@@ -46,13 +46,19 @@ def check(*, program: str, binary: Path) -> None:
         )
 
 
-def node() -> Path | None:
-    """Return the path of the program behind Playwright, if that is installed."""
+def playwright_binary() -> Path | None:
+    """Return the path of the Node.js that Playwright brings, or None if it is not installed."""
     package = find_spec("playwright")
     if package is None or package.submodule_search_locations is None:
         return None
     path = Path(package.submodule_search_locations[0]) / "driver" / "node"
     return path if path.exists() else None
+
+
+def check_playwright() -> None:
+    """Look at what Playwright's Node.js needs; raises MissingLibrary."""
+    if (binary := playwright_binary()) is not None:
+        check(program="Playwright", binary=binary)
 
 
 def _advice(program: str, missing: list[str]) -> str:

@@ -21,6 +21,7 @@ from playwright.sync_api import (
 from playwright.sync_api import TimeoutError as TookTooLong
 
 from access.models import StaffUser
+from notifyproject.stack import libraries
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
@@ -39,6 +40,7 @@ def chromium() -> Iterator[Browser]:
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         pytest.fail("These tests need Chromium: install it with apt-get install chromium.")
+    libraries.check_playwright()
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     # The browser's driver runs an event loop in this thread; tests use the database beside it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

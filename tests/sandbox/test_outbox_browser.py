@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from notifyproject.stack import libraries
+
 from .chats import Chats, buttons, message, text
 from .conftest import Box, Receiver, mail
 from .pushes import Pushes
@@ -17,6 +19,7 @@ WIDTH = 390
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
     """Start Debian's Chromium once; every test goes to a page of its own sandbox."""
+    libraries.check_playwright()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"),
