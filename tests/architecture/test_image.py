@@ -1,0 +1,110 @@
+"""What gets into the image, and what git keeps out of a commit: no secret, nothing local."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from .code import ROOT, SERVICE
+from .docker_context import copied, is_excluded, patterns
+
+PATTERNS = patterns((ROOT / ".dockerignore").read_text())
+NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
+"""Files at the top that the image is made of."""
+FOLDERS = (*SERVICE, "static", "templates")
+SECRETS = (
+    *(".env", ".env.local", ".env.production", "notifyproject/.env", "docs/.env"),
+    *(".data/local-credentials.json", ".data/memory.json", ".data/sandbox/sendgrid.pem"),
+    *("fcm_service_account.json", "notifyproject/my-service-account.json", "apns.key"),
+    *("my-app-firebase-adminsdk-x1-0a.json", "access/tls.pem", "static/tls.key"),
+)
+"""Files that people have in a checkout: made of .env.example, or handed out by a provider."""
+LOCAL = (
+    *(".venv/bin/python", ".git/config", ".pytest_cache/README.md", ".mypy_cache/3.11/a.json"),
+    *("access/__pycache__/keys.cpython-311.pyc", "tests/conftest.py", "bench/__main__.py"),
+    *("clients/python/README.md", "notes.txt", "dump.archive", "notifications/dump.json"),
+    *("templates/old.html.orig", "static/console/.DS_Store", "sandbox/__main__.py"),
+)
+ENVIRONMENT = {
+    "DJANGO_SETTINGS_MODULE": "notifyproject.settings.production",
+    "SECRET_KEY": "build",
+    "ALLOWED_HOSTS": "build",
+    "MONGODB_URI": "mongodb://build/build",
+    "REDIS_URL": "redis://build",
+    "PUBLIC_URL": "https://build",
+    "INBOX_SIGNING_KEY": "only-for-starting-the-programs-once",
+    "SEALING_KEYS": "build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM=",
+}
+"""What the programs need to start; nothing is connected to."""
+STARTS = """
+import manage, django
+django.setup()
+from django.core.management import call_command
+call_command("collectstatic", interactive=False, verbosity=0)
+import notifyproject.wsgi, notifyproject.asgi, notifyproject.celery
+notifyproject.celery.app.loader.import_default_modules()
+"""
+"""What the image does as it is built, and what web, stream, worker and beat import."""
+
+
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", "-c", "safe.directory=*", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def wanted() -> set[str]:
+    """Return the files that the image is made of: those in the repository, of its folders."""
+    listed = git("ls-files", *FOLDERS)
+    assert listed.returncode == 0, listed.stderr
+    return {path for path in listed.stdout.splitlines() if (ROOT / path).exists()} | NAMED
+
+
+@pytest.mark.parametrize("path", SECRETS)
+def test_git_ignores_what_is_secret(path: str) -> None:
+    assert git("check-ignore", "--quiet", "--no-index", path).returncode == 0
+
+
+def test_git_ignores_no_file_of_the_repository() -> None:
+    ignored = git("ls-files", "--cached", "--ignored", "--exclude-standard")
+    assert (ignored.returncode, ignored.stdout) == (0, "")
+    assert git("check-ignore", "--quiet", "--no-index", ".env.example").returncode == 1
+
+
+@pytest.mark.parametrize("path", [*SECRETS, *LOCAL])
+def test_the_image_has_nothing_secret_or_local(path: str) -> None:
+    assert is_excluded(PurePosixPath(path), PATTERNS)
+
+
+@pytest.mark.parametrize("every_folder", [True, False])
+def test_the_image_has_the_files_it_is_made_of_and_no_other(
+    tmp_path: Path, every_folder: bool
+) -> None:
+    for path in (*wanted(), *SECRETS, *LOCAL, *git("ls-files").stdout.splitlines()):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    assert copied(tmp_path, PATTERNS, every_folder=every_folder) == wanted()
+
+
+def test_the_image_starts_with_those_files_alone(tmp_path: Path) -> None:
+    for path in copied(ROOT, PATTERNS, every_folder=False):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    kept = {n: os.environ[n] for n in ("PATH", "PYTHONPYCACHEPREFIX") if n in os.environ}
+    said = subprocess.run(
+        [sys.executable, "-c", STARTS],
+        cwd=tmp_path,
+        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert (tmp_path / ".data" / "static").is_dir()
