@@ -72,6 +72,8 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django.server": {"handlers": ["stderr"], "propagate": False},
+            # Its own format asks for what configure() switches off.
+            "gunicorn.error": {"handlers": ["stderr"], "propagate": False},
             # Its DEBUG lines hold the API key.
             "python_http_client": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},

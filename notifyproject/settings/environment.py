@@ -104,6 +104,15 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     TRUSTED_PROXIES: Annotated[int, msgspec.Meta(ge=0, le=10)] = 1
     """Proxies before the web that add to X-Forwarded-For; 0: callers reach it themselves."""
 
+    WEB_CONNECTIONS: Annotated[int, msgspec.Meta(ge=100, le=100_000)] = 4_000
+    """Connections one web process holds open, as far as the limit of open files lets it. At the
+    limit, the one that has waited longest for its client is closed."""
+    WEB_CLIENT_SECONDS: Annotated[float, msgspec.Meta(ge=1, le=600)] = 10
+    """In which a client must have sent a request's head; and its body, and have read the answer,
+    besides what WEB_CLIENT_RATE gives."""
+    WEB_CLIENT_RATE: Annotated[float, msgspec.Meta(ge=1, le=1_000_000)] = 1_000
+    """Bytes a second. A client that sends a body, or reads an answer, more slowly is too slow."""
+
     CALLBACK_LOOPBACK: bool = False
     """Whether apps on this very machine are called back, by http. Never on a server."""
 

@@ -123,6 +123,7 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
         ],
         "web": [
             *(python, "-m", "gunicorn", "notifyproject.wsgi"),
+            *("--worker-class", "notifyproject.web_worker.WebWorker"),
             *("--bind", f"{servers.HOST}:{addresses.port}", "--workers", "2", "--threads", "8"),
             *("--graceful-timeout", "5", "--log-level", "warning"),
         ],

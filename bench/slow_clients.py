@@ -1,0 +1,144 @@
+"""Clients that are slow on purpose: each kind keeps a connection open and a server waiting."""
+
+import contextlib
+import select
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+SMALL = 4_096
+"""Bytes a slow reader's system keeps for it."""
+PIPELINED = 20
+"""Requests a slow reader sends at once: their answers do not fit into the system's buffers."""
+
+
+class Kind(StrEnum):
+    """In which way a client is slow."""
+
+    SILENT = "silent"
+    """Connects and sends nothing."""
+    HEAD = "head"
+    """Sends a request's head, a byte at a time."""
+    BODY = "body"
+    """Sends a whole head, and the body a byte at a time."""
+    CHUNKED = "chunked"
+    """The same, in chunks."""
+    READER = "reader"
+    """Asks for much and does not read it."""
+    IDLE = "idle"
+    """Asks once, and keeps the connection."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """The server that the clients connect to."""
+
+    host: str
+    port: int
+    large: str = "/static/unfold/css/styles.css"
+    """A path whose answer is large, and for which no key is needed."""
+    post: str = "/api/v1/notifications"
+
+    def opening(self, kind: Kind) -> bytes:
+        """Return what a client of this kind sends at once."""
+        host = f"Host: {self.host}:{self.port}\r\n"
+        post = f"POST {self.post} HTTP/1.1\r\n{host}Content-Type: application/json\r\n"
+        return {
+            Kind.SILENT: "",
+            Kind.HEAD: f"GET /healthz HTTP/1.1\r\n{host}X-Slow: ",
+            Kind.BODY: f"{post}Content-Length: 100000\r\n\r\n{{",
+            Kind.CHUNKED: f"{post}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n",
+            Kind.READER: f"GET {self.large} HTTP/1.1\r\n{host}\r\n" * PIPELINED,
+            Kind.IDLE: f"GET /healthz HTTP/1.1\r\n{host}\r\n",
+        }[kind].encode()
+
+
+MORE = {Kind.HEAD: b"x", Kind.BODY: b" ", Kind.CHUNKED: b"1\r\n \r\n"}
+"""What a client sends from time to time."""
+
+
+@dataclass(kw_only=True)
+class SlowClients:
+    """Many connections to one server; each that the server closes is opened again."""
+
+    target: Target
+    kinds: tuple[Kind, ...]
+    count: int
+    """Connections of each kind."""
+    pause: float = 3.0
+    """Seconds between two bytes."""
+    opened: int = field(default=0, init=False)
+    _stop: threading.Event = field(default_factory=threading.Event, init=False)
+    _full: threading.Event = field(default_factory=threading.Event, init=False)
+
+    def __enter__(self) -> "SlowClients":
+        """Open all connections; return when they have sent what they send at once."""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._full.wait(timeout=60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        clients: dict[int, tuple[socket.socket, Kind]] = {}
+        with select.epoll() as poll:
+
+            def add(kind: Kind) -> None:
+                client = self._connected(kind)
+                if client is not None:
+                    clients[client.fileno()] = (client, kind)
+                    # A slow reader learns of the end alone: what comes to it stays where it is.
+                    poll.register(client, select.EPOLLRDHUP if kind is Kind.READER else select.EPOLLIN)
+
+            for kind in self.kinds * self.count:
+                add(kind)
+            self._full.set()
+            said_at = time.monotonic()
+            while not self._stop.is_set():
+                for number, _ in poll.poll(0.1):
+                    client, kind = clients[number]
+                    if kind is Kind.READER or _is_closed(client):
+                        poll.unregister(client)
+                        clients.pop(number)[0].close()
+                        add(kind)
+                if time.monotonic() - said_at >= self.pause:
+                    said_at = time.monotonic()
+                    for client, kind in clients.values():
+                        _say(client, MORE.get(kind, b""))
+        for client, _ in clients.values():
+            client.close()
+
+    def _connected(self, kind: Kind) -> socket.socket | None:
+        """Return a new client that has sent what its kind sends at once, if there is room for it."""
+        client = socket.socket()
+        if kind is Kind.READER:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+        client.settimeout(5)
+        try:
+            client.connect((self.target.host, self.target.port))
+        except OSError:
+            client.close()
+            return None
+        client.setblocking(False)
+        _say(client, self.target.opening(kind))
+        self.opened += 1
+        return client
+
+
+def _say(client: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        client.send(data)
+
+
+def _is_closed(client: socket.socket) -> bool:
+    try:
+        return not client.recv(65_536)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True

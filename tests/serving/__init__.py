@@ -1,0 +1,1 @@
+"""The web and the stream process as they are started, and clients that do them no good."""
