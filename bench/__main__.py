@@ -17,12 +17,23 @@ from types import FrameType
 
 from notifyproject.stack import bytecode
 
-from . import admin, draining, due, environment, inbox, latency, memory, posting, volume
+from . import (
+    admin,
+    draining,
+    due,
+    environment,
+    inbox,
+    latency,
+    memory,
+    posting,
+    slow_connections,
+    volume,
+)
 from .environment import Bench
 from .figures import HEADING, Figure
 
 GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8")
-ALONE = {"S6": "S6", "admin": "S6", "claims": "claims"}
+ALONE = {"S6": "S6", "admin": "S6", "claims": "claims", "slow_connections": "slow_connections"}
 """What takes too long to be among all, by its names."""
 
 
@@ -67,7 +78,8 @@ def _arguments() -> argparse.Namespace:
         help="in S6; there are three attempts for each",
     )
     parser.add_argument("--mails", type=int, default=200_000, help="of claims: four workers")
-    parser.add_argument("--seconds", type=int, default=60, help="of S7")
+    parser.add_argument("--seconds", type=int, default=60, help="of S7 and slow_connections")
+    parser.add_argument("--slow", type=int, default=500, help="clients of slow_connections")
     parser.add_argument("--minutes", type=float, default=2, help="of load in S8; the goal says 60")
     return parser.parse_args()
 
@@ -77,7 +89,7 @@ def _measure(arguments: argparse.Namespace) -> list[Figure]:
     wanted |= set(GOALS) if "all" in wanted else set()
     found: list[Figure] = []
     with environment.running() as bench:
-        for goal in ("S1", "S2", "S3", "S7", "S8", "claims"):
+        for goal in ("S1", "S2", "S3", "S7", "S8", "claims", "slow_connections"):
             if goal in wanted:
                 with bench.database(f"bench_{goal.lower()}"):
                     found += _of(goal, bench, arguments)
@@ -102,6 +114,9 @@ def _of(goal: str, bench: Bench, asked: argparse.Namespace) -> Iterator[Figure]:
         "S7": lambda: latency.of_sends(bench, seconds=asked.seconds, say=say),
         "S8": lambda: memory.of_a_worker(bench, count=asked.count, minutes=asked.minutes, say=say),
         "claims": lambda: draining.by_four(bench, count=asked.mails, say=say),
+        "slow_connections": lambda: slow_connections.of_the_web(
+            bench, count=asked.slow, seconds=asked.seconds, say=say
+        ),
     }
     return measure[goal]()
 

@@ -70,7 +70,7 @@ def one(
 def ours(bench: Bench, *, path: str = ONE, processes: int = 1) -> Iterator[Web]:
     """Run the service's web, with an API client of its own."""
     with environment.web(bench, "notifyproject.wsgi", processes=processes) as (pids, url):
-        key = _new_key()
+        key = new_key()
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         yield Web(pids=pids, url=url + path, headers=headers)
 
@@ -88,7 +88,8 @@ def _post_office(bench: Bench) -> Iterator[Web]:
         yield web
 
 
-def _new_key() -> str:
+def new_key() -> str:
+    """Return a key of a new API client that may notify."""
     from access import keys
     from access.models import Scope
     from notifications.timing import utc_now

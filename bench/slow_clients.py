@@ -93,7 +93,8 @@ class SlowClients:
                 if client is not None:
                     clients[client.fileno()] = (client, kind)
                     # A slow reader learns of the end alone: what comes to it stays where it is.
-                    poll.register(client, select.EPOLLRDHUP if kind is Kind.READER else select.EPOLLIN)
+                    only_end = kind is Kind.READER
+                    poll.register(client, select.EPOLLRDHUP if only_end else select.EPOLLIN)
 
             for kind in self.kinds * self.count:
                 add(kind)
@@ -114,7 +115,7 @@ class SlowClients:
             client.close()
 
     def _connected(self, kind: Kind) -> socket.socket | None:
-        """Return a new client that has sent what its kind sends at once, if there is room for it."""
+        """Return a new client that has sent what its kind sends at once; None if it cannot."""
         client = socket.socket()
         if kind is Kind.READER:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)

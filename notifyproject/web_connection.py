@@ -5,11 +5,8 @@ alone: it is given the bytes as they came, and can take no more than there are.
 """
 
 import io
-import mmap
 import re
-import select
 import socket
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,21 +16,19 @@ from gunicorn.http.body import LengthReader
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.http.parser import RequestParser
 
+from .web_answer import Answer
+
 MAX_HEAD = 64 * 1024
 MAX_BODY = 5 * 1024 * 1024
 """Above what any view takes: a view says more clearly by how much a body is too large."""
 MAX_CHUNK_LINE = 8 * 1024
 RECEIVE_BYTES = 64 * 1024
-GATHERED = 64 * 1024
-"""Bytes of an answer that are sent together; fewer wait for the answer's end."""
-UNSENT = 1024 * 1024
-"""Bytes of an answer made piece by piece that may wait for the client before more are made."""
 IN_KERNEL = 128 * 1024
 """Bytes not yet on their way that the kernel takes from us: more would hide how fast a client
 reads, and occupy memory that nobody counts."""
 LINGER_SECONDS = 2.0
 """How long what a client still sends is read and thrown away, so that the answer reaches it."""
-_HEAD_END = re.compile(rb"\n\r?\n")
+HEAD_END = re.compile(rb"\n\r?\n")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -68,84 +63,6 @@ class Limits:
     """Bytes a second of a body or an answer, at least."""
     idle: float
     """Seconds between two requests."""
-
-
-class Answer:
-    """What gunicorn writes an answer into, in place of the socket: it does not wait for clients."""
-
-    def __init__(self, client: socket.socket, *, seconds: float) -> None:
-        self._socket = client
-        self._seconds = seconds
-        self._parts: deque[memoryview] = deque()
-        self.held = 0
-        """Bytes that occupy memory of this process."""
-        self.sent = 0
-
-    def sendall(self, data: bytes) -> None:
-        """Take bytes of the answer; wait for the client only if it has left too many unread."""
-        if not data:
-            return
-        if self.held > UNSENT:
-            self._make_room()
-        self._parts.append(memoryview(data))
-        self.held += len(data)
-        if self.held >= GATHERED:
-            self.flush()
-
-    def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> None:
-        """Take a part of a file, which stays in the page cache for all clients together."""
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._parts.append(memoryview(mapped)[offset : None if count is None else offset + count])
-
-    def flush(self) -> bool:
-        """Send what the kernel takes; return whether that was all. Raises OSError."""
-        while self._parts:
-            parts = [self._parts[index] for index in range(min(len(self._parts), 16))]
-            try:
-                sent = self._socket.sendmsg(parts)
-            except BlockingIOError:
-                return False
-            self._drop(sent)
-        return True
-
-    def _drop(self, count: int) -> None:
-        self.sent += count
-        while count:
-            part = self._parts.popleft()
-            rest = part[count:]
-            count -= len(part) - len(rest)
-            is_mapped = isinstance(part.obj, mmap.mmap)
-            if not is_mapped:
-                self.held -= len(part) - len(rest)
-            if len(rest):
-                self._parts.appendleft(rest)
-
-    def _make_room(self) -> None:
-        """Wait until the client has read something; raises TimeoutError and other OSErrors."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLOUT)
-        while not self.flush() and self.held > UNSENT:
-            if not poll.poll(self._seconds * 1_000):
-                raise TimeoutError("the client does not read its answer")
-
-    def recv(self, _size: int) -> bytes:
-        """Return that there is no more: what a request needs was there before it was begun."""
-        return b""
-
-    def gettimeout(self) -> None:
-        """Do nothing: a timeout is the connection's affair, as are the other methods' effects."""
-
-    def settimeout(self, _seconds: float | None) -> None:
-        """Do nothing."""
-
-    def setblocking(self, _blocks: bool) -> None:
-        """Do nothing."""
-
-    def shutdown(self, _how: int) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class Connection:
@@ -236,7 +153,7 @@ class Connection:
     def _has_head(self) -> bool:
         start = max(0, self._searched - 2)
         self._searched = len(self._received)
-        return bool(_HEAD_END.search(self._received, start)) or self._searched > MAX_HEAD
+        return bool(HEAD_END.search(self._received, start)) or self._searched > MAX_HEAD
 
     def _parse(self) -> None:
         size = len(self._received)

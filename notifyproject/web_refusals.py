@@ -70,9 +70,7 @@ _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
     ),
     (
         BodyTooLarge,
-        Refusal(
-            status=413, code="too_large", detail=f"A body may have at most {MAX_BODY} bytes."
-        ),
+        Refusal(status=413, code="too_large", detail=f"A body may have at most {MAX_BODY} bytes."),
     ),
     (
         errors.LimitRequestLine,
@@ -88,9 +86,7 @@ _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
     ),
     (
         errors.ExpectationFailed,
-        Refusal(
-            status=417, code="expectation_failed", detail="Expect may only say 100-continue."
-        ),
+        Refusal(status=417, code="expectation_failed", detail="Expect may only say 100-continue."),
     ),
     (
         errors.UnsupportedTransferCoding,

@@ -6,18 +6,18 @@ which it waits for; the threads only run Django. docs/decisions/0036-slow-client
 """
 
 import errno
-import resource
 import selectors
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import structlog
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
-from . import web_refusals
+from . import open_files, web_refusals
 from .settings import environment
 from .web_connection import Connection, Limits, Phase
 
@@ -25,8 +25,6 @@ log = structlog.get_logger(__name__)
 
 SWEEP_SECONDS = 0.5
 """How often clients that have had their time are looked for."""
-OTHER_FILES = 256
-"""Open files that are no clients: connections to servers, libraries, logs."""
 MOST_HELD = 256 * 1024 * 1024
 """Bytes of memory for what clients have sent in part, and not read, in one process."""
 NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -53,11 +51,11 @@ class WebWorker(ThreadWorker):
         """Refuse what a proxy in front does; raises ValueError."""
         super().check_config(cfg, log)
         if cfg.is_ssl or cfg.protocol != "http":
-            raise ValueError("The web speaks plain HTTP: TLS and uwsgi are for the proxy before it.")
+            raise ValueError("The web speaks plain HTTP: TLS is for the proxy in front of it.")
 
     def init_process(self) -> None:
         """Make room for as many clients as there may be, and run."""
-        self.worker_connections = min(self._most, open_files() - OTHER_FILES)
+        self.worker_connections = min(self._most, open_files.raised())
         super().init_process()
 
     def accept(self, listener: Any) -> None:
@@ -105,7 +103,7 @@ class WebWorker(ThreadWorker):
         refusal = web_refusals.refusal_of(exc)
         request_id = web_refusals.new_request_id()
         known = {"request_id": request_id, "status": refusal.status, "reason": type(exc).__name__}
-        if refusal.status == 500:
+        if refusal.status == HTTPStatus.INTERNAL_SERVER_ERROR:
             log.error("web_request_failed", **known, exc_info=exc)
         else:
             log.info("web_request_refused", **known)
@@ -253,12 +251,3 @@ class WebWorker(ThreadWorker):
                 return
             total -= held[connection]
             self._close(connection)
-
-
-def open_files() -> int:
-    """Have as many open files allowed as can be, and return how many."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY:
-        hard = max(soft, 65_536)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard

@@ -52,9 +52,8 @@ class Answers:
             self._receive()
         head, _, self._received = self._received.partition(b"\r\n\r\n")
         first, *lines = head.decode().split("\r\n")
-        headers = {
-            name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
-        }
+        split = (line.partition(":") for line in lines)
+        headers = {name.lower(): value.strip() for name, _, value in split}
         length = int(headers.get("content-length", "0")) if has_body else 0
         while len(self._received) < length:
             self._receive()

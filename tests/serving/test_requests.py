@@ -11,6 +11,9 @@ from tests.api.conftest import App, request
 from .conftest import Serve, Served
 from .exchange import Answers, get, post
 
+# For the processes, whose database it is.
+pytestmark = pytest.mark.usefixtures("db")
+
 
 def _body() -> bytes:
     return json.dumps(request()).encode()
@@ -135,7 +138,11 @@ BOTH = ("Content-Length: 4", "Transfer-Encoding: chunked")
         (get()[:-2] + b"A: 1\r\n" * MAX_HEAD, 431, "headers_too_large"),
         (post(f"Content-Length: {MAX_BODY + 1}"), 413, "too_large"),
         (post(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"), 413, "too_large"),
-        (post(BOTH[1], body=_chunked(b"x" * (MAX_BODY + 1), size=1_000_000)[:-5]), 413, "too_large"),
+        (
+            post(BOTH[1], body=_chunked(b"x" * (MAX_BODY + 1), size=1_000_000)[:-5]),
+            413,
+            "too_large",
+        ),
     ],
 )
 def test_what_is_no_request_is_refused_as_a_problem(

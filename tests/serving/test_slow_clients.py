@@ -15,6 +15,9 @@ from tests.api.conftest import App, request
 from .conftest import LARGE, Serve, Served
 from .exchange import Answers, get, post
 
+# For the processes, whose database it is.
+pytestmark = pytest.mark.usefixtures("db")
+
 HUNDREDS = 200
 PATIENCE = 20.0
 """Seconds; a machine may be busy. A server whose threads are all taken takes longer than this."""

@@ -1,0 +1,51 @@
+"""The stream process, and clients that do not get as far as a request."""
+
+import pytest
+
+from bench.slow_clients import Kind, SlowClients
+
+from .conftest import Serve, Served
+from .exchange import Answers, get
+
+# For the processes, whose database it is.
+pytestmark = pytest.mark.usefixtures("db")
+
+
+@pytest.fixture(scope="module")
+def stream(serve: Serve) -> Served:
+    """Give tests a stream process that holds few connections, and not for long."""
+    return serve("stream", WEB_CONNECTIONS="100", WEB_CLIENT_SECONDS="3")
+
+
+def test_who_sends_half_a_head_is_answered_408(stream: Served) -> None:
+    with stream.connect() as client:
+        client.sendall(get()[:-3])
+        answers = Answers(client)
+        answer = answers.next()
+        assert (answer.status, answer.problem()["code"]) == (408, "request_timeout")
+        assert answers.is_over()
+
+
+def test_who_says_nothing_is_hung_up_on(stream: Served) -> None:
+    with stream.connect() as client:
+        assert Answers(client).is_over()
+
+
+def test_a_head_may_come_in_pieces(stream: Served) -> None:
+    with stream.connect() as client:
+        for byte in get():
+            client.sendall(bytes([byte]))
+        assert Answers(client).next().status == 200
+
+
+def test_a_head_too_large_is_refused(stream: Served) -> None:
+    with stream.connect() as client:
+        client.sendall(get("/healthz", f"A: {'x' * 100_000}"))
+        assert Answers(client).next().status == 431
+
+
+def test_hundreds_keep_nobody_waiting(stream: Served) -> None:
+    kinds = (Kind.SILENT, Kind.HEAD, Kind.BODY)
+    with SlowClients(target=stream.target, kinds=kinds, count=200) as crowd:
+        assert all(stream.is_healthy() for _ in range(10))
+        assert crowd.opened >= 600
