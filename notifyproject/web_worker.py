@@ -55,7 +55,8 @@ class WebWorker(ThreadWorker):
 
     def init_process(self) -> None:
         """Make room for as many clients as there may be, and run."""
-        self.worker_connections = min(self._most, open_files.raised())
+        # An answer from a file has the file open besides.
+        self.worker_connections = min(self._most, open_files.raised() // 2)
         super().init_process()
 
     def accept(self, listener: Any) -> None:
@@ -166,10 +167,13 @@ class WebWorker(ThreadWorker):
         phase = connection.phase
         try:
             is_complete = connection.has_request(now=time.monotonic())
-        except (*web_refusals.REFUSED,) as error:
+        except web_refusals.REFUSED as error:
             self._refuse(connection, error)
         except OSError:
             self._close(connection)
+        except Exception as error:
+            # A defect that one client finds does not end the others' process.
+            self._refuse(connection, error)
         else:
             if is_complete:
                 self._leave(connection)

@@ -13,6 +13,7 @@ from gunicorn.workers.gasgi import ASGIWorker
 from jsonschema import Draft202012Validator
 
 from notifyproject.celery import app
+from notifyproject.web_worker import WebWorker
 
 from .code import ROOT
 
@@ -136,4 +137,5 @@ def test_web_is_what_the_image_starts() -> None:
     words = shlex.split(command.replace(",", " "))
     assert words[0] == "gunicorn"
     assert any(word.startswith("notifyproject.wsgi") for word in words)
+    assert import_string(words[words.index("--worker-class") + 1]) is WebWorker
     assert SERVICES["web"]["ports"] == ["8000:8000"]
