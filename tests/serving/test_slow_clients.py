@@ -24,14 +24,17 @@ PATIENCE = 20.0
 
 
 def _is_accepted(served: Served, app: App) -> bool:
-    answer = urllib3.request(
-        "POST",
-        f"{served.url}/api/v1/notifications",
-        body=json.dumps(request()).encode(),
-        headers={"Authorization": f"Bearer {app.key}", "Content-Type": "application/json"},
-        retries=False,
-        timeout=PATIENCE,
-    )
+    try:
+        answer = urllib3.request(
+            "POST",
+            f"{served.url}/api/v1/notifications",
+            body=json.dumps(request()).encode(),
+            headers={"Authorization": f"Bearer {app.key}", "Content-Type": "application/json"},
+            retries=False,
+            timeout=PATIENCE,
+        )
+    except urllib3.exceptions.HTTPError:
+        return False
     return answer.status == 202
 
 
@@ -49,9 +52,10 @@ def test_more_of_them_than_there_may_be_connections_go_in_turn(serve: Serve, app
     with SlowClients(
         target=web.target, kinds=(Kind.SILENT, Kind.HEAD, Kind.BODY), count=HUNDREDS
     ) as crowd:
-        for _ in range(10):
-            assert web.is_healthy()
-            assert _is_accepted(web, app)
+        for _ in range(5):
+            # Beyond the limit a client may be the oldest before it has said a word.
+            assert any(web.is_healthy() for _ in range(5))
+            assert any(_is_accepted(web, app) for _ in range(5))
         assert crowd.opened > 3 * HUNDREDS
 
 
