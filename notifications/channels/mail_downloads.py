@@ -40,6 +40,9 @@ class DownloadFailed(TransientError):
 def fetch(url: str, *, limit: int, deadline: Deadline) -> bytes:
     """Return what is at an https URL: at least one byte, at most ``limit``.
 
+    The file is whole: its end is its length, its last chunk or, where the response has neither,
+    TLS's close_notify. A connection that ends earlier or otherwise is a DownloadFailed.
+
     Raises DownloadFailed when it may work later, PermanentError when it will not: the code is
     TOO_LARGE for more than ``limit``. Their reasons begin in lower case and hold no part of the
     URL.
@@ -80,6 +83,11 @@ def _check(answer: http.client.HTTPResponse, limit: int) -> None:
         raise PermanentError(f"it is not there ({status})", code=UNAVAILABLE)
     if answer.getheader("Content-Encoding", "identity").lower() != "identity":
         raise PermanentError("its server gives it only packed", code=UNAVAILABLE)
+    if answer.getheader("Transfer-Encoding", "chunked").lower() != "chunked":
+        raise PermanentError("its server gives it only packed", code=UNAVAILABLE)
+    if answer.length is None and not answer.chunked and "Content-Length" in answer.headers:
+        # http.client reads on to the end of the connection then, as if there were no length.
+        raise http.client.HTTPException("its length is no number")
     if answer.length is not None and answer.length > limit:
         raise _too_large()
 

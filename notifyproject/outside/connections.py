@@ -24,7 +24,21 @@ class _DeadlineSocket:
         self._sock, self._deadline = sock, deadline
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(DeadlineReader(self._sock, self._deadline.left))
+        return _WholeLines(DeadlineReader(self._sock, self._deadline.left))
+
+
+class _WholeLines(io.BufferedReader):
+    """A response's input without half a line.
+
+    http.client takes the end of the connection for the end of a head or of the last chunk, and the
+    first digit of a chunk's size for all of it.
+    """
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        if not line.endswith(b"\n") and len(line) != size:
+            raise http.client.IncompleteRead(line)
+        return line
 
 
 class _Response(http.client.HTTPResponse):
@@ -54,7 +68,7 @@ class Connection(http.client.HTTPConnection):
         plain = self._reach(addresses_of(self.host, self.port))
         try:
             plain.settimeout(self._deadline.left())
-            # A connection that is cut off must not look like one that is over.
+            # A connection that is cut off must not look like one that is over: see trust().
             self.sock: Any = trust().wrap_socket(
                 plain, server_hostname=self.host, suppress_ragged_eofs=False
             )
@@ -96,5 +110,9 @@ class PlainConnection(Connection):
 
 @cache
 def trust() -> ssl.SSLContext:
-    """Return whose certificates are believed."""
-    return ssl.create_default_context()
+    """Return whose certificates are believed, and how TLS ends: with a close_notify alone."""
+    context = ssl.create_default_context()
+    # Some releases of Python set it (3.11.2 does, 3.11.7 does not): OpenSSL 3 then reports the end
+    # of TCP as the end of TLS. OpenSSL 1.1 has no such option and always tells the two apart.
+    context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
+    return context

@@ -69,12 +69,16 @@ def files_at(
     handler: wire.Handler, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[wire.Wire]:
     """Let every host be this handler's server, and trust its certificate."""
-    context = ssl.create_default_context(cafile=file)
     with wire.serving(encrypted(handler, file)) as server:
         here = [("127.0.0.1", server.port)]
         monkeypatch.setattr(connections, "addresses_of", lambda host, port: here)
-        monkeypatch.setattr(connections, "trust", lambda: context)
-        yield server
+        # The product's own context, and with it all that it says of how a connection ends.
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        connections.trust.cache_clear()
+        try:
+            yield server
+        finally:
+            connections.trust.cache_clear()
 
 
 def get(url: str = URL, *, limit: int = 1_000, seconds: float = 5.0) -> bytes:
