@@ -262,9 +262,9 @@ def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, _):
         smtp.send(outbound(recipient="ada@stra\u00dfe.example"), timeout=5)
-    assert "RCPT TO:<ada@xn--strae-oqa.example>" in [
-        c.replace("rcpt", "RCPT") for c in server.commands
-    ]
+    # Commands are in either case: Python 3.13 writes another than 3.12 does.
+    commands = [command.lower() for command in server.commands]
+    assert "rcpt to:<ada@xn--strae-oqa.example>" in commands
     mail = email.message_from_bytes(server.mails[0], policy=email.policy.default)
     assert mail["To"] == "Ada <ada@xn--strae-oqa.example>"
 
