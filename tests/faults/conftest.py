@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,8 +20,8 @@ from sandbox.config import Config, Timings
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import Sandbox, running
 from tests import fcm_schema
+from tests.waiting import until
 
-START_SECONDS = 30.0
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
@@ -104,7 +103,8 @@ def environment() -> dict[str, str]:
 def _wait_until_ready(worker: subprocess.Popen[bytes]) -> None:
     from notifyproject.celery import app
 
-    deadline = time.monotonic() + START_SECONDS
-    while not app.control.ping(timeout=0.3):
-        assert worker.poll() is None, "the worker stopped at once"
-        assert time.monotonic() < deadline, "the worker does not answer"
+    def answers_or_ended() -> bool:
+        return bool(app.control.ping(timeout=0.3)) or worker.poll() is not None
+
+    until(answers_or_ended, otherwise="the worker does not answer")
+    assert worker.poll() is None, "the worker stopped at once"

@@ -14,9 +14,9 @@ from bench.chaos.boundaries import ARRIVALS
 from notifyproject.crash import Boundary, stopper
 from notifyproject.settings.environment import BASE_DIR
 from tests.architecture.code import SERVICE, calls, files
+from tests.waiting import LIMIT
 
 PROGRAM = "from notifyproject import crash\nfor _ in range(3): crash.at(crash.Boundary.CLAIMED)"
-WAIT_SECONDS = 30
 
 
 @cache
@@ -51,7 +51,7 @@ def test_a_process_is_killed_at_its_boundary_and_goes_on_past_others() -> None:
     ends = {
         name: run(CRASH_AT=name) for name in ("claimed", "claimed:3", "claimed:4", "settled", "")
     }
-    killed = {name for name, one in ends.items() if one.wait(WAIT_SECONDS) == -signal.SIGKILL}
+    killed = {name for name, one in ends.items() if one.wait(LIMIT) == -signal.SIGKILL}
     assert killed == {"claimed", "claimed:3"}
     assert {one.returncode for name, one in ends.items() if name not in killed} == {0}
 
@@ -61,7 +61,7 @@ def test_a_process_is_frozen_at_its_boundary_and_goes_on_when_it_is_told_to() ->
     _, status = os.waitpid(process.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
     process.send_signal(signal.SIGCONT)
-    assert process.wait(WAIT_SECONDS) == 0
+    assert process.wait(LIMIT) == 0
 
 
 @pytest.mark.parametrize("wanted", ["nowhere", "claimed:x", "claimed:-1", "CLAIMED"])

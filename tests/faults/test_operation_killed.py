@@ -1,7 +1,5 @@
 """A worker is killed outright in the middle of a bulk operation."""
 
-import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from notifications import operations
@@ -10,6 +8,7 @@ from notifications.operations import LEASE, NOBODY
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests.operations.conftest import failed, plan, stored
+from tests.waiting import until
 
 from .conftest import Start
 
@@ -21,9 +20,9 @@ def test_each_is_resent_once_and_counted_once(start_worker: Start) -> None:
     failures = operations.failures(channel=None, code=None, since=None)
     worker = start_worker()
     asked = operations.preview(action=Action.RESEND, cohort=failures, by=NOBODY, now=utc_now())
-    _wait_until(lambda: stored(asked).stage is Stage.READY)
+    until(lambda: stored(asked).stage is Stage.READY)
     operations.start(asked.id, plan=plan(), by=NOBODY, now=utc_now())
-    _wait_until(lambda: _resent() > COUNT // 5)
+    until(lambda: _resent() > COUNT // 5)
     worker.kill()
     worker.wait()
     assert _resent() < COUNT
@@ -45,10 +44,3 @@ def _resent() -> int:
 def _later() -> datetime:
     """Return a time at which the lost worker's lease is over."""
     return utc_now() + LEASE + timedelta(seconds=1)
-
-
-def _wait_until(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)

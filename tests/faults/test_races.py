@@ -20,6 +20,7 @@ from notifications.store import Recipient
 from notifications.timing import utc_now
 from sandbox.server import Sandbox
 from tests import factories
+from tests.waiting import LIMIT
 
 from .conftest import copies
 
@@ -51,7 +52,7 @@ def status(one: ObjectId) -> str:
 
 def at_once(*calls: Callable[[], Any]) -> None:
     """Make calls in threads that begin together."""
-    together = Barrier(len(calls), timeout=10)
+    together = Barrier(len(calls), timeout=LIMIT)
 
     def run(call: Callable[[], Any]) -> None:
         together.wait()

@@ -1,10 +1,11 @@
 """A worker is killed outright in the middle of its work."""
 
-import time
 from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
+
+import urllib3
 
 from notifications import dispatch, hints, recovery
 from notifications.retry import UNKNOWN_WAIT
@@ -15,10 +16,13 @@ from notifyproject.db.collections import collection
 from sandbox.log import read
 from sandbox.server import Sandbox
 from tests import factories
+from tests.waiting import until
 
 from .conftest import Start
 
 COUNT = 1_000
+RECEIPTS = 2
+"""Of each message: it is processed, it is delivered."""
 
 
 def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
@@ -27,11 +31,12 @@ def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
     worker = start_worker()
     ids = [_accepted(n) for n in range(COUNT)]
     _hint(ids)
-    _wait_until(lambda: _accepted_by_provider(provider) >= COUNT // 4)
+    until(lambda: _accepted_by_provider(provider) >= COUNT // 4)
     worker.kill()
     worker.wait()
-    # Receipts of what was taken arrive meanwhile; the rest waits for its lease to end.
-    time.sleep(1.5)
+    # Receipts of what was taken have arrived; the rest waits for its lease to end.
+    taken = _accepted_by_provider(provider)
+    until(lambda: _reported(provider) >= RECEIPTS * taken)
     later = utc_now() + LEASE + timedelta(seconds=1)
     recovery.sweep(now=later)
     later += UNKNOWN_WAIT[Priority.NORMAL] + timedelta(seconds=1)
@@ -43,7 +48,7 @@ def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
     stored = list(collection("notifications").find())
     assert len(stored) == COUNT
     assert [d["_id"] for d in stored if d["delivery"][0]["status"] in OPEN] == []
-    _wait_until(lambda: _every_one_was_accepted(provider, ids))
+    until(lambda: _every_one_was_accepted(provider, ids))
     for reference, count in _acceptances(provider).items():
         if count > 1:
             attempts = factories.attempts(factories.ObjectId(reference))
@@ -94,12 +99,10 @@ def _accepted_by_provider(provider: Sandbox) -> int:
     return sum(_acceptances(provider).values())
 
 
+def _reported(provider: Sandbox) -> int:
+    counters = urllib3.request("GET", f"{provider.url}/_sandbox/counters").json()
+    return int(counters["webhooks"]["sent"])
+
+
 def _every_one_was_accepted(provider: Sandbox, ids: list[Any]) -> bool:
     return {str(one) for one in ids} == set(_acceptances(provider))
-
-
-def _wait_until(condition: Any, *, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)

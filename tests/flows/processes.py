@@ -6,6 +6,7 @@ import sys
 
 from notifyproject.settings.environment import BASE_DIR
 from tests.faults.conftest import environment
+from tests.waiting import LIMIT
 
 
 def python(*words: str, **variables: str) -> str:
@@ -16,7 +17,7 @@ def python(*words: str, **variables: str) -> str:
         env={**os.environ, **environment(), **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 0, done.stderr

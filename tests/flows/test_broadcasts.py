@@ -10,8 +10,7 @@ from notifyproject.db.collections import collection
 from tests.api.conftest import App
 from tests.api.inboxes import Person
 from tests.store.crowds import people
-
-from .conftest import wait_for
+from tests.waiting import until
 
 COUNT, WITH_MAIL = 2_500, 5
 Received = Callable[[str], list[dict[str, Any]]]
@@ -41,7 +40,7 @@ def test_everybody_is_told_once_and_one_of_them_reads_it(app: App, received: Rec
         is_delivered = (now["notifications"] or {}).get("delivered") == COUNT
         return now if now["status"] == "completed" and is_delivered else None
 
-    told = wait_for(ended, seconds=30)
+    told = until(ended)
     assert (told["accepted"], told["skipped"], told["rejected"]) == (COUNT, [], [])
     found = collection("notifications").distinct("user_id")
     assert found == names

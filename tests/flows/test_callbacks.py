@@ -11,8 +11,7 @@ from django.conf import settings as django_settings
 from callbacks.events import CHOOSABLE
 from tests.api.conftest import App
 from tests.callbacks_receiver import Receiver, Request, receiving
-
-from .conftest import wait_for
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -39,7 +38,7 @@ def verifies(request: Request, secret: str) -> bool:
 def test_an_app_hears_what_became_of_a_mail_it_has_sent(app: App, receiver: Receiver) -> None:
     secret = app.put("/callbacks", {"url": receiver.url, "events": EVERYTHING}).json()["secret"]
     answer = app.notify(recipient={"email": "ada@example.com"}, external_id="order-7")
-    wait_for(lambda: len(receiver.requests) >= 3)
+    until(lambda: len(receiver.requests) >= 3)
     told = {request.body["type"]: request.body["data"] for request in receiver.requests}
     assert set(told) == {"delivery.sent", "delivery.delivered", "notification.completed"}
     assert {data["notification_id"] for data in told.values()} == {answer.json()["id"]}

@@ -17,11 +17,11 @@ from recipients import conversations
 from tests.admin.conftest import make_staff, signed_in
 from tests.api.conftest import App
 from tests.api.inboxes import Person
+from tests.waiting import until
 
-from .conftest import wait_for
 from .searching import documents_with, keys_with, pages
 
-pytestmark = pytest.mark.usefixtures("worker", "quick_retries")
+pytestmark = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
 Received = Callable[[str], list[dict[str, Any]]]
 Script = Callable[..., None]
 CANARY = "kn4rienvogel7"
@@ -121,7 +121,7 @@ def test_a_code_is_nowhere_but_in_the_request_and_in_its_owners_inbox(
 ) -> None:
     script(REFUSED, "invalid")
     ids, waiting = send_all(app), later(app)
-    wait_for(finished)
+    until(finished)
 
     # Where it is for.
     for address in (OK, REFUSED, SILENT, PHONE, TOKEN):

@@ -2,17 +2,21 @@
 
 from datetime import UTC, datetime
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import urllib3
 from django.core.management import CommandError, call_command
 
+from notifications.management.commands import notify as command
+from notifyproject.db.collections import collection
 from notifyproject.stack import examples
 from sandbox.server import Sandbox
 from tests.api.conftest import App
+from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("worker", "quick_retries")
+pytestmark = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
 
 
 def api_of(app: App, live_server: Any, provider: Sandbox) -> examples.API:
@@ -48,7 +52,7 @@ def notify(*arguments: str) -> str:
 def test_the_command_line_sends_and_shows_the_timeline() -> None:
     text = notify(
         *("--type", "mfa_code", "--email", "ada@example.com"),
-        *("--data", "code=123456", "--wait", "--timeout", "20"),
+        *("--data", "code=123456", "--wait"),
     )
     assert "accepted" in text
     assert "email attempt 1  sent" in text
@@ -62,9 +66,18 @@ def test_the_command_line_says_what_is_wrong() -> None:
         notify("--type", "mfa_code", "--email", "a@b.example", "--data", "code")
 
 
-def test_the_command_line_says_when_it_takes_too_long() -> None:
+def test_the_command_line_says_when_it_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def sleep(_seconds: float) -> None:
+        """Let the time be over when the message is on its way."""
+        nonlocal now
+        until(lambda: collection("notifications").find_one({"status": "processing"}))
+        now += 61
+
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
     with pytest.raises(CommandError, match="it is processing"):
         notify(
             *("--type", "payment_confirmed", "--email", "timeout-lost@example.com"),
-            *("--data", "order_id=1", "video_title=x", "amount=1", "--wait", "--timeout", "1.5"),
+            *("--data", "order_id=1", "video_title=x", "amount=1", "--wait", "--timeout", "60"),
         )

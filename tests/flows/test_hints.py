@@ -1,12 +1,12 @@
 """What happens when hints are lost, repeated, or cannot be published."""
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import redis
+from celery.worker import state as worker_state
 
 from notifications import dispatch, hints, recovery
 from notifications.states import Channel, Priority
@@ -17,8 +17,9 @@ from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App
+from tests.waiting import until
 
-from .conftest import wait_for, when
+from .conftest import when
 
 Received = Callable[[str], list[dict[str, Any]]]
 
@@ -28,9 +29,10 @@ def test_a_dropped_hint_is_made_good_by_the_sweep(
 ) -> None:
     monkeypatch.setattr(hints, "publish", lambda *args, **options: False)
     answer = app.notify()
-    time.sleep(0.3)
-    assert received("ada@example.com") == []
     monkeypatch.undo()
+    # With one of its own, which is worked off meanwhile.
+    when(app, app.notify(recipient={"email": "marker@example.com"}), "delivered")
+    assert received("ada@example.com") == []
     assert recovery.sweep(now=utc_now()).hinted == 1
     when(app, answer, "delivered")
 
@@ -43,21 +45,26 @@ def test_a_hint_repeated_many_times_sends_once(app: App, worker: None, received:
             [notification_id] * 3, channel=Channel.EMAIL, priority=Priority.HIGH, now=utc_now()
         )
     when(app, answer, "delivered")
-    wait_for(lambda: hints.depth("email.high") == 0)
-    time.sleep(0.2)
+    # One worker takes them in their order: with this one it has taken all, and then ends them.
+    marker = app.notify(recipient={"email": "marker@example.com"})
+    when(app, marker, "delivered")
+    until(lambda: not worker_state.reserved_requests and not worker_state.active_requests)
+    assert hints.depth("email.high") == 0
     assert len(received("ada@example.com")) == 1
 
 
 def test_without_a_broker_a_post_is_accepted_at_once(
     app: App, provider: Sandbox, received: Received, settings: Any, monkeypatch: Any
 ) -> None:
+    tried = []
+
     def refuse(*args: Any, **options: Any) -> None:
+        tried.append(args)
         raise ConnectionRefusedError
 
     monkeypatch.setattr(publishing.current_app, "send_task", refuse)
-    started = time.monotonic()
     answers = [app.notify() for _ in range(5)]
-    assert time.monotonic() - started < 5
+    assert len(tried) == 1, "one finds out for all"
     assert [answer.status_code for answer in answers] == [202] * 5
     monkeypatch.undo()
     ids = [document["_id"] for document in collection("notifications").find({}, {"_id": 1})]

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,8 +16,7 @@ from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.running import Addresses, programs
 from notifyproject.stack.servers import die_with_parent, free_port
 from tests.api.conftest import App
-
-START_SECONDS = 60.0
+from tests.waiting import LIMIT, until
 
 
 @pytest.fixture
@@ -48,7 +46,7 @@ def stream(app: App) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 def _answers(url: str) -> bool:
     try:
-        return urllib3.request("GET", f"{url}/healthz", retries=False, timeout=1).status == 200
+        return urllib3.request("GET", f"{url}/healthz", retries=False, timeout=LIMIT).status == 200
     except urllib3.exceptions.HTTPError:
         return False
 
@@ -60,9 +58,7 @@ def _line(lines: Iterator[bytes], beginning: bytes) -> bytes:
 
 def _lines(answer: Any) -> Iterator[bytes]:
     rest = b""
-    deadline = time.monotonic() + START_SECONDS
     for chunk in answer.stream(amt=None):
-        assert time.monotonic() < deadline, "it goes on, and what is waited for does not come"
         *whole, rest = (rest + chunk).split(b"\n")
         yield from whole
 
@@ -71,18 +67,15 @@ def test_what_the_api_accepts_is_followed_until_the_process_ends(
     app: App, stream: tuple[str, subprocess.Popen[bytes]]
 ) -> None:
     url, process = stream
-    deadline = time.monotonic() + START_SECONDS
-    while not _answers(url):
-        assert process.poll() is None, "it ended at once"
-        assert time.monotonic() < deadline, "it does not answer"
-        time.sleep(0.05)
+    until(lambda: _answers(url) or process.poll() is not None, otherwise="it does not answer")
+    assert process.poll() is None, "it ended at once"
     token = inbox_tokens.issue(client_id=app.id, user_id="ada", now=utc_now()).text
     with urllib3.request(
         "GET",
         f"{url}/api/v1/inbox/stream",
         headers={"Authorization": f"Bearer {token}"},
         preload_content=False,
-        timeout=20,
+        timeout=LIMIT,
     ) as answer:
         assert answer.status == 200
         lines = _lines(answer)
@@ -95,4 +88,4 @@ def test_what_the_api_accepts_is_followed_until_the_process_ends(
         process.terminate()
         assert _line(lines, b"event: end")
         assert _line(lines, b"data: ") == b'data: {"reason":"restart"}'
-    assert process.wait(timeout=10) == 0
+    assert process.wait(LIMIT) == 0

@@ -8,8 +8,9 @@ import pytest
 from notifications import breaker
 from notifications.timing import utc_now
 from tests.api.conftest import App
+from tests.waiting import until
 
-from .conftest import wait_for, when
+from .conftest import when
 
 pytestmark = pytest.mark.usefixtures("worker")
 Received = Callable[[str], list[dict[str, Any]]]
@@ -78,7 +79,7 @@ def test_a_push_is_sent_and_its_device_reports_it_delivered_and_opened(
     assert (delivery["status"], notification["is_read"]) == ("read", True)
     assert delivery["sent_at"] <= delivery["delivered_at"] <= delivery["read_at"]
     assert len(received("adas-phone")) == 1
-    wait_for(lambda: device(app, phone)["last_accepted_at"])
+    until(lambda: device(app, phone)["last_accepted_at"])
     assert device(app, phone)["last_receipt_at"]
 
 
@@ -97,7 +98,7 @@ def test_of_three_devices_the_dead_one_is_switched_off_and_two_get_it(
         dead: ("failed", "invalid_recipient"),
     }
 
-    wait_for(lambda: not device(app, dead)["is_active"])
+    until(lambda: not device(app, dead)["is_active"])
     assert device(app, dead)["deactivation_reason"] == "unregistered"
     assert device(app, phone)["is_active"]
     assert device(app, tablet)["is_active"]
@@ -131,13 +132,15 @@ def test_a_push_whose_devices_are_all_gone_has_failed_and_says_of_what(app: App)
     }
 
 
-@pytest.mark.usefixtures("quick_retries")
+@pytest.mark.usefixtures("quick_silence")
 def test_a_push_that_nobody_answered_for_is_unknown_until_the_device_has_it(
     app: App, received: Received
 ) -> None:
+    tablet = register(app, "adas-tablet")
+    when(app, notify(app, recipient={"device_ids": [tablet]}), "sent")  # with a token of its own
     phone = register(app, "timeout-adas-phone")
-    answer = notify(app, priority="low")
-    wait_for(lambda: [one["status"] for one in attempts(app, answer)] == ["unknown"])
+    answer = notify(app, priority="low", recipient={"device_ids": [phone]})
+    until(lambda: [one["status"] for one in attempts(app, answer)] == ["unknown"])
     (request,) = received("timeout-adas-phone")
     tell(app, phone, request["body"]["message"], "delivered")
     (delivery,) = when(app, answer, "delivered")["delivery"]
@@ -155,14 +158,14 @@ def test_a_wrong_configuration_opens_the_circuit_and_is_held_against_no_device(
     (delivery,) = when(app, notify(app, max_retries=0), "retrying")["delivery"]
     assert delivery["failure_code"] == "channel_unavailable"
     assert device(app, phone)["is_active"]
-    wait_for(lambda: "open" in {one.state for one in breaker.states(now=utc_now()) or ()})
+    until(lambda: "open" in {one.state for one in breaker.states(now=utc_now()) or ()})
     second = notify(app, max_retries=0).json()["id"]
 
     def held() -> Any:
         (delivery,) = app.get(f"/notifications/{second}").json()["delivery"]
         return delivery["failure_code"] and delivery
 
-    assert wait_for(held)["attempt_count"] == 0
+    assert until(held)["attempt_count"] == 0
     assert len(received("adas-phone")) == 1
 
 
@@ -173,7 +176,7 @@ def test_a_service_account_that_may_be_of_another_project_is_held_against_no_dev
     first = notify(app, max_retries=0)
     (delivery,) = when(app, first, "retrying")["delivery"]
     assert delivery["failure_code"] == "channel_unavailable"
-    wait_for(lambda: "open" in {one.state for one in breaker.states(now=utc_now()) or ()})
+    until(lambda: "open" in {one.state for one in breaker.states(now=utc_now()) or ()})
     phone = register(app, "adas-phone")
     when(app, notify(app, recipient={"device_ids": [phone]}), "sent")
     assert len(received("adas-phone")) == 1

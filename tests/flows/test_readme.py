@@ -10,8 +10,7 @@ import pytest
 from django.conf import settings
 
 from tests.api.conftest import App
-
-from .conftest import wait_for
+from tests.waiting import until
 
 HERE = "http://127.0.0.1:8000"
 
@@ -38,5 +37,5 @@ def test_ten_lines_of_python_send_a_notification(
 
     sent = names["sent"]
     assert (sent.status, sent.type_) == ("queued", "payment_confirmed")
-    assert wait_for(lambda: received("ada@example.com"))
+    assert until(lambda: received("ada@example.com"))
     assert app.get(f"/notifications/{sent.id}").json()["data"] == sent.data.to_dict()

@@ -2,32 +2,27 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import urllib3
 from bson import ObjectId
 
 from notifications import store
 from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients import conversations
-from sandbox import keys
-from sandbox.providers.sendgrid import events as sendgrid
-from sandbox.providers.whatsapp import events as whatsapp
-from sandbox.providers.whatsapp.errors import Fault
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App
+from tests.waiting import LIMIT, until
 
-from .conftest import wait_for
+from .reporting import ADA, PHONE, Webhook
 
 pytestmark = pytest.mark.usefixtures("worker")
 
 TIMES = 10
-ADA, PHONE = "ada@example.com", "+447700900999"
 Script = Callable[..., None]
 
 
@@ -86,61 +81,13 @@ STORIES = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
-    """One POST as its provider makes it, signature and all."""
-
-    path: str
-    body: bytes
-    headers: Mapping[str, str]
-
-    @classmethod
-    def of(cls, kind: str, *, story: Story, reference: str, provider: Sandbox) -> "Webhook":
-        """Return the report that a message has come so far."""
-        dialect: Any = whatsapp.SignedWebhooks(provider.whatsapp)
-        now = utc_now()
-        if story.channel == "email":
-            dialect = sendgrid.SignedWebhooks(private_key=keys.load(provider.data))
-            args = {"reference": reference}
-            payload = sendgrid.payload(kind, address=ADA, message_id="sg-1", args=args)
-        else:
-            payload = whatsapp.status(
-                kind,
-                message_id="wamid.1",
-                wa_id=PHONE[1:],
-                at=0,
-                reference=reference,
-                category="utility",
-                fault=Fault(code=131026) if kind == "failed" else None,
-            )
-        for one in (payload, *payload.get("statuses", ())):
-            if "timestamp" in one:
-                one["timestamp"] = type(one["timestamp"])(int(now.timestamp()))
-        body = dialect.encode([payload])
-        path = "/webhooks/sendgrid" if story.channel == "email" else "/webhooks/whatsapp"
-        return cls(path=path, body=body, headers=dialect.headers(body, now=now))
-
-
-@pytest.fixture
-def post(live_server: Any) -> Callable[[Webhook], None]:
-    """Give a test a way to post a webhook; it is taken, however often it comes."""
-    http = urllib3.PoolManager(retries=False)
-
-    def send(webhook: Webhook) -> None:
-        url = f"{live_server.url}{webhook.path}"
-        answer = http.request("POST", url, body=webhook.body, headers=dict(webhook.headers))
-        assert answer.status == 200, answer.data
-
-    return send
-
-
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Give a test a worker that writes down what came of a send only once this is set."""
     go, settle = threading.Event(), store.settle
 
     def later(*args: Any, **options: Any) -> int:
-        go.wait(30)
+        go.wait(LIMIT)
         return settle(*args, **options)
 
     monkeypatch.setattr(store, "settle", later)
@@ -177,10 +124,10 @@ def test_each_webhook_ten_times_in_any_order_ends_the_same(
 ) -> None:
     script(story.address, "no-events")
     notification_id = notify(app, story)
-    wait_for(lambda: received(story.address))
+    until(lambda: received(story.address))
     reference = f"{notification_id}.{story.channel}.1"
     webhooks = [
-        Webhook.of(kind, story=story, reference=reference, provider=provider)
+        Webhook.of(kind, channel=story.channel, reference=reference, provider=provider)
         for kind in story.kinds
     ] * TIMES
     random.Random(f"{story.name}{early}").shuffle(webhooks)
@@ -189,7 +136,7 @@ def test_each_webhook_ten_times_in_any_order_ends_the_same(
         post(webhook)
     assert attempts(notification_id) == ["started"]
     record.set()
-    wait_for(lambda: attempts(notification_id) == ["sent"])
+    until(lambda: attempts(notification_id) == ["sent"])
     for webhook in webhooks[before:]:
         post(webhook)
 

@@ -13,8 +13,10 @@ from notifyproject.db.collections import collection
 from recipients.conversations import open_windows
 from sandbox.server import Sandbox
 from tests.api.conftest import App
+from tests.waiting import until
 
-from .conftest import wait_for, when
+from .conftest import when
+from .reporting import Webhook
 
 pytestmark = pytest.mark.usefixtures("worker")
 Received = Callable[[str], list[dict[str, Any]]]
@@ -36,7 +38,7 @@ def write(provider: Sandbox) -> Write:
         url = f"{provider.url}/_sandbox/whatsapp/written"
         answer = http.request("POST", url, json=body)
         assert answer.status < 300, answer.data
-        wait_for(lambda: open_windows([phone], now=utc_now()))
+        until(lambda: open_windows([phone], now=utc_now()))
 
     return wrote
 
@@ -90,9 +92,7 @@ def test_whoever_has_written_is_answered_and_reads_it(
     when(app, notify(app, READS), "failed")
     write(READS)
     answer = notify(app, READS)
-    notification = wait_for(
-        lambda: (one := when(app, answer, "sent", "delivered"))["is_read"] and one
-    )
+    notification = until(lambda: (one := when(app, answer, "sent", "delivered"))["is_read"] and one)
     (delivery,) = notification["delivery"]
     assert (notification["status"], delivery["status"]) == ("delivered", "read")
     assert (delivery["provider"], delivery["attempt_count"]) == ("whatsapp", 1)
@@ -133,7 +133,7 @@ def test_a_number_without_whatsapp_is_found_out_by_a_webhook(app: App, write: Wr
     assert delivery["failure_code"] == "reported_failed"
     assert "131026" in delivery["failure_reason"]
     assert collection("suppressions").count_documents({}) == 0
-    wait_for(lambda: collection("suspicions").count_documents({}) == 1)
+    until(lambda: collection("suspicions").count_documents({}) == 1)
 
 
 @pytest.mark.usefixtures("quick_retries")
@@ -147,14 +147,25 @@ def test_wrong_credentials_use_up_no_attempt_and_blame_nobody(
     assert collection("suspicions").count_documents({}) == 0
 
 
-@pytest.mark.usefixtures("quick_retries")
+@pytest.mark.usefixtures("quick_silence")
 def test_no_answer_is_unknown_until_the_report_comes(
-    app: App, received: Received, write: Write
+    *,
+    app: App,
+    provider: Sandbox,
+    received: Received,
+    write: Write,
+    script: Script,
+    post: Callable[[Webhook], None],
 ) -> None:
     phone = "+447700900408"
+    script(phone, "timeout-lost")
     write(phone)
     answer = notify(app, phone)
+    path = f"/notifications/{answer.json()['id']}/attempts"
+    until(lambda: [one["status"] for one in app.get(path).json()["results"]] == ["unknown"])
     when(app, answer, "processing")
+    reference = f"{answer.json()['id']}.whatsapp.1"
+    post(Webhook.of("delivered", channel="whatsapp", reference=reference, provider=provider))
     (delivery,) = when(app, answer, "delivered")["delivery"]
     assert delivery["attempt_count"] == 1
     assert len(received(phone)) == 1

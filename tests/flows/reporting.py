@@ -1,0 +1,49 @@
+"""What providers report about a message, as they would post it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from notifications.timing import utc_now
+from sandbox import keys
+from sandbox.providers.sendgrid import events as sendgrid
+from sandbox.providers.whatsapp import events as whatsapp
+from sandbox.providers.whatsapp.errors import Fault
+from sandbox.server import Sandbox
+
+ADA, PHONE = "ada@example.com", "+447700900999"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """One POST as its provider makes it, signature and all."""
+
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, kind: str, *, channel: str, reference: str, provider: Sandbox) -> Self:
+        """Return the report that a message has come so far."""
+        dialect: Any = whatsapp.SignedWebhooks(provider.whatsapp)
+        now = utc_now()
+        if channel == "email":
+            dialect = sendgrid.SignedWebhooks(private_key=keys.load(provider.data))
+            args = {"reference": reference}
+            payload = sendgrid.payload(kind, address=ADA, message_id="sg-1", args=args)
+        else:
+            payload = whatsapp.status(
+                kind,
+                message_id="wamid.1",
+                wa_id=PHONE[1:],
+                at=0,
+                reference=reference,
+                category="utility",
+                fault=Fault(code=131026) if kind == "failed" else None,
+            )
+        for one in (payload, *payload.get("statuses", ())):
+            if "timestamp" in one:
+                one["timestamp"] = type(one["timestamp"])(int(now.timestamp()))
+        body = dialect.encode([payload])
+        path = "/webhooks/sendgrid" if channel == "email" else "/webhooks/whatsapp"
+        return cls(path=path, body=body, headers=dialect.headers(body, now=now))
