@@ -9,8 +9,9 @@ from typing import Any
 import urllib3
 
 from sandbox.meta_account import MetaAccount
+from tests.waiting import LIMIT, until
 
-from .conftest import Box, Post, Receiver, bearer, until
+from .conftest import Box, Post, Receiver, bearer
 
 ADA = "+447700900999"
 """Nobody's number, and not a magic one."""
@@ -51,7 +52,7 @@ class Chats:
         *,
         key: str | None = "EAAsandbox",
         version: str = "v23.0",
-        timeout: float = 5.0,
+        timeout: float = LIMIT,
         **headers: str,
     ) -> urllib3.BaseHTTPResponse:
         """Call the Graph API."""

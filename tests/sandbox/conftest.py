@@ -3,8 +3,7 @@
 import json
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from notifications.channels.base import Receipt
 from notifications.channels.email_sendgrid import SendGrid
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
+from tests.waiting import LIMIT, SILENCE, until
 
 QUICK = Timings(
     processed=0.01,
@@ -28,12 +28,11 @@ QUICK = Timings(
     slow=0.3,
     drip=0.003,
     rate_limit=5,
-    short_lived=1.0,
+    short_lived=600.0,
     gather=0.03,
     retry=0.05,
     retry_for=1.0,
 )
-WAIT = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,8 @@ class Receiver:
     posts: list[Post] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     """Statuses of the next answers; 200 after those."""
-    pause: float = 0.0
+    answering: threading.Event = field(default_factory=threading.Event)
+    """Cleared, a webhook is read and not answered until it is set again."""
     handshakes: list[Mapping[str, str]] = field(default_factory=list)
     challenge: str | None = None
     """What a handshake is answered with; None: as it should be."""
@@ -87,7 +87,7 @@ class Box:
         body: Any,
         *,
         key: str | None = "SG.test",
-        timeout: float = 5.0,
+        timeout: float = LIMIT,
         **headers: str | bytes,
     ) -> urllib3.BaseHTTPResponse:
         """POST a mail, or what is meant to be one."""
@@ -164,14 +164,6 @@ def mail(to: str = "ada@example.com", *, reference: str = "ref-1", **changes: An
     }
 
 
-def until(condition: Callable[[], bool], *, timeout: float = WAIT) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.005)
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """Give a test a receiver of SendGrid's webhooks."""
@@ -183,6 +175,7 @@ def receiver() -> Iterator[Receiver]:
 def receiving() -> Iterator[Receiver]:
     """Take webhooks until the block is left."""
     state = Receiver()
+    state.answering.set()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -198,7 +191,7 @@ def receiving() -> Iterator[Receiver]:
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers["Content-Length"]))
-            time.sleep(state.pause)
+            state.answering.wait(SILENCE)
             status = state.answers.pop(0) if state.answers else 200
             if status < 300:
                 state.posts.append(Post(headers=dict(self.headers.items()), raw=raw))
@@ -217,6 +210,7 @@ def receiving() -> Iterator[Receiver]:
         thread = threading.Thread(target=server.serve_forever, args=(0.005,))
         thread.start()
         yield state
+        state.answering.set()
         server.shutdown()
         thread.join()
 
@@ -242,6 +236,13 @@ def box(data: Path, receiver: Receiver, http: urllib3.PoolManager) -> Iterator[B
     """Give a test a sandbox that hurries."""
     config = Config(data=data, webhook_url=receiver.url, timings=QUICK)
     with running(config) as sandbox:
+        yield Box(sandbox=sandbox, http=http)
+
+
+@pytest.fixture
+def patient_box(data: Path, http: urllib3.PoolManager) -> Iterator[Box]:
+    """Give a test a sandbox whose slow answers are slower than any test waits."""
+    with running(Config(data=data, timings=replace(QUICK, drip=1.0))) as sandbox:
         yield Box(sandbox=sandbox, http=http)
 
 

@@ -10,6 +10,8 @@ import urllib3
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from tests.waiting import LIMIT
+
 from .conftest import Box, bearer
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
@@ -62,7 +64,7 @@ class Pushes:
             self.account["token_uri"],
             fields=fields,
             encode_multipart=False,
-            timeout=5.0,
+            timeout=LIMIT,
         )
 
     def sign_in(self, **claims: Any) -> str:
@@ -77,7 +79,7 @@ class Pushes:
         *,
         access: str | None = None,
         project: str | None = None,
-        timeout: float = 5.0,
+        timeout: float = LIMIT,
         **headers: str,
     ) -> urllib3.BaseHTTPResponse:
         """POST a body to FCM, with a new access token if none is given."""

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import until
+
 from .chats import Chats
-from .conftest import Box, Receiver, mail, until
+from .conftest import Box, Receiver, mail
 from .pushes import Pushes
 
 

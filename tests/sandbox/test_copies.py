@@ -9,6 +9,7 @@ import urllib3
 from sandbox import copies
 from sandbox.config import Config
 from sandbox.server import running
+from tests.waiting import until
 
 from .chats import ADA, Chats, text
 from .conftest import QUICK, Box, mail
@@ -78,6 +79,7 @@ def test_a_refused_message_is_no_copy_and_an_unanswered_one_is(box: Box) -> None
     box.control("PUT", "/behaviours/ada@example.com", {"outcome": "timeout", "times": 1})
     with pytest.raises(urllib3.exceptions.ReadTimeoutError):
         box.send(mail(), timeout=0.2)
+    until(lambda: len(box.requests()) == 2)
     box.send(mail())
     assert counted(box) == [("email", "ref-1", "ada@example.com", [2, 3])]
 

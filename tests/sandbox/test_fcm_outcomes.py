@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from pyfcm import FCMNotification
 from pyfcm.errors import FCMNotRegisteredError, FCMSenderIdMismatchError, InvalidDataError
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+
+from sandbox import exchange
+from tests.waiting import LIMIT, ending, until
 
 from .conftest import QUICK, Box
 from .pushes import Pushes, details, error, push, violations
@@ -90,19 +94,29 @@ def test_an_expired_access_token_stays_so_and_a_new_one_helps(pushes: Pushes) ->
     assert pushes.post({"message": push("expired-token-1")}, access=pushes.sign_in()).status == 200
 
 
-def test_a_short_lived_access_token_ends(pushes: Pushes) -> None:
+class Later(datetime):
+    """A clock that is ahead by the life of a short-lived token."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Any:
+        return datetime.now(tz) + timedelta(seconds=QUICK.short_lived)
+
+
+def test_a_short_lived_access_token_ends(pushes: Pushes, monkeypatch: pytest.MonkeyPatch) -> None:
     email = pushes.account["client_email"]
     pushes.box.control("PUT", f"/behaviours/{email}", {"outcome": "short-lived"})
     token = pushes.sign_in()
     assert pushes.post({"message": push()}, access=token).status == 200
-    time.sleep(QUICK.short_lived)
+    monkeypatch.setattr(exchange, "datetime", Later)
     assert pushes.post({"message": push()}, access=token).status == 401
 
 
 def test_a_rate_limit_says_how_long_in_seconds_as_a_date_or_not_at_all(pushes: Pushes) -> None:
     assert pushes.send("ratelimit-1").headers["Retry-After"] == str(QUICK.rate_limit)
+    before = int(time.time())
     date = parsedate_to_datetime(pushes.send("ratelimit-date-1").headers["Retry-After"])
-    assert 3 <= date.timestamp() - time.time() <= 7
+    after = time.time()
+    assert before <= date.timestamp() - QUICK.rate_limit <= after + 1
     assert "Retry-After" not in pushes.send("ratelimit-bare-1").headers
 
 
@@ -168,18 +182,18 @@ def test_an_answer_can_be_spoiled(
     pushes: Pushes, token: str, failure: type[HTTPError], status: int | str, accepted: bool
 ) -> None:
     access = pushes.sign_in()
+    timeout = 0.3 if status == "stalled" else LIMIT
     with pytest.raises(failure):
-        pushes.post({"message": push(token)}, access=access, timeout=0.3)
-    recorded = pushes.box.requests()[0]
+        pushes.post({"message": push(token)}, access=access, timeout=timeout)
+    [recorded] = until(lambda: pushes.box.requests("?provider=fcm"))
     assert (recorded["status"], recorded["accepted"]) == (status, accepted)
 
 
 def test_an_answer_can_be_slow_or_drip(pushes: Pushes) -> None:
     access = pushes.sign_in()
     for token, least in (("slow-1", QUICK.slow), ("dripping-1", 100 * QUICK.drip)):
-        start = time.monotonic()
-        assert pushes.post({"message": push(token)}, access=access).status == 200
-        assert time.monotonic() - start >= least
+        with ending(after=least):
+            assert pushes.post({"message": push(token)}, access=access).status == 200
 
 
 def test_a_proxy_may_answer_in_fcms_place(pushes: Pushes) -> None:

@@ -19,8 +19,9 @@ from sandbox import memory
 from sandbox.config import Config
 from sandbox.log import EVENTS_FILE, REQUESTS_FILE, LogBroken, LogInUse, read
 from sandbox.server import running
+from tests.waiting import until
 
-from .conftest import QUICK, Box, Receiver, mail, until
+from .conftest import QUICK, Box, Receiver, mail
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from notifyproject.stack import libraries
+from tests.waiting import LIMIT
 
 from .chats import Chats, buttons, message, text
 from .conftest import Box, Receiver, mail
@@ -26,7 +27,7 @@ def page() -> Iterator[Page]:
             args=["--no-sandbox", "--headless", "--disable-background-networking"],
         )
         page = browser.new_page(viewport={"width": WIDTH, "height": 844}, color_scheme="dark")
-        page.set_default_timeout(5000)
+        page.set_default_timeout(LIMIT * 1000)
         yield page
         browser.close()
 

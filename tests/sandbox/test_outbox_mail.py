@@ -8,6 +8,7 @@ import pytest
 
 from notifications.channels.base import Message, Outbound
 from notifications.states import Category
+from tests.waiting import LIMIT
 
 from .conftest import Box, mail
 
@@ -58,7 +59,7 @@ def personal(**fields: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("number", "address"), [*enumerate(PEOPLE)])
 def test_each_of_many_is_shown_the_link_they_got(box: Box, number: int, address: str) -> None:
-    box.account().send_many([campaign(one) for one in PEOPLE], timeout=5)
+    box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
     query = f"?to={number}"
     for shown in (page(box, query, "/html"), page(box, f"{query}&view=text")):
         assert link(address) in shown
@@ -70,7 +71,7 @@ def test_each_of_many_is_shown_the_link_they_got(box: Box, number: int, address:
 
 
 def test_the_page_leads_to_what_each_of_them_sees(box: Box) -> None:
-    box.account().send_many([campaign(one) for one in PEOPLE], timeout=5)
+    box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
     html = page(box, "?to=1&view=text")
     for number, address in enumerate(PEOPLE):
         current = ' aria-current="true"' if number == 1 else ""
@@ -80,12 +81,12 @@ def test_the_page_leads_to_what_each_of_them_sees(box: Box) -> None:
 
 @pytest.mark.parametrize("query", ["?to=3", "?to=-1", "?to=x", "?to=", ""])
 def test_whoever_is_not_there_is_the_first(box: Box, query: str) -> None:
-    box.account().send_many([campaign(one) for one in PEOPLE], timeout=5)
+    box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
     assert link(PEOPLE[0]) in page(box, query, "/html")
 
 
 def test_the_headers_that_a_mail_program_acts_on_are_shown(box: Box) -> None:
-    box.account().send(campaign("ada@example.com"), timeout=5)
+    box.account().send(campaign("ada@example.com"), timeout=LIMIT)
     html = page(box)
     assert "<dt>List-Unsubscribe</dt>" in html
     assert f"<code>&lt;{link('ada@example.com')}&gt;</code>" in html
@@ -144,7 +145,7 @@ def test_what_is_put_in_is_put_in_once_and_the_longest_first(box: Box) -> None:
 
 
 def test_the_control_api_shows_what_the_recipient_asked_for_sees(box: Box) -> None:
-    box.account().send_many([campaign(one) for one in PEOPLE], timeout=5)
+    box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
     for address in PEOPLE:
         (found,) = box.control("GET", f"/messages?recipient={address.upper()}")["results"]
         assert link(address) in found["text"]

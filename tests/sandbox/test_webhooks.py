@@ -12,8 +12,9 @@ from notifications.channels.base import InvalidSignature, ReceiptKind
 from sandbox import keys
 from sandbox.config import Config
 from sandbox.server import running
+from tests.waiting import until
 
-from .conftest import QUICK, Box, Post, Receiver, mail, until
+from .conftest import QUICK, Box, Post, Receiver, mail
 
 K = ReceiptKind
 
@@ -49,6 +50,7 @@ def test_events_have_sendgrids_fields(
 ) -> None:
     args = {"reference": "ref-1", "shop": "main"}
     to = [{"email": f"{recipient}@example.com"}]
+    before = int(time.time())
     message_id = box.send(mail(personalizations=[{"to": to, "custom_args": args}])).headers[
         "X-Message-Id"
     ]
@@ -57,11 +59,12 @@ def test_events_have_sendgrids_fields(
         return [receipt.kind for post in receiver.posts for receipt in box.receipts(post)]
 
     until(lambda: kind in receipts())
+    after = time.time()
     event = receiver.events[receipts().index(kind)]
     assert fields.items() <= event.items()
     assert (event["reference"], event["shop"]) == ("ref-1", "main")
     assert event["email"] == f"{recipient}@example.com"
-    assert abs(event["timestamp"] - time.time()) < 5
+    assert before <= event["timestamp"] <= after
     assert event["sg_message_id"].startswith(f"{message_id}.")
     assert message_id in event["smtp-id"]
     assert len({event["sg_event_id"] for event in receiver.events}) == len(receiver.events)
@@ -98,21 +101,22 @@ def test_a_webhook_nobody_takes_is_given_up(box: Box, receiver: Receiver) -> Non
     until(lambda: box.control("GET", "/counters")["webhooks"]["failed"] == 1)
     [event] = box.control("GET", "/messages")["results"][0]["events"]
     assert (event["state"], event["answer"]) == ("failed", "503")
-    assert 3 <= event["tries"] <= 6
+    # Each pause is twice the one before: in a second there is room for no more, and a busy machine
+    # has time for fewer.
+    assert 2 <= event["tries"] <= 6
 
 
 def test_a_receiver_that_is_down_or_slow_holds_up_nothing(
     tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
 ) -> None:
-    receiver.pause = 0.5
+    receiver.answering.clear()
     for url in ("http://127.0.0.1:9/", receiver.url):
         config = Config(data=tmp_path / url[-4:].strip("/:"), webhook_url=url, timings=QUICK)
         with running(config) as sandbox:
             box = Box(sandbox=sandbox, http=http)
-            start = time.monotonic()
             assert {box.send(mail()).status for _ in range(50)} == {202}
-            assert time.monotonic() - start < 5
             until(lambda box=box: box.control("GET", "/counters")["webhooks"]["waiting"] > 0)
+            assert receiver.posts == []
 
 
 def test_without_a_receiver_the_page_says_why_events_failed(
