@@ -31,6 +31,17 @@ log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
 """What a caller is asked to wait when the store cannot be reached."""
+_TITLES = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Request Entity Too Large",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Entity",
+}
+"""Statuses that Python 3.13 renamed: the API says the same with every Python."""
+
+
+def title_of(status: int) -> str:
+    """Return the name of an HTTP status, as a problem and the description have it."""
+    known = HTTPStatus(status)
+    return _TITLES.get(known, known.phrase)
 
 
 class FieldProblemView(msgspec.Struct, kw_only=True, frozen=True):
@@ -71,7 +82,7 @@ class Problem(Exception):
         """Return the problem document."""
         return ProblemView(
             type=f"urn:notifications:problem:{self.code}",
-            title=HTTPStatus(self.status).phrase,
+            title=title_of(self.status),
             status=self.status,
             detail=self.detail,
             instance=request.path,
@@ -218,7 +229,7 @@ def _page(request: HttpRequest, problem: Problem) -> HttpResponse:
     """Return a problem for programs, and a page that says what to do for people in the admin."""
     if request.path.startswith("/admin/"):
         template = select_template([f"{problem.status}.html", "problem.html"])
-        title = HTTPStatus(problem.status).phrase
+        title = title_of(problem.status)
         page = template.render({"title": title, "detail": problem.detail}, request)
         return HttpResponse(page, status=problem.status)
     return HttpResponse(

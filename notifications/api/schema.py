@@ -1,7 +1,6 @@
 """The OpenAPI schema: made of the same structures that bodies are checked against."""
 
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -33,7 +32,7 @@ from .devices_requests import (
 from .inbox_answers import InboxCounts, InboxItem, InboxList, InboxTokenRequest, InboxTokenView
 from .lists import MOMENTS, TEXTS, VOCABULARIES
 from .preview_answers import PreviewView
-from .problems import MEDIA_TYPE, ProblemView
+from .problems import MEDIA_TYPE, ProblemView, title_of
 from .recipients_answers import ErasureView, ExportView, PersonView, PreferencesView
 from .recipients_preferences import PreferencesRequest, WishRequest
 from .recipients_requests import PersonRequest
@@ -165,7 +164,7 @@ def describe(
     """
     body = _reference(response) if response else None
     responses: dict[Any, Any] = {
-        one: OpenApiResponse(body, HTTPStatus(one).phrase) for one in (status, or_else) if one
+        one: OpenApiResponse(body, title_of(one)) for one in (status, or_else) if one
     }
     always = {*(ALWAYS if scope else IN_AN_INBOX)}
     if any(one.location == OpenApiParameter.PATH for one in parameters):
@@ -199,7 +198,7 @@ def describe_stream(*, operation: str) -> Callable[[Any], Any]:
 def _problems(codes: set[int]) -> dict[Any, Any]:
     body = _reference(ProblemView)
     return {
-        (code, MEDIA_TYPE): OpenApiResponse(body, HTTPStatus(code).phrase) for code in sorted(codes)
+        (code, MEDIA_TYPE): OpenApiResponse(body, title_of(code)) for code in sorted(codes)
     }
 
 

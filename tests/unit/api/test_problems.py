@@ -11,7 +11,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from access import permissions
-from notifications.api.problems import MEDIA_TYPE, exception_handler, invalid
+from notifications.api.problems import MEDIA_TYPE, exception_handler, invalid, title_of
 from notifications.intake import AlreadyNotified, FieldProblem, InvalidRequest, KeyReused
 
 
@@ -67,3 +67,16 @@ def test_the_places_of_what_is_wrong_are_told() -> None:
     answer = answered(invalid([FieldProblem("/data/a~1b", "nul_character", "A text.")]))
     (error,) = answer.data.errors
     assert (error.pointer, error.code, error.detail) == ("/data/a~1b", "nul_character", "A text.")
+
+
+@pytest.mark.parametrize(
+    ("status", "title"),
+    [
+        (413, "Request Entity Too Large"),
+        (422, "Unprocessable Entity"),
+        (404, "Not Found"),
+        (503, "Service Unavailable"),
+    ],
+)
+def test_a_title_is_the_same_with_every_python(status: int, title: str) -> None:
+    assert title_of(status) == title
