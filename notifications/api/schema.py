@@ -1,6 +1,7 @@
 """The OpenAPI schema: made of the same structures that bodies are checked against."""
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -197,9 +198,7 @@ def describe_stream(*, operation: str) -> Callable[[Any], Any]:
 
 def _problems(codes: set[int]) -> dict[Any, Any]:
     body = _reference(ProblemView)
-    return {
-        (code, MEDIA_TYPE): OpenApiResponse(body, title_of(code)) for code in sorted(codes)
-    }
+    return {(code, MEDIA_TYPE): OpenApiResponse(body, title_of(code)) for code in sorted(codes)}
 
 
 def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
@@ -237,6 +236,10 @@ def add_structures(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
     """Add the structures and what we send ourselves; for ``POSTPROCESSING_HOOKS``."""
     result["webhooks"] = WEBHOOKS
     _references, components = msgspec.json.schema_components(STRUCTURES, ref_template=REFERENCE)
+    for component in components.values():
+        if "description" in component:
+            # A docstring, which Python before 3.13 keeps with the indentation of its lines.
+            component["description"] = cleandoc(component["description"])
     result.setdefault("components", {}).setdefault("schemas", {}).update(components)
     return result
 

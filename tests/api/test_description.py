@@ -37,3 +37,11 @@ def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(SchemaGenerator, "get_schema", counted)
     assert client.get(URL).content == client.get(f"{URL}?again=1").content
     assert len(made) == 1
+
+
+def test_what_a_structure_is_for_begins_at_the_margin() -> None:
+    """Python 3.13 keeps docstrings without their indentation, and the ones before it with it."""
+    schemas = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
+    texts = {name: schema.get("description", "") for name, schema in schemas.items()}
+    assert [name for name, text in texts.items() if "\n    " in text] == []
+    assert "\n\nOne that a clock change skips" in texts["LocalTime"]

@@ -17,9 +17,9 @@ class LocalTime:
     One that a clock change skips becomes the first instant after it, one that happens twice the
     first.
 
-    Attributes:
-        at (str):
-        timezone (None | str | Unset):
+        Attributes:
+            at (str):
+            timezone (None | str | Unset):
     """
 
     at: str
