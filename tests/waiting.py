@@ -15,7 +15,9 @@ T = TypeVar("T")
 
 LIMIT = 60.0
 """Seconds. What takes longer has failed, on any machine."""
-SILENCE = 2 * LIMIT
+SHORT = 1.0
+"""Seconds of a time limit that a test lets pass: enough for what comes before, on any machine."""
+SILENT_FOR = 2 * LIMIT
 """Seconds a silent peer keeps a connection open: a client without a time limit fails the test."""
 _PAUSES = (0.005, 0.05)
 """Seconds between two looks, at first and at last: a condition may be dear to look at."""
@@ -36,8 +38,23 @@ def until(condition: Callable[[], T], *, otherwise: str = "it did not happen in 
 def ending(*, after: float = 0.0) -> Iterator[None]:
     """Expect a block to end at all, and no sooner than so many seconds."""
     began = time.monotonic()
+    try:
+        yield
+    finally:
+        assert after <= time.monotonic() - began < LIMIT
+
+
+@contextmanager
+def computing(*, at_most: float) -> Iterator[None]:
+    """Expect a block to cost at most so many seconds of processor time, of this thread alone."""
+    began = time.thread_time()
     yield
-    assert after <= time.monotonic() - began < LIMIT
+    assert time.thread_time() - began < at_most
+
+
+def ticks() -> float:
+    """Return a clock's seconds, for a test kit that takes another clock in their place."""
+    return time.monotonic()
 
 
 def lag(seconds: float) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import json
 import queue
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +15,9 @@ from typing import Any
 
 from notifications.api.inbox_stream import Pace, Streams
 from notifications.timing import utc_now
+from tests.waiting import LIMIT, until
 
-PATIENCE = 10.0
+PATIENCE = LIMIT
 REFUSED = {"errorCode": 13}
 """What MongoDB's driver does not try again."""
 NEVER = 3_600.0
@@ -147,14 +147,6 @@ class Process:
     def connected(self) -> None:
         """Wait until hints are heard."""
         until(lambda: self.streams.hub.is_connected)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that is about to happen."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.002)
 
 
 @contextmanager

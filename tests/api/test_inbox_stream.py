@@ -1,6 +1,5 @@
 """An inbox as it happens: what a stream sends, and when."""
 
-import time
 from datetime import timedelta
 from typing import Any
 
@@ -17,10 +16,11 @@ from notifications.store import Inbox
 from notifications.timing import utc_now
 from tests import factories
 from tests.store.failing import failing
+from tests.waiting import until
 
 from .conftest import App
 from .inboxes import IN_APP, claims_of, delivered, token, unknown_id
-from .streams import BY_HINT, NEVER, REFUSED, Event, Process, process, until
+from .streams import BY_HINT, NEVER, REFUSED, Event, Process, process
 
 
 def arrives(app: App, **fields: Any) -> str:
@@ -114,12 +114,15 @@ def test_a_hint_names_nobody_and_says_nothing(app: App, broker: redis.Redis) -> 
     """A notification's words and whose it is stay out of Valkey."""
     with broker.pubsub(ignore_subscribe_messages=True) as heard:
         heard.subscribe(inbox_hints.TOPIC)
-        heard.get_message(timeout=1)
         arrives(app, user_id="ada")
-        messages = []
-        while (message := heard.get_message(timeout=0.2)) is not None:
-            messages += message["data"].decode().split(" ")
-    assert own(app).key in messages
+        messages: list[str] = []
+
+        def has_come() -> bool:
+            while (message := heard.get_message(timeout=0.2)) is not None:
+                messages.extend(message["data"].decode().split(" "))
+            return own(app).key in messages
+
+        until(has_come)
     assert all(len(message) == 64 and int(message, 16) for message in messages)
 
 
@@ -173,8 +176,7 @@ def test_who_has_missed_more_than_is_sent_is_told_to_read_the_feed(app: App, cas
 def test_a_sign_of_life_comes_while_nothing_happens(app: App) -> None:
     with process() as streams, streams.open(token(app)) as stream:
         stream.events(1)
-        while stream.body.count(b"\n:\n\n") < 3:
-            time.sleep(0.005)
+        until(lambda: stream.body.count(b"\n:\n\n") >= 3)
         assert stream.body.count(b"event:") == 1
 
 

@@ -11,10 +11,11 @@ from notifications.api.inbox_hub import PER_PERSON
 from notifications.api.inbox_stream import Pace
 from notifications.timing import utc_now
 from tests.store.failing import failing
+from tests.waiting import until
 
 from .conftest import App
 from .inboxes import Person, forged, token
-from .streams import BY_HINT, REFUSED, Listener, Process, process, until
+from .streams import BY_HINT, REFUSED, Listener, Process, process
 
 PAGE = "https://app.example.com"
 

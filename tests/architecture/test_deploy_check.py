@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT
+
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = re.search(
     r"^PRODUCTION := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE
@@ -40,7 +42,7 @@ def check(**changes: str) -> subprocess.CompletedProcess[str]:
         env={**kept, **production(), **changes},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
 
@@ -72,7 +74,7 @@ def test_no_real_secret_is_in_the_repository(what: str) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
     assert listed.stdout.split() == []

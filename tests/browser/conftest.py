@@ -22,13 +22,14 @@ from playwright.sync_api import TimeoutError as TookTooLong
 
 from access.models import StaffUser
 from notifyproject.stack import libraries
+from tests.waiting import LIMIT
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 PASSWORD = "a-long-Secret-9"
-WAIT = 15_000
+WAIT = LIMIT * 1000
 """Milliseconds until something that does not appear is missing."""
-SETTLED = 3_000
+SETTLED = LIMIT * 1000
 """Milliseconds until what still sticks out does."""
 
 expect.set_options(timeout=WAIT)

@@ -1,6 +1,5 @@
 """What the tests of mail share: a SendGrid account in the sandbox, and mails to many by it."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from notifications.channels.base import Message, Outbound, SendResult
 from notifications.channels.email_sendgrid import SendGrid
 from notifications.errors import ProviderError
 from sandbox.server import Sandbox
+from tests.waiting import LIMIT, until
 
 from ..unit.building import outbound
 
@@ -70,7 +70,7 @@ class Account:
         return SendGrid(**(default | fields))
 
     def send(
-        self, outbounds: Sequence[Outbound], *, timeout: float = 10.0, **fields: Any
+        self, outbounds: Sequence[Outbound], *, timeout: float = LIMIT, **fields: Any
     ) -> list[SendResult | ProviderError]:
         """Send the same mail to many."""
         return self.sendgrid(**fields).send_many(outbounds, timeout=timeout)
@@ -89,12 +89,9 @@ class Account:
         taken = (request for request in self.requests() if request["accepted"])
         return sorted(address for request in taken for address in request["recipients"])
 
-    def reached_within(self, seconds: float, count: int) -> list[str]:
+    def until_reached(self, count: int) -> list[str]:
         """Return the same, as soon as it is so many."""
-        end = time.monotonic() + seconds
-        while len(found := self.reached()) < count and time.monotonic() < end:
-            time.sleep(0.02)
-        return found
+        return until(lambda: len(found := self.reached()) >= count and found)
 
     def script(self, address: str, outcome: str, *, times: int | None = None) -> None:
         """Say what becomes of the mails for an address."""

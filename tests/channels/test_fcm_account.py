@@ -18,6 +18,7 @@ from notifications.channels.base import Channel
 from notifications.channels.fcm_account import ServiceAccount, UnusableAccount, read
 from notifications.channels.push_fcm import FCM
 from notifications.errors import ChannelUnavailable, ProviderError
+from tests.waiting import LIMIT
 
 from ..unit.building import NOON
 from .fcm_project import TOKENS, Project, now, push
@@ -34,7 +35,7 @@ def another_kind_of_key() -> str:
 
 def unavailable(fcm: FCM) -> ChannelUnavailable:
     with pytest.raises(ProviderError) as error:
-        fcm.send(push(), timeout=5)
+        fcm.send(push(), timeout=LIMIT)
     assert isinstance(error.value, ChannelUnavailable)
     return error.value
 
@@ -51,7 +52,7 @@ def test_it_is_a_channel_that_nobody_reports_to(project: Project) -> None:
 
 def test_the_account_is_a_file_or_its_content(project: Project) -> None:
     for credentials in (str(project.sandbox.service_account), f"\n {json.dumps(project.key)}"):
-        assert project.fcm(credentials=credentials).send(push(), timeout=5).provider_id
+        assert project.fcm(credentials=credentials).send(push(), timeout=LIMIT).provider_id
 
 
 def test_a_fingerprint_tells_projects_and_service_accounts_apart(project: Project) -> None:
@@ -74,7 +75,7 @@ def test_a_fingerprint_tells_projects_and_service_accounts_apart(project: Projec
 
 
 def test_pushes_go_to_the_accounts_project_or_to_the_one_that_is_named(project: Project) -> None:
-    project.fcm().send(push(), timeout=5)
+    project.fcm().send(push(), timeout=LIMIT)
     unavailable(project.fcm(project_id="a/b c"))
     assert [request["path"] for request in project.requests()] == [
         "/v1/projects/notify-sandbox/messages:send",
@@ -93,7 +94,7 @@ def test_a_new_key_in_the_file_is_used_from_the_next_fetch_on(
     assert error.answer is not None
     assert error.answer.code == "invalid_grant"
     file.write_text(json.dumps(project.key))
-    assert fcm.send(push(), timeout=5).provider_id
+    assert fcm.send(push(), timeout=LIMIT).provider_id
 
 
 # What is done without one.
@@ -171,7 +172,7 @@ def test_no_secret_is_shown_or_logged(project: Project, caplog: pytest.LogCaptur
     token = "dQw4w9WgXcQ-APA91bH"
     fcm = project.fcm(credentials=json.dumps(project.key))
     with structlog.testing.capture_logs() as events:
-        fcm.send(push(token), timeout=5)
+        fcm.send(push(token), timeout=LIMIT)
         project.token_endpoint("invalid-grant")
         unavailable(project.fcm(credentials=json.dumps(project.key) + " "))
     access = fcm_tokens.shared(fcm.credentials, clock=now)._token
@@ -193,7 +194,7 @@ def test_none_of_the_librarys_own_transport_is_used(
     # The name in that module alone: other threads of this process sleep, too.
     monkeypatch.setattr("pyfcm.baseapi.time", SimpleNamespace(sleep=used))
     fcm = project.fcm()
-    fcm.send(push("retry-after-1"), timeout=5)
+    fcm.send(push("retry-after-1"), timeout=LIMIT)
     headers = fcm._client.request_headers()
     assert headers["Authorization"].startswith("Bearer ya29.")
     assert len(project.requests(TOKENS)) == 1

@@ -1,7 +1,6 @@
 """Push by FCM: what each of its answers means for the message, the device and the channel."""
 
-import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,11 +14,14 @@ from notifications.errors import (
     RecipientAction,
     TransientError,
 )
+from tests.waiting import LIMIT, SHORT
 
 from .fcm_project import TOKENS, Project, push
 
 
-def refusal(fcm: FCM, token: str, *, timeout: float = 5.0, platform: str = "ios") -> ProviderError:
+def refusal(
+    fcm: FCM, token: str, *, timeout: float = LIMIT, platform: str = "ios"
+) -> ProviderError:
     with pytest.raises(ProviderError) as error:
         fcm.send(push(token, platform=platform), timeout=timeout)
     return error.value
@@ -89,7 +91,7 @@ def test_a_key_that_apple_refuses_is_a_matter_of_that_platform_alone(project: Pr
 def test_an_access_token_that_ended_is_replaced_and_the_push_sent_once_more(
     project: Project,
 ) -> None:
-    assert project.fcm().send(push("expired-token-1"), timeout=5).provider_id
+    assert project.fcm().send(push("expired-token-1"), timeout=LIMIT).provider_id
     assert [request["status"] for request in project.requests()] == [401, 200]
     assert len(project.requests(TOKENS)) == 2
 
@@ -164,19 +166,19 @@ def test_an_overload_that_lasts_gets_one_post_for_each_send(project: Project) ->
 @pytest.mark.parametrize(
     ("token", "timeout", "code"),
     [
-        ("timeout-1", 0.5, FailureCode.TIMEOUT),
-        ("timeout-lost-1", 0.5, FailureCode.TIMEOUT),
-        ("reset-1", 5.0, FailureCode.CONNECTION_LOST),
-        ("truncated-1", 5.0, FailureCode.CONNECTION_LOST),
-        ("not-json-1", 5.0, FailureCode.PROVIDER_ERROR),
-        ("no-name-1", 5.0, FailureCode.PROVIDER_ERROR),
+        ("timeout-1", SHORT, FailureCode.TIMEOUT),
+        ("timeout-lost-1", SHORT, FailureCode.TIMEOUT),
+        ("reset-1", LIMIT, FailureCode.CONNECTION_LOST),
+        ("truncated-1", LIMIT, FailureCode.CONNECTION_LOST),
+        ("not-json-1", LIMIT, FailureCode.PROVIDER_ERROR),
+        ("no-name-1", LIMIT, FailureCode.PROVIDER_ERROR),
     ],
 )
 def test_a_push_without_an_answer_that_says_so_may_have_gone(
     project: Project, token: str, timeout: float, code: FailureCode
 ) -> None:
     fcm = project.fcm()
-    fcm.send(push(), timeout=5)
+    fcm.send(push(), timeout=LIMIT)
     error = refusal(fcm, token, timeout=timeout)
     assert type(error) is TransientError
     assert error.ambiguous
@@ -192,17 +194,8 @@ def test_an_acceptance_has_a_name_and_is_not_slept_on(
     project: Project, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    me, sleep = threading.current_thread(), time.sleep
-
-    def note(seconds: float) -> None:
-        # Other threads of this process sleep as they like.
-        if threading.current_thread() is me:
-            slept.append(seconds)
-        else:
-            sleep(seconds)
-
-    monkeypatch.setattr("pyfcm.baseapi.time.sleep", note)
-    result = project.fcm().send(push(token), timeout=5)
+    monkeypatch.setattr("pyfcm.baseapi.time", SimpleNamespace(sleep=slept.append))
+    result = project.fcm().send(push(token), timeout=LIMIT)
     assert result.provider_id is not None
     assert result.provider_id.startswith("projects/notify-sandbox/messages/")
     assert not result.delivered
@@ -213,5 +206,5 @@ def test_an_acceptance_has_a_name_and_is_not_slept_on(
 def test_the_same_device_gets_it_once_firebase_has_recovered(project: Project) -> None:
     fcm = project.fcm()
     assert [type(refusal(fcm, "flaky-1")) for _ in range(2)] == [TransientError] * 2
-    assert fcm.send(push("flaky-1"), timeout=5).provider_id
+    assert fcm.send(push("flaky-1"), timeout=LIMIT).provider_id
     assert [request["status"] for request in project.requests()] == [500, 500, 200]

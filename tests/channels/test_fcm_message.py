@@ -11,6 +11,7 @@ from notifications.channels.fcm_message import MAX_PAYLOAD
 from notifications.channels.push_fcm import FCM
 from notifications.errors import FailureCode, PermanentError
 from notifications.states import Priority
+from tests.waiting import LIMIT
 
 from ..fcm_schema import check, schemas
 from ..unit.building import NOON
@@ -22,13 +23,13 @@ def sent(project: Project, outbound: Outbound, *, clock: datetime | None = None)
     fcm = project.fcm()
     if clock is not None:
         fcm = _ahead(fcm, project, clock)
-    assert fcm.send(outbound, timeout=5).provider_id
+    assert fcm.send(outbound, timeout=LIMIT).provider_id
     return project.sent()[-1]
 
 
 def _ahead(fcm: FCM, project: Project, clock: datetime) -> FCM:
     # Google takes no assertion of another time: the access token is fetched in the present.
-    fcm.send(push(), timeout=5)
+    fcm.send(push(), timeout=LIMIT)
     return project.fcm(clock=lambda: clock)
 
 
@@ -51,7 +52,7 @@ def test_a_push_has_a_token_a_notification_and_our_references(project: Project) 
 
 
 def test_a_push_is_one_post_to_the_projects_address(project: Project) -> None:
-    project.fcm().send(push(), timeout=5)
+    project.fcm().send(push(), timeout=LIMIT)
     [request] = project.requests()
     assert request["path"] == "/v1/projects/notify-sandbox/messages:send"
     assert request["body"]["validate_only"] is False
@@ -117,7 +118,7 @@ def test_our_own_data_come_before_the_callers(project: Project) -> None:
 )
 def test_a_key_that_firebase_keeps_for_itself_is_refused_unsent(project: Project, key: str) -> None:
     with pytest.raises(PermanentError) as error:
-        project.fcm().send(push(message=saying(payload={key: "1"})), timeout=5)
+        project.fcm().send(push(message=saying(payload={key: "1"})), timeout=LIMIT)
     assert error.value.code is FailureCode.REJECTED
     assert project.requests() == []
 
@@ -219,7 +220,7 @@ def test_four_kilobytes_are_sent_and_a_byte_more_is_not(project: Project) -> Non
     left = MAX_PAYLOAD - weight(sent(project, filled(0)))
     assert weight(sent(project, filled(left))) == MAX_PAYLOAD
     with pytest.raises(PermanentError) as error:
-        project.fcm().send(filled(left + 1), timeout=5)
+        project.fcm().send(filled(left + 1), timeout=LIMIT)
     assert error.value.code is FailureCode.TOO_LARGE
     assert str(MAX_PAYLOAD) in error.value.reason
     assert [request["accepted"] for request in project.requests()] == [True, True]
@@ -252,7 +253,7 @@ def test_texts_are_passed_on_as_they_are(project: Project, text: str) -> None:
 )
 def test_what_cannot_be_written_is_never_sent(project: Project, message: Message) -> None:
     with pytest.raises(PermanentError) as error:
-        project.fcm().send(push(message=message), timeout=5)
+        project.fcm().send(push(message=message), timeout=LIMIT)
     assert error.value.code is FailureCode.RENDER_FAILED
     assert project.requests() == []
 

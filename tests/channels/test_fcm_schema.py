@@ -11,6 +11,7 @@ from notifications.channels.base import Outbound
 from notifications.errors import PermanentError
 from sandbox.log import REQUESTS_FILE
 from tests.scripted import Scripted
+from tests.waiting import LIMIT
 
 from .. import fcm_schema
 from .fcm_project import Project, push
@@ -34,28 +35,28 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("wrong")
 def test_it_sees_what_goes_to_fcm(project: Project) -> None:
     with pytest.raises(PermanentError):
-        project.fcm().send(push(), timeout=5)
+        project.fcm().send(push(), timeout=LIMIT)
     assert fcm_schema.take_noted() == [NOTED]
 
 
 @pytest.mark.usefixtures("wrong")
 def test_it_sees_what_goes_to_a_provider_of_a_test() -> None:
-    Scripted().send(push(), timeout=5)
+    Scripted().send(push(), timeout=LIMIT)
     assert fcm_schema.take_noted() == [NOTED]
 
 
 @pytest.mark.usefixtures("wrong")
 def test_it_sees_what_another_process_sent(project: Project) -> None:
     with pytest.raises(PermanentError):
-        project.fcm().send(push(), timeout=5)
+        project.fcm().send(push(), timeout=LIMIT)
     fcm_schema.take_noted()
     fcm_schema.look_into(Path(project.sandbox.data, REQUESTS_FILE))
     assert NOTED in fcm_schema.take_noted()
 
 
 def test_it_finds_nothing_wrong_with_a_push_as_it_is(project: Project) -> None:
-    project.fcm().send(push(), timeout=5)
-    Scripted().send(push(), timeout=5)
+    project.fcm().send(push(), timeout=LIMIT)
+    Scripted().send(push(), timeout=LIMIT)
     assert fcm_schema.take_noted() == []
 
 

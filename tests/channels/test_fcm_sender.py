@@ -13,6 +13,7 @@ from notifications.errors import (
     ProviderError,
     RecipientAction,
 )
+from tests.waiting import LIMIT
 
 from ..unit.building import NOON
 from .fcm_project import Project, push
@@ -22,7 +23,7 @@ SECOND = timedelta(seconds=1)
 
 def refusal(fcm: FCM, token: str = "wrong-sender-1") -> ProviderError:
     with pytest.raises(ProviderError) as error:
-        fcm.send(push(token), timeout=5.0)
+        fcm.send(push(token), timeout=LIMIT)
     return error.value
 
 
@@ -39,7 +40,7 @@ def test_a_project_that_has_taken_nothing_may_be_the_wrong_one(project: Project)
 
 def test_a_token_is_suspect_at_a_project_that_takes_others(project: Project) -> None:
     fcm = project.fcm()
-    fcm.send(push("device-1"), timeout=5)
+    fcm.send(push("device-1"), timeout=LIMIT)
     error = refusal(fcm)
     assert isinstance(error, InvalidRecipient)
     assert error.action is RecipientAction.SUSPECT
@@ -48,13 +49,13 @@ def test_a_token_is_suspect_at_a_project_that_takes_others(project: Project) -> 
 
 def test_so_many_devices_in_a_row_are_no_coincidence(project: Project) -> None:
     fcm = project.fcm()
-    fcm.send(push("device-1"), timeout=5)
+    fcm.send(push("device-1"), timeout=LIMIT)
     errors = [refusal(fcm, f"wrong-sender-{n}") for n in range(STRANGERS)]
     assert [type(e) for e in errors] == [InvalidRecipient] * (STRANGERS - 1) + [ChannelUnavailable]
     (*_, last) = errors
     assert isinstance(last, ChannelUnavailable)
     assert last.scope is None
-    fcm.send(push("device-1"), timeout=5)
+    fcm.send(push("device-1"), timeout=LIMIT)
     assert isinstance(refusal(fcm), InvalidRecipient)
 
 

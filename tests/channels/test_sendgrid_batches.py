@@ -15,6 +15,7 @@ from notifications.errors import (
     TransientError,
 )
 from sandbox.server import Sandbox
+from tests.waiting import LIMIT, SHORT
 
 from .mail_account import LINK, Account, leaving, mails, people
 
@@ -69,7 +70,7 @@ def test_an_address_is_in_a_request_only_once(account: Account) -> None:
 def test_one_alone_is_sent_as_ever(account: Account) -> None:
     (mail,) = mails("ada@example.com")
     account.send([mail])
-    account.sendgrid().send(mail, timeout=5)
+    account.sendgrid().send(mail, timeout=LIMIT)
     first, second = account.bodies()
     assert first == second
 
@@ -232,7 +233,8 @@ def test_an_account_that_is_refused_blames_nobody(account: Account, key: str) ->
 def test_no_whole_answer_is_an_unknown_outcome_for_all_of_the_request(
     account: Account, outcome: str
 ) -> None:
-    outcomes = account.send(mails(*people(9), f"{outcome}@example.com"), timeout=0.5)
+    timeout = SHORT if outcome.startswith("timeout") else LIMIT
+    outcomes = account.send(mails(*people(9), f"{outcome}@example.com"), timeout=timeout)
     assert set(kinds(outcomes)) == {TransientError}
     assert all(isinstance(o, TransientError) and o.ambiguous for o in outcomes)
     assert len(account.requests()) == 1
@@ -243,7 +245,7 @@ def test_an_unknown_outcome_after_a_refusal_is_that_of_its_half(account: Account
     assert kinds(outcomes)[:2] == [InvalidRecipient, SendResult]
     rest = outcomes[2:]
     assert all(isinstance(o, TransientError) and o.ambiguous for o in rest)
-    reached = account.reached_within(2, 3)
+    reached = account.until_reached(3)
     assert len(reached) == len(set(reached))
 
 

@@ -19,6 +19,7 @@ from notifications.errors import (
     RecipientAction,
     TransientError,
 )
+from tests.waiting import LIMIT, SHORT
 
 from ..unit.building import NOON
 from ..unit.channels import wire
@@ -244,7 +245,7 @@ def test_a_redirect_gets_neither_the_message_nor_the_token() -> None:
 )
 def test_a_message_that_left_and_got_no_whole_answer_may_have_gone(handler: wire.Handler) -> None:
     with wire.serving(handler) as server, pytest.raises(TransientError) as error:
-        number(base_url=server.url).send(chat(), timeout=5)
+        number(base_url=server.url).send(chat(), timeout=LIMIT)
     assert error.value.ambiguous
     assert error.value.code is F.CONNECTION_LOST
     assert server.connections == 1
@@ -252,20 +253,20 @@ def test_a_message_that_left_and_got_no_whole_answer_may_have_gone(handler: wire
 
 def test_a_message_that_was_taken_and_never_answered_may_have_gone() -> None:
     with wire.serving(wire.stopping()) as server, pytest.raises(TransientError) as error:
-        number(base_url=server.url).send(chat(), timeout=0.3)
+        number(base_url=server.url).send(chat(), timeout=SHORT)
     assert (error.value.ambiguous, error.value.code) == (True, F.TIMEOUT)
 
 
 def test_a_provider_that_is_not_there_got_nothing() -> None:
     with pytest.raises(TransientError) as error:
-        number().send(chat(), timeout=1)
+        number().send(chat(), timeout=LIMIT)
     assert not error.value.ambiguous
 
 
 def test_a_token_that_cannot_be_one_is_a_matter_of_the_configuration() -> None:
     handler = wire.KeepAlive(acceptance())
     with wire.serving(handler) as server, pytest.raises(ChannelUnavailable) as error:
-        number(base_url=server.url, token="EAA\r\nX: canary").send(chat(), timeout=1)
+        number(base_url=server.url, token="EAA\r\nX: canary").send(chat(), timeout=LIMIT)
     assert handler.requests == []
     assert "canary" not in str(error.value)
 

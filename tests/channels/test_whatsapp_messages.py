@@ -14,6 +14,7 @@ from notifications.channels.whatsapp_answers import MAX_ID_LENGTH
 from notifications.channels.whatsapp_cloud import WhatsApp
 from notifications.channels.whatsapp_messages import LONGEST_CAPTION, LONGEST_TEXT
 from notifications.errors import FailureCode, PermanentError, ProviderError, TransientError
+from tests.waiting import LIMIT
 
 from ..unit.channels import wire
 from .whatsapp_number import (
@@ -60,7 +61,7 @@ def test_who_has_written_gets_a_text_with_our_reference() -> None:
 def test_a_message_is_one_post_to_the_number_with_the_token() -> None:
     handler = wire.KeepAlive(acceptance())
     with wire.serving(handler) as server:
-        number(base_url=server.url).send(chat(), timeout=5)
+        number(base_url=server.url).send(chat(), timeout=LIMIT)
     (request,) = handler.requests
     head = request.partition(b"\r\n\r\n")[0].decode()
     assert head.startswith(f"POST /{API_VERSION}/{PHONE_NUMBER_ID}/messages HTTP/1.1\r\n")
@@ -71,7 +72,7 @@ def test_a_message_is_one_post_to_the_number_with_the_token() -> None:
 def test_the_version_of_the_api_can_be_chosen() -> None:
     handler = wire.KeepAlive(acceptance())
     with wire.serving(handler) as server:
-        number(base_url=server.url, version="v27.0").send(chat(), timeout=5)
+        number(base_url=server.url, version="v27.0").send(chat(), timeout=LIMIT)
     assert handler.requests[0].startswith(b"POST /v27.0/")
 
 
@@ -142,7 +143,7 @@ def test_half_a_character_is_refused_before_anybody_is_called() -> None:
     handler = wire.KeepAlive(acceptance())
     plain = WhatsApp(**{name: getattr(number(), name) for name in WhatsApp.__dataclass_fields__})
     with wire.serving(handler) as server, pytest.raises(PermanentError) as error:
-        replace(plain, base_url=server.url).send(message, timeout=5)
+        replace(plain, base_url=server.url).send(message, timeout=LIMIT)
     assert handler.requests == []
     assert error.value.code is FailureCode.RENDER_FAILED
 
@@ -241,7 +242,7 @@ def test_no_other_refusal_is_answered_with_the_template(code: int) -> None:
 
 def test_no_doubt_is_answered_with_the_template() -> None:
     with wire.serving(wire.resetting) as server, pytest.raises(TransientError) as error:
-        number(base_url=server.url).send(chat(approved=ORDER), timeout=5)
+        number(base_url=server.url).send(chat(approved=ORDER), timeout=LIMIT)
     assert error.value.ambiguous
     assert server.connections == 1
 

@@ -20,6 +20,7 @@ from notifications.timing import utc_now
 from sandbox.config import Config
 from sandbox.providers.whatsapp.outcomes import ERRORS, NUMBERS
 from sandbox.server import running
+from tests.waiting import LIMIT, SHORT
 
 from ..sandbox.conftest import QUICK, receiving
 from .whatsapp_line import Line
@@ -89,7 +90,7 @@ def test_every_magic_number_is_here() -> None:
 
 @pytest.mark.parametrize("outcome", sorted(EXPECTED))
 def test_a_refusal_is_the_error_that_the_contract_says(line: Line, outcome: str) -> None:
-    error = line.send(outcome, timeout=0.6 if outcome in AMBIGUOUS else 5)
+    error = line.send(outcome, timeout=SHORT if outcome.startswith("timeout") else LIMIT)
     assert type(error) is EXPECTED[outcome]
     assert getattr(error, "ambiguous", False) is (outcome in AMBIGUOUS)
     assert len(line.requests()) == 1
@@ -162,7 +163,7 @@ def test_a_wrong_configuration_is_no_fault_of_the_message(
     line: Line, fields: dict[str, str]
 ) -> None:
     with pytest.raises(ChannelUnavailable):
-        line.number(**fields).send(chat(), timeout=5)
+        line.number(**fields).send(chat(), timeout=LIMIT)
 
 
 # Reports.

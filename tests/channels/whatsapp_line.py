@@ -12,6 +12,7 @@ from notifications.errors import ProviderError
 from notifications.timing import utc_now
 from sandbox.providers.whatsapp.outcomes import digits
 from sandbox.server import Sandbox
+from tests.waiting import LIMIT
 
 from ..sandbox.conftest import Post, Receiver, until
 from .whatsapp_number import API_VERSION, ORDER, chat, number
@@ -40,7 +41,7 @@ class Line:
         return number(**(default | fields))
 
     def send(
-        self, outcome: str = "", *, timeout: float = 5, **fields: Any
+        self, outcome: str = "", *, timeout: float = LIMIT, **fields: Any
     ) -> SendResult | ProviderError:
         """Send a message to whom the outcome happens; return what came of it."""
         message = chat(reference=self.reference, **fields)

@@ -15,6 +15,7 @@ from notifications.channels.whatsapp_cloud import WhatsApp
 from notifications.channels.whatsapp_messages import Body
 from notifications.errors import ProviderError
 from notifyproject.settings.environment import Environment
+from tests.waiting import LIMIT
 
 from ..unit.building import NOON, outbound
 from ..unit.channels import wire
@@ -97,7 +98,7 @@ def attempt(message: Outbound, *answers: bytes) -> tuple[Any, list[dict[str, Any
 
     with wire.serving(handle) as server:
         try:
-            return number(base_url=server.url).send(message, timeout=5), got
+            return number(base_url=server.url).send(message, timeout=LIMIT), got
         except ProviderError as error:
             return error, got
 

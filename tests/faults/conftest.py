@@ -14,12 +14,13 @@ from django.conf import settings as django_settings
 from pymongo.uri_parser import parse_uri
 
 from bench.chaos import gathering
+from notifications.channels import registry
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
 from sandbox.config import Config, Timings
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import Sandbox, running
-from tests import fcm_schema
+from tests import fcm_schema, live_requests
 from tests.waiting import until
 
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -43,10 +44,13 @@ def provider(
     config = Config(
         data=tmp_path, webhook_url=f"{live_server.url}/webhooks/sendgrid", timings=timings
     )
-    with running(config) as sandbox:
+    with live_requests.answered(), running(config) as sandbox:
         settings.SENDGRID_URL = sandbox.url
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = sandbox.public_key
         yield sandbox
+        # Whatever it still posts is refused.
+        settings.SENDGRID_WEBHOOK_PUBLIC_KEY = ""
+        registry.forget()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from celery.contrib.testing.worker import start_worker
 from celery.worker import state as worker_state
 
 from notifications import retry
+from notifications.channels import registry
 from notifications.channels.base import Outbound
 from notifications.channels.email_sendgrid import SendGrid
 from notifications.channels.push_fcm import FCM
@@ -22,6 +23,7 @@ from notifications.states import Priority
 from notifyproject.celery import app as celery_app
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
+from tests import live_requests
 from tests.api.conftest import App, new_app
 from tests.waiting import LIMIT, until
 
@@ -52,7 +54,7 @@ def provider(
         whatsapp_webhook_url=f"{live_server.url}/webhooks/whatsapp",
         timings=QUICK,
     )
-    with running(config) as sandbox:
+    with live_requests.answered(), running(config) as sandbox:
         settings.SENDGRID_URL = settings.FCM_URL = settings.WHATSAPP_URL = sandbox.url
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = sandbox.public_key
         settings.FCM_CREDENTIALS = str(sandbox.service_account)
@@ -61,6 +63,9 @@ def provider(
         settings.WHATSAPP_APP_SECRET = sandbox.whatsapp.app_secret
         settings.WHATSAPP_VERIFY_TOKEN = sandbox.whatsapp.verify_token
         yield sandbox
+        # Whatever it still posts is refused.
+        settings.SENDGRID_WEBHOOK_PUBLIC_KEY = settings.WHATSAPP_APP_SECRET = ""
+        registry.forget()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from notifications.channels.base import Receipt
 from notifications.channels.email_sendgrid import SendGrid
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
-from tests.waiting import LIMIT, SILENCE, until
+from tests.waiting import LIMIT, SILENT_FOR, until
 
 QUICK = Timings(
     processed=0.01,
@@ -191,7 +191,7 @@ def receiving() -> Iterator[Receiver]:
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers["Content-Length"]))
-            state.answering.wait(SILENCE)
+            state.answering.wait(SILENT_FOR)
             status = state.answers.pop(0) if state.answers else 200
             if status < 300:
                 state.posts.append(Post(headers=dict(self.headers.items()), raw=raw))

@@ -1,6 +1,8 @@
 """Valkey as the processes share it: there, gone, or silent."""
 
+import contextlib
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from django.test import override_settings
 
 from notifyproject import valkey
 from notifyproject.stack import servers
+from tests.waiting import SILENT_FOR
 
 T = TypeVar("T")
 
@@ -27,16 +30,66 @@ def away() -> Iterator[None]:
         yield
 
 
+class Silent:
+    """Something that listens, reads, and never answers."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self._server = server
+        self._open: list[socket.socket] = []
+        self.asked = 0
+        """How many have connected, each with a question."""
+        self.most_at_once = 0
+        self._acceptor = threading.Thread(target=self._accept)
+        self._acceptor.start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                one, _ = self._server.accept()
+                one.setblocking(False)
+                self._open = [*filter(_is_open, self._open), one]
+                self.asked += 1
+                self.most_at_once = max(self.most_at_once, len(self._open))
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._acceptor.join()
+        for one in self._open:
+            one.close()
+
+
+def _is_open(one: socket.socket) -> bool:
+    """Return whether the other side still waits."""
+    try:
+        while one.recv(4096):
+            pass
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    one.close()
+    return False
+
+
 @contextmanager
-def silent() -> Iterator[None]:
-    """Have something listen there that never answers, and somebody ask who waits briefly."""
+def silent(*, brief: float = BRIEF) -> Iterator[Silent]:
+    """Have something listen there that never answers, and somebody ask who waits briefly.
+
+    A question that was not answered is not repeated while the test lasts.
+    """
     with (
         pytest.MonkeyPatch.context() as patch,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
-        patch.setattr(valkey, "ANSWER", BRIEF)
-        with _at(server.getsockname()[1]):
-            yield
+        patch.setattr(valkey, "ANSWER", brief)
+        patch.setattr(valkey, "PAUSE_AFTER_FAILURE", SILENT_FOR)
+        listener = Silent(server)
+        try:
+            with _at(server.getsockname()[1]):
+                yield listener
+        finally:
+            listener.close()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from notifications.backlog import Backlog
 from notifications.states import Channel, DeliveryStatus, Priority
 from tests import factories
 from tests.factories import NOON, accepted, new
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db", "backlog_anew")
 
@@ -82,13 +83,13 @@ def test_while_one_thread_measures_the_others_go_by_what_was_measured_last(
 
     def slowly(**_: Any) -> Backlog:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(LIMIT)
         return Backlog(due=4, oldest_due_at=NOON)
 
     monkeypatch.setattr(backlog, "measure", slowly)
     measuring = threading.Thread(target=lambda: backlog.is_too_long(now=NOON))
     measuring.start()
-    begun.wait(10)
+    assert begun.wait(LIMIT)
     assert not backlog.is_too_long(now=NOON)
     go_on.set()
     measuring.join()

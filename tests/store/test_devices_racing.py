@@ -16,6 +16,7 @@ from devices.registry import MAX_DEVICES, Contended, Evidence, Registration
 from devices.tokens import device_id
 from notifyproject.db.collections import collection
 from tests.factories import NOON
+from tests.waiting import LIMIT
 
 from .failing import CUT, LOST_ANSWER, failing
 
@@ -35,7 +36,7 @@ def register(token: str, user_id: str = "ada", **fields: Any) -> registry.Docume
 def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
     """Run calls in threads that begin together."""
     waiting = list(calls)
-    together = Barrier(len(waiting), timeout=10)
+    together = Barrier(len(waiting), timeout=LIMIT)
 
     def run(call: Callable[[], Any]) -> Any:
         together.wait()

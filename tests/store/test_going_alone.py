@@ -1,7 +1,9 @@
 """What was claimed before and never sent goes alone: whoever claimed it may have died of it."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from notifyproject.db.collections import collection
 from tests import scripted
 from tests.factories import CLIENT, NOON, accepted, new
 from tests.scripted import Scripted
+from tests.waiting import LIMIT, until
 
 from .messages import waiting, work
 
@@ -101,7 +104,7 @@ def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
 ) -> None:
     """Each waits for the other's request: if one waited for the other's answer, none would go."""
     settings.WORKER_THREADS = 8
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=LIMIT)
 
     def meet(_outbound: Any) -> Any:
         both.wait()
@@ -116,6 +119,14 @@ def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
         assert list(sent) == [{"sent": 1}] * 2
 
 
+def _is_in(thread: threading.Thread, module: ModuleType) -> bool:
+    """Return whether a thread is in a function of a module."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code.co_filename != module.__file__:
+        frame = frame.f_back
+    return frame is not None
+
+
 def test_of_two_threads_one_at_a_time_has_one_that_is_claimed_and_not_sent() -> None:
     order: list[str] = []
 
@@ -126,10 +137,10 @@ def test_of_two_threads_one_at_a_time_has_one_that_is_claimed_and_not_sent() -> 
     with alone.one():
         thread = threading.Thread(target=another)
         thread.start()
-        thread.join(timeout=0.1)
+        until(lambda: _is_in(thread, alone))
         order.append("first")
         alone.begun()
-        thread.join(timeout=10)
+        thread.join(timeout=LIMIT)
         order.append("first is sent")
     assert order == ["first", "second", "first is sent"]
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from notifyproject.renewal import LOOK, SILENCE, Life, Look, megabytes
+from tests.waiting import LIMIT
 
 ENDS_ITSELF = """
 import time
@@ -13,7 +14,7 @@ from notifyproject import renewal
 renewal.LOOK, renewal.SILENCE = 0.01, 0.05
 renewal.count_waiting = lambda queues: 1
 renewal.begin(queues=["email.normal"], threads=4)
-time.sleep(20)
+time.sleep(60)
 """
 SIGTERM = -15
 
@@ -108,6 +109,6 @@ def test_it_knows_what_it_has_in_memory() -> None:
 
 def test_a_worker_that_is_to_end_asks_its_process_to() -> None:
     command = [sys.executable, "-c", ENDS_ITSELF]
-    ended = subprocess.run(command, check=False, capture_output=True, timeout=30)
+    ended = subprocess.run(command, check=False, capture_output=True, timeout=LIMIT)
     assert ended.returncode == SIGTERM
     assert b"worker_ends_itself" in ended.stdout + ended.stderr

@@ -17,6 +17,7 @@ from notifications.outcomes import conclude
 from notifications.states import Channel, DeliveryStatus
 from notifications.store import Claimed, Recipient, Settlement
 from tests.scripted import Scripted, accepted
+from tests.waiting import LIMIT
 
 from .building import NOON, claimed
 
@@ -90,7 +91,7 @@ def test_a_single_message_is_sent_in_the_thread_that_asks() -> None:
 
 @pytest.mark.usefixtures("two_threads")
 def test_several_messages_are_sent_at_the_same_time() -> None:
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=LIMIT)
 
     def meet(outbound: Outbound) -> SendResult:
         both.wait()

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import pytest
 
 from notifyproject.settings.environment import is_alive
 from notifyproject.stack.supervisor import Program, ProgramFailed, Supervisor
+from tests.waiting import LIMIT, ticks
 
-PATIENCE = 20.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -45,10 +44,10 @@ def written(pids: Path) -> list[int]:
 
 def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], None]:
     """Return what stops a supervisor as soon as something holds, or patience is at an end."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = ticks() + LIMIT
 
     def tick() -> None:
-        if holds() or time.monotonic() > deadline:
+        if holds() or ticks() > deadline:
             supervisor.stop_soon()
 
     return tick

@@ -12,12 +12,11 @@ from notifications.errors import (
     ProviderError,
     TransientError,
 )
+from tests.waiting import LIMIT
 
-SHORT = 0.5
-"""Time limit in seconds of sends that are to miss it ..."""
-GRACE = 0.6
-"""... and how much longer they may take on a busy machine."""
-LONG = 10.0
+GRACE = LIMIT
+"""Seconds that a send may take longer than its short time limit, on any machine."""
+LONG = LIMIT
 
 
 class Case(StrEnum):

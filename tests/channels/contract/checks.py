@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from notifications.channels.base import SendResult
 from notifications.errors import ProviderError, TransientError
+from tests.waiting import SHORT
 
-from .cases import EXPECTED, GRACE, SHORT, SLOW, UNREACHED, Case
+from .cases import EXPECTED, GRACE, SLOW, UNREACHED, Case
 from .sending import Seen
 from .subjects import PRIVATE, Subject
 

@@ -1,9 +1,10 @@
 """What stands in for a provider on the wire, and counts what comes: bare sockets."""
 
 import socket
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+from tests.waiting import lag
 
 from ...unit.channels import wire
 from ...unit.channels.smtp_server import HANG_UP, RESET, SILENCE, MailServer
@@ -156,4 +157,4 @@ def _drip(connection: socket.socket, beginning: bytes, again: bytes) -> None:
     while True:
         for byte in again:
             connection.sendall(bytes([byte]))
-            time.sleep(DRIP_PAUSE)
+            lag(DRIP_PAUSE)

@@ -2,17 +2,17 @@
 
 import logging
 import socket
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from notifications.channels.base import Channel, SendResult
 from notifications.errors import ProviderError
+from tests.waiting import SHORT, ticks
 
 from ...unit.channels import wire
 from ..fcm_project import Project
-from .cases import LONG, SHORT, SLOW, UNREACHED, Case
+from .cases import LONG, SLOW, UNREACHED, Case
 from .desks import Desk, HTTPDesk
 from .subjects import Place, Subject
 
@@ -39,7 +39,9 @@ class Seen:
     secrets: Sequence[str]
 
 
-def send(subject: Subject, case: Case, project: Project) -> Seen:
+def send(
+    subject: Subject, case: Case, project: Project, *, clock: Callable[[], float] = ticks
+) -> Seen:
     """Send the subject's message in a case."""
     timeout = SHORT if case in SLOW else LONG
     with ExitStack() as stack:
@@ -55,9 +57,9 @@ def send(subject: Subject, case: Case, project: Project) -> Seen:
             place = Place(host="127.0.0.1", port=stand.port, project=project)
         provider = subject.make(place, FIRST)
         with logged() as log:
-            begun = time.monotonic()
+            begun = clock()
             outcome = attempt(subject, provider, timeout=timeout)
-            seconds = time.monotonic() - begun
+            seconds = clock() - begun
         secrets = subject.secrets(place)
     return Seen(
         outcome=outcome,

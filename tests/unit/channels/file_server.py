@@ -11,6 +11,7 @@ import pytest
 from notifications.channels import mail_downloads
 from notifyproject.outside import connections
 from notifyproject.outside.deadlines import Deadline
+from tests.waiting import LIMIT
 
 from . import wire
 from .certificates import self_signed
@@ -81,6 +82,6 @@ def files_at(
             connections.trust.cache_clear()
 
 
-def get(url: str = URL, *, limit: int = 1_000, seconds: float = 5.0) -> bytes:
+def get(url: str = URL, *, limit: int = 1_000, seconds: float = LIMIT) -> bytes:
     """Fetch a file."""
     return mail_downloads.fetch(url, limit=limit, deadline=Deadline.after(seconds))

@@ -4,14 +4,12 @@ import pytest
 
 from notifications.channels import http, transfers
 from notifications.errors import TransientError
+from tests.waiting import LIMIT
 
 from . import wire
 
-SHORT = 0.4
-"""Deadline of requests that are to miss it."""
 
-
-def post(url: str, *, timeout: float = 5.0, body: bytes = b"{}") -> http.Response:
+def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Response:
     """Post some JSON with a key."""
     return transfers.post(
         f"{url}/send",
@@ -21,7 +19,7 @@ def post(url: str, *, timeout: float = 5.0, body: bytes = b"{}") -> http.Respons
     )
 
 
-def failure(handler: wire.Handler, *, timeout: float = 5.0) -> TransientError:
+def failure(handler: wire.Handler, *, timeout: float = LIMIT) -> TransientError:
     """Return how a request to such a server fails."""
     with wire.serving(handler) as server, pytest.raises(TransientError) as error:
         post(server.url, timeout=timeout)

@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -11,6 +10,7 @@ import pytest
 
 from notifications.channels.email_smtp import SMTP
 from notifications.errors import ProviderError
+from tests.waiting import LIMIT, lag
 
 from ..building import NOON, outbound
 from . import wire
@@ -43,7 +43,7 @@ class MailServer:
     pause: float = 0.0
     """Seconds before each reply."""
     idle: float | None = None
-    """Seconds after which a connection without a command is closed ..."""
+    """Seconds after the first mail after which a connection without a command is closed ..."""
     farewell: str = ""
     """... and what is said then."""
     until: str = "QUIT"
@@ -52,8 +52,6 @@ class MailServer:
     mails: list[bytes] = field(default_factory=list)
 
     def __call__(self, connection: socket.socket) -> None:
-        if self.idle is not None:
-            connection.settimeout(self.idle)
         self._reply(connection, "greeting")
         lines = connection.makefile("rb")
         while True:
@@ -80,6 +78,8 @@ class MailServer:
         while (line := lines.readline()) not in (b".\r\n", b""):
             mail += line.removeprefix(b".")
         self.mails.append(mail)
+        if self.idle is not None and len(self.mails) == 1:
+            connection.settimeout(self.idle)
         self._reply(connection, "message")
 
     def _says(self, command: str) -> str:
@@ -87,7 +87,7 @@ class MailServer:
 
     def _reply(self, connection: socket.socket, command: str) -> None:
         reply = self._says(command)
-        time.sleep(self.pause)
+        lag(self.pause)
         if reply == SILENCE:
             while connection.recv(1024):
                 pass
@@ -127,7 +127,7 @@ def mail_server(server: MailServer, **options: Any) -> Iterator[tuple[SMTP, wire
         yield provider(running.port, **options), running
 
 
-def refusal(replies: dict[str, str], *, timeout: float = 5.0) -> ProviderError:
+def refusal(replies: dict[str, str], *, timeout: float = LIMIT) -> ProviderError:
     """Return what becomes of a mail to a server that says this."""
     with mail_server(MailServer(replies)) as (smtp, _), pytest.raises(ProviderError) as error:
         smtp.send(outbound(), timeout=timeout)

@@ -2,15 +2,15 @@
 
 import socket
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from notifications.errors import TransientError
+from tests.waiting import LIMIT, SHORT, lag
 
 from . import wire
-from .posting import SHORT, failure, post
+from .posting import failure, post
 
 
 def test_an_answer_is_returned_whole_whatever_its_status() -> None:
@@ -50,7 +50,7 @@ def test_a_connection_is_used_again_after_an_error_answer() -> None:
 def test_a_connection_the_server_has_closed_meanwhile_is_replaced() -> None:
     with wire.serving(wire.answering(wire.response(202))) as server:
         assert post(server.url).status == 202
-        time.sleep(0.05)
+        server.until_idle()
         assert post(server.url).status == 202
         assert server.connections == 2
 
@@ -72,7 +72,7 @@ def test_an_idle_connection_is_kept_alive_so_that_no_firewall_forgets_it() -> No
 
 
 def test_threads_do_not_wait_for_each_other() -> None:
-    together = threading.Barrier(8, timeout=5)
+    together = threading.Barrier(8, timeout=LIMIT)
 
     def handle(connection: socket.socket) -> None:
         wire.read_request(connection)
@@ -141,12 +141,12 @@ def test_a_deadline_of_one_request_does_not_bind_the_next() -> None:
     def handle(connection: socket.socket) -> None:
         for pause in (0.0, SHORT + 0.2):
             wire.read_request(connection)
-            time.sleep(pause)
+            lag(pause)
             connection.sendall(wire.response(202))
 
     with wire.serving(handle) as server:
         post(server.url, timeout=SHORT)
-        assert post(server.url, timeout=5).status == 202
+        assert post(server.url, timeout=LIMIT).status == 202
         assert server.connections == 1
 
 

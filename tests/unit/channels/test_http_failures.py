@@ -1,31 +1,25 @@
 """The pooled HTTP client, against servers that behave badly in every way there is."""
 
-import contextlib
 import socket
-import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
 from notifications.channels import curl, transfers
 from notifications.channels.http import Exchange, Request, Response
 from notifications.errors import ChannelUnavailable, FailureCode, TransientError
+from tests.waiting import LIMIT, SHORT, ending, lag
 
 from . import wire
-from .posting import SHORT, failure, post
+from .posting import failure, post
 
-GRACE = 1.2
-"""How much later than its deadline a request may end on a busy machine."""
+PAUSE = 0.05
+"""Seconds between two bytes of a dripping answer: it takes longer than the short deadline."""
 
 
-@contextlib.contextmanager
-def in_time() -> Iterator[None]:
-    """Assert that a request with the short deadline ends at it, and not much later."""
-    started = time.monotonic()
-    try:
-        yield
-    finally:
-        assert SHORT - 0.05 < time.monotonic() - started < SHORT + GRACE
+def at_its_deadline() -> AbstractContextManager[None]:
+    """Expect a request with the short deadline to end there, while the other side goes on."""
+    return ending(after=SHORT - 0.05)
 
 
 def test_a_refused_connection_has_sent_nothing() -> None:
@@ -54,7 +48,7 @@ def test_a_connection_that_is_not_taken_in_time_has_sent_nothing() -> None:
             one.setblocking(False)
             one.connect_ex(("127.0.0.1", port))
             waiting.append(one)
-        with pytest.raises(TransientError) as error, in_time():
+        with pytest.raises(TransientError) as error, at_its_deadline():
             post(f"http://127.0.0.1:{port}", timeout=SHORT)
         for one in waiting:
             one.close()
@@ -76,7 +70,7 @@ def test_nothing_leaves_after_the_deadline() -> None:
     """A process may be held up for any time; by then somebody else may be sending the same."""
 
     def held_up() -> Exchange[None]:
-        time.sleep(SHORT * 1.2)
+        lag(SHORT * 1.2)
         return
         yield
 
@@ -97,7 +91,7 @@ def test_a_key_that_cannot_be_one_is_a_matter_of_the_account(key: str) -> None:
     """The classic: a secret that was mounted from a file with a line break at its end."""
     server = wire.KeepAlive(wire.response(202))
     with wire.serving(server) as running, pytest.raises(ChannelUnavailable) as error:
-        transfers.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=5)
+        transfers.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=LIMIT)
     assert "secret" not in error.value.reason
     assert server.requests == []
 
@@ -105,12 +99,12 @@ def test_a_key_that_cannot_be_one_is_a_matter_of_the_account(key: str) -> None:
 @pytest.mark.parametrize("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
 def test_an_address_that_cannot_be_one_is_a_matter_of_the_account(url: str) -> None:
     with pytest.raises(ChannelUnavailable):
-        transfers.post(url, body=b"{}", headers={}, timeout=1)
+        transfers.post(url, body=b"{}", headers={}, timeout=LIMIT)
 
 
 def drip(text: bytes) -> wire.Handler:
     """Return a handler that says ``text`` one byte at a time."""
-    return wire.answering(*[text[i : i + 1] for i in range(len(text))], pause=0.05)
+    return wire.answering(*[text[i : i + 1] for i in range(len(text))], pause=PAUSE)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +116,8 @@ def drip(text: bytes) -> wire.Handler:
         wire.stopping(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nab"),
         drip(b"HTTP/1.1 202 Accepted\r\nContent-Length: 500\r\n\r\n"),
         drip(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nabcde"),
-        wire.answering(b"HTTP/1.1 202 OK\r\nContent-Length: 90\r\n\r\n", *[b"x"] * 90, pause=0.05),
-        wire.answering(*[b"HTTP/1.1 100 Continue\r\n\r\n"] * 40, pause=0.05),
+        wire.answering(b"HTTP/1.1 202 OK\r\nContent-Length: 90\r\n\r\n", *[b"x"] * 90, pause=PAUSE),
+        wire.answering(*[b"HTTP/1.1 100 Continue\r\n\r\n"] * 40, pause=PAUSE),
     ],
     ids=[
         *("never answers", "stops in the status line", "stops in the headers"),
@@ -132,7 +126,7 @@ def drip(text: bytes) -> wire.Handler:
     ],
 )
 def test_a_deadline_is_kept_and_the_outcome_unknown(handler: wire.Handler) -> None:
-    with wire.serving(handler) as server, pytest.raises(TransientError) as error, in_time():
+    with wire.serving(handler) as server, pytest.raises(TransientError) as error, at_its_deadline():
         post(server.url, timeout=SHORT)
     assert error.value.ambiguous
     assert error.value.code is FailureCode.TIMEOUT
@@ -140,9 +134,9 @@ def test_a_deadline_is_kept_and_the_outcome_unknown(handler: wire.Handler) -> No
 
 def test_a_server_that_does_not_read_is_not_waited_for_beyond_the_deadline() -> None:
     with (
-        wire.serving(lambda _: time.sleep(SHORT + GRACE)) as server,
+        wire.serving(wire.unreading) as server,
         pytest.raises(TransientError) as error,
-        in_time(),
+        at_its_deadline(),
     ):
         post(server.url, timeout=SHORT, body=b"x" * 20_000_000)
     assert error.value.ambiguous

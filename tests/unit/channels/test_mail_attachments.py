@@ -6,11 +6,11 @@ import email.policy
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +24,8 @@ from notifications.channels.email_smtp import SMTP
 from notifications.channels.mail_attachments import AT_ONCE, fetched
 from notifications.channels.mail_downloads import DownloadFailed
 from notifications.errors import FailureCode, PermanentError, ProviderError
+from notifyproject.outside.deadlines import Deadline
+from tests.waiting import LIMIT, ending
 
 from ..building import NOON, outbound
 from . import wire
@@ -87,7 +89,7 @@ def smtp(port: int, **fields: Any) -> SMTP:
 def test_sendgrid_gets_the_files_themselves(serve: Serve) -> None:
     handler = wire.KeepAlive(wire.response(202))
     with serve(Files(wire.response(200, CSV))), wire.serving(handler) as server:
-        sendgrid(server.url).send(attached("/1", "/2"), timeout=5)
+        sendgrid(server.url).send(attached("/1", "/2"), timeout=LIMIT)
     body = json.loads(handler.requests[0].partition(b"\r\n\r\n")[2])
     expected = {
         "content": base64.b64encode(CSV).decode(),
@@ -104,7 +106,7 @@ def test_sendgrid_gets_the_files_themselves(serve: Serve) -> None:
 def test_a_mail_server_gets_the_files_byte_for_byte(serve: Serve, name: str) -> None:
     server = MailServer()
     with serve(Files(wire.response(200, CSV))), wire.serving(server) as running:
-        smtp(running.port).send(attached(filename=name), timeout=5)
+        smtp(running.port).send(attached(filename=name), timeout=LIMIT)
     mail = email.message_from_bytes(server.mails[0], policy=email.policy.default)
     (part,) = mail.iter_attachments()
     assert part.get_content_type() == "text/csv"
@@ -116,7 +118,7 @@ def test_a_mail_server_gets_the_files_byte_for_byte(serve: Serve, name: str) -> 
 def test_a_batch_fetches_a_file_once(serve: Serve) -> None:
     files, handler = Files(wire.response(200, CSV)), wire.KeepAlive(wire.response(202))
     with serve(files), wire.serving(handler) as server:
-        sendgrid(server.url).send_many([attached() for _ in range(5)], timeout=5)
+        sendgrid(server.url).send_many([attached() for _ in range(5)], timeout=LIMIT)
     assert len(files.asked) == 1
 
 
@@ -137,9 +139,9 @@ def assert_nothing_left(serve: Serve, files: wire.Handler, mail: Outbound, **fie
     with serve(files), wire.serving(handler) as http, wire.serving(server) as mails:
         for one in (sendgrid(http.url, **fields), smtp(mails.port, **fields)):
             with pytest.raises(ProviderError) as error:
-                one.send(mail, timeout=3)
+                one.send(mail, timeout=LIMIT)
             said.append(error.value)
-        said += sendgrid(http.url, **fields).send_many([mail, mail], timeout=3)
+        said += sendgrid(http.url, **fields).send_many([mail, mail], timeout=LIMIT)
         assert (http.connections, mails.connections) == (0, 0)
     assert len({(type(one), one.code, one.reason) for one in said}) == 1
     return said[0]
@@ -204,29 +206,41 @@ def test_no_reason_tells_where_a_file_is(serve: Serve) -> None:
 # How long, and how many.
 
 
-def test_time_is_left_to_send_what_was_fetched(serve: Serve) -> None:
+def test_time_is_left_to_send_what_was_fetched(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: list[float] = []
+
+    def after(seconds: float) -> Deadline:
+        allowed.append(seconds)
+        return Deadline.after(seconds)
+
+    monkeypatch.setattr(mail_attachments, "Deadline", SimpleNamespace(after=after))
+
     def stall(connection: socket.socket) -> None:
         read_head(connection)
         connection.recv(1)
 
-    with serve(stall):
-        started = time.monotonic()
-        with pytest.raises(DownloadFailed):
-            sendgrid().send(attached(), timeout=0.9)
-        assert 0.5 < time.monotonic() - started < 0.8
+    with serve(stall), pytest.raises(DownloadFailed), ending(after=0.55):
+        sendgrid().send(attached(), timeout=0.9)
+    assert allowed == pytest.approx([0.6])
 
 
-def test_only_so_many_mails_with_files_are_in_hand_at_once(serve: Serve) -> None:
+def test_only_so_many_mails_with_files_are_in_hand_at_once(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each may take 50 MB of memory; the others wait for their turn."""
+    monkeypatch.setattr(mail_attachments, "FETCH_TIMEOUT", LIMIT)
     now, most, lock = 0, 0, threading.Lock()
+    together = threading.Barrier(AT_ONCE, timeout=LIMIT)
 
     def send() -> None:
         nonlocal now, most
-        with fetched(attached().message.attachments, hosts=HOSTS, timeout=9):
+        with fetched(attached().message.attachments, hosts=HOSTS, timeout=2 * LIMIT):
             with lock:
                 now += 1
                 most = max(most, now)
-            time.sleep(0.05)
+            together.wait()
             with lock:
                 now -= 1
 
@@ -250,7 +264,7 @@ def test_who_does_not_get_a_turn_in_time_comes_again(serve: Serve) -> None:
     ):
         pytest.fail("there was no place")
     places.release()
-    with serve(Files(wire.response(200, CSV))), fetched(files, hosts=HOSTS, timeout=3) as here:
+    with serve(Files(wire.response(200, CSV))), fetched(files, hosts=HOSTS, timeout=LIMIT) as here:
         assert [one.content for one in here] == [CSV]
 
 

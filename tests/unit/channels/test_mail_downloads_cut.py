@@ -64,7 +64,7 @@ class Server:
 
     def get(self, says: bytes, end: End) -> bytes:
         self.says, self.end = says, end
-        return get(seconds=60.0)
+        return get()
 
     def may_have_it_later(self, says: bytes, end: End) -> bool:
         """Whether this is told to be no file, and one that may be had another time."""

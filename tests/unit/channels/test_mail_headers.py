@@ -11,6 +11,7 @@ import pytest
 from notifications.channels.base import Message
 from notifications.channels.email_sendgrid import SendGrid
 from notifications.errors import FailureCode, PermanentError
+from tests.waiting import LIMIT
 
 from ..building import NOON, outbound
 from . import wire
@@ -44,7 +45,7 @@ def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMess
     with wire.serving(server) as running:
         plain = provider(running.port)
         smtp = replace(plain, reply_to=reply_to)
-        smtp.send(outbound(message=message), timeout=5)
+        smtp.send(outbound(message=message), timeout=LIMIT)
     (raw,) = server.mails
     return email.message_from_bytes(raw, policy=email.policy.default), raw
 

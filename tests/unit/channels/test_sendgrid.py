@@ -11,6 +11,7 @@ from notifications.channels.email_sendgrid import MAX_ID_LENGTH
 from notifications.channels.email_sendgrid_bodies import Tag
 from notifications.channels.mail_attachments import File
 from notifications.errors import FailureCode, PermanentError
+from tests.waiting import LIMIT
 
 from ..building import outbound
 from . import sendgrid_builder, wire
@@ -61,7 +62,7 @@ def test_texts_are_passed_on_as_they_are(text: str) -> None:
     handler = wire.KeepAlive(wire.response(202))
     with wire.serving(handler) as server:
         mail = outbound(message=Message(subject=text, text=text, html=text), recipient_name=text)
-        account(base_url=server.url).send(mail, timeout=5)
+        account(base_url=server.url).send(mail, timeout=LIMIT)
     sent = json.loads(handler.requests[0].partition(b"\r\n\r\n")[2])
     assert sent["subject"] == text
     assert [part["value"] for part in sent["content"]] == [text, text]
@@ -71,7 +72,7 @@ def test_texts_are_passed_on_as_they_are(text: str) -> None:
 def test_a_mail_is_one_post_with_the_key() -> None:
     handler = wire.KeepAlive(wire.response(202))
     with wire.serving(handler) as server:
-        account(base_url=server.url).send(outbound(), timeout=5)
+        account(base_url=server.url).send(outbound(), timeout=LIMIT)
     (request,) = handler.requests
     head = request.partition(b"\r\n\r\n")[0]
     assert head.startswith(b"POST /v3/mail/send HTTP/1.1\r\n")
@@ -102,7 +103,7 @@ def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
 ) -> None:
     handler = wire.KeepAlive(wire.response(202))
     with wire.serving(handler) as server, pytest.raises(PermanentError) as error:
-        account(base_url=server.url).send(outbound(**fields), timeout=5)
+        account(base_url=server.url).send(outbound(**fields), timeout=LIMIT)
     assert handler.requests == []
     assert error.value.code is FailureCode.RENDER_FAILED
 
@@ -139,7 +140,7 @@ def test_a_body_is_what_sendgrids_own_builder_makes_of_the_mail(
 )
 def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: str | None) -> None:
     with wire.serving(wire.answering(wire.response(202, b"", *headers))) as server:
-        result = account(base_url=server.url).send(outbound(), timeout=5)
+        result = account(base_url=server.url).send(outbound(), timeout=LIMIT)
     assert (result.provider_id, result.answer.status) == (provider_id, 202)
     assert not result.delivered
 
@@ -147,5 +148,5 @@ def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: 
 def test_an_id_is_kept_up_to_a_length() -> None:
     answer = wire.response(202, b"", f"X-Message-Id: {'x' * 5_000}")
     with wire.serving(wire.answering(answer)) as server:
-        result = account(base_url=server.url).send(outbound(), timeout=5)
+        result = account(base_url=server.url).send(outbound(), timeout=LIMIT)
     assert result.provider_id == "x" * MAX_ID_LENGTH

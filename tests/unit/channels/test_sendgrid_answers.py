@@ -16,6 +16,7 @@ from notifications.errors import (
     RecipientAction,
     TransientError,
 )
+from tests.waiting import LIMIT
 
 from ..building import NOON, outbound
 from . import wire
@@ -30,7 +31,7 @@ def errors(*fields: str | None) -> bytes:
     ).encode()
 
 
-def refusal(answer: bytes, *, timeout: float = 5.0) -> ProviderError:
+def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
     with wire.serving(wire.answering(answer)) as server, pytest.raises(ProviderError) as error:
         account(base_url=server.url).send(outbound(), timeout=timeout)
     return error.value
@@ -202,7 +203,7 @@ def test_an_unavailable_account_may_say_when_to_come_again() -> None:
 )
 def test_a_mail_that_left_and_got_no_whole_answer_may_have_gone(handler: wire.Handler) -> None:
     with wire.serving(handler) as server, pytest.raises(TransientError) as error:
-        account(base_url=server.url).send(outbound(), timeout=5)
+        account(base_url=server.url).send(outbound(), timeout=LIMIT)
     assert error.value.ambiguous
     assert error.value.code is FailureCode.CONNECTION_LOST
 
@@ -216,7 +217,7 @@ def test_a_mail_that_was_taken_and_never_answered_may_have_gone() -> None:
 
 def test_a_provider_that_is_not_there_got_nothing() -> None:
     with pytest.raises(TransientError) as error:
-        account().send(outbound(), timeout=1)
+        account().send(outbound(), timeout=LIMIT)
     assert not error.value.ambiguous
 
 

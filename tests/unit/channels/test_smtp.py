@@ -17,6 +17,7 @@ from notifications.errors import (
     RecipientAction,
     TransientError,
 )
+from tests.waiting import LIMIT
 
 from ..building import outbound
 from .smtp_server import MailServer, mail_server, provider, refusal
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("opened")
 def test_a_mail_is_handed_over_and_its_message_id_holds_the_reference() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, _):
-        result = smtp.send(outbound(), timeout=5)
+        result = smtp.send(outbound(), timeout=LIMIT)
     assert result.provider_id == f"<{'a' * 24}.email.1@example.com>"
     assert not result.delivered
     envelope = [line for line in server.commands if line[:4].upper() in ("MAIL", "RCPT")]
@@ -40,7 +41,7 @@ def test_a_mail_is_handed_over_and_its_message_id_holds_the_reference() -> None:
 def test_a_mail_has_both_bodies_and_the_headers_people_see() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, _):
-        smtp.send(outbound(), timeout=5)
+        smtp.send(outbound(), timeout=LIMIT)
     mail = email.message_from_bytes(server.mails[0], policy=email.policy.default)
     assert mail["From"] == "Notifications <notifications@example.com>"
     assert mail["To"] == "Ada <ada@example.com>"
@@ -59,7 +60,7 @@ def test_a_mail_in_any_script_arrives_as_it_was_written() -> None:
     server = MailServer()
     message = Message(subject=text, text=f"{text}\n.\n..dots", html=None)
     with mail_server(server) as (smtp, _):
-        smtp.send(outbound(message=message, recipient_name=text), timeout=5)
+        smtp.send(outbound(message=message, recipient_name=text), timeout=LIMIT)
     mail = email.message_from_bytes(server.mails[0], policy=email.policy.default)
     assert mail["Subject"] == text
     assert text in mail["To"]
@@ -70,7 +71,7 @@ def test_a_connection_is_used_again_by_the_same_thread() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, running):
         for _ in range(3):
-            smtp.send(outbound(), timeout=5)
+            smtp.send(outbound(), timeout=LIMIT)
         assert running.connections == 1
     assert len(server.mails) == 3
 
@@ -150,7 +151,7 @@ def test_a_login_that_is_refused_is_a_matter_of_the_account(reply: str) -> None:
         mail_server(MailServer(replies), **options) as (smtp, _),
         pytest.raises(ChannelUnavailable) as error,
     ):
-        smtp.send(outbound(), timeout=5)
+        smtp.send(outbound(), timeout=LIMIT)
     assert error.value.answer is not None
     assert error.value.answer.status == int(reply[:3])
 
@@ -158,7 +159,7 @@ def test_a_login_that_is_refused_is_a_matter_of_the_account(reply: str) -> None:
 def test_a_server_without_the_encryption_that_is_configured_is_not_used() -> None:
     server = MailServer()
     with mail_server(server, use_tls=True) as (smtp, _), pytest.raises(ChannelUnavailable):
-        smtp.send(outbound(), timeout=5)
+        smtp.send(outbound(), timeout=LIMIT)
     assert server.mails == []
 
 
@@ -166,7 +167,7 @@ def test_a_server_without_the_login_that_is_configured_is_not_used() -> None:
     server = MailServer()
     options = {"username": "u", "password": "p"}
     with mail_server(server, **options) as (smtp, _), pytest.raises(ChannelUnavailable):
-        smtp.send(outbound(), timeout=5)
+        smtp.send(outbound(), timeout=LIMIT)
     assert server.mails == []
 
 
@@ -218,7 +219,7 @@ def test_without_a_way_to_log_in_that_both_know_nothing_is_sent() -> None:
         mail_server(server, username="u", password="p") as (smtp, _),
         pytest.raises(ChannelUnavailable),
     ):
-        smtp.send(outbound(), timeout=5)
+        smtp.send(outbound(), timeout=LIMIT)
 
 
 @pytest.mark.parametrize("command", ["greeting", "MAIL", "RCPT", "DATA"])
@@ -251,7 +252,7 @@ def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
 ) -> None:
     with mail_server(MailServer()) as (smtp, running):
         with pytest.raises(PermanentError) as error:
-            smtp.send(outbound(**fields), timeout=5)
+            smtp.send(outbound(**fields), timeout=LIMIT)
         assert running.connections == 0
     assert error.value.code is FailureCode.RENDER_FAILED
     assert "ada" not in error.value.reason
@@ -261,7 +262,7 @@ def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
     """By older rules a mail to this domain went to strasse.example, which is somebody else."""
     server = MailServer()
     with mail_server(server) as (smtp, _):
-        smtp.send(outbound(recipient="ada@stra\u00dfe.example"), timeout=5)
+        smtp.send(outbound(recipient="ada@stra\u00dfe.example"), timeout=LIMIT)
     # Commands are in either case: Python 3.13 writes another than 3.12 does.
     commands = [command.lower() for command in server.commands]
     assert "rcpt to:<ada@xn--strae-oqa.example>" in commands
@@ -275,13 +276,13 @@ def test_a_password_that_cannot_be_one_is_a_matter_of_the_account() -> None:
         mail_server(server, username="u", password="p\u00e9") as (smtp, _),
         pytest.raises(ChannelUnavailable),
     ):
-        smtp.send(outbound(), timeout=5)
+        smtp.send(outbound(), timeout=LIMIT)
     assert server.mails == []
 
 
 def test_a_host_that_cannot_be_one_is_a_matter_of_the_account() -> None:
     with pytest.raises(ChannelUnavailable):
-        provider(25, host="x" * 300).send(outbound(), timeout=5)
+        provider(25, host="x" * 300).send(outbound(), timeout=LIMIT)
 
 
 def test_a_mail_server_sends_no_receipts() -> None:

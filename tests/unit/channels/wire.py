@@ -4,8 +4,9 @@ import contextlib
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
+
+from tests.waiting import LIMIT, SILENT_FOR, lag, until
 
 Handler = Callable[[socket.socket], None]
 
@@ -37,7 +38,11 @@ class Wire:
                 connection.shutdown(socket.SHUT_RDWR)
             connection.close()
         for thread in (self._acceptor, *self._threads):
-            thread.join(5)
+            thread.join(LIMIT)
+
+    def until_idle(self) -> None:
+        """Wait until the server has closed all its connections."""
+        until(lambda: all(one.fileno() < 0 for one in list(self._open)))
 
     def _accept(self) -> None:
         while True:
@@ -45,7 +50,7 @@ class Wire:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            connection.settimeout(10)
+            connection.settimeout(SILENT_FOR)
             self.connections += 1
             self._open.append(connection)
             thread = threading.Thread(target=self._handle, args=(connection,), daemon=True)
@@ -100,7 +105,7 @@ def answering(*parts: bytes, pause: float = 0.0) -> Handler:
         read_request(connection)
         for part in parts:
             connection.sendall(part)
-            time.sleep(pause)
+            lag(pause)
 
     return handle
 
@@ -115,6 +120,12 @@ def stopping(*parts: bytes) -> Handler:
         connection.recv(1)
 
     return handle
+
+
+def unreading(connection: socket.socket) -> None:
+    """Read nothing until the server is closed."""
+    while connection.fileno() >= 0:
+        lag(0.01)
 
 
 def resetting(connection: socket.socket) -> None:

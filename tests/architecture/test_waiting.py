@@ -1,0 +1,92 @@
+"""No test is about how busy the machine is: tests/waiting.py alone sleeps and measures time."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import waiting
+
+from .code import files, tree
+
+HELPER = Path("tests", "waiting.py")
+RUNNING = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "thread_time"}
+"""What of the module ``time`` waits, or measures how long something took."""
+LIMITED = {"join", "result", "wait"}
+"""Methods whose first argument may be a time limit, in seconds."""
+
+
+def offences(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a module at which a test depends on the machine's speed, and how."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Attribute(value=ast.Name(id="time"), attr=name) if name in RUNNING:
+                yield node.lineno, f"time.{name}"
+            case ast.ImportFrom(module="time"):
+                yield node.lineno, "an import from time"
+            case ast.Assert(test=test) if any(map(_is_the_time, ast.walk(test))):
+                yield node.lineno, "an assertion about the present time"
+            case ast.Call(func=func, args=args, keywords=keywords):
+                limits = [one.value for one in keywords if one.arg == "timeout"]
+                if isinstance(func, ast.Attribute) and func.attr in LIMITED:
+                    limits += args[:1]
+                if any(map(_is_tight, limits)):
+                    yield node.lineno, "a time limit that is neither to pass nor LIMIT"
+
+
+def _is_the_time(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "time.time"
+
+
+def _is_tight(node: ast.expr) -> bool:
+    """Return whether seconds are too few for a busy machine, and too many to let them pass."""
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and not isinstance(node.value, bool)
+        and waiting.SHORT < node.value < waiting.LIMIT
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "time.sleep(1)",
+        "began = time.monotonic()",
+        "from time import sleep",
+        "assert abs(x - time.time()) < 5",
+        "assert process.wait(10) == 0",
+        "thread.join(timeout=5)",
+        "Barrier(2, timeout=10)",
+        "fcm.send(push, timeout=2.5)",
+    ],
+)
+def test_what_depends_on_the_machine_is_found(line: str) -> None:
+    assert len(list(offences(ast.parse(line)))) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "until(lambda: thread.is_alive())",
+        "now = int(time.time())",
+        "assert before <= stamp <= after",
+        "assert process.wait(LIMIT) == 0",
+        "', '.join(words)",
+        "while not over.wait(0.05): go_on()",
+        "smtp.send(mail, timeout=SHORT)",
+    ],
+)
+def test_what_does_not_is_not(line: str) -> None:
+    assert list(offences(ast.parse(line))) == []
+
+
+def test_no_test_depends_on_how_busy_the_machine_is() -> None:
+    found = [
+        f"{path}:{line}: {what}"
+        for path in files("tests")
+        if path != HELPER
+        for line, what in offences(tree(path))
+    ]
+    assert found == []
