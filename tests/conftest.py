@@ -20,9 +20,10 @@ from notifications.alerts import rules
 from notifications.channels import registry
 from notifyproject import publishing, valkey
 from notifyproject.platform import cache
-from sandbox import google_account
+from sandbox import google_account, server
 
 from . import fcm_schema
+from .waiting import LIMIT
 
 KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Collections that migrate fills and no test changes."""
@@ -66,10 +67,12 @@ def _a_private_key_is_read_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _valkey_is_waited_for() -> Iterator[None]:
+def _whoever_is_late_is_waited_for() -> Iterator[None]:
     """On a machine at its limit Valkey is late now and then, and no test is to run without it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(valkey, "ANSWER", 10.0)
+        for module in (publishing, valkey):
+            patch.setattr(module, "ANSWER", LIMIT)
+        patch.setattr(server, "START_TIMEOUT", LIMIT)
         yield
 
 

@@ -250,7 +250,7 @@ def test_no_doubt_is_answered_with_the_template() -> None:
 def test_a_template_without_time_for_it_waits_for_the_next_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(whatsapp_cloud, "SECOND_REQUEST", 10.0)
+    monkeypatch.setattr(whatsapp_cloud, "SECOND_REQUEST", LIMIT)
     error, got = attempt(chat(approved=ORDER), refused(131047))
     assert isinstance(error, TransientError)
     assert (error.ambiguous, len(got)) == (False, 1)

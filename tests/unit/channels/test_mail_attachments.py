@@ -52,7 +52,8 @@ def serve(file: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
 
 
 @pytest.fixture(autouse=True)
-def _own_places() -> Iterator[None]:
+def _own_places(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(mail_attachments, "FETCH_TIMEOUT", LIMIT)
     mail_attachments._places.cache_clear()
     yield
     mail_attachments._places.cache_clear()
@@ -177,7 +178,7 @@ def test_all_of_them_may_have_ten_megabytes(serve: Serve) -> None:
     half = wire.response(200, b"x" * (limits.MAX_BYTES // 2))
     with (
         serve(Files(half)),
-        fetched(attached("/1", "/2").message.attachments, hosts=HOSTS, timeout=15) as files,
+        fetched(attached("/1", "/2").message.attachments, hosts=HOSTS, timeout=2 * LIMIT) as files,
     ):
         assert sum(len(one.content) for one in files) == limits.MAX_BYTES
 
@@ -226,11 +227,8 @@ def test_time_is_left_to_send_what_was_fetched(
     assert allowed == pytest.approx([0.6])
 
 
-def test_only_so_many_mails_with_files_are_in_hand_at_once(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_so_many_mails_with_files_are_in_hand_at_once(serve: Serve) -> None:
     """Each may take 50 MB of memory; the others wait for their turn."""
-    monkeypatch.setattr(mail_attachments, "FETCH_TIMEOUT", LIMIT)
     now, most, lock = 0, 0, threading.Lock()
     together = threading.Barrier(AT_ONCE, timeout=LIMIT)
 
