@@ -1,6 +1,7 @@
 # make up      the whole service on this machine, until Ctrl-C: http://127.0.0.1:8000 (or PORT=…)
 # make down    stops one that runs in the background
-# make test    every test, on servers it starts itself; TESTS="tests/unit -k …" for some
+# make test    every test, on servers it starts itself; TESTS="tests/unit -k …" for some,
+#              PYTHON=python3.12 with another Python, 3.11 or later
 # make lint    style, types, layers, settings, migrations, API schema
 # make fuzz    10,000 (or CASES=n) made-up requests to the API, answered as its description says
 # make client  the API's description and clients/python/…/rest made of it: needs the internet
@@ -92,6 +93,16 @@ requirements: .venv/dev
 	for name in requirements requirements-local requirements-tracing requirements-dev; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-emit-index-url $$name.in -o $$name.txt || exit 1; done
+
+# PYTHON=… on the command line asks for that Python: a .venv of another one is made anew.
+version = $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null)
+ifeq ($(origin PYTHON),command line)
+ifneq ($(call version,$(PYTHON)),)
+ifneq ($(call version,$(PYTHON)),$(call version,$(BIN)/python))
+$(shell rm -rf .venv)
+endif
+endif
+endif
 
 # A stamp for each set of requirements: installed again only when it changes. uv installs in
 # seconds what takes pip a minute and a half; where it cannot (a private index in pip's own
