@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from notifyproject.stack.running import Addresses, programs
 from notifyproject.stack.servers import HOST, die_with_parent, free_port
 from tests.api.conftest import App, new_app
 from tests.faults.conftest import environment
+from tests.waiting import LIMIT, until
 
-START_SECONDS = 60.0
 LARGE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
 """1.6 MB, for which no key is needed."""
 
@@ -42,11 +41,11 @@ class Served:
         return Target(host=HOST, port=self.port, large=LARGE)
 
     def connect(self) -> socket.socket:
-        return socket.create_connection((HOST, self.port), timeout=20)
+        return socket.create_connection((HOST, self.port), timeout=LIMIT)
 
     def is_healthy(self) -> bool:
         try:
-            answer = urllib3.request("GET", f"{self.url}/healthz", retries=False, timeout=20)
+            answer = urllib3.request("GET", f"{self.url}/healthz", retries=False, timeout=LIMIT)
         except urllib3.exceptions.HTTPError:
             return False
         return answer.status == 200
@@ -76,11 +75,12 @@ def serve(_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             )
             stack.callback(_end, process)
             served = Served(port=port, process=process, log=log)
-            deadline = time.monotonic() + START_SECONDS
-            while not served.is_healthy():
+
+            def is_up() -> bool:
                 assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.05)
+                return served.is_healthy()
+
+            until(is_up, otherwise="the program does not answer")
             return served
 
         yield start

@@ -7,6 +7,7 @@ import pytest
 
 from notifyproject.web_connection import MAX_BODY, MAX_HEAD
 from tests.api.conftest import App, request
+from tests.waiting import LIMIT
 
 from .conftest import Serve, Served
 from .exchange import Answers, get, post
@@ -176,4 +177,4 @@ def test_a_request_begun_before_the_process_ends_is_answered(serve: Serve, app: 
         web.process.terminate()
         client.sendall(_body()[50:])
         assert Answers(client).next().status == 202
-    assert web.process.wait(timeout=20) == 0
+    assert web.process.wait(timeout=LIMIT) == 0
