@@ -1,25 +1,31 @@
 """What is wrong with a template before anybody uses it: every fault with its line and a reason."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from liquid import Environment
+from liquid import BoundTemplate, Environment
 from liquid.exceptions import LiquidError
 from liquid.static_analysis import Variable
 
 from ..models.notification import SUBJECT_LENGTH
 from ..types import MASK
-from . import files, inlining
+from . import files, inlining, inlining_trial
+from .budget import MAX_WORK, Budget
 from .engine import HTML, TEXT, Template, TemplateProblem, line_at, line_of
 from .parts import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part
+from .source import MAX_MARKUP, count_markup, find_fault
 from .texts import clean_line
 from .versions import Parts
 
-MAX_SOURCE = 64 * 1024
-"""A part has at most this many characters."""
 MAX_LANGUAGES = 20
+MAX_TEMPLATE = 512 * 1024
+"""Characters of all parts in all languages."""
+MAX_TEMPLATE_MARKUP = 2_000
+"""Outputs and tags of all parts in all languages."""
+MAX_TEMPLATE_WORK = 2 * MAX_WORK
+"""Units that all parts may take to render with the example, twice each."""
 ONE_LINE = (Part.SUBJECT, Part.PUSH_TITLE)
 NEEDED = (Part.SUBJECT, Part.BODY)
 RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
@@ -58,21 +64,38 @@ def check(
     variables = {**example_data, "recipient": RECIPIENT}
     masked = {k: MASK if k in sensitive else v for k, v in variables.items()}
     faults = list(_check_completeness(name, parts))
+    budget = Budget(MAX_TEMPLATE_WORK)
+    fragments: list[_Fragment] = []
+    markup = 0
     for language, texts in parts.items():
         for part in Part:
-            if part in texts:
-                found = _check_part(part, texts[part], variables, masked)
-                faults += [
-                    Fault(
-                        code=fault.code,
-                        reason=fault.reason,
-                        line=fault.line,
-                        language=language,
-                        part=part,
-                    )
-                    for fault in found
-                ]
+            if part not in texts:
+                continue
+            markup += min(count_markup(texts[part]), MAX_MARKUP)
+            if markup > MAX_TEMPLATE_MARKUP:
+                reason = (
+                    f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
+                )
+                return [*faults, Fault(code="too_complex", reason=reason)]
+            bound, found = _check_source(part, texts[part], variables)
+            if bound is not None and not found:
+                if part is Part.EMAIL_HTML:
+                    found = _check_markup(language, texts[part], fragments)
+                else:
+                    found = _check_output(part, bound, (variables, masked), budget)
+            faults += [replace(fault, language=language, part=part) for fault in found]
+    if not faults and fragments:
+        faults += _check_inlined(fragments, (variables, masked), budget)
     return faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fragment:
+    """A language's HTML, with marks in the place of its Liquid."""
+
+    language: str
+    html: str
+    liquid: Sequence[str]
 
 
 def _check_languages(parts: Parts) -> list[Fault]:
@@ -80,6 +103,10 @@ def _check_languages(parts: Parts) -> list[Fault]:
         return [Fault(code="required", reason="Give at least one part.")]
     if len(parts) > MAX_LANGUAGES:
         return [Fault(code="too_many_languages", reason=f"At most {MAX_LANGUAGES} languages.")]
+    texts = [text for language in parts.values() for text in language.values()]
+    if sum(map(len, texts)) > MAX_TEMPLATE:
+        reason = f"All parts together have at most {MAX_TEMPLATE:,} characters."
+        return [Fault(code="too_long", reason=reason)]
     return [
         Fault(
             code="invalid_locale",
@@ -108,18 +135,28 @@ def _check_completeness(name: str, parts: Parts) -> Iterator[Fault]:
             )
 
 
-def _check_part(
-    part: Part, source: str, variables: Mapping[str, Any], masked: Mapping[str, Any]
-) -> list[Fault]:
+def _check_source(
+    part: Part, source: str, variables: Mapping[str, Any]
+) -> tuple[BoundTemplate | None, list[Fault]]:
+    """Return a part parsed, and what is wrong with how it is written."""
     if not source.strip():
-        return [Fault(code="blank", reason="A part says something, or is left out.")]
-    if len(source) > MAX_SOURCE:
-        return [Fault(code="too_long", reason=f"A part has at most {MAX_SOURCE:,} characters.")]
+        return None, [Fault(code="blank", reason="A part says something, or is left out.")]
+    if fault := find_fault(source):
+        line = None if fault.index is None else line_at(source, fault.index)
+        return None, [Fault(code=fault.code, reason=fault.reason, line=line)]
     environment = HTML if part is Part.EMAIL_HTML else TEXT
     try:
         bound = environment.from_string(source)
     except LiquidError as error:
-        return [_syntax_fault(error, source, environment)]
+        return None, [_syntax_fault(error, source, environment)]
+    try:
+        return bound, _check_names(bound, source, variables)
+    except RecursionError:
+        return None, [Fault(code="too_complex", reason="An expression is nested too deep.")]
+
+
+def _check_names(bound: BoundTemplate, source: str, variables: Mapping[str, Any]) -> list[Fault]:
+    """Return the filters and variables there are not."""
     analysis = bound.analyze(include_partials=False)
     faults = [
         Fault(
@@ -128,9 +165,9 @@ def _check_part(
             line=line_at(source, spans[0].index),
         )
         for name, spans in analysis.filters.items()
-        if name not in environment.filters
+        if name not in bound.env.filters
     ]
-    faults += [
+    return faults + [
         Fault(
             code="unknown_variable",
             reason=f"The type's example data has no {str(used)!r}.",
@@ -140,10 +177,47 @@ def _check_part(
         for used in dict.fromkeys(uses)
         if not _is_known(used, variables)
     ]
-    if part is Part.EMAIL_HTML and (index := inlining.misplaced(source)) is not None:
+
+
+def _check_markup(language: str, source: str, fragments: list[_Fragment]) -> list[Fault]:
+    """Return what is wrong with a part's HTML; add it to the fragments to be tried."""
+    try:
+        html, liquid = inlining.hidden(source)
+    except TemplateProblem as problem:
+        return [Fault(code=problem.code, reason=str(problem), line=problem.line)]
+    if (index := inlining.misplaced(source)) is not None:
         reason = "Liquid stands inside a tag: put it around the tag, or into a quoted value."
-        faults.append(Fault(code="misplaced", reason=reason, line=line_at(source, index)))
-    return faults or _check_output(part, source, environment, (variables, masked))
+        return [Fault(code="misplaced", reason=reason, line=line_at(source, index))]
+    fragments.append(_Fragment(language=language, html=html, liquid=liquid))
+    return []
+
+
+def _check_inlined(
+    fragments: Sequence[_Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
+) -> Iterator[Fault]:
+    """Yield what is wrong with HTML once the layout's styles are in it, as it will be sent."""
+    layout = files.read(files.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
+    trial = inlining_trial.run(
+        [fragment.html for fragment in fragments], css=inlining.style_sheet(layout)
+    )
+    for fragment, html in zip(fragments, trial.inlined, strict=False):
+        try:
+            source = inlining.restored(html, fragment.liquid)
+            bound = HTML.from_string(source)
+            found = _check_output(Part.EMAIL_HTML, bound, examples, budget)
+        except TemplateProblem as problem:
+            found = [Fault(code=problem.code, reason=str(problem))]
+        except LiquidError as error:
+            found = [_syntax_fault(error, source, HTML)]
+        for fault in found:
+            yield replace(fault, language=fragment.language, part=Part.EMAIL_HTML)
+    if trial.reason is not None:
+        yield Fault(
+            code="too_complex",
+            reason=trial.reason,
+            language=fragments[len(trial.inlined)].language,
+            part=Part.EMAIL_HTML,
+        )
 
 
 def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
@@ -160,13 +234,15 @@ def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
 
 
 def _check_output(
-    part: Part, source: str, environment: Environment, examples: tuple[Mapping[str, Any], ...]
+    part: Part, bound: BoundTemplate, examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> list[Fault]:
-    for variables in examples:
-        try:
-            text = Template(source, environment=environment).render(variables)
-        except TemplateProblem as problem:
-            return [Fault(code=problem.code, reason=str(problem), line=problem.line)]
+    """Return what is wrong with what a part says with the examples."""
+    try:
+        template = Template.of(bound)
+        said = [template.render(variables, budget=budget) for variables in examples]
+    except TemplateProblem as problem:
+        return [Fault(code=problem.code, reason=str(problem), line=problem.line)]
+    for text in said:
         if not clean_line(text):
             return [Fault(code="blank", reason="Nothing is left of it with the type's example.")]
         if part in ONE_LINE and len(clean_line(text)) > SUBJECT_LENGTH:

@@ -1,18 +1,21 @@
 """Liquid, with limits: a template or its data cannot hold up a worker."""
 
 import re
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
-from liquid import Environment, FalsyStrictUndefined, is_undefined
+from liquid import BoundTemplate, Environment, FalsyStrictUndefined
 from liquid.exceptions import LiquidError, UndefinedError
-from liquid.template import BoundTemplate
 
+from . import budget as budgets
 from . import plain
+from .bounded_filters import REPLACED, within_budget
+from .budget import MAX_VALUE, Budget, WorkLimitError
+from .expressions import put_limits
 from .filters import OWN_FILTERS
+from .source import find_fault
 
-MAX_OUTPUT = 256 * 1024
+MAX_OUTPUT = MAX_VALUE
 """No part renders to more bytes than this."""
 FORBIDDEN_TAGS = ("include", "render")
 """Tags that read other templates: there are none to read."""
@@ -42,29 +45,16 @@ class _Liquid(Environment):
 
 def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
     environment = _Liquid(undefined=FalsyStrictUndefined, autoescape=autoescape)
-    for name, function in OWN_FILTERS.items():
+    for name, function in (REPLACED | OWN_FILTERS).items():
         environment.add_filter(name, function)
     for name, function in list(environment.filters.items()):
         if name != "default":
-            environment.add_filter(name, _strict(function))
+            environment.add_filter(name, within_budget(function))
     for name in FORBIDDEN_TAGS:
         del environment.tags[name]
     if not is_layout:
         del environment.filters[plain.RAW_HTML_FILTER]
     return environment
-
-
-def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter that needs its variables: Liquid's own make 0 or an empty text of them."""
-
-    @wraps(function)
-    def strict(*args: Any, **options: Any) -> Any:
-        for value in (*args, *options.values()):
-            if is_undefined(value):
-                str(value)  # raises UndefinedError, naming it
-        return function(*args, **options)
-
-    return strict
 
 
 TEXT = _environment(autoescape=False)
@@ -79,26 +69,46 @@ class Template:
 
     def __init__(self, source: str, *, environment: Environment = TEXT) -> None:
         """Parse; raises TemplateProblem."""
+        if fault := find_fault(source):
+            line = None if fault.index is None else line_at(source, fault.index)
+            raise TemplateProblem(fault.code, fault.reason, line=line)
         try:
-            self.bound: BoundTemplate = environment.from_string(source)
+            self._set(environment.from_string(source))
         except LiquidError as error:
             raise _failed(error) from error
-        self._pieces = plain.pieces_of(self.bound)
+
+    @classmethod
+    def of(cls, bound: BoundTemplate) -> Self:
+        """Return the template of a text that has been parsed; raises TemplateProblem."""
+        template = cls.__new__(cls)
+        template._set(bound)
+        return template
+
+    def _set(self, bound: BoundTemplate) -> None:
+        self.bound = bound
+        try:
+            put_limits(bound)
+            self._pieces = plain.pieces_of(bound)
+        except RecursionError as error:
+            raise _failed(error) from error
 
     @property
     def is_plain(self) -> bool:
         """Whether it only puts values into a text: that costs less than to remember it."""
         return self._pieces is not None
 
-    def render(self, variables: Mapping[str, Any]) -> str:
-        """Return the text with its variables filled in; raises TemplateProblem."""
+    def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
+        """Return the text with its variables filled in; raises TemplateProblem.
+
+        It takes at most MAX_WORK units, or what is left of a budget that is given.
+        """
         if self._pieces is not None:
             autoescape = self.bound.env.autoescape
             text = plain.fill(self._pieces, variables, autoescape=autoescape, limit=MAX_OUTPUT)
             if text is not None:
                 return text
         try:
-            return self.bound.render(variables)
+            return budgets.render(self.bound, variables, budget or Budget())
         except UndefinedError as error:
             match = _VARIABLE.search(str(error.args[0]))
             variable = match[1] if match else None
@@ -108,7 +118,11 @@ class Template:
                 variable=variable,
                 line=line_of(error),
             ) from error
-        except (LiquidError, *_FILTER_FAILURES) as error:
+        except WorkLimitError as error:
+            raise TemplateProblem(
+                "template_failed", str(error.message), line=line_of(error)
+            ) from error
+        except (LiquidError, RecursionError, *_FILTER_FAILURES) as error:
             raise _failed(error) from error
 
 

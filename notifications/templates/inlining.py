@@ -5,25 +5,20 @@ It is done to the templates, not to the messages: inlining the layout and a ship
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
-import css_inline
+from . import inliner, markup
+from .engine import MAX_OUTPUT, TemplateProblem, line_at
+from .source import find_fault
 
 _LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
-# A comment, an element whose content is only text, or a tag.
-_NOT_TEXT = re.compile(
-    r"<!--.*?-->"
-    r"|<(title|style|textarea|script)\b.*?</\1\s*>"
-    r"|(?P<tag></?[A-Za-z](?:\"[^\"]*\"|'[^']*'|[^>\"'])*>)",
-    re.DOTALL | re.IGNORECASE,
-)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_NOT_LINE_END = re.compile(r"[^\n]")
 # Two characters that no text has, around the number of what stands here.
 _MARK = "\ue000{}\ue001"
 _MARKED = re.compile(r"<!--\ue000(\d+)\ue001-->|\ue000(\d+)\ue001")
-_inliner = css_inline.CSSInliner(load_remote_stylesheets=False)
 
 
 def inline_layout(source: str) -> str:
@@ -31,12 +26,47 @@ def inline_layout(source: str) -> str:
 
     What cannot be there, such as colours for the dark, stands in a second one that is kept.
     """
-    return _around_liquid(source, _inliner.inline)
+    return _around_liquid(source, inliner.inline_page)
 
 
 def inline_fragment(source: str, *, css: str) -> str:
     """Return a part of a mail's template with a style sheet in its elements."""
-    return _around_liquid(source, lambda html: _inliner.inline_fragment(html, css))
+    return _around_liquid(source, lambda html: inliner.inline_fragment(html, css))
+
+
+def hidden(source: str) -> tuple[str, list[str]]:
+    """Return a source's HTML with marks in the place of its Liquid, and the Liquid.
+
+    Raises TemplateProblem for what may be too much for the library: what passes here, it has stack
+    and memory for.
+    """
+    if fault := find_fault(source):
+        line = None if fault.index is None else line_at(source, fault.index)
+        raise TemplateProblem(fault.code, fault.reason, line=line)
+    # Blanks in the place of Liquid leave the lines as they are in the source.
+    blanked = _LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)
+    if excess := markup.find_excess(blanked):
+        line = line_at(source, excess.index)
+        raise TemplateProblem("too_complex", excess.reason, line=line)
+    found: list[str] = []
+
+    def hide(match: re.Match[str]) -> str:
+        found.append(match[0])
+        return _MARK.format(len(found) - 1)
+
+    plain = source.replace("\ue000", "").replace("\ue001", "")
+    html = _with_comments(_LIQUID.sub(hide, plain), found)
+    if excess := markup.find_excess(html):
+        raise TemplateProblem("too_complex", excess.reason)
+    return html, found
+
+
+def restored(html: str, liquid: Sequence[str]) -> str:
+    """Return HTML with its Liquid back in its places; raises TemplateProblem if it is too long."""
+    text = _MARKED.sub(lambda match: liquid[int(match[1] or match[2])], html)
+    if len(text) > MAX_OUTPUT:
+        raise TemplateProblem("too_long", "With styles in its elements the HTML is too long.")
+    return text
 
 
 def misplaced(source: str) -> int | None:
@@ -47,8 +77,9 @@ def misplaced(source: str) -> int | None:
     positions = [match.start() for match in _LIQUID.finditer(source)]
     count = iter(range(len(positions)))
     html = _LIQUID.sub(lambda _match: _MARK.format(next(count)), source)
-    for match in _NOT_TEXT.finditer(html):
-        outside = _MARKED.search(_QUOTED.sub("", match["tag"] or ""))
+    for token in markup.tokens(html):
+        tag = html[token.start : token.tag_end] if token.name else ""
+        outside = _MARKED.search(_QUOTED.sub("", tag))
         if outside:
             return positions[int(outside[2])]
     return None
@@ -63,7 +94,7 @@ def style_sheet(layout: str) -> str:
 @cache
 def opening_tag(element: str, *, css: str) -> str:
     """Return an element's opening tag as the style sheet would have it."""
-    return _inliner.inline_fragment(f"<{element}></{element}>", css).partition("</")[0]
+    return inliner.inline_fragment(f"<{element}></{element}>", css).partition("</")[0]
 
 
 def _around_liquid(source: str, inline: Callable[[str], str]) -> str:
@@ -71,29 +102,22 @@ def _around_liquid(source: str, inline: Callable[[str], str]) -> str:
 
     It would move a condition between two rows out of their table, and escape an operator in it.
     """
-    hidden: list[str] = []
-
-    def hide(match: re.Match[str]) -> str:
-        hidden.append(match[0])
-        return _MARK.format(len(hidden) - 1)
-
-    plain = source.replace("\ue000", "").replace("\ue001", "")
-    html = inline(_with_comments(_LIQUID.sub(hide, plain), hidden))
-    return _MARKED.sub(lambda match: hidden[int(match[1] or match[2])], html)
+    html, liquid = hidden(source)
+    return restored(inline(html), liquid)
 
 
-def _with_comments(html: str, hidden: list[str]) -> str:
+def _with_comments(html: str, liquid: Sequence[str]) -> str:
     """Return HTML with its hidden tags of Liquid's in comments, which may stand between rows."""
 
     def commented(text: str) -> str:
         return _MARKED.sub(
-            lambda match: f"<!--{match[0]}-->" if hidden[int(match[2])][1] == "%" else match[0],
+            lambda match: f"<!--{match[0]}-->" if liquid[int(match[2])][1] == "%" else match[0],
             text,
         )
 
     pieces: list[str] = []
     end = 0
-    for match in _NOT_TEXT.finditer(html):
-        pieces += [commented(html[end : match.start()]), match[0]]
-        end = match.end()
+    for token in markup.tokens(html):
+        pieces += [commented(html[end : token.start]), html[token.start : token.end]]
+        end = token.end
     return "".join([*pieces, commented(html[end:])])

@@ -12,6 +12,8 @@ from .engine import Template
 
 MOST = 512
 """Texts that are remembered for a call."""
+MOST_CHARACTERS = 4 * 1024 * 1024
+"""Characters that they have together at most."""
 _OF_THE_MOMENT = frozenset({"now", "today"})
 _LIQUIDS_OWN = frozenset({"first", "last", "size"})
 _MISSING = ""
@@ -25,6 +27,7 @@ class Memory:
     def __init__(self) -> None:
         self._paths: dict[Template, Paths | None] = {}
         self._texts: dict[tuple[Template, tuple[str, ...]], str] = {}
+        self._room = MOST_CHARACTERS
 
     def render(self, template: Template, variables: Mapping[str, Any]) -> str:
         """Return a template's text with its variables filled in; raises TemplateProblem."""
@@ -39,8 +42,9 @@ class Memory:
         text = self._texts.get(key)
         if text is None:
             text = template.render(variables)
-            if len(self._texts) < MOST:
+            if len(self._texts) < MOST and len(text) <= self._room:
                 self._texts[key] = text
+                self._room -= len(text)
         return text
 
 

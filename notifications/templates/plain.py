@@ -65,12 +65,13 @@ def fill(
     """
     found: list[str] = []
     try:
-        _fill(pieces, variables, found, autoescape)
+        # A character has up to four bytes.
+        _fill(pieces, variables, found, autoescape, limit // 4)
     except _NotPlain:
         return None
     text = "".join(found)
     # Liquid's output makes every end of a line a plain one.
-    return None if len(text) * 4 > limit or "\r" in text else text
+    return None if "\r" in text else text
 
 
 def _pieces(nodes: Sequence[Node]) -> Pieces:
@@ -116,17 +117,26 @@ def _path(expression: object) -> tuple[str, ...]:
     return names
 
 
-def _fill(pieces: Pieces, variables: Mapping[str, Any], found: list[str], autoescape: bool) -> None:
+def _fill(
+    pieces: Pieces, variables: Mapping[str, Any], found: list[str], autoescape: bool, room: int
+) -> int:
+    """Add the texts of pieces, and return how many more characters there is room for."""
     for piece in pieces:
         if isinstance(piece, str):
-            found.append(piece)
+            text = piece
         elif isinstance(piece, _Value):
             value = _look_up(piece.path, variables)
-            found.append(_text(value, autoescape and not piece.is_safe))
+            text = _text(value, autoescape and not piece.is_safe)
         else:
             value = _look_up(piece.path, variables)
             chosen = piece.otherwise if value is None or value is False else piece.then
-            _fill(chosen, variables, found, autoescape)
+            room = _fill(chosen, variables, found, autoescape, room)
+            continue
+        room -= len(text)
+        if room < 0:
+            raise _NotPlain
+        found.append(text)
+    return room
 
 
 def _look_up(path: tuple[str, ...], variables: Mapping[str, Any]) -> Any:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from notifications.templates import Fault, Part, check
-from notifications.templates.checking import MAX_LANGUAGES, MAX_SOURCE
+from notifications.templates.checking import MAX_LANGUAGES
+from notifications.templates.source import MAX_SOURCE
 
 EXAMPLE = {"order": "12345", "items": [{"name": "Tea"}], "shop": {"city": "Porto"}, "code": "1"}
 
