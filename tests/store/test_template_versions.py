@@ -267,3 +267,12 @@ def test_a_version_is_read_once_by_a_process() -> None:
     collection("template_versions").delete_many({})
     assert text(1)[0] == "Paid: 49.90"
     assert text(1, locale="fr")[0] == "Paid: 49.90"
+
+
+def test_html_that_is_too_much_for_a_worker_is_left_out_of_the_mail() -> None:
+    """An earlier release may have stored it."""
+    create({DEFAULT_LANGUAGE: PARTS[DEFAULT_LANGUAGE] | {"email_html": "<div>" * 13_000}})
+    sent = message(Channel.EMAIL, 1)
+    assert sent.html is not None
+    assert "We have 49.90." in sent.html
+    assert message(Channel.PUSH, 1).text == "We have 49.90."
