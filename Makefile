@@ -4,6 +4,7 @@
 #              PYTHON=python3.12 with another Python, 3.11 or later
 # make lint    style, types, layers, settings, migrations, API schema
 # make fuzz    10,000 (or CASES=n) made-up requests to the API, answered as its description says
+# make fuzz-templates   20,000 (or CASES=n) made-up templates: refused, or harmless, within 250 ms and 50 MB
 # make client  the API's description and clients/python/…/rest made of it: needs the internet
 # make chaos   faults on purpose, all or SCENARIO=n, figures to JSON=file: docs/faults.md
 # make screenshots   the pictures of docs/images, of a made-up day
@@ -22,7 +23,7 @@ export PORT
 # The virtual environment's, once there is one.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz client chaos bench bench-servers audit requirements screenshots clean
+.PHONY: up down test lint fuzz fuzz-templates client chaos bench bench-servers audit requirements screenshots clean
 .PHONY: python machine machine-for-tests
 # What the machine lacks is said before anything is installed, by -j too.
 .NOTPARALLEL:
@@ -48,6 +49,10 @@ lint: .venv/dev
 fuzz: machine .venv/dev
 	FUZZ_CASES=$(or $(CASES),10000) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
 	  $(BIN)/python -m pytest -q tests/fuzz -k every_answer
+
+fuzz-templates: .venv/dev
+	FUZZ_TEMPLATES=$(or $(CASES),20000) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
+	  $(BIN)/python -m pytest -q tests/fuzz/test_templates.py
 
 client: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml

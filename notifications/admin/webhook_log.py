@@ -201,5 +201,5 @@ def _laid_out(body: str) -> str:
     """Return JSON indented, and anything else as it is."""
     try:
         return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body

@@ -110,3 +110,10 @@ def test_the_button_is_for_those_who_may(console: Client, support: Client) -> No
     url = f"{LIST}{called()}/change/"
     assert "Replay" in console.get(url).content.decode()
     assert "Replay" not in support.get(url).content.decode()
+
+
+def test_a_body_that_is_nested_too_deep_to_be_read_is_shown_as_it_came(console: Client) -> None:
+    log_id = called(body="[" * 50_000)
+    page = console.get(f"{LIST}{log_id}/change/")
+    assert page.status_code == 200
+    assert "[" * 1_000 in page.content.decode()

@@ -1,0 +1,147 @@
+"""Templates nobody thought of: Liquid, HTML and style sheets, nested, repeated and broken."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from notifications.templates.engine import HTML
+
+DATA: Mapping[str, Any] = {
+    "order": "12345",
+    "n": 4_000_000,
+    "price": 9.5,
+    "yes": True,
+    "text": "ab <i>&amp;</i> " * 2_000,
+    "items": [{"name": "Tea", "price": n % 7, "tags": ["a", "b"]} for n in range(60)],
+    "long": ["x" * 1_000] * 40,
+    "deep": [[[[1] * 50] * 5] * 5] * 2,
+    "shop": {"city": "Porto", "streets": ["A", "B"]},
+}
+HOSTILE_DATA: Sequence[Mapping[str, Any]] = (
+    DATA,
+    dict.fromkeys(DATA, ""),
+    dict.fromkeys(DATA, "<&'\"" * 20000),
+    {name: ["y" * 90] * 2_000 for name in DATA},
+    dict.fromkeys(DATA, 10**300),
+    {name: [[[["z"] * 20] * 20] * 20] for name in DATA},
+)
+"""What an accepted template is rendered with: the example, and what it was not made for."""
+PATHS = [*DATA, "items[0].name", "shop.city", "items.size", "shop['streets'][1]", "recipient.name"]
+COUNTS = st.one_of(st.integers(1, 5), st.sampled_from([30, 200, 450, 1_000, 5_000, 13_000]))
+ELEMENTS = [
+    *("p", "div", "span", "a", "b", "i", "strong", "em", "font", "code", "pre", "center", "x-y"),
+    *("table", "tr", "td", "th", "tbody", "ul", "li", "ol", "h1", "br", "img", "form", "button"),
+    *("svg", "g", "math", "select", "option", "title", "textarea", "style", "script", "template"),
+]
+SELECTORS = ["a", ".b", "#c", "*", "a b", "a>b", "a~b", ":not(a)", ":is(a,b)", ":nth-child(2n)"]
+
+_numbers = st.sampled_from([0, 1, 9, 1_000, 4_000_000, 10**18, 10**40, -1])
+_literals = st.one_of(
+    _numbers.map(str),
+    st.sampled_from(["'a'", "''", "','", "'<b>'", "'aaaaaaaaaa'", "true", "nil", "1.5", "'%c%Y'"]),
+)
+_ranges = st.builds(
+    "({}..{})".format, _numbers, st.one_of(_numbers.map(str), st.sampled_from(["n", "items.size"]))
+)
+_values = st.one_of(st.sampled_from(PATHS), _literals, _ranges)
+_filters = st.builds(
+    lambda name, arguments: f" | {name}" + (f": {', '.join(arguments)}" if arguments else ""),
+    st.sampled_from(sorted(HTML.filters)),
+    st.lists(_values, max_size=2),
+)
+_expressions = st.one_of(
+    _values,
+    st.builds(lambda value, filters: value + "".join(filters), _values, st.lists(_filters)),
+    st.builds(lambda value, one, count: value + one * count, _values, _filters, COUNTS),
+)
+_conditions = st.lists(
+    st.builds(
+        "{} {} {}".format,
+        _values,
+        st.sampled_from(["==", "!=", "<", ">=", "contains"]),
+        _values,
+    ),
+    min_size=1,
+    max_size=4,
+).map(" and ".join)
+_texts = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(["x", "\n", " ", "{", "{{", "{%", "}}", "%}", "&amp;", "<", ">", "'", '"']),
+)
+_attributes = st.lists(
+    st.sampled_from([" class='b'", ' style="color:red"', " href={{n}}", " a=b", ' title="', "="]),
+    max_size=3,
+).map("".join)
+_openings = st.builds("<{}{}>".format, st.sampled_from(ELEMENTS), _attributes)
+_closings = st.builds("</{}>".format, st.sampled_from(ELEMENTS))
+_rules = st.builds(
+    lambda selector, count, body: selector * min(count, 900) + body,
+    st.sampled_from(SELECTORS),
+    COUNTS,
+    st.sampled_from(
+        ["{color:red}", "{--x:1;margin:0}", "{", "{content:'<'}", "{a:url(file:///x)}"]
+    ),
+)
+_sheets = st.builds(
+    lambda rules, count: f"<style>{''.join(rules) * min(count, 400)}</style>",
+    st.lists(_rules, max_size=3),
+    COUNTS,
+)
+_markup = st.one_of(
+    _openings,
+    _closings,
+    st.sampled_from(["<!--", "-->", "<!x>", "<![CDATA[", "<link rel=stylesheet href=x.css>"]),
+    _sheets,
+)
+_outputs = st.builds("{{{{ {} }}}}".format, _expressions)
+_statements = st.one_of(
+    st.builds(
+        "{{% assign {} = {} %}}".format, st.sampled_from(["a", "order", "long"]), _expressions
+    ),
+    st.builds("{{% cycle {}, {} %}}".format, _values, _values),
+    st.builds("{{% liquid\n{} %}}".format, st.just("assign a = order | append: order\n")),
+    st.sampled_from(["{% break %}", "{% increment a %}", "{% else %}", "{% endif %}", "{% raw %}"]),
+)
+
+
+def _blocks(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.builds("{{% if {} %}}{}{{% endif %}}".format, _conditions, inside),
+        st.builds("{{% for i in {} %}}{}{{% endfor %}}".format, _values, inside),
+        st.builds("{{% for i in {} reversed %}}{}{{% endfor %}}".format, _values, inside),
+        st.builds("{{% tablerow i in {} %}}{}{{% endtablerow %}}".format, _values, inside),
+        st.builds("{{% capture a %}}{}{{% endcapture %}}".format, inside),
+        st.builds(
+            "{{% case {} %}}{{% when {} %}}{}{{% endcase %}}".format, _values, _values, inside
+        ),
+        st.builds("{{% ifchanged %}}{}{{% endifchanged %}}".format, inside),
+        st.builds("{{% comment %}}{}{{% endcomment %}}".format, inside),
+        st.builds("<div>{}</div>".format, inside),
+        st.builds("<table><tr><td>{}</td></tr></table>".format, inside),
+        st.builds(lambda one, count: one * count, inside, COUNTS),
+        st.builds(
+            lambda pair, text, count: pair[0] * count + text + pair[1] * count,
+            st.sampled_from(
+                [
+                    ("{% if yes %}", "{% endif %}"),
+                    ("{% for i in items %}", "{% endfor %}"),
+                    ("<div>", "</div>"),
+                    ("<b>", ""),
+                    ("<table><tr><td>", ""),
+                    ("<p><b>", "</p>"),
+                ]
+            ),
+            inside,
+            COUNTS,
+        ),
+        st.lists(inside, min_size=2, max_size=5).map("".join),
+    )
+
+
+_sources = st.recursive(st.one_of(_texts, _outputs, _statements, _markup), _blocks, max_leaves=12)
+"""Cut where a part would be too long by far: that is refused at once, and shows nothing."""
+cases = st.tuples(
+    st.sampled_from(["body", "email_html", "email_html", "subject", "push", "whatsapp"]),
+    _sources.map(lambda source: source[:66_000]),
+)

@@ -1,0 +1,149 @@
+"""A program that stores and sends templates nobody thought of, and tells what they cost.
+
+It is a process of its own, so that whatever ends it is seen. The case it is at is in a file.
+"""
+
+import json
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import django
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What came of all cases."""
+
+    accepted: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    """How many by code."""
+    storing_ms: list[float] = field(default_factory=list)
+    """Processor time of each case, with the process that tries its HTML."""
+    sending_ms: list[float] = field(default_factory=list)
+    """Of accepted ones: the costliest rendering on one channel with one set of data."""
+    grown_mb: float = 0.0
+    """By how much the most memory this process has had exceeds what it began with."""
+    costliest: tuple[str, str] = ("", "")
+
+
+def main(folder: Path, *, count: int, first_seed: int) -> Report:
+    """Check ``count`` templates, and send the accepted ones on every channel."""
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+
+    from .template_cases import cases
+
+    report = Report()
+    _warm_up(folder)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def one(case: tuple[str, str]) -> None:
+        (folder / "case.json").write_text(json.dumps(case))
+        _run(case, report, folder)
+
+    quiet = settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    quiet(seed(first_seed)(given(cases)(one)))()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    report.grown_mb = (after - before) / 1024
+    return report
+
+
+def _run(case: tuple[str, str], report: Report, folder: Path) -> None:
+    part, source = case
+    parts = {"default": {"subject": "S", "body": "B", part: source}}
+    began = _cpu()
+    faults = _check(parts)
+    spent = _cpu() - began
+    if spent > max(report.storing_ms, default=0):
+        report.costliest = case
+    report.storing_ms.append(spent)
+    if faults:
+        report.refused[faults[0].code] = report.refused.get(faults[0].code, 0) + 1
+        return
+    report.accepted += 1
+    report.sending_ms.append(_send(parts["default"], folder))
+
+
+def _check(parts: Mapping[str, Mapping[str, str]]) -> list[Any]:
+    from notifications.templates import check
+
+    from .template_cases import DATA
+
+    return check(name="t", parts=parts, example_data=DATA, sensitive=frozenset({"order"}))
+
+
+def _send(texts: Mapping[str, str], folder: Path) -> float:
+    """Render a template for every channel with every set of data; return the most that one took."""
+    from notifications import rendering, templates
+    from notifications.states import Channel
+    from notifications.store import Content, Recipient
+
+    from .template_cases import HOSTILE_DATA
+
+    home = folder / "templates" / "notifications" / "t"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir()
+    for part, text in texts.items():
+        (home / templates.FILES[templates.Part(part)]).write_text(text, newline="")
+    templates.forget()
+    person = Recipient(name="Ada", locale="pt")
+    most = 0.0
+    for data in HOSTILE_DATA:
+        for channel in Channel:
+            began = _cpu()
+            try:
+                subject, body = rendering.render_text(name="t", data=data, recipient=person)
+                rendering.check_channels(
+                    [channel], name="t", version=0, data=data, recipient=person
+                )
+            except templates.TemplateProblem:
+                subject, body = "S", "B"
+            content = Content(subject=subject, body=body, template_id="t", template_version=0)
+            try:
+                rendering.render_message(
+                    channel=channel, content=content, data=data, recipient=person
+                )
+            except templates.TemplateProblem:
+                # The notification fails for good: the worker goes on with the next.
+                continue
+            finally:
+                most = max(most, _cpu() - began)
+    return most
+
+
+def _warm_up(folder: Path) -> None:
+    """Load what a process loads once, before its memory is looked at."""
+    home = folder / "templates" / "notifications"
+    home.mkdir(parents=True)
+    from django.conf import settings
+
+    shutil.copytree(
+        Path(settings.BASE_DIR) / "templates" / "notifications" / "_layout", home / "_layout"
+    )
+    settings.BASE_DIR = folder
+    texts = {"subject": "S", "body": "{{ order | upcase }}", "email_html": "<p>{{ order }}</p>"}
+    _check({"default": texts})
+    _send(texts, folder)
+
+
+def _cpu() -> float:
+    """Return the milliseconds of processor time of this process, and of those it waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1_000 * (time.process_time() + children.ru_utime + children.ru_stime)
+
+
+if __name__ == "__main__":
+    django.setup()
+    made = main(Path(sys.argv[1]), count=int(sys.argv[2]), first_seed=int(sys.argv[3]))
+    sys.stdout.write(json.dumps(asdict(made)))

@@ -1,0 +1,59 @@
+"""Whatever a template is, it is refused or harmless: no process dies of it or is kept busy.
+
+Some hundred templates, the same at every run; ``make fuzz-templates`` makes 20,000. What a template
+may cost is counted in the service, so it is the same on every machine. The processor time is only
+looked at from far off here: the bound is 250 ms, on a machine that does nothing else.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import quantiles
+
+import pytest
+
+from tests.architecture.code import ROOT
+
+IS_LONG = "FUZZ_TEMPLATES" in os.environ
+COUNT = int(os.environ.get("FUZZ_TEMPLATES", "100"))
+SEED = int(os.environ.get("FUZZ_SEED", "1"))
+MOST_MS = 250 if IS_LONG else 2_500
+MOST_MB = 50
+
+
+def test_no_template_ends_a_process_or_keeps_it_busy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.template_runs", str(tmp_path), str(COUNT), str(SEED)],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "notifyproject.settings.test"},
+        capture_output=True,
+        check=False,
+    )
+    case = (tmp_path / "case.json").read_text()
+    assert done.returncode == 0, (done.returncode, case[:2_000], done.stderr.decode()[-2_000:])
+    report = json.loads(done.stdout)
+    if IS_LONG:
+        with capsys.disabled():
+            print(f"\nseed {SEED}: {_in_words(report)}")
+    assert report["accepted"] > COUNT / 50
+    assert sum(report["refused"].values()) > COUNT / 10
+    assert max(report["storing_ms"]) < MOST_MS, report["costliest"]
+    assert max(report["sending_ms"]) < MOST_MS
+    assert report["grown_mb"] < MOST_MB
+
+
+def _in_words(report: dict[str, object]) -> str:
+    lines = [f"{report['accepted']} accepted, refused {report['refused']}"]
+    for name in ("storing_ms", "sending_ms"):
+        taken = report[name]
+        assert isinstance(taken, list)
+        hundredths = quantiles(taken, n=100)
+        lines.append(
+            f"{name}: p50 {hundredths[49]:.1f}, p99 {hundredths[98]:.1f}, max {max(taken):.1f}"
+        )
+    lines.append(f"grown by {report['grown_mb']:.1f} MB; costliest {report['costliest']!r:.300}")
+    return "\n  ".join(lines)
