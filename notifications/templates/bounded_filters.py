@@ -17,8 +17,10 @@ from liquid.undefined import is_undefined
 
 from . import markup
 from .budget import (
+    CHARACTERS_EACH,
     MAX_BITS,
     MAX_ITEMS,
+    MAX_VALUE,
     Context,
     WorkLimitError,
     check_items,
@@ -29,7 +31,8 @@ from .budget import (
 UNITS_OF_A_CALL = 2
 MAX_DATE_LENGTH = 100
 """Characters of a text that is read as a date, and of a date's format."""
-_LISTS_OF_PARTS = (list, tuple)
+ITEMS_EACH = 4
+"""Entries of a list that are read for one unit."""
 
 
 def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,42 +44,42 @@ def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def bounded(*args: Any, context: Any = None, **options: Any) -> Any:
-        for value in (*args, *options.values()):
-            if is_undefined(value):
-                str(value)  # raises UndefinedError, naming it
+        units = UNITS_OF_A_CALL
+        for value in args:
+            units += _units(value)
+        for value in options.values():
+            units += _units(value)
         if wants_context:
             options["context"] = context
-        if not isinstance(context, Context):
-            return function(*args, **options)
-        context.budget.spend(UNITS_OF_A_CALL)
-        context.budget.spend_on(*args)
-        for value in args:
-            _check_argument(value)
         made = function(*args, **options)
-        _check_result(made)
-        context.budget.spend_on(made)
+        if isinstance(context, Context):
+            context.budget.spend(units + _units(made))
         return made
 
     bounded.__dict__["with_context"] = True
     return bounded
 
 
-def _check_argument(value: object) -> None:
-    if isinstance(value, str):
-        check_length(len(value))
-    elif isinstance(value, int):
-        _check_number(value)
+def _units(value: Any) -> int:
+    """Return what it costs to read a value once; raises WorkLimitError for one that is too long.
 
-
-def _check_number(value: int) -> None:
-    if value.bit_length() > MAX_BITS:
-        raise WorkLimitError(f"A number has more than {MAX_BITS:,} bits.", token=None)
-
-
-def _check_result(value: object) -> None:
-    _check_argument(value)
-    if isinstance(value, _LISTS_OF_PARTS):
+    Raises UndefinedError for a variable that is missing.
+    """
+    kind = type(value)
+    if issubclass(kind, str):
+        length = len(value)
+        if length > MAX_VALUE:
+            check_length(length)
+        return length // CHARACTERS_EACH
+    if issubclass(kind, int):
+        if value.bit_length() > MAX_BITS:
+            raise WorkLimitError(f"A number has more than {MAX_BITS:,} bits.", token=None)
+    elif issubclass(kind, list | tuple):
         check_items(len(value))
+        return len(value) // ITEMS_EACH
+    elif is_undefined(value):
+        str(value)  # raises UndefinedError, naming it
+    return 0
 
 
 @string_filter

@@ -7,12 +7,12 @@ units, not time, makes the answer the same on every machine.
 """
 
 import sys
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping
 from io import StringIO
 from typing import Any, TextIO
 
 from liquid import BoundTemplate, RenderContext
-from liquid.exceptions import LocalNamespaceLimitError, ResourceLimitError
+from liquid.exceptions import LocalNamespaceLimitError, OutputStreamLimitError, ResourceLimitError
 from liquid.output import LimitedStringIO
 
 MAX_WORK = 30_000
@@ -44,19 +44,6 @@ class Budget:
         self.left -= units
         if self.left < 0:
             raise WorkLimitError("The template takes too much work to render.", token=None)
-
-    def spend_on(self, *values: object) -> None:
-        """Take what it costs to read values once."""
-        self.spend(1 + sum(length_of(value) for value in values) // CHARACTERS_EACH)
-
-
-def length_of(value: object) -> int:
-    """Return how long a value is without looking into its entries."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping | Sequence) and not isinstance(value, range):
-        return 8 * len(value) if isinstance(value, Sized) else 8
-    return 8
 
 
 def weight_of(value: object, *, most: int = MAX_VALUE) -> int:
@@ -98,9 +85,13 @@ class ChargedIO(LimitedStringIO):
 
     def write(self, text: str, /) -> int:
         """Write a text; raises WorkLimitError, OutputStreamLimitError."""
-        if len(text) >= CHARACTERS_EACH:
-            self._budget.spend(len(text) // CHARACTERS_EACH)
-        return super().write(text)
+        size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+        self.size += size
+        if self.size > self.limit:
+            raise OutputStreamLimitError("output stream limit reached", token=None)
+        if size >= CHARACTERS_EACH:
+            self._budget.spend(size // CHARACTERS_EACH)
+        return StringIO.write(self, text)
 
 
 class Context(RenderContext):
