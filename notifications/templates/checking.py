@@ -11,7 +11,7 @@ from liquid.static_analysis import Variable
 
 from ..models.notification import SUBJECT_LENGTH
 from ..types import MASK
-from . import files, inlining, inlining_trial
+from . import files, inlining, inlining_dry_run
 from .budget import MAX_WORK, Budget
 from .engine import HTML, TEXT, Template, TemplateProblem, line_at, line_of
 from .parts import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part
@@ -197,10 +197,10 @@ def _check_inlined(
 ) -> Iterator[Fault]:
     """Yield what is wrong with HTML once the layout's styles are in it, as it will be sent."""
     layout = files.read(files.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
-    trial = inlining_trial.run(
+    outcome = inlining_dry_run.run(
         [fragment.html for fragment in fragments], css=inlining.style_sheet(layout)
     )
-    for fragment, html in zip(fragments, trial.inlined, strict=False):
+    for fragment, html in zip(fragments, outcome.inlined, strict=False):
         try:
             source = inlining.restored(html, fragment.liquid)
             bound = HTML.from_string(source)
@@ -211,11 +211,11 @@ def _check_inlined(
             found = [_syntax_fault(error, source, HTML)]
         for fault in found:
             yield replace(fault, language=fragment.language, part=Part.EMAIL_HTML)
-    if trial.reason is not None:
+    if outcome.reason is not None:
         yield Fault(
             code="too_complex",
-            reason=trial.reason,
-            language=fragments[len(trial.inlined)].language,
+            reason=outcome.reason,
+            language=fragments[len(outcome.inlined)].language,
             part=Part.EMAIL_HTML,
         )
 

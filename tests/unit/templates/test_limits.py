@@ -141,13 +141,13 @@ def unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["nested elements", "bold that goes on", "many styles"])
 def test_html_that_gets_by_the_limits_ends_another_process(name: str, unguarded: None) -> None:
-    """The limits foresee what an HTML parser does; the trial sees what this one does."""
+    """The limits foresee what an HTML parser does; the dry run sees what this one does."""
     (fault,) = faults("email_html", hostile.HTML[name])
     assert fault.code == "too_complex"
     assert "within the limits of memory and time" in fault.reason
 
 
-def test_the_trial_names_the_language_whose_html_failed(unguarded: None) -> None:
+def test_the_dry_run_names_the_language_whose_html_failed(unguarded: None) -> None:
     found = check(
         name="parcel_lost",
         parts={

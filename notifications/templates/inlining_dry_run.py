@@ -1,4 +1,4 @@
-"""Tries the inlining of styles in a process of its own before a template is stored.
+"""Dry run of the inlining of styles, in a process of its own, before a template is stored.
 
 The library is native code: whatever it does with a source that nobody thought of, it does it there.
 """
@@ -14,13 +14,13 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-PATIENCE_SECONDS = 20.0
+TIMEOUT_SECONDS = 20.0
 """How long the process may take on a busy machine; its processor time is limited far below."""
 _PROGRAM = Path(__file__).with_name("inliner.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class DryRun:
     """What came of fragments, in their order."""
 
     inlined: Sequence[str]
@@ -29,7 +29,7 @@ class Trial:
     """Why that one failed; None if none did."""
 
 
-def run(fragments: Sequence[str], *, css: str) -> Trial:
+def run(fragments: Sequence[str], *, css: str) -> DryRun:
     """Inline fragments with a style sheet; never raises for what is in them."""
     request = json.dumps({"css": css, "fragments": [*fragments]})
     try:
@@ -37,16 +37,16 @@ def run(fragments: Sequence[str], *, css: str) -> Trial:
             [sys.executable, "-P", str(_PROGRAM)],
             input=request.encode(),
             capture_output=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("inlining_not_tried", error=type(error).__name__)
-        return Trial((), "It could not be tried on this machine just now: try again.")
+        return DryRun((), "It could not be tried on this machine just now: try again.")
     inlined = tuple(json.loads(line) for line in done.stdout.splitlines() if line.endswith(b'"'))
     if len(inlined) == len(fragments):
-        return Trial(inlined)
+        return DryRun(inlined)
     log.warning("inlining_failed", status=done.returncode)
-    return Trial(
+    return DryRun(
         inlined, "Styles cannot be written into this HTML within the limits of memory and time."
     )
