@@ -17,6 +17,7 @@ import urllib3
 
 from notifications.channels.base import Receipt
 from notifications.channels.email_sendgrid import SendGrid
+from sandbox import webhooks
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
 from tests.waiting import LIMIT, SILENT_FOR, until
@@ -162,6 +163,12 @@ def mail(to: str = "ada@example.com", *, reference: str = "ref-1", **changes: An
         ],
         **changes,
     }
+
+
+@pytest.fixture(autouse=True)
+def _one_webhook_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have webhooks arrive in the order in which they are due: two at once have none."""
+    monkeypatch.setattr(webhooks, "AT_ONCE", 1)
 
 
 @pytest.fixture
