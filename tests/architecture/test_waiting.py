@@ -36,7 +36,10 @@ def offences(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _is_the_time(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == "time.time"
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr="time")):
+            return True
+    return False
 
 
 def _is_tight(node: ast.expr) -> bool:
