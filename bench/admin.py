@@ -180,7 +180,7 @@ def measured(
 
 def filled(bench: Bench, name: str, count: int, say: Callable[[str], None]) -> Filled:
     """Fill an empty database."""
-    from notifications.timing import utc_now
+    from domain.time import utc_now
 
     from . import crowd
 
@@ -227,20 +227,19 @@ def _told(document: Mapping[str, Any]) -> dict[str, str]:
 
 def _previewed(say: Callable[[str], None]) -> str:
     """Have a retry of all failed mails of a week previewed; return the operation's id."""
+    from domain.states import BulkAction, BulkStage, Channel
+    from domain.time import utc_now
     from notifications import operations
-    from notifications.operation_states import Action, Stage
-    from notifications.states import Channel
-    from notifications.timing import utc_now
 
     now = utc_now()
     cohort = operations.failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
     by = operations.Staff(id=None, username="bench")
     began = time.monotonic()
     asked = operations.preview(
-        action=Action.RETRY, cohort=cohort, send_at=None, by=by, now=utc_now()
+        action=BulkAction.RETRY, cohort=cohort, send_at=None, by=by, now=utc_now()
     )
     operation: Any = asked
-    while operation.stage is Stage.PREVIEWING and operations.work(asked.id):
+    while operation.stage is BulkStage.PREVIEWING and operations.work(asked.id):
         operation = operations.one(asked.id)
     say(f"{operation.found_count:,} previewed in {time.monotonic() - began:.1f} s")
     return str(asked.id)

@@ -122,8 +122,8 @@ def ours(
 
     Raises RuntimeError if one was not sent at the first try, unless ``is_checked`` is false.
     """
+    from domain.time import utc_now
     from notifications import recovery
-    from notifications.timing import utc_now
 
     variables = {"EMAIL_PROVIDER": provider}
     with environment.workers(bench, processes=processes, environment=variables) as workers:

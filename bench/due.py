@@ -53,8 +53,8 @@ def _figure(what: str, size: str, big: Sequence[float], small: Sequence[float]) 
 
 def _sweep() -> float:
     """Return the milliseconds of a sweep."""
+    from domain.time import utc_now
     from notifications import recovery
-    from notifications.timing import utc_now
 
     started = time.perf_counter()
     recovery.sweep(now=utc_now())
@@ -63,9 +63,9 @@ def _sweep() -> float:
 
 def _claim() -> float:
     """Return the milliseconds it takes a worker to find a hundred due ones and to claim them."""
+    from domain.states import Channel, Priority
+    from domain.time import utc_now
     from notifications import queries, store, working
-    from notifications.states import Channel, Priority
-    from notifications.timing import utc_now
 
     size = working.batch_size()
     now = utc_now()

@@ -39,8 +39,8 @@ def ready() -> Ready:
     """Return the mail of number 1,000, rendered."""
     from django.conf import settings
 
+    from domain.states import Channel
     from notifications import rendering
-    from notifications.states import Channel
 
     one = new(1_000, at=datetime.now().astimezone())
     message = rendering.render_message(
@@ -74,18 +74,19 @@ def new(number: int, *, at: datetime, user_id: str | None = None, in_app: bool =
 
     ``in_app``: it is not a mail, but stands in the person's inbox.
     """
+    from domain import content
+    from domain.states import Category, Channel, Priority
     from notifications import store
-    from notifications.states import Category, Channel, Priority
 
     return store.NewNotification(
         id=ObjectId(),
         client_id=CLIENT,
         user_id=user_id or f"user-{number}",
-        recipient=store.Recipient(email=address(number)),
+        recipient=content.Recipient(email=address(number)),
         type=TYPE,
         category=Category.TRANSACTIONAL,
         priority=Priority.NORMAL,
-        content=store.Content(
+        content=content.Content(
             subject=f"Payment confirmed: order {number}",
             body=f"Your payment of 49.90 for Sunrise (order {number}) has arrived. Thank you.",
             template_id=TYPE,

@@ -15,8 +15,8 @@ def of_a_worker(
     bench: Bench, *, count: int, minutes: float, say: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Measure S8."""
+    from domain.time import utc_now
     from notifications import recovery
-    from notifications.timing import utc_now
 
     with environment.worker(bench, environment={"WORKER_THREADS": "32"}) as worker:
         mail.store_due(count, at=utc_now())

@@ -92,7 +92,7 @@ def new_key() -> str:
     """Return a key of a new API client that may notify."""
     from access import keys
     from access.models import Scope
-    from notifications.timing import utc_now
+    from domain.time import utc_now
 
     client_id = keys.create_client(
         name=f"bench {uuid4().hex[:8]}", scopes=[Scope.NOTIFICATIONS_WRITE], now=utc_now()
@@ -195,8 +195,8 @@ def _in_bulk(web: Web, count: int) -> float:
 
 
 def _by_the_store(count: int) -> float:
+    from domain.time import utc_now
     from notifications import store
-    from notifications.timing import utc_now
 
     now = utc_now()
     new = [mail.new(number, at=now) for number in range(count)]
@@ -207,8 +207,8 @@ def _by_the_store(count: int) -> float:
 
 
 def _by_insert_many(count: int) -> float:
+    from domain.time import utc_now
     from notifications import store
-    from notifications.timing import utc_now
     from notifyproject.db.collections import collection
 
     now = utc_now()

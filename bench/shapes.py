@@ -7,9 +7,10 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain import content
+from domain.errors import FailureCode
+from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import AttemptStatus, Channel, DeliveryStatus
 from notifications.store import Claimed, NewDelivery, ProviderAnswer, Reference, Settlement, Try
 from notifyproject.db.collections import collection
 
@@ -102,7 +103,7 @@ def seed(shape: Shape, *, now: datetime) -> tuple[Document, list[Document]]:
     channels = (*(life.channel for life in shape.lives), *((C.IN_APP,) if shape.in_app else ()))
     new = replace(
         mail.new(1, at=at),
-        recipient=store.Recipient(email="p@example.com", phone="+351912345678", name="P"),
+        recipient=content.Recipient(email="p@example.com", phone="+351912345678", name="P"),
         deliveries=tuple(NewDelivery(channel=channel) for channel in channels),
         send_at=at + shape.due_in,
     )

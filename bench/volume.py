@@ -35,8 +35,8 @@ def due(count: int) -> Part:
 
 def sent(count: int) -> Part:
     """Return mails that were sent."""
+    from domain.states import Channel
     from notifications import dispatch
-    from notifications.states import Channel
     from notifyproject.db.collections import collection
 
     document = _accepted(mail.new(1, at=_now()))
@@ -135,6 +135,6 @@ def _accepted(new: Any) -> Document:
 
 
 def _now() -> Any:
-    from notifications.timing import utc_now
+    from domain.time import utc_now
 
     return utc_now() - timedelta(seconds=1)

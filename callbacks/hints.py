@@ -7,9 +7,8 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.queues import CALLBACKS
 from notifyproject import publishing
-
-from .queue import QUEUE
 
 CALL = "notifications.call_back"
 
@@ -19,4 +18,4 @@ def publish(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -
 
     Returns whether the broker took it.
     """
-    return publishing.publish(CALL, args=[str(client_id)], queue=QUEUE, at=at, now=now)
+    return publishing.publish(CALL, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)

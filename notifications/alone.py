@@ -8,8 +8,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from domain.states import Channel
+
 from .room import Room, channel_threads
-from .states import Channel
 
 ALONE = 4
 """Deliveries that go alone, one after the other, in one message: a minute at 15 s for each, and a

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .channels.base import ApprovedTemplate
+from providers.contract import ApprovedTemplate
+
 from .types import Approved
 
 MAX_PARAMETER = 1_024

@@ -12,9 +12,8 @@ from threading import Lock
 import structlog
 from django.conf import settings
 
+from domain.states import Priority
 from notifyproject.db.collections import collection
-
-from .states import Priority
 
 log = structlog.get_logger(__name__)
 

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.states import DeliveryStatus
+
 from .lanes import Wakeup
-from .states import DeliveryStatus
 from .store import Claimed
 
 

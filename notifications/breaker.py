@@ -23,8 +23,7 @@ from typing import cast
 import structlog
 
 from notifyproject import valkey
-
-from .channels.http import MAX_RETRY_AFTER
+from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
 

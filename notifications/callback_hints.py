@@ -13,7 +13,7 @@ import structlog
 from pymongo.errors import PyMongoError
 
 from callbacks import interest
-from callbacks.queue import QUEUE
+from domain.queues import CALLBACKS
 from notifyproject import publishing
 
 from .store import NewNotification
@@ -48,12 +48,12 @@ def changed(*, now: datetime) -> None:
     if time.monotonic() < _last.until or not _is_anybody_waiting():
         return
     _last.until = time.monotonic() + PAUSE.total_seconds()
-    publishing.publish(TELL, args=[], queue=QUEUE, at=now + PAUSE, now=now)
+    publishing.publish(TELL, args=[], queue=CALLBACKS, at=now + PAUSE, now=now)
 
 
 def look(*, now: datetime) -> None:
     """Have a worker look at once: there is more than was told."""
-    publishing.publish(TELL, args=[], queue=QUEUE, at=None, now=now)
+    publishing.publish(TELL, args=[], queue=CALLBACKS, at=None, now=now)
 
 
 def forget() -> None:

@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core import checks
 
-from .attachments import host_of
+from domain.content import attachment_host
+from domain.time import utc_now
+
 from .intake.addresses import AddressProblem, check_email, has_control_characters
 from .intake.links import LinkProblem, check_public_url
-from .timing import utc_now
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*", re.ASCII)
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{2,60}[a-z0-9]", re.ASCII)
@@ -137,12 +138,12 @@ def push_settings(**_: Any) -> list[checks.CheckMessage]:
         if not (source := getattr(settings, name)):
             continue
         # Here, since importing Google's libraries takes half a second that few installations need.
-        from .channels import fcm_account
+        from providers.fcm import credentials
 
         try:
-            account = fcm_account.read(source)
+            account = credentials.read_service_account(source)
             account.assertion(now=utc_now())
-        except fcm_account.UnusableAccount as error:
+        except credentials.InvalidCredentialsError as error:
             hint = "It is the path of Google's JSON for a service account, or the JSON itself."
             problems.append(_error(f"{name}: {error}", hint, number))
         else:
@@ -189,7 +190,7 @@ def _is_host(name: str) -> bool:
         check_public_url(f"https://{name}/", schemes=("https",))
     except LinkProblem:
         return False
-    return _HOST.fullmatch(name) is not None and host_of(f"https://{name}/") == name
+    return _HOST.fullmatch(name) is not None and attachment_host(f"https://{name}/") == name
 
 
 def _is_base_url(url: str) -> bool:

@@ -8,8 +8,9 @@ from functools import cache
 
 from bson import ObjectId
 
+from domain.states import Channel
+
 from . import store
-from .states import Channel
 from .store import Claimed
 
 MAX_BATCH = 100

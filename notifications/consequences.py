@@ -8,12 +8,12 @@ import structlog
 from devices import registry
 from devices.models import DeactivationReason
 from devices.registry import Evidence
+from domain.errors import InvalidRecipientError, RecipientAction
+from providers.contract import SendResult
 from recipients import suspicions
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 
-from .channels.base import SendResult
-from .errors import InvalidRecipient, RecipientAction
 from .jobs import Job
 from .outcomes import Result
 
@@ -36,7 +36,7 @@ def draw(sent: Sequence[tuple[Job, Result]], *, provider: str, now: datetime) ->
         log.error("every_device_is_another_senders", provider=provider, count=len(sent))
         return
     for job, result in sent:
-        if isinstance(result.outcome, InvalidRecipient):
+        if isinstance(result.outcome, InvalidRecipientError):
             _blame(job, result, result.outcome, provider=provider, now=now)
         elif isinstance(result.outcome, SendResult) and result.device_id is not None:
             known = alive.get(result.device_id, result.finished_at)
@@ -53,13 +53,13 @@ def _is_wrong_sender(sent: Sequence[tuple[Job, Result]]) -> bool:
     codes = [
         result.outcome.answer.code
         for _, result in sent
-        if isinstance(result.outcome, InvalidRecipient) and result.outcome.answer
+        if isinstance(result.outcome, InvalidRecipientError) and result.outcome.answer
     ]
     return len(sent) >= MANY and len(codes) == len(sent) and set(codes) == {MISMATCH}
 
 
 def _blame(
-    job: Job, result: Result, error: InvalidRecipient, *, provider: str, now: datetime
+    job: Job, result: Result, error: InvalidRecipientError, *, provider: str, now: datetime
 ) -> None:
     if result.device_id is not None:
         _blame_device(job, result, error, provider=provider, now=now)
@@ -87,7 +87,7 @@ def _blame(
 
 
 def _blame_device(
-    job: Job, result: Result, error: InvalidRecipient, *, provider: str, now: datetime
+    job: Job, result: Result, error: InvalidRecipientError, *, provider: str, now: datetime
 ) -> None:
     evidence = Evidence(
         at=result.started_at,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .retry import DEFAULT_MAX_RETRIES, UnknownPolicy
-from .states import Category, Channel, Priority
+from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
+from domain.states import Category, Channel, Priority
 
 THREE_TRIES = 2
 """Retries of the types that are tried three times in all."""

@@ -11,9 +11,9 @@ import structlog
 from bson import ObjectId
 
 from devices import registry
+from domain.states import AttemptStatus, Channel, DeliveryStatus
 
 from . import callback_hints, queries, store
-from .states import AttemptStatus, Channel, DeliveryStatus
 from .store import Document, Reference, Report
 
 log = structlog.get_logger(__name__)

@@ -10,9 +10,13 @@ from datetime import datetime
 import structlog
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifyproject import crash
 from notifyproject.crash import Boundary
 from notifyproject.platform import cache
+from providers.contract import Provider
+from providers.registry import providers_for
 
 from . import (
     alone,
@@ -31,17 +35,13 @@ from . import (
     wording,
 )
 from .batch_report import BatchReport
-from .channels.base import Channel as Provider
-from .channels.registry import providers_for
 from .claiming import worker_name
 from .jobs import Job, rounds
 from .lanes import Wakeup
 from .outcomes import Result, conclude
 from .routing import Route
 from .sending import Clock, send_all, throw
-from .states import Channel, DeliveryStatus
 from .store import Claimed, Parked, Settlement
-from .timing import utc_now
 from .turns import turns
 
 log = structlog.get_logger(__name__)

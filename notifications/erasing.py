@@ -13,11 +13,11 @@ import structlog
 from access import inbox_tokens
 from devices import queries as devices
 from devices import registry as device_registry
+from domain.states import Channel
 from recipients import conversations, registry, suppressions, suspicions, topics
 from recipients.addresses import WHATSAPP
 
 from . import store
-from .states import Channel
 from .store import Erasable
 
 log = structlog.get_logger(__name__)

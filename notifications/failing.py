@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from domain.states import Channel, DeliveryStatus
 from notifyproject.db.collections import collection
-
-from .states import Channel, DeliveryStatus
 
 CAP = 10_000
 """Failed notifications that are looked at for the groups, the newest."""

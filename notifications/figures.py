@@ -13,12 +13,12 @@ from typing import Any
 
 from analytics import aggregates, histogram, spans
 from analytics.models import Interval
+from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
 from notifyproject.db.collections import collection
 
 from . import queries
 from .recovery import last_sweep
 from .rollup.names import Metric
-from .states import Channel, DeliveryStatus, Priority, Status
 
 M = Metric
 
@@ -226,8 +226,8 @@ def backlog(*, now: datetime, cap: int | None = None) -> Backlog:
         if oldest
         else 0,
         oldest_due_at=min(oldest, default=None),
-        scheduled=_count({"status": Status.CREATED.value}, "ntf_status_created", most),
-        retrying=_count({"status": Status.RETRYING.value}, "ntf_status_created", most),
+        scheduled=_count({"status": NotificationStatus.CREATED.value}, "ntf_status_created", most),
+        retrying=_count({"status": NotificationStatus.RETRYING.value}, "ntf_status_created", most),
         unknown=_count({"delivery": {"$elemMatch": in_doubt}}, "ntf_delivery_status", most),
         last_sweep=last_sweep(),
     )

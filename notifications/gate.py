@@ -10,10 +10,11 @@ from typing import Any
 
 import structlog
 
-from .errors import FailureCode
-from .states import Category, Channel, DeliveryStatus, Priority
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.time import InvalidTimeError, QuietHours, zone_names
+
 from .store import Claimed, Parked
-from .timing import QuietHours, TimeProblem, zone_names
 
 log = structlog.get_logger(__name__)
 
@@ -97,7 +98,7 @@ def quiet_hours(
     start, end = stored.get("start"), stored.get("end")
     try:
         hours = QuietHours.parse(start=str(start), end=str(end), zone=zone)
-    except TimeProblem as problem:
+    except InvalidTimeError as problem:
         _warn_once(whose, problem.code, "none are kept")
         return None
     if given and zone != given[0]:

@@ -4,8 +4,9 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.states import NotificationStatus
+
 from . import lanes, queries, store
-from .states import Status
 from .store import Document
 
 
@@ -24,7 +25,11 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
         raise LookupError("no such notification")
     changed = None
     scheduled_at = document.get("scheduled_at")
-    if document["status"] == Status.CREATED and scheduled_at is not None and scheduled_at > now:
+    if (
+        document["status"] == NotificationStatus.CREATED
+        and scheduled_at is not None
+        and scheduled_at > now
+    ):
         # All of its times move, an expiry that counts from the send time included.
         changed = store.reschedule(notification_id=notification_id, send_at=now, now=now)
     changed = changed or store.bring_forward(notification_id=notification_id, now=now)

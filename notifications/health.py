@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
+from providers.contract import Provider, SendResult
+
 from . import breaker, limits
 from .breaker import Blocked, Permission, Probe
-from .channels.base import Channel as Provider
-from .channels.base import SendResult
-from .errors import ChannelUnavailable, FailureCode, ProviderError, TransientError
 from .outcomes import Result
 
 TROUBLES = frozenset(
@@ -100,7 +100,7 @@ def report(
     if any(isinstance(result.outcome, SendResult) for result in results):
         _accepted_at[account] = now
     errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
-    outages = {e.scope: e for e in errors if isinstance(e, ChannelUnavailable)}
+    outages = {e.scope: e for e in errors if isinstance(e, ProviderUnavailableError)}
     for scope, error in outages.items():
         name = account if scope is None else scope_of(provider, scope)
         breaker.trip(name, now=now, retry_after=error.retry_after, reason=error.reason)

@@ -9,22 +9,21 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.queues import BROADCASTS, queue_name
+from domain.states import Channel, Priority
 from notifyproject import publishing
 
-from .states import Channel, Priority
-
 DELIVER, DRAW, CANARY = "notifications.deliver", "notifications.draw", "notifications.canary"
+
+
 BROADCAST = "notifications.broadcast"
-BROADCASTS = "broadcasts"
-"""The queue of broadcasts' pages: served last, when nothing else waits."""
+
+
 OPERATE = "notifications.operate"
+
+
 SOON = publishing.SOON
 """Hints are published up to this many seconds ahead; the sweep takes care of what lies further."""
-
-
-def queue_of(channel: Channel, priority: Priority) -> str:
-    """Return the name of the queue that deliveries of this channel and priority wait in."""
-    return f"{channel.value}.{priority.value}"
 
 
 def publish(
@@ -42,7 +41,7 @@ def publish(
     if not ids:
         return False
     args = [[str(one) for one in ids], channel.value, priority.value]
-    queue = queue_of(channel, priority)
+    queue = queue_name(channel, priority)
     return publishing.publish(DELIVER, args=args, queue=queue, at=at, now=now)
 
 
@@ -60,7 +59,7 @@ def publish_draw(
     ``ticket``: see :mod:`notifications.lanes`. Returns whether the broker took it.
     """
     args = [str(client_id), channel.value, priority.value, ticket]
-    return publishing.publish(DRAW, args=args, queue=queue_of(channel, priority), at=at, now=now)
+    return publishing.publish(DRAW, args=args, queue=queue_name(channel, priority), at=at, now=now)
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 import structlog
 from bson import ObjectId
 
+from domain.states import Channel
 from notifyproject import valkey
 from notifyproject.db.collections import collection
 
-from .states import Channel
 from .store import Document, Inbox, Settlement
 
 log = structlog.get_logger(__name__)

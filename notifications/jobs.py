@@ -7,9 +7,10 @@ from typing import Self
 
 from django.conf import settings
 
-from .channels.base import Channel as Provider
-from .channels.base import ManyAtOnce, Message, Outbound
-from .store import Claimed, Secret
+from domain.content import SensitiveContent
+from providers.contract import BatchProvider, Message, Provider, SendRequest
+
+from .store import Claimed
 from .targets import Target
 
 SCOUTS = 10
@@ -24,7 +25,7 @@ class Job:
     message: Message
     targets: tuple[Target, ...]
     """At least one; several for a person with several devices."""
-    secret: Secret | None = None
+    secret: SensitiveContent | None = None
     """What of the message is kept nowhere, should the provider repeat it."""
     held_until: datetime | None = None
     """Others are left out, as nothing goes to their platform before then."""
@@ -38,13 +39,13 @@ class Parcel:
 
     job: Job
     target: Target
-    outbound: Outbound
+    outbound: SendRequest
 
     @classmethod
     def of(cls, job: Job, target: Target) -> Self:
         """Return what a job has for a target."""
         claimed = job.claimed
-        outbound = Outbound(
+        outbound = SendRequest(
             reference=claimed.reference_to(target.device_id),
             thread=str(claimed.notification_id),
             recipient=target.address,
@@ -82,7 +83,7 @@ def rounds(provider: Provider, jobs: Sequence[Job], *, is_proven: bool) -> list[
 
 def _alike(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
     """Return jobs in the groups that go in one request, if their provider takes several in one."""
-    if not isinstance(provider, ManyAtOnce):
+    if not isinstance(provider, BatchProvider):
         return [[job] for job in jobs]
     groups: dict[Hashable, list[Job]] = {}
     for job in jobs:
@@ -92,7 +93,7 @@ def _alike(provider: Provider, jobs: Sequence[Job]) -> list[list[Job]]:
 
 def in_requests(provider: Provider, parcels: Sequence[Parcel]) -> list[list[Parcel]]:
     """Return what goes in one request each: alone, but for the same mail to several people."""
-    if len(parcels) == 1 or not isinstance(provider, ManyAtOnce):
+    if len(parcels) == 1 or not isinstance(provider, BatchProvider):
         return [[parcel] for parcel in parcels]
     groups: dict[Hashable, list[Parcel]] = {}
     for parcel in parcels:

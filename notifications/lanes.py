@@ -21,10 +21,11 @@ from pathlib import Path
 
 from bson import ObjectId
 
+from domain import queues
+from domain.states import Channel, DeliveryStatus, Priority
 from notifyproject import valkey
 
 from . import hints
-from .states import Channel, DeliveryStatus, Priority
 from .store import Document
 
 HINT = 100
@@ -53,7 +54,7 @@ class Lane:
 
     def key(self, what: str | int) -> str:
         """Return the name of something about this lane in Valkey."""
-        return f"lane:{self.client_id}:{hints.queue_of(self.channel, self.priority)}:{what}"
+        return f"lane:{self.client_id}:{queues.queue_name(self.channel, self.priority)}:{what}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from pathlib import Path
 import structlog
 
 from notifyproject import valkey
-
-from .channels.http import MAX_RETRY_AFTER
+from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
 

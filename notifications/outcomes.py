@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from . import retry
-from .channels.base import SendResult
-from .errors import Answer, FailureCode, ProviderError, TransientError
-from .states import AttemptStatus, DeliveryStatus
+from domain import retry
+from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
+from domain.states import AttemptStatus, DeliveryStatus
+from providers.contract import SendResult
+
 from .store import Claimed, ProviderAnswer, Settlement, Try
 
 S = DeliveryStatus
@@ -118,8 +119,8 @@ def _decide(
     error: ProviderError, claimed: Claimed, now: datetime, dice: float, has_substitute: bool
 ) -> retry.Decision:
     if has_substitute and error.code in NOT_TAKEN:
-        return retry.ExcusedUntil(now)
-    return retry.decide(error=error, standing=claimed.standing, now=now, dice=dice)
+        return retry.RetryUncounted(now)
+    return retry.decide_retry(error=error, standing=claimed.standing, now=now, dice=dice)
 
 
 def _left_out(
@@ -147,7 +148,7 @@ def _left_out(
 
 
 def _is_worth_it(claimed: Claimed, until: datetime, now: datetime) -> bool:
-    decision = retry.hold(until=max(until, now), standing=claimed.standing, now=now)
+    decision = retry.defer_or_give_up(until=max(until, now), standing=claimed.standing, now=now)
     return isinstance(decision, retry.RetryAt)
 
 
@@ -180,7 +181,7 @@ def _next(
     awaited = [d.until for d in decisions if isinstance(d, retry.AwaitReceipt)]
     doubts = [] if is_reached else awaited
     counted = [d.at for d in decisions if isinstance(d, retry.RetryAt)]
-    excused = [d.at for d in decisions if isinstance(d, retry.ExcusedUntil)]
+    excused = [d.at for d in decisions if isinstance(d, retry.RetryUncounted)]
     if counted or excused:
         is_excused = not counted and not doubts
         return _Next(status=S.PENDING, at=max(counted + excused), excused=is_excused)
@@ -210,7 +211,7 @@ def _telling(failures: Sequence[_Failure]) -> _Failure | None:
 
     A dead device says less than anything else: the others were to be reached.
     """
-    order = (retry.AwaitReceipt, retry.RetryAt, retry.ExcusedUntil, retry.GiveUp)
+    order = (retry.AwaitReceipt, retry.RetryAt, retry.RetryUncounted, retry.GiveUp)
     return min(
         failures,
         key=lambda f: (
@@ -271,7 +272,7 @@ def _provider_answer(provider: str, outcome: SendResult | ProviderError) -> Prov
     )
 
 
-def _response(answer: Answer | None) -> dict[str, object] | None:
+def _response(answer: ProviderResponse | None) -> dict[str, object] | None:
     if answer is None:
         return None
     said = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}

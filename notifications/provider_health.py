@@ -10,14 +10,14 @@ from django.conf import settings
 from analytics import aggregates, histogram
 from analytics.aggregates import Figure
 from analytics.models import Interval
+from domain.states import AttemptStatus, Channel
+from providers.registry import providers_for
 
 from . import breaker, limits, pausing
 from .breaker import CircuitState, State
-from .channels.registry import providers_for
 from .limits import Standing
 from .pausing import Pause
 from .rollup.names import Metric
-from .states import AttemptStatus, Channel
 
 DAY = timedelta(hours=24)
 A = AttemptStatus

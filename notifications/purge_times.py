@@ -12,10 +12,10 @@ from typing import Any
 import structlog
 from bson import ObjectId
 
+from domain.states import Category
 from notifyproject.db.collections import collection
 
 from . import retention, store
-from .states import Category
 
 log = structlog.get_logger(__name__)
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus, Priority
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 from notifyproject.db.paging import Page
 
-from .states import Channel, DeliveryStatus, Priority
 from .store import Document, Reference
 
 MAX_ON_OWN_CLOCK = 1_000

@@ -8,17 +8,17 @@ from typing import Any
 import structlog
 from pymongo.errors import BulkWriteError
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifyproject import crash
 from notifyproject.crash import Boundary
 from notifyproject.db.collections import came_twice, collection
+from providers.contract import Receipt, ReceiptKind
 from recipients import suspicions
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 
 from . import callback_hints, queries, spans, store
-from .channels.base import Receipt, ReceiptKind
-from .errors import FailureCode
-from .states import Channel, DeliveryStatus
 from .store import Reference, Report
 
 log = structlog.get_logger(__name__)

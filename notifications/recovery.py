@@ -10,25 +10,15 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from domain import queues, retry
+from domain.states import Channel, Priority
 from notifyproject import crash
 from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
 
-from . import (
-    broadcasts,
-    hints,
-    lanes,
-    operations,
-    queries,
-    receipts,
-    retry,
-    schedule,
-    store,
-    types,
-)
+from . import broadcasts, hints, lanes, operations, queries, receipts, schedule, store, types
 from .alone import ALONE
 from .lanes import CROWD, HORIZON, Lane
-from .states import Channel, Priority
 
 log = structlog.get_logger(__name__)
 
@@ -169,7 +159,7 @@ def _publish_due(priority: Priority, counts: _Counts, now: datetime) -> None:
     """Publish hints for what is due of one priority: for each client and channel its own."""
     clients = queries.waiting_clients(priority=priority)
     for channel in Channel if clients else ():
-        waiting = hints.depth(hints.queue_of(channel, priority))
+        waiting = hints.depth(queues.queue_name(channel, priority))
         has_room = waiting is not None and waiting < LANE_CAP
         for client_id in clients:
             lane = Lane(client_id, channel, priority)

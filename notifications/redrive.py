@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
+from domain import content, time
+from domain.content import SensitiveContent
+from domain.retry import DEFAULT_MAX_RETRIES
+from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifyproject import crash, tracing
 from notifyproject.crash import Boundary
 from notifyproject.sealing import SealBroken
 
-from . import callback_hints, inbox_hints, lanes, queries, retention, store, timing, types
-from .retry import DEFAULT_MAX_RETRIES
-from .states import Category, Channel, DeliveryStatus, Priority
-from .store import Document, NewDelivery, NewNotification, Secret
+from . import callback_hints, inbox_hints, lanes, queries, retention, store, types
+from .store import Document, NewDelivery, NewNotification
 
 
 class NotPossible(Exception):
@@ -138,9 +140,9 @@ def reschedule(*, notification_id: ObjectId, asked: datetime, now: datetime) -> 
     was tried.
     """
     document = _document(notification_id)
-    send_at = timing.resolve_send_at(asked=asked, now=now)
+    send_at = time.resolve_send_at(asked=asked, now=now)
     instant = None if "ttl_seconds" in document else document.get("expires_at")
-    timing.resolve_expiry(send_at=send_at, ttl_seconds=None, expires_at=instant)
+    time.resolve_expiry(send_at=send_at, ttl_seconds=None, expires_at=instant)
     rescheduled = store.reschedule(notification_id=notification_id, send_at=send_at, now=now)
     if rescheduled is None:
         raise NotPossible("It is too late: something of it was sent or tried, or it has ended.")
@@ -154,11 +156,11 @@ def follow_clock(*, user_id: str, zone: str, now: datetime) -> int:
     What names a zone itself stays, and so does what has been tried. A time that is over there is
     now. Returns how many were moved; may be repeated. Raises TimeProblem for what is no zone.
     """
-    there = timing.parse_zone(zone)
+    there = time.parse_zone(zone)
     moved = []
     for document in queries.on_own_clock(user_id):
-        local = timing.parse_local(document["scheduled_local"])
-        send_at = max(timing.resolve_local(local, there).at, now)
+        local = time.parse_local(document["scheduled_local"])
+        send_at = max(time.resolve_local(local, there).at, now)
         if send_at == max(document["scheduled_at"], now):
             continue
         moved.append(
@@ -198,11 +200,11 @@ def _has_failed(document: Document, channels: Sequence[Channel]) -> bool:
     return any(d["channel"] in channels and d["status"] == failed for d in document["delivery"])
 
 
-def _secret(document: Document) -> Secret | None:
+def _secret(document: Document) -> SensitiveContent | None:
     """Return what a notification hides; raises SecretGone, NotPossible if it cannot be opened."""
     try:
         return store.secret_in(document)
-    except store.SecretGone:
+    except content.SecretExpiredError:
         raise SecretGone from None
     except SealBroken as problem:
         raise NotPossible(f"Its secret cannot be opened: {problem}.") from None
@@ -243,4 +245,4 @@ def _expiry(type_name: str, now: datetime) -> datetime | None:
         ttl = types.get(type_name).ttl_seconds
     except types.UnknownType:
         return now + timedelta(days=1)
-    return timing.resolve_expiry(send_at=now, ttl_seconds=ttl, expires_at=None)
+    return time.resolve_expiry(send_at=now, ttl_seconds=ttl, expires_at=None)

@@ -16,10 +16,11 @@ import structlog
 from django.conf import settings
 from markupsafe import escape
 
+from domain.content import Content, Recipient
+from domain.states import Channel
+from providers.contract import Message
+
 from . import templates
-from .channels.base import Message
-from .states import Channel
-from .store import Content, Recipient
 from .templates import Memory, Part, TemplateProblem, clean_line, closed_up, paragraphs, shortened
 from .types import MASK
 

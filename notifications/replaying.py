@@ -6,19 +6,20 @@ from datetime import datetime
 from bson import ObjectId
 
 from notifyproject.db.collections import collection
+from providers.contract import Receipt
+from providers.registry import whatsapp
+from providers.sendgrid import webhooks
+from providers.whatsapp import webhooks as whatsapp_webhooks
 from recipients import conversations
 
 from . import receipts, unsubscribing
-from .channels import email_sendgrid_webhooks, whatsapp_webhooks
-from .channels.base import Receipt
-from .channels.registry import whatsapp
 from .receipts import Applied
 
 READERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
-    "sendgrid": email_sendgrid_webhooks.receipts_of,
-    "sandbox-sendgrid": email_sendgrid_webhooks.receipts_of,
-    "whatsapp": whatsapp_webhooks.receipts,
-    "sandbox-whatsapp": whatsapp_webhooks.receipts,
+    "sendgrid": webhooks.parse_receipts,
+    "sandbox-sendgrid": webhooks.parse_receipts,
+    "whatsapp": whatsapp_webhooks.parse_receipts,
+    "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
 }
 """What reads the stored bodies, by the provider that sent them."""
 
@@ -43,7 +44,7 @@ def replay(log_id: ObjectId, *, now: datetime) -> Applied:
     raw = entry["body"].encode()
     try:
         events = reader(raw)
-        if reader is whatsapp_webhooks.receipts:
+        if reader is whatsapp_webhooks.parse_receipts:
             _heed_people(raw, provider=entry["provider"], now=now)
     except ValueError as error:
         raise Unreadable("What is stored cannot be read.") from error

@@ -12,10 +12,9 @@ from typing import Any
 
 from django.conf import settings
 
+from domain.states import Category
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
-
-from .states import Category
 
 POLICIES = "retention_policies"
 MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650

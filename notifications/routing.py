@@ -14,12 +14,14 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from . import breaker, limits, retry
+from domain import retry
+from domain.errors import FailureCode
+from domain.states import DeliveryStatus
+from providers.contract import Provider
+
+from . import breaker, limits
 from .breaker import Blocked, Permission, Probe
-from .channels.base import Channel as Provider
-from .errors import FailureCode
 from .health import Entrance, scope_of
-from .states import DeliveryStatus
 from .store import Claimed, Parked
 from .targets import Target
 
@@ -180,7 +182,7 @@ def _within_rate(
 
 def _held_back(claimed: Claimed, until: datetime, now: datetime) -> Parked:
     """Return the wait for a provider that takes nothing now, or the end of the patience."""
-    decision = retry.hold(until=until, standing=claimed.standing, now=now)
+    decision = retry.defer_or_give_up(until=until, standing=claimed.standing, now=now)
     failed = isinstance(decision, retry.GiveUp)
     return Parked(
         claimed=claimed,

@@ -6,11 +6,11 @@ A notification may have been scheduled weeks ago: who has muted it or complained
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from domain.states import Priority
 from recipients import queries as recipients
 from recipients.queries import KnownRecipient, Suppressed
 
 from . import gate, types
-from .states import Priority
 from .store import Claimed, Parked
 
 MUTED = "the person has muted it since"

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from .channels.base import SendResult
-from .errors import Answer, ProviderError
-from .store import Secret
+from domain.content import SensitiveContent
+from domain.errors import ProviderError, ProviderResponse
+from providers.contract import SendResult
+
 from .types import MASK
 
 MIN_LENGTH = 4
@@ -55,7 +56,7 @@ def without(text: str, secrets: Collection[str]) -> str:
     return text
 
 
-def without_quotes(outcome: Outcome, secret: Secret | None) -> Outcome:
+def without_quotes(outcome: Outcome, secret: SensitiveContent | None) -> Outcome:
     """Return what a provider answered to a message without what it repeats of its secret."""
     if secret is None:
         return outcome
@@ -68,7 +69,7 @@ def without_quotes(outcome: Outcome, secret: Secret | None) -> Outcome:
     return outcome
 
 
-def _unquoted(answer: Answer, secret: Secret) -> Answer:
+def _unquoted(answer: ProviderResponse, secret: SensitiveContent) -> ProviderResponse:
     if secret.has_own_words:
         # Which part of the words is the secret, nobody but the app knows.
         return replace(answer, excerpt=WITHHELD if answer.excerpt else "")

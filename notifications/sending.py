@@ -16,14 +16,21 @@ from functools import cache, partial
 import structlog
 from django.conf import settings
 
+from domain.errors import FailureCode, ProviderError, TransientError
 from notifyproject import crash
 from notifyproject.crash import Boundary
+from providers import http_client
+from providers.contract import (
+    BatchProvider,
+    NotAttemptedError,
+    Provider,
+    SendRequest,
+    SendResult,
+    as_non_blocking,
+    is_expired,
+)
+from providers.http import TOTAL_TIMEOUT, Exchange
 
-from .channels import transfers
-from .channels.base import Channel as Provider
-from .channels.base import ManyAtOnce, NotTried, Outbound, SendResult, as_talking, is_over
-from .channels.http import TOTAL_TIMEOUT, Exchange
-from .errors import FailureCode, ProviderError, TransientError
 from .jobs import Job, Parcel, in_requests
 from .outcomes import Result
 from .secrecy import without_quotes
@@ -70,7 +77,7 @@ def _send_groups(
 
     A single group is sent in this thread in any case.
     """
-    talking = as_talking(provider)
+    talking = as_non_blocking(provider)
     talks = [
         talking is not None and len(group) == 1 and talking.is_all_talk(group[0].outbound)
         for group in groups
@@ -83,7 +90,7 @@ def _send_groups(
         else _senders(os.getpid(), provider.name).map(send, rest)
     )
     here = iter(
-        transfers.together(
+        http_client.run_exchanges(
             _one(provider, group[0], clock)
             for group, is_talk in zip(groups, talks, strict=True)
             if is_talk
@@ -99,13 +106,13 @@ def _sure(result: Result | Exception | None) -> Result | None:
 
 
 def _send_group(provider: Provider, clock: Clock, group: Sequence[Parcel]) -> list[Result | None]:
-    if len(group) > 1 and isinstance(provider, ManyAtOnce):
+    if len(group) > 1 and isinstance(provider, BatchProvider):
         return _send_together(provider, group, clock)
-    return [transfers.finish(_one(provider, parcel, clock)) for parcel in group]
+    return [http_client.run_exchange(_one(provider, parcel, clock)) for parcel in group]
 
 
 def _send_together(
-    provider: ManyAtOnce, group: Sequence[Parcel], clock: Clock
+    provider: BatchProvider, group: Sequence[Parcel], clock: Clock
 ) -> list[Result | None]:
     """Send the same mail to several people at once; None for who was too late or not tried."""
     started_at, ticks = clock(), time.monotonic()
@@ -121,7 +128,7 @@ def _send_together(
     return [
         _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)
         if (outcome := taken.get(parcel.outbound.reference)) is not None
-        and not isinstance(outcome, NotTried)
+        and not isinstance(outcome, NotAttemptedError)
         else None
         for parcel in group
     ]
@@ -140,7 +147,7 @@ def _one(provider: Provider, parcel: Parcel, clock: Clock) -> Exchange[Result | 
     crash.at(Boundary.SEND_BEGINS)
     outcome = yield from _try(provider, parcel.outbound)
     crash.at(Boundary.SEND_ANSWERED)
-    if isinstance(outcome, NotTried):
+    if isinstance(outcome, NotAttemptedError):
         return None
     return _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)
 
@@ -188,16 +195,16 @@ def _is_too_late(parcel: Parcel, now: datetime) -> bool:
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
         return True
-    if is_over(parcel.outbound, now=now):
+    if is_expired(parcel.outbound, now=now):
         log.info("send_aborted_expired", delivery_id=claimed.reference)
         return True
     return False
 
 
-def _try(provider: Provider, outbound: Outbound) -> Exchange[SendResult | ProviderError]:
+def _try(provider: Provider, outbound: SendRequest) -> Exchange[SendResult | ProviderError]:
     """Return what came of handing a message to the provider, whatever it was."""
     try:
-        if talking := as_talking(provider):
+        if talking := as_non_blocking(provider):
             return (yield from talking.exchange(outbound, timeout=TOTAL_TIMEOUT))
         return provider.send(outbound, timeout=TOTAL_TIMEOUT)
     except ProviderError as error:
@@ -207,7 +214,7 @@ def _try(provider: Provider, outbound: Outbound) -> Exchange[SendResult | Provid
         return _defect(error, outbound)
 
 
-def _defect(error: Exception, outbound: Outbound) -> TransientError:
+def _defect(error: Exception, outbound: SendRequest) -> TransientError:
     # Where it happened, and not what it says: there may be an address or a body in that.
     log.error("provider_adapter_failed", delivery_id=outbound.reference, stack=_places(error))
     return TransientError(

@@ -10,14 +10,14 @@ from datetime import datetime
 import structlog
 from pymongo.errors import PyMongoError
 
+from domain.errors import FailureCode, ProviderError
+from domain.states import DeliveryStatus
 from notifyproject import tracing
 from notifyproject.tracing import Kind, Span
+from providers.contract import Receipt, ReceiptKind
 
 from . import queries
-from .channels.base import Receipt, ReceiptKind
-from .errors import FailureCode, ProviderError
 from .outcomes import Result
-from .states import DeliveryStatus
 from .store import Claimed, Parked, Reference, Settlement
 
 log = structlog.get_logger(__name__)

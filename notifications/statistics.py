@@ -11,9 +11,8 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.states import SUCCEEDED, DeliveryStatus, NotificationStatus
 from notifyproject.db.collections import collection
-
-from .states import SUCCEEDED, DeliveryStatus, Status
 
 CAP = 100_000
 """Of more notifications the newest are counted."""
@@ -115,7 +114,7 @@ def _by_field(by: By) -> list[dict[str, Any]]:
             "$project": {
                 "value": f"${by.value}",
                 "is_sent": {"$ne": [succeeded, []]},
-                "is_failed": {"$eq": ["$status", Status.FAILED.value]},
+                "is_failed": {"$eq": ["$status", NotificationStatus.FAILED.value]},
                 "attempts": {"$sum": "$delivery.attempt_count"},
                 "is_first": {"$literal": True},
             }

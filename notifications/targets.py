@@ -6,11 +6,12 @@ from datetime import datetime
 
 from devices import preferences as wishes
 from devices import queries as devices
+from domain import retry
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, Priority
 from recipients import conversations
 
-from . import gate, retry, types
-from .errors import FailureCode
-from .states import Channel, DeliveryStatus, Priority
+from . import gate, types
 from .store import Claimed, DeviceLog, Parked, device_logs
 
 S = DeliveryStatus

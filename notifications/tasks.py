@@ -5,6 +5,8 @@ from celery import shared_task
 
 from callbacks import hints as call_hints
 from callbacks import working as calling
+from domain.states import Channel, Priority
+from domain.time import utc_now
 
 from . import (
     alerts,
@@ -21,8 +23,6 @@ from . import (
     working,
 )
 from .lanes import Lane, Ticket
-from .states import Channel, Priority
-from .timing import utc_now
 
 
 @shared_task(name=hints.DELIVER)

@@ -13,9 +13,9 @@ import structlog
 
 from callbacks import outbox, registry
 from callbacks.events import Event, EventType
+from domain.states import OPEN, Channel, DeliveryStatus
 
 from . import callback_hints, store
-from .states import OPEN, Channel, DeliveryStatus
 from .store import Document
 
 log = structlog.get_logger(__name__)

@@ -6,9 +6,10 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.states import Channel
+
 from . import intake, ourselves
 from .intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
-from .states import Channel
 
 TYPE = "transactional"
 SUBJECT = "Test message"

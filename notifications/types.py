@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from domain.retry import UnknownPolicy
+from domain.states import Category, Channel, Priority
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 
 from .default_types import DEFAULT_TYPES
-from .retry import UnknownPolicy
-from .states import Category, Channel, Priority
-from .timing import utc_now
 
 FALLBACK_AFTER = 600
 """Seconds a channel has before the one that stands in for it is used, if a type says no other."""

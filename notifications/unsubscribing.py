@@ -20,13 +20,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
+from domain.states import Category, Channel
 from notifyproject.db.collections import collection
+from providers.whatsapp.webhooks import MarketingPreference
 from recipients import queries as recipients
 from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
 
-from .channels.whatsapp_webhooks import MarketingWish
-from .states import Category, Channel
 from .store import Claimed
 
 log = structlog.get_logger(__name__)
@@ -173,7 +173,7 @@ def resubscribe(subscriber: Subscriber) -> None:
     )
 
 
-def heed(wishes: Sequence[MarketingWish], *, provider: str, now: datetime) -> int:
+def heed(wishes: Sequence[MarketingPreference], *, provider: str, now: datetime) -> int:
     """Do what people have told WhatsApp about our marketing; return how many wishes were news.
 
     Each is heeded once, so that Meta may repeat what it has sent before: a wish that was taken back
@@ -195,7 +195,7 @@ def heed(wishes: Sequence[MarketingWish], *, provider: str, now: datetime) -> in
     return len(events)
 
 
-def _heed_one(wish: MarketingWish, *, provider: str, at: datetime) -> None:
+def _heed_one(wish: MarketingPreference, *, provider: str, at: datetime) -> None:
     channel = Channel.WHATSAPP.value
     reason = SuppressionReason.UNSUBSCRIBED
     if wish.is_wanted:
@@ -211,7 +211,7 @@ def _heed_one(wish: MarketingWish, *, provider: str, at: datetime) -> None:
     )
 
 
-def _event_key(wish: MarketingWish, provider: str) -> str:
+def _event_key(wish: MarketingPreference, provider: str) -> str:
     """Return what a wish is recognised by when it is told again; no number is in it."""
     told = f"{wish.phone}:{wish.is_wanted}:{wish.at.isoformat()}"
     return f"{provider}:wish:{hashlib.sha256(told.encode()).hexdigest()}"

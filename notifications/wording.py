@@ -7,14 +7,16 @@ from datetime import datetime, timedelta
 import structlog
 from bson import ObjectId
 
+from domain import retry
+from domain.content import SecretExpiredError, SensitiveContent
+from domain.errors import FailureCode
+from domain.retry import RetryAt
+from domain.states import Channel, DeliveryStatus
 from notifyproject.sealing import SealBroken
+from providers.contract import Message
 
-from . import approved, rendering, retry, secrecy, types, unsubscribing
-from .channels.base import Message
-from .errors import FailureCode
-from .retry import RetryAt
-from .states import Channel, DeliveryStatus
-from .store import Claimed, Parked, Secret, SecretGone, secret_of
+from . import approved, rendering, secrecy, types, unsubscribing
+from .store import Claimed, Parked, secret_of
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +29,7 @@ class Worded:
     """What a delivery says, and what of that nobody else may read."""
 
     message: Message
-    secret: Secret | None = None
+    secret: SensitiveContent | None = None
 
 
 def render(
@@ -44,21 +46,21 @@ def render(
         except rendering.TemplateProblem as problem:
             reason = secrecy.without(str(problem), secret.values if secret else ())
             parked.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
-        except SecretGone as problem:
+        except SecretExpiredError as problem:
             parked.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
         except SealBroken as problem:
             parked.append(_unopened(claimed, problem, now))
     return messages, parked
 
 
-def _secret(claimed: Claimed) -> Secret | None:
+def _secret(claimed: Claimed) -> SensitiveContent | None:
     """Return what a delivery hides; raises SecretGone, SealBroken."""
     return secret_of(
         notification_id=claimed.notification_id, content=claimed.content, sealed=claimed.sealed
     )
 
 
-def _message(claimed: Claimed, secret: Secret | None) -> Message:
+def _message(claimed: Claimed, secret: SensitiveContent | None) -> Message:
     """Return what a delivery says; raises TemplateProblem."""
     content, data = claimed.content, claimed.data
     if secret is not None:
@@ -82,7 +84,7 @@ def _unopened(claimed: Claimed, problem: SealBroken, now: datetime) -> Parked:
     """Return what becomes of a delivery whose secret this process does not open: it waits."""
     log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
     reason = f"Its secret cannot be opened here: {problem}."
-    decision = retry.hold(until=now + ANOTHER_KEY, standing=claimed.standing, now=now)
+    decision = retry.defer_or_give_up(until=now + ANOTHER_KEY, standing=claimed.standing, now=now)
     if not isinstance(decision, RetryAt):
         return _failed(claimed, decision.code, reason)
     return Parked(

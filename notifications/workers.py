@@ -10,12 +10,12 @@ from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from analytics import spans
+from domain import queues
+from domain.states import Channel, Priority
 from notifyproject import valkey
 from notifyproject.db.collections import collection
 
-from . import hints
 from .recovery import last_canary, last_sweep
-from .states import Channel, Priority
 
 SEEN = timedelta(minutes=5)
 """Whoever made an attempt within this long is listed."""
@@ -67,7 +67,7 @@ def lanes(*, now: datetime) -> list[Lane]:
             due=_due(priority, now),
             oldest_due_at=_oldest(priority, now),
             depths={
-                channel: None if depths is None else depths[hints.queue_of(channel, priority)]
+                channel: None if depths is None else depths[queues.queue_name(channel, priority)]
                 for channel in Channel
             },
         )

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from bson import ObjectId
 from django.conf import settings
 
+from domain.states import Channel, Priority
+from domain.time import utc_now
 from notifyproject import crash
 from notifyproject.crash import Boundary
 
@@ -21,8 +23,6 @@ from .batch_report import BatchReport
 from .lanes import Lane, Ticket
 from .room import Room, channel_threads
 from .sending import Clock
-from .states import Channel, Priority
-from .timing import utc_now
 
 NO_ROOM = timedelta(seconds=1)
 """How long a message waits for a thread of its channel, or for its lane."""

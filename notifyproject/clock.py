@@ -13,7 +13,7 @@ import pymongo
 import structlog
 from pymongo.errors import PyMongoError
 
-from notifications.timing import wall
+from domain.time import wall
 
 from .db.collections import database
 

@@ -11,7 +11,7 @@ from typing import Any
 from celery import Task
 from celery.worker import strategy
 
-from notifications.timing import wall
+from domain.time import wall
 
 from . import clock
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from django.core.exceptions import ImproperlyConfigured
 
-from notifyproject.settings import environment
+from .settings import environment
 
 
 class Boundary(StrEnum):

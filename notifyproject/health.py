@@ -11,9 +11,9 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from pymongo.errors import PyMongoError
 
+from domain.time import utc_now
 from notifications import alerts
 from notifications.recovery import last_canary, last_sweep
-from notifications.timing import utc_now
 
 from .db.collections import database
 

@@ -7,8 +7,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, HttpResponseNotAllowed
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from domain.time import utc_now
 from notifications import exposition
-from notifications.timing import utc_now
 
 
 def metrics(request: HttpRequest) -> HttpResponse:

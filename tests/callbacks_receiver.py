@@ -15,7 +15,7 @@ from callbacks import registry
 from callbacks.events import CHOOSABLE, EventType
 from callbacks.registry import Made
 from tests.factories import CLIENT, NOON
-from tests.unit.channels import wire
+from tests.support.fakes import socket_server
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +41,14 @@ class Request:
 class Receiver:
     """Answers each request with the next status, the last one for ever, and keeps what came."""
 
-    answers: Sequence[bytes] = (wire.response(204),)
+    answers: Sequence[bytes] = (socket_server.response(204),)
     requests: list[Request] = field(default_factory=list)
     url: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, connection: socket.socket) -> None:
         """Answer one request."""
-        head, _, raw = wire.read_request(connection).partition(b"\r\n\r\n")
+        head, _, raw = socket_server.read_request(connection).partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")[1:]
         headers = {
             name.lower(): value for name, _, value in (line.partition(": ") for line in lines)
@@ -67,8 +67,10 @@ class Receiver:
 @contextlib.contextmanager
 def receiving(*statuses: int) -> Iterator[Receiver]:
     """Give a receiver that answers with these statuses, with 204 if there is none."""
-    receiver = Receiver([wire.response(status, b"thank you") for status in statuses or (204,)])
-    with wire.serving(receiver) as server:
+    receiver = Receiver(
+        [socket_server.response(status, b"thank you") for status in statuses or (204,)]
+    )
+    with socket_server.serving(receiver) as server:
         receiver.url = f"{server.url}/hooks"
         yield receiver
 

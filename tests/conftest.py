@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import redis
 from cryptography.hazmat.primitives import serialization
@@ -17,13 +18,16 @@ from pymongo import WriteConcern, monitoring
 from notifications import backlog, callback_hints, retention, types
 from notifications import templates as message_templates
 from notifications.alerts import rules
-from notifications.channels import registry
 from notifyproject import publishing, valkey
 from notifyproject.platform import cache
+from providers import registry
 from sandbox import google_account, server
+from tests import fcm_schema
+from tests.waiting import LIMIT
 
-from . import fcm_schema
-from .waiting import LIMIT
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("notifyproject", deadline=None)
+hypothesis.settings.load_profile("notifyproject")
 
 KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Collections that migrate fills and no test changes."""
@@ -165,7 +169,7 @@ def _no_memory_between_tests() -> Iterator[None]:
     cache.clear_all()
     callback_hints.forget()
     yield
-    registry.forget()
+    registry.clear()
     registry.sendgrid.cache_clear()
     django_cache.clear()
     assert fcm_schema.take_noted() == [], "a push that FCM's schema does not allow"

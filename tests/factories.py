@@ -11,17 +11,16 @@ from devices import registry
 from devices.models import Platform
 from devices.preferences import Preferences
 from devices.registry import Registration
+from domain.content import Content, Recipient
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import Category, Channel, DeliveryStatus, Priority
 from notifications.store import (
     Claimed,
-    Content,
     Document,
     NewDelivery,
     NewNotification,
     ProviderAnswer,
-    Recipient,
     Reference,
     Report,
     Settlement,

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from pyfcm import FCMNotification
 
-from notifications.channels import fcm_message
-from notifications.channels.base import Outbound
-from notifications.channels.http import Exchange, Response
-from notifications.channels.push_fcm import Client
-from notifications.timing import utc_now
+from domain.time import utc_now
+from providers.contract import SendRequest
+from providers.fcm import messages
+from providers.fcm.provider import Client
+from providers.http import Exchange, Response
 from sandbox import log
 
 DOCUMENT = files("googleapiclient") / "discovery_cache" / "documents" / "fcm.v1.json"
@@ -68,9 +68,9 @@ def watching() -> Iterator[None]:
         yield
 
 
-def look_at(outbound: Outbound) -> None:
+def look_at(outbound: SendRequest) -> None:
     """Look at the body that a push to a provider of a test would have."""
-    arguments = fcm_message.arguments(outbound, now=utc_now())
+    arguments = messages.build_payload(outbound, now=utc_now())
     _noted.extend(problems(_BUILDER.parse_payload(**arguments)))
 
 

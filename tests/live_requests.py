@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
 
-from .waiting import until
+from tests.waiting import until
 
 
 @contextmanager

@@ -6,22 +6,21 @@ from typing import Any
 
 from bson import ObjectId
 
-from notifications.channels.base import Outbound, Receipt, SendResult
-from notifications.errors import (
-    Answer,
-    ChannelUnavailable,
+from domain.errors import (
     FailureCode,
-    InvalidRecipient,
+    InvalidRecipientError,
     PermanentError,
     ProviderError,
+    ProviderResponse,
+    ProviderUnavailableError,
     RecipientAction,
     TransientError,
 )
-
-from . import fcm_schema
+from providers.contract import Receipt, SendRequest, SendResult
+from tests import fcm_schema
 
 Outcome = SendResult | ProviderError
-Behaviour = Callable[[Outbound], Outcome]
+Behaviour = Callable[[SendRequest], Outcome]
 
 
 class Scripted:
@@ -31,9 +30,9 @@ class Scripted:
         self.name = name
         self.account = f"{name}:{ObjectId()}"
         self.behave = behave or (lambda _outbound: accepted())
-        self.seen: list[Outbound] = []
+        self.seen: list[SendRequest] = []
 
-    def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
+    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
         self.seen.append(outbound)
         if outbound.platform is not None:
             fcm_schema.look_at(outbound)
@@ -56,7 +55,7 @@ class Slow:
     def __init__(self, *, takes: timedelta, now: datetime) -> None:
         self.takes, self.now = takes, now
 
-    def __call__(self, _outbound: Outbound) -> SendResult:
+    def __call__(self, _outbound: SendRequest) -> SendResult:
         self.now += self.takes
         return accepted()
 
@@ -71,7 +70,7 @@ def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:
 
 
 def accepted(**details: Any) -> SendResult:
-    return SendResult(**{"provider_id": "x-1", "answer": Answer(status=200), **details})
+    return SendResult(**{"provider_id": "x-1", "answer": ProviderResponse(status=200), **details})
 
 
 def busy(**details: Any) -> TransientError:
@@ -90,19 +89,19 @@ def silent() -> TransientError:
     return TransientError("No answer came.", code=FailureCode.TIMEOUT, ambiguous=True)
 
 
-def unavailable(**details: Any) -> ChannelUnavailable:
-    return ChannelUnavailable("The project is a wrong one.", **details)
+def unavailable(**details: Any) -> ProviderUnavailableError:
+    return ProviderUnavailableError("The project is a wrong one.", **details)
 
 
 def refused() -> PermanentError:
     return PermanentError("The message is refused.", code=FailureCode.REJECTED)
 
 
-def dead(**details: Any) -> InvalidRecipient:
-    return InvalidRecipient(
+def dead(**details: Any) -> InvalidRecipientError:
+    return InvalidRecipientError(
         "Device token invalid", **{"action": RecipientAction.DEACTIVATE} | details
     )
 
 
-def suspect() -> InvalidRecipient:
+def suspect() -> InvalidRecipientError:
     return dead(action=RecipientAction.SUSPECT)

@@ -18,8 +18,8 @@ def forget(stand: Stand) -> None:
 def publish(ids: Sequence[str], *, channel: str, priority: str) -> bool:
     """Tell a worker of these deliveries; return whether the broker took it."""
     # The service's own modules want its settings, which stand only when the servers do.
+    from domain.states import Channel, Priority
     from notifications import hints
-    from notifications.states import Channel, Priority
 
     return hints.publish(
         [ObjectId(one) for one in ids],

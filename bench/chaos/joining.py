@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from operator import attrgetter
 
-from notifications.states import OPEN, TRANSITIONS, Channel, DeliveryStatus
+from domain.states import OPEN, TRANSITIONS, Channel, DeliveryStatus
 
 from .evidence import Evidence, Request, Step
 
@@ -37,7 +37,7 @@ class Verdict:
     double_unknown: tuple[str, ...]
     """Copies the provider took after the one before was on record as unknown."""
     illegal: tuple[str, ...]
-    """Steps that :data:`notifications.states.TRANSITIONS` does not have."""
+    """Steps that :data:`domain.states.TRANSITIONS` does not have."""
     unbalanced: tuple[str, ...]
     """Channels in which accepted is not open and final together."""
     in_flight: int

@@ -14,6 +14,8 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from analytics import incidents
 from analytics.models import AlertKind, AlertRule, Incident
+from domain.states import Channel
+from domain.time import utc_now
 from notifyproject import audit
 from notifyproject.console.posts import refusal
 from notifyproject.console.words import chip
@@ -21,8 +23,6 @@ from notifyproject.db.admin import MongoModelAdmin, ReadOnlyAdmin
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
 
 from ..models import NotificationType
-from ..states import Channel
-from ..timing import utc_now
 from .explanations import CHANNELS
 from .operation_views import parse_id
 

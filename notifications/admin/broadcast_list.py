@@ -12,12 +12,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from access.models import APIClient
+from domain.states import BroadcastStatus
 from notifyproject.db.admin import ReadOnlyAdmin
 from notifyproject.db.admin_filters import WordFilter
 from notifyproject.db.fields import choices
 
 from ..models import Broadcast
-from ..states import BroadcastStatus
 from . import broadcast_operations, broadcast_page, columns, filters, names
 from .broadcast_operations import Operation
 from .broadcast_words import TONES, audience_words

@@ -11,13 +11,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from domain.states import BroadcastStatus
+from domain.time import utc_now
 from notifyproject.console.posts import refusal
 
 from .. import broadcasts
 from ..broadcasts.documents import Document
 from ..models import Broadcast
-from ..states import BroadcastStatus
-from ..timing import utc_now
 from . import names
 from .broadcast_words import audience_words, headline
 from .operation_views import parse_id

@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from access.models import APIClient, StaffUser
+from domain.states import BroadcastStatus
 
 from .. import broadcasts
 from ..broadcasts.documents import Document, request_of
 from ..models import Broadcast
-from ..states import BroadcastStatus
 from . import columns, names
 from .broadcast_operations import OPERATIONS, find, not_there
 from .broadcast_words import TONES, audience_words, headline

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from domain.states import AudienceKind, BroadcastStatus
+
 from ..broadcasts.documents import Document
-from ..states import AudienceKind, BroadcastStatus
 
 B = BroadcastStatus
 TONES: Mapping[BroadcastStatus, str] = {

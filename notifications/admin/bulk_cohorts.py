@@ -8,6 +8,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import EmptyResultSet
 from django.http import HttpRequest, QueryDict
 
+from domain.states import Channel
 from notifyproject.db.admin import for_filters
 from notifyproject.db.admin_filters import TimeFilter
 from notifyproject.db.match import match_of
@@ -16,7 +17,6 @@ from recipients.masking import mask_text
 from .. import operations
 from ..models import Notification
 from ..operations import Cohort
-from ..states import Channel
 from . import filters
 
 CODE, PROVIDER, CHANNEL, STATUS = "code", "provider", "channel", "delivery_status"

@@ -15,6 +15,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from domain.states import BulkAction, BulkOutcome, BulkStage
+from domain.time import utc_now
 from notifyproject.console.posts import refusal
 from notifyproject.db.admin import ReadOnlyAdmin
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
@@ -22,9 +24,7 @@ from notifyproject.db.fields import choices
 
 from .. import operations
 from ..models import BulkOperation
-from ..operation_states import Action, Outcome, Stage
 from ..operations import NotPossible, Operation, Staff
-from ..timing import utc_now
 from . import bulk_pages, columns
 from .bulk_words import ACTIONS, STAGES
 from .operation_views import parse_id
@@ -53,7 +53,7 @@ class StageFilter(WordFilter):
 
     title = "stage"
     parameter_name = "stage"
-    words = tuple(choices(Stage))
+    words = tuple(choices(BulkStage))
     scans = True
 
 
@@ -182,15 +182,15 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         shown_in, *filters = row.described or ("",)
         words = " · ".join(filters)
         return columns.two_lines(
-            f"{ACTIONS[Action(row.action)].verb} {shown_in.lower()}",
+            f"{ACTIONS[BulkAction(row.action)].verb} {shown_in.lower()}",
             format_html('<span class="one-line" title="{}">{}</span>', words, words),
         )
 
-    @admin.display(description="Stage")
+    @admin.display(description="BulkStage")
     def state(self, row: Any) -> SafeString:
         """Where it stands, and how much was done."""
-        words, tone = STAGES[Stage(row.stage)]
-        done = row.counts.get(Outcome.DONE.value, 0)
+        words, tone = STAGES[BulkStage(row.stage)]
+        done = row.counts.get(BulkOutcome.DONE.value, 0)
         return columns.two_lines(columns.chip(words, tone), f"{done:,} done")
 
     @admin.display(description="By")

@@ -14,11 +14,11 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from domain.states import WORKED_ON, BulkAction, BulkOutcome, BulkStage, Channel
+from domain.time import utc_now
+
 from .. import operations
-from ..operation_states import WORKED_ON, Action, Outcome, Stage
 from ..operations import Cohort, NotPossible, Operation, Plan, Staff
-from ..states import Channel
-from ..timing import utc_now
 from ..verdicts import Kind
 from . import bulk_cohorts, bulk_words
 from .bulk_cohorts import NoSuchList
@@ -31,7 +31,7 @@ PAGE = "admin:notifications_bulkoperation_change"
 HOME = "admin:index"
 SAMPLES = 3
 """Deliveries that are shown of each verdict."""
-JUDGED = frozenset({Action.RETRY, Action.RESEND})
+JUDGED = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 _WHOLE_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 ORDER = (Kind.SAFE, Kind.MAY_DUPLICATE, Kind.POINTLESS, Kind.EXPIRED, Kind.SUPPRESSED)
 
@@ -87,7 +87,7 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         "words": ACTIONS[operation.action],
         "may_run": request.user.has_perm("notifications.run_bulkoperation")
         and request.user.has_perm(ACTIONS[operation.action].permission),
-        "verdicts": _verdicts(request, operation) if operation.stage is Stage.READY else [],
+        "verdicts": _verdicts(request, operation) if operation.stage is BulkStage.READY else [],
         "is_judged": operation.action in JUDGED,
         "given": request.POST,
         "slowest": operations.SLOWEST,
@@ -130,7 +130,7 @@ def csv_lines(operation: Operation) -> Iterator[str]:
     names = (*operations.COLUMNS, "new_notification_id")
     yield _csv_line(names)
     for row in operations.each(operation.id):
-        is_resent = operation.action is Action.RESEND and row["outcome"] == Outcome.DONE
+        is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
         made = operations.resend_id(operation, row["notification_id"]) if is_resent else ""
         at = f"{row['at']:%Y-%m-%dT%H:%M:%SZ}"
         values = ({**row, "at": at}.get(name, "") for name in operations.COLUMNS)
@@ -143,7 +143,7 @@ def _csv_line(values: tuple[str, ...]) -> str:
     return text.getvalue()
 
 
-def _possible(request: HttpRequest, cohort: Cohort) -> list[Action]:
+def _possible(request: HttpRequest, cohort: Cohort) -> list[BulkAction]:
     """Return the actions that make sense for a list and that this user may have done."""
     of_failures = cohort.order == operations.FAILED_AT
     return [
@@ -153,13 +153,13 @@ def _possible(request: HttpRequest, cohort: Cohort) -> list[Action]:
     ]
 
 
-def _preview(request: HttpRequest, cohort: Cohort, possible: list[Action]) -> Operation:
+def _preview(request: HttpRequest, cohort: Cohort, possible: list[BulkAction]) -> Operation:
     """Have the choice in the form previewed; raises NotPossible."""
     if request.POST.get("action") not in possible:
         raise NotPossible("Choose what to do.")
     ticked = request.POST.getlist("channels")
     return operations.preview(
-        action=Action(request.POST["action"]),
+        action=BulkAction(request.POST["action"]),
         cohort=Cohort(
             match=cohort.match,
             order=cohort.order,
@@ -233,8 +233,8 @@ def _buttons(operation: Operation) -> list[tuple[str, str, str]]:
     cancel = ("cancel", "Cancel", "button-danger")
     throw_away = ("cancel", "Throw the preview away", "")
     return {
-        Stage.PREVIEWING: [throw_away],
-        Stage.READY: [],
-        Stage.RUNNING: [pause, cancel],
-        Stage.PAUSED: [resume, cancel],
+        BulkStage.PREVIEWING: [throw_away],
+        BulkStage.READY: [],
+        BulkStage.RUNNING: [pause, cancel],
+        BulkStage.PAUSED: [resume, cancel],
     }.get(operation.stage, [])

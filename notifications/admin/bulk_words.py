@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..operation_states import Action, Outcome, Stage
+from domain.states import BulkAction, BulkOutcome, BulkStage
+
 from ..operations import NOTHING, PREVIEW_CAP, Operation
 from ..verdicts import Kind
 from .explanations import code_words
@@ -25,36 +26,36 @@ class ActionWords:
     """It is offered for lists that hold what has not been sent."""
 
 
-ACTIONS: Mapping[Action, ActionWords] = {
-    Action.RETRY: ActionWords(
+ACTIONS: Mapping[BulkAction, ActionWords] = {
+    BulkAction.RETRY: ActionWords(
         verb="Retry",
         done="retried",
         consequence="What failed is tried again, on the same notifications.",
         permission="notifications.retry_notification",
         is_for_failures=True,
     ),
-    Action.RESEND: ActionWords(
+    BulkAction.RESEND: ActionWords(
         verb="Resend",
         done="resent",
         consequence="New notifications that say the same are sent, each linked to its original.",
         permission="notifications.resend_notification",
         is_for_failures=True,
     ),
-    Action.CANCEL: ActionWords(
+    BulkAction.CANCEL: ActionWords(
         verb="Cancel",
         done="cancelled",
         consequence="What has not been sent is withdrawn for good. What is on its way goes out.",
         permission="notifications.cancel_notification",
         is_for_waiting=True,
     ),
-    Action.RESCHEDULE: ActionWords(
+    BulkAction.RESCHEDULE: ActionWords(
         verb="Reschedule",
         done="rescheduled",
         consequence="What has not been tried is sent at another time.",
         permission="notifications.reschedule_notification",
         is_for_waiting=True,
     ),
-    Action.RUN_NOW: ActionWords(
+    BulkAction.RUN_NOW: ActionWords(
         verb="Run now",
         done="brought forward",
         consequence="What waits for its time, or for another try, is sent now.",
@@ -62,13 +63,13 @@ ACTIONS: Mapping[Action, ActionWords] = {
         is_for_waiting=True,
     ),
 }
-STAGES: Mapping[Stage, tuple[str, str]] = {
-    Stage.PREVIEWING: ("Previewing", "info"),
-    Stage.READY: ("Ready to start", "warning"),
-    Stage.RUNNING: ("Running", "info"),
-    Stage.PAUSED: ("Paused", "warning"),
-    Stage.CANCELLED: ("Cancelled", "calm"),
-    Stage.COMPLETED: ("Completed", "success"),
+STAGES: Mapping[BulkStage, tuple[str, str]] = {
+    BulkStage.PREVIEWING: ("Previewing", "info"),
+    BulkStage.READY: ("Ready to start", "warning"),
+    BulkStage.RUNNING: ("Running", "info"),
+    BulkStage.PAUSED: ("Paused", "warning"),
+    BulkStage.CANCELLED: ("Cancelled", "calm"),
+    BulkStage.COMPLETED: ("Completed", "success"),
 }
 """Each stage in words, and its colour."""
 KINDS: Mapping[Kind, str] = {
@@ -98,10 +99,10 @@ class Bar:
 
 def bar(operation: Operation, *, now: datetime) -> Bar:
     """Return how far an operation has come, in a picture and a sentence."""
-    if operation.stage in (Stage.PREVIEWING, Stage.READY):
+    if operation.stage in (BulkStage.PREVIEWING, BulkStage.READY):
         return Bar(value=operation.found_count, most=None, sentence=counted(operation))
     done = operation.looked_at
-    if operation.is_capped and operation.stage is not Stage.COMPLETED:
+    if operation.is_capped and operation.stage is not BulkStage.COMPLETED:
         text = f"{done:,} so far, of more than {_deliveries(operation.deliveries)}."
         return Bar(value=done, most=None, sentence=text)
     most = max(operation.deliveries, done)
@@ -112,7 +113,7 @@ def bar(operation: Operation, *, now: datetime) -> Bar:
 def counted(operation: Operation) -> str:
     """Return what a preview has found, honest about what it has not looked at."""
     count = f"{operation.found_count:,}"
-    if operation.stage is Stage.PREVIEWING:
+    if operation.stage is BulkStage.PREVIEWING:
         return f"{count} notifications looked at so far."
     if operation.is_capped:
         return (
@@ -128,9 +129,9 @@ def counted(operation: Operation) -> str:
 def outcomes(operation: Operation) -> list[tuple[str, str, int]]:
     """Return what became of the deliveries: a label, a colour and a number each."""
     labels = (
-        (Outcome.DONE, ACTIONS[operation.action].done.capitalize(), "success"),
-        (Outcome.SKIPPED, "Left out", "calm"),
-        (Outcome.FAILED, "Not possible", "danger"),
+        (BulkOutcome.DONE, ACTIONS[operation.action].done.capitalize(), "success"),
+        (BulkOutcome.SKIPPED, "Left out", "calm"),
+        (BulkOutcome.FAILED, "Not possible", "danger"),
     )
     return [(label, tone, operation.counts.get(outcome, 0)) for outcome, label, tone in labels]
 
@@ -156,7 +157,7 @@ def _deliveries(count: int) -> str:
 def _left(operation: Operation, most: int, now: datetime) -> str:
     """Return how long it will still take, once that can be told."""
     done, started_at = operation.looked_at, operation.started_at
-    if operation.stage is not Stage.RUNNING or not done or started_at is None or done >= most:
+    if operation.stage is not BulkStage.RUNNING or not done or started_at is None or done >= most:
         return ""
     seconds = (now - started_at).total_seconds() / done * (most - done)
     return f", about {span(max(seconds, 1))} left"

@@ -7,10 +7,10 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from domain.states import Channel, DeliveryStatus, NotificationStatus
 from notifyproject.console.words import chip as coloured
 from recipients.masking import mask_address
 
-from ..states import Channel, DeliveryStatus, Status
 from .explanations import (
     CHANNEL_ICONS,
     CHANNELS,
@@ -30,7 +30,7 @@ def chip(text: str, tone: str, *, title: str = "") -> SafeString:
 
 def status_chip(status: str) -> SafeString:
     """Return a notification's overall status as a label."""
-    known = Status(status)
+    known = NotificationStatus(status)
     return chip(STATUS_WORDS[known], STATUS_TONES[known])
 
 

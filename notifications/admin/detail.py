@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from domain import content as domain_content
+from domain.errors import FailureCode
+from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from providers.contract import Message
 from recipients.masking import mask_address, mask_text
 
 from .. import rendering, secrecy, store, types
-from ..channels.base import Message
-from ..errors import FailureCode
 from ..rendering import TemplateProblem
-from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 from ..store import Document
 from ..verdicts import Verdict
 from .explanations import (
@@ -173,7 +174,7 @@ def shown(document: Document) -> Shown:
     return Shown(words=[_words(*pair) for pair in zip(channels, messages, strict=True)])
 
 
-def _what_is_left(document: Document, content: store.Content) -> Shown:
+def _what_is_left(document: Document, content: domain_content.Content) -> Shown:
     """Return what is left of a notification that is old: what stands in the person's inbox."""
     removed = removed_words(document)
     if not document.get("inbox_at") or content.body is None:

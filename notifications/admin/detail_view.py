@@ -15,15 +15,15 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from access.models import APIClient, StaffUser
+from domain.states import NotificationStatus
+from domain.time import utc_now
 from notifyproject import audit, tracing
 from notifyproject.console.posts import refusal
 from recipients.masking import may_reveal_addresses, may_see_addresses
 
 from .. import queries
 from ..models import Notification
-from ..states import Status
 from ..store import Document, is_content_removed
-from ..timing import utc_now
 from ..verdicts import verdicts_for
 from . import columns, detail, names
 from .explanations import STATUS_TONES, STATUS_WORDS
@@ -81,7 +81,7 @@ def _context(
 ) -> dict[str, Any]:
     now = utc_now()
     judged = {channel: one for (_, channel), one in verdicts_for([document], now=now).items()}
-    status = Status(document["status"])
+    status = NotificationStatus(document["status"])
     type_name = names.of_types([document["type"]])[document["type"]]
     # It stands in the page's path by its text: the type's name and the id.
     original = Notification(pk=document["_id"], type=type_name)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..errors import FailureCode
-from ..states import Channel, DeliveryStatus, Status
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, NotificationStatus
+
 from ..verdicts import Kind
 
 F, S = FailureCode, DeliveryStatus
@@ -170,17 +171,17 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
 
 UNKNOWN_CODE = Explanation("for a reason we have no words for", "Read what the provider said.")
 
-STATUS_WORDS: Mapping[Status, str] = {
-    Status.CREATED: "Waiting for its time",
-    Status.QUEUED: "Waiting for a worker",
-    Status.PROCESSING: "Being sent",
-    Status.RETRYING: "Will be tried again",
-    Status.SENT: "Sent",
-    Status.DELIVERED: "Delivered",
-    Status.PARTIALLY_DELIVERED: "Partly delivered",
-    Status.FAILED: "Failed",
-    Status.EXPIRED: "Expired",
-    Status.CANCELLED: "Not sent",
+STATUS_WORDS: Mapping[NotificationStatus, str] = {
+    NotificationStatus.CREATED: "Waiting for its time",
+    NotificationStatus.QUEUED: "Waiting for a worker",
+    NotificationStatus.PROCESSING: "Being sent",
+    NotificationStatus.RETRYING: "Will be tried again",
+    NotificationStatus.SENT: "Sent",
+    NotificationStatus.DELIVERED: "Delivered",
+    NotificationStatus.PARTIALLY_DELIVERED: "Partly delivered",
+    NotificationStatus.FAILED: "Failed",
+    NotificationStatus.EXPIRED: "Expired",
+    NotificationStatus.CANCELLED: "Not sent",
 }
 
 DELIVERY_WORDS: Mapping[DeliveryStatus, str] = {
@@ -196,17 +197,17 @@ DELIVERY_WORDS: Mapping[DeliveryStatus, str] = {
     S.SUPPRESSED: "Suppressed",
 }
 
-STATUS_TONES: Mapping[Status, str] = {
-    Status.CREATED: "calm",
-    Status.QUEUED: "info",
-    Status.PROCESSING: "info",
-    Status.RETRYING: "warning",
-    Status.SENT: "success",
-    Status.DELIVERED: "success",
-    Status.PARTIALLY_DELIVERED: "warning",
-    Status.FAILED: "danger",
-    Status.EXPIRED: "calm",
-    Status.CANCELLED: "calm",
+STATUS_TONES: Mapping[NotificationStatus, str] = {
+    NotificationStatus.CREATED: "calm",
+    NotificationStatus.QUEUED: "info",
+    NotificationStatus.PROCESSING: "info",
+    NotificationStatus.RETRYING: "warning",
+    NotificationStatus.SENT: "success",
+    NotificationStatus.DELIVERED: "success",
+    NotificationStatus.PARTIALLY_DELIVERED: "warning",
+    NotificationStatus.FAILED: "danger",
+    NotificationStatus.EXPIRED: "calm",
+    NotificationStatus.CANCELLED: "calm",
 }
 
 DELIVERY_TONES: Mapping[DeliveryStatus, str] = {

@@ -14,6 +14,8 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from pymongo.errors import PyMongoError
 
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifyproject.db.admin import PAGE_SECONDS, TOO_SLOW, is_timeout
 from notifyproject.db.admin_filters import WordFilter
 from notifyproject.db.keyset_list import KeysetChangeList
@@ -22,8 +24,6 @@ from notifyproject.db.match import Match
 from .. import failing, queries
 from ..models import Notification
 from ..models.notification import HAS_FAILED
-from ..states import Channel, DeliveryStatus
-from ..timing import utc_now
 from ..verdicts import verdicts_for
 from . import columns, filters
 from .columns import NOTHING

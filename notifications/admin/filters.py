@@ -7,29 +7,51 @@ from bson import ObjectId
 from django.http import HttpRequest
 
 from access.models import APIClient
+from domain.errors import FailureCode
+from domain.states import AttemptStatus, Category, DeliveryStatus, NotificationStatus, Priority
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
 from notifyproject.db.fields import choices
 
-from ..errors import FailureCode
 from ..models import NotificationType
-from ..states import AttemptStatus, Category, DeliveryStatus, Priority, Status
 from .explanations import CHANNELS, DELIVERY_WORDS, STATUS_WORDS, code_words
 from .sentences import PROVIDERS
 
 S = DeliveryStatus
 NO_PROVIDER = "none"
 """Stands for the provider of what never came to one."""
-_UNFINISHED = frozenset({Status.CREATED, Status.QUEUED, Status.PROCESSING, Status.RETRYING})
+_UNFINISHED = frozenset(
+    {
+        NotificationStatus.CREATED,
+        NotificationStatus.QUEUED,
+        NotificationStatus.PROCESSING,
+        NotificationStatus.RETRYING,
+    }
+)
 
-STATUSES_WITH: Mapping[DeliveryStatus, frozenset[Status]] = {
+STATUSES_WITH: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
     S.PENDING: _UNFINISHED,
-    S.SENDING: frozenset({Status.PROCESSING, Status.RETRYING}),
-    S.UNKNOWN: frozenset({Status.PROCESSING, Status.RETRYING}),
-    S.SENT: _UNFINISHED | {Status.SENT, Status.PARTIALLY_DELIVERED},
-    S.DELIVERED: _UNFINISHED | {Status.SENT, Status.DELIVERED, Status.PARTIALLY_DELIVERED},
-    S.READ: _UNFINISHED | {Status.SENT, Status.DELIVERED, Status.PARTIALLY_DELIVERED},
-    S.FAILED: _UNFINISHED | {Status.FAILED, Status.PARTIALLY_DELIVERED},
-    S.EXPIRED: _UNFINISHED | {Status.FAILED, Status.EXPIRED, Status.PARTIALLY_DELIVERED},
+    S.SENDING: frozenset({NotificationStatus.PROCESSING, NotificationStatus.RETRYING}),
+    S.UNKNOWN: frozenset({NotificationStatus.PROCESSING, NotificationStatus.RETRYING}),
+    S.SENT: _UNFINISHED | {NotificationStatus.SENT, NotificationStatus.PARTIALLY_DELIVERED},
+    S.DELIVERED: _UNFINISHED
+    | {
+        NotificationStatus.SENT,
+        NotificationStatus.DELIVERED,
+        NotificationStatus.PARTIALLY_DELIVERED,
+    },
+    S.READ: _UNFINISHED
+    | {
+        NotificationStatus.SENT,
+        NotificationStatus.DELIVERED,
+        NotificationStatus.PARTIALLY_DELIVERED,
+    },
+    S.FAILED: _UNFINISHED | {NotificationStatus.FAILED, NotificationStatus.PARTIALLY_DELIVERED},
+    S.EXPIRED: _UNFINISHED
+    | {
+        NotificationStatus.FAILED,
+        NotificationStatus.EXPIRED,
+        NotificationStatus.PARTIALLY_DELIVERED,
+    },
 }
 """The overall statuses a notification can have when one of its deliveries has this one.
 

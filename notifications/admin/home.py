@@ -10,11 +10,11 @@ from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
 from analytics import incidents
+from domain.states import Channel
+from domain.time import utc_now
 from recipients.masking import mask_address, may_see_addresses
 
 from .. import figures, queries
-from ..states import Channel
-from ..timing import utc_now
 from . import names, searching
 from .alerts_page import MAY_ACKNOWLEDGE
 from .attention import concerns

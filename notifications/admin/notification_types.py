@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 
+from domain.states import Channel
 from notifyproject.db.admin import MongoModelAdmin
 
 from .. import types
 from ..models import NotificationType
-from ..states import Channel
 from . import columns, templates
 from .explanations import CHANNELS
 from .type_form import NotificationTypeForm

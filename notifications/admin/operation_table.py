@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..states import DeliveryStatus
+from domain.states import DeliveryStatus
+
 from . import operations
 from .operations import Outcome
 

@@ -14,12 +14,12 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
+from domain.states import SUCCEEDED, Channel
+from domain.time import utc_now
 from notifyproject.console.posts import refusal
 
 from .. import queries
-from ..states import SUCCEEDED, Channel
 from ..store import Document
-from ..timing import utc_now
 from ..verdicts import Verdict, verdicts_for
 from . import names
 from .columns import delivery_chip

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.states import Channel
+from domain.time import InvalidTimeError
 from notifyproject import audit
 
 from .. import hastening, redrive
 from ..models import Notification
-from ..states import Channel
 from ..store import Document
-from ..timing import TimeProblem
 from .explanations import CHANNELS
 
 Work = Mapping[ObjectId, Sequence[Channel] | None]
@@ -115,7 +115,7 @@ def _each(work: Work, one: Callable[[ObjectId, Sequence[Channel] | None], Object
             continue
         try:
             outcome.done.append(one(notification_id, channels))
-        except (redrive.NotPossible, hastening.NothingWaits, TimeProblem) as problem:
+        except (redrive.NotPossible, hastening.NothingWaits, InvalidTimeError) as problem:
             outcome.refused[notification_id] = str(problem)
         except LookupError:
             outcome.refused[notification_id] = "It is not there any more."

@@ -25,6 +25,7 @@ from django.urls import reverse
 from access import inbox_tokens
 from access.models import APIClient
 from devices.tokens import shortened
+from domain.time import utc_now
 from notifyproject import audit
 from notifyproject.console.posts import refusal
 from notifyproject.db.paging import MAX_PAGE, Place
@@ -33,7 +34,6 @@ from recipients.models import Recipient
 
 from .. import erasing, exporting
 from ..store import Document
-from ..timing import utc_now
 from . import detail
 from .person_page import PEOPLE, person_page, person_url
 

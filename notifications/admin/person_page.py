@@ -18,6 +18,7 @@ from access.models import APIClient, Scope
 from devices import queries as devices
 from devices.admin.explanations import PLATFORMS, REASONS
 from devices.models import DeactivationReason, Platform
+from domain.states import Channel
 from notifyproject.db.collections import collection
 from recipients import conversations, suppressions, topics
 from recipients.addresses import EMAIL, WHATSAPP
@@ -25,7 +26,6 @@ from recipients.masking import mask_text, may_reveal_addresses
 from recipients.models import Recipient, SuppressionReason
 
 from ..queries import NEWEST_FIRST
-from ..states import Channel
 from ..store import Document
 from . import columns, names
 from .explanations import CHANNELS

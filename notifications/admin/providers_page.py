@@ -10,6 +10,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
+from domain.states import Channel
+from domain.time import utc_now
 from notifyproject import audit
 from notifyproject.console.posts import refusal
 from notifyproject.db.admin import ReadOnlyAdmin
@@ -18,8 +20,6 @@ from .. import breaker, intake, pausing, provider_health, trial
 from ..breaker import State
 from ..models import ProviderState
 from ..provider_health import Health, ProviderHealth
-from ..states import Channel
-from ..timing import utc_now
 from .explanations import CHANNEL_ICONS, CHANNELS
 from .operation_views import DETAIL
 from .sentences import PROVIDERS, span

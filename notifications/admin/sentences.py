@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ..errors import REPORTED
-from ..states import Channel, DeliveryStatus
+from domain.errors import REPORTED
+from domain.states import Channel, DeliveryStatus
+
 from .explanations import CHANNELS, explain
 
 S = DeliveryStatus

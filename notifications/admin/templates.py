@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
+from domain.time import utc_now
 from notifyproject.console.posts import refusal
 
 from .. import templates, types
 from ..models import NotificationType
 from ..store import Document
 from ..templates import DEFAULT_LANGUAGE, SHIPPED, NumbersTaken, TemplateProblem, Version
-from ..timing import utc_now
 from . import templates_changes as differences
 from . import templates_form as form
 from . import templates_preview as shown

@@ -11,10 +11,12 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language_info
 
+from domain.content import Content, Recipient
+from domain.states import Category, Channel
+from providers.contract import Message
+
 from .. import rendering, templates
-from ..channels.base import Message
-from ..states import Category, Channel
-from ..store import Content, Document, Recipient
+from ..store import Document
 from ..templates import DEFAULT_LANGUAGE, TemplateProblem, Version
 from .detail import framed
 from .explanations import CHANNEL_ICONS, CHANNELS

@@ -7,14 +7,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
 
+from domain.states import Channel
+from domain.time import utc_now
 from notifyproject import audit
 from notifyproject.console.posts import refusal
 
 from .. import intake, templates, trial, types
 from ..models import NotificationType
-from ..states import Channel
 from ..templates import DEFAULT_LANGUAGE
-from ..timing import utc_now
 from .explanations import CHANNELS
 from .operation_views import DETAIL
 from .providers_page import ADDRESS_LENGTH, ADDRESSES, MAY_TEST

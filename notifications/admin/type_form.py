@@ -14,13 +14,14 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from domain.retry import MAX_RETRIES, UnknownPolicy
+from domain.states import Channel
+
 from .. import types
 from ..intake import FieldProblem, InvalidRequest, definitions
 from ..intake.definitions import ApprovedRequest, TypeRequest
 from ..models import NotificationType
 from ..models.types import SLUG_LENGTH
-from ..retry import MAX_RETRIES, UnknownPolicy
-from ..states import Channel
 from .explanations import CHANNELS
 
 

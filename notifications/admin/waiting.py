@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from ..errors import FailureCode
-from ..states import OPEN, Channel, DeliveryStatus
+from domain.errors import FailureCode
+from domain.states import OPEN, Channel, DeliveryStatus
 
 S = DeliveryStatus
 

@@ -11,13 +11,13 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from domain.states import Priority
+from domain.time import utc_now
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
 from notifyproject.db.match import Match
 from notifyproject.db.window_list import WindowChangeList
 
 from ..models import Notification
-from ..states import Priority
-from ..timing import utc_now
 from . import columns, filters, operation_table, operation_views
 from .explanations import CHANNELS
 from .notification_list import NotificationListAdmin

@@ -12,6 +12,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from domain.time import utc_now
 from notifyproject import audit
 from notifyproject.console.posts import refusal
 from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
@@ -21,7 +22,6 @@ from recipients.masking import mask_text, may_see_addresses
 
 from .. import replaying
 from ..models import WebhookLog
-from ..timing import utc_now
 from . import columns, filters
 from .sentences import PROVIDERS
 

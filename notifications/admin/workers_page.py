@@ -9,12 +9,12 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from domain.states import Channel
+from domain.time import utc_now
 from notifyproject.db.admin import ReadOnlyAdmin
 
 from .. import workers
 from ..models import Heartbeat
-from ..states import Channel
-from ..timing import utc_now
 from .attention import SWEEP_OVERDUE, WORK_OVERDUE
 from .explanations import CHANNELS
 from .sentences import span

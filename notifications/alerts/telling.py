@@ -10,11 +10,11 @@ from django.conf import settings
 from access.models import StaffUser
 from analytics import incidents
 from devices import queries as devices
+from domain.states import Channel
 from recipients import queries as recipients
 
 from .. import intake, ourselves
 from ..intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
-from ..states import Channel
 from ..store import Document
 from .watching import OUR_TYPE
 

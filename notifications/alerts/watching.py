@@ -6,12 +6,12 @@ from typing import Any
 
 from analytics.incidents import Finding
 from analytics.models import AlertKind
+from domain.states import Channel, DeliveryStatus
 from notifyproject.db.collections import collection
+from providers.registry import providers_for
 
 from .. import backlog, breaker, pausing
-from ..channels.registry import providers_for
 from ..recovery import last_sweep
-from ..states import Channel, DeliveryStatus
 from .rules import Rule
 
 OUR_TYPE = "system_alert"

@@ -11,12 +11,13 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from access.permissions import SafeWrite
+from domain import time
+from domain.states import Channel
+from domain.time import utc_now
 
-from .. import redrive, timing
+from .. import redrive
 from ..intake.channels import ALL, by_name
 from ..intake.problems import Collector, FieldProblem
-from ..states import Channel
-from ..timing import utc_now
 from .own import NOTIFICATION_ID, own_notification
 from .parsing import check_values, convert, decode, read_body
 from .problems import invalid
@@ -134,10 +135,10 @@ class Reschedule(APIView):
         try:
             rescheduled = redrive.reschedule(
                 notification_id=document["_id"],
-                asked=timing.parse_timestamp(asked.scheduled_at),
+                asked=time.parse_timestamp(asked.scheduled_at),
                 now=utc_now(),
             )
-        except timing.TimeProblem as error:
+        except time.InvalidTimeError as error:
             raise invalid([FieldProblem("/scheduled_at", error.code, str(error))]) from None
         return Response(notification_view(rescheduled))
 

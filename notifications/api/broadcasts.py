@@ -9,6 +9,7 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from access.permissions import SafeWrite
+from domain.time import utc_now
 
 from .. import broadcasts
 from ..broadcasts import BroadcastRequest
@@ -16,7 +17,6 @@ from ..broadcasts.documents import Document
 from ..broadcasts.reading import NEWEST_FIRST
 from ..intake import Caller
 from ..intake.problems import Collector
-from ..timing import utc_now
 from . import idempotency, paging
 from .broadcasts_answers import BroadcastList, BroadcastView, broadcast_view
 from .parsing import MAX_BYTES_BULK, check_values, convert, decode, read_body

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.states import AudienceKind, BroadcastStatus, NotificationStatus, Priority
+
 from ..broadcasts.documents import request_of
 from ..intake import ContentRequest
-from ..states import AudienceKind, BroadcastStatus, Priority, Status
 
 
 class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -94,7 +95,7 @@ class BroadcastList(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def broadcast_view(
-    document: Mapping[str, Any], *, figures: Mapping[Status, int] | None = None
+    document: Mapping[str, Any], *, figures: Mapping[NotificationStatus, int] | None = None
 ) -> BroadcastView:
     """Return a stored broadcast as it is shown to its app."""
     request = request_of(document)

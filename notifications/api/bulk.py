@@ -7,11 +7,11 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from access.permissions import SafeWrite
+from domain.time import utc_now
 from notifyproject import tracing
 
 from .. import intake
 from ..intake import Caller, Overloaded
-from ..timing import utc_now
 from . import idempotency
 from .bulk_answers import BulkView, bulk_view
 from .bulk_requests import BulkRequest, read_items

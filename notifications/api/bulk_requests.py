@@ -17,15 +17,7 @@ from msgspec import Meta
 from ..intake import MAX_ITEMS, FieldProblem, InvalidRequest, NotificationRequest
 from ..intake.problems import Collector
 from ..intake.values import pointer_token
-from .parsing import (
-    BOM,
-    MAX_DEPTH,
-    MAX_PROPERTIES,
-    check_values,
-    convert,
-    decode,
-    depth_of,
-)
+from .parsing import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, decode, depth_of
 from .problems import Problem, invalid
 
 FIELD = "notifications"

@@ -12,8 +12,8 @@ from callbacks import audit, messages, outbox, registry
 from callbacks.messages import NEWEST_FIRST, NO_MORE, SWITCHED_OFF, StillPending
 from callbacks.registry import NoCallback, TooManySecrets
 from callbacks.states import CallbackState
+from domain.time import utc_now
 
-from ..timing import utc_now
 from . import callbacks_requests as requests
 from . import paging
 from .callbacks_answers import (

@@ -7,8 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from callbacks.events import EventType
-
-from ..states import Channel
+from domain.states import Channel
 
 
 class CallbackOutcome(msgspec.Struct, kw_only=True, frozen=True):

@@ -8,9 +8,9 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from access.permissions import SafeWrite
+from domain.time import utc_now
 
 from .. import cleanup
-from ..timing import utc_now
 from .cleanup_requests import CleanupRequest, CleanupView
 from .parsing import check_values, convert, decode, read_body
 from .schema import describe

@@ -12,9 +12,9 @@ from devices.models import DeactivationReason
 from devices.registry import Evidence
 from devices.state import DeviceState
 from devices.tokens import is_device_id
+from domain.time import utc_now
 
 from ..store import Document
-from ..timing import utc_now
 from . import devices_list as lists
 from .devices_answers import DeviceList, DeviceView, device_view
 from .devices_requests import (

@@ -8,9 +8,9 @@ from rest_framework.views import APIView
 from access.models import Scope
 from access.permissions import SafeWrite
 from devices.tokens import is_device_id
+from domain.time import utc_now
 
 from .. import device_receipts
-from ..timing import utc_now
 from .devices import BAD_BODY, DEVICE_ID
 from .devices_requests import DeviceReceiptRequest, receipt
 from .parsing import check_values, convert, decode, read_body

@@ -11,10 +11,10 @@ from rest_framework.views import APIView
 from access.authentication import InboxAuthentication
 from access.inbox_tokens import InboxUser
 from access.permissions import OwnsInbox, SafeWrite
+from domain.time import utc_now
 
 from .. import feed, inbox
 from ..store import Document, Inbox
-from ..timing import utc_now
 from . import inbox_list as lists
 from .inbox_answers import InboxCounts, InboxItem, InboxList, inbox_item
 from .parameters import check_names

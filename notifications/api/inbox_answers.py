@@ -7,20 +7,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.content import Content, SecretExpiredError
+from domain.states import Category, Channel
 from notifyproject.sealing import SealBroken
 
 from .. import rendering
 from ..models.notification import USER_ID_LENGTH
-from ..states import Category, Channel
-from ..store import (
-    Content,
-    Document,
-    SecretGone,
-    content_of,
-    is_shown_in_inbox,
-    recipient_of,
-    secret_in,
-)
+from ..store import Document, content_of, is_shown_in_inbox, recipient_of, secret_in
 
 UNSEEN = "Of the unread, what was delivered since GET /inbox was last asked for its beginning."
 
@@ -108,7 +101,7 @@ def _said(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any]
         return content, None
     try:
         secret = secret_in(document)
-    except (SecretGone, SealBroken):
+    except (SecretExpiredError, SealBroken):
         return content, None
     return (content, None) if secret is None else (secret.reveal(content), secret.data)
 

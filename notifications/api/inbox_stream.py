@@ -23,8 +23,8 @@ from pymongo.errors import PyMongoError
 
 from access.authentication import INBOX_CHALLENGE
 from access.inbox_tokens import InboxUser
+from domain.time import utc_now
 
-from ..timing import utc_now
 from . import inbox_following, inbox_origins
 from .inbox import STREAM_PATH
 from .inbox_exchange import Exchange, Receive, Scope, Send

@@ -10,12 +10,12 @@ from rest_framework.views import APIView
 from access import inbox_tokens
 from access.models import Scope
 from access.permissions import SafeWrite
+from domain.time import utc_now
 
 from .. import inbox_hints
 from ..intake.problems import Collector
 from ..models.notification import USER_ID_LENGTH
 from ..store import Inbox
-from ..timing import utc_now
 from .inbox import STREAM_PATH
 from .inbox_answers import InboxTokenRequest, InboxTokenView
 from .parameters import check_names

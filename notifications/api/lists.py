@@ -9,12 +9,12 @@ from typing import Any
 from bson import ObjectId
 from django.http import QueryDict
 
+from domain import time
+from domain.states import Category, Channel, DeliveryStatus, NotificationStatus
 from notifyproject.db.paging import Page
 
-from .. import timing
 from ..intake.problems import Collector
 from ..queries import NEWEST_FIRST, Filter, Position
-from ..states import Category, Channel, DeliveryStatus, Status
 from . import paging
 from .parameters import check_names, check_texts
 from .problems import invalid
@@ -23,7 +23,7 @@ LIST = "list"
 VOCABULARIES: Mapping[str, type[StrEnum]] = {
     "category": Category,
     "channel": Channel,
-    "status": Status,
+    "status": NotificationStatus,
     "delivery_status": DeliveryStatus,
 }
 TEXTS = ("user_id", "type", "entity_id", "external_id")
@@ -83,8 +83,8 @@ def moment(name: str, query: QueryDict, problems: Collector) -> datetime | None:
     """Return the instant a parameter names; notes what is wrong with it."""
     try:
         # A plus sign that was not escaped arrives as a blank.
-        return timing.parse_timestamp(query[name].replace(" ", "+"))
-    except timing.TimeProblem as problem:
+        return time.parse_timestamp(query[name].replace(" ", "+"))
+    except time.InvalidTimeError as problem:
         problems.add(f"/{name}", problem.code, str(problem))
         return None
 

@@ -6,7 +6,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from .. import timing
+from domain import time
+
 from ..intake.problems import Collector
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
@@ -37,8 +38,8 @@ def check_zone(zone: str | None, pointer: str, problems: Collector) -> None:
     """Note a time zone that there is not."""
     try:
         if zone is not None:
-            timing.parse_zone(zone)
-    except timing.TimeProblem as problem:
+            time.parse_zone(zone)
+    except time.InvalidTimeError as problem:
         problems.add(pointer, problem.code, str(problem))
 
 

@@ -7,10 +7,10 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from access.permissions import SafeWrite
+from domain.time import utc_now
 
 from .. import intake
 from ..intake import Caller, NotificationRequest
-from ..timing import utc_now
 from .parsing import check_values, convert, decode, read_body
 from .preview_answers import PreviewView, preview_view
 from .schema import describe

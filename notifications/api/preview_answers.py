@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
+from domain.states import Category, Channel, Priority
+
 from ..intake import ChannelPreview, Preview
-from ..states import Category, Channel, Priority
 
 
 class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):

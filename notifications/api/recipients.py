@@ -12,12 +12,12 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from devices import state
+from domain.time import utc_now
 from recipients import registry
 
 from .. import erasing, exporting, redrive
 from ..exporting import NEWEST_FIRST
 from ..intake.problems import Collector
-from ..timing import utc_now
 from . import paging, recipients_preferences, recipients_requests
 from .devices_answers import device_view
 from .parsing import check_values, convert, decode, read_body

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from domain.states import Channel
 from recipients.preferences import told
 from recipients.registry import TOLD
 
-from ..states import Channel
 from .devices_answers import DeviceView
 from .recipients_requests import PersonalQuietHours
 from .representations import AttemptView, NotificationView

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.states import Category, Priority
+from domain.time import MAX_REMINDER, MIN_REMINDER
+
 from .. import types
 from ..intake.channels import by_name
 from ..intake.problems import Collector
-from ..intake.reminders import MAX_BEFORE, MIN_BEFORE
 from ..intake.values import pointer_token
-from ..states import Category, Priority
 from ..types import NotificationKind
 from .locale_requests import check_quiet_hours
 from .parsing import convert
@@ -42,8 +43,8 @@ class WishRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Annotated[
             int,
             Meta(
-                ge=int(MIN_BEFORE.total_seconds()),
-                le=int(MAX_BEFORE.total_seconds()),
+                ge=int(MIN_REMINDER.total_seconds()),
+                le=int(MAX_REMINDER.total_seconds()),
                 description="Of a reminder: how many seconds before the event.",
                 examples=[7200],
             ),

@@ -7,16 +7,17 @@ from typing import Any
 import msgspec
 from bson import ObjectId
 
-from .. import secrecy, types
-from ..states import (
+from domain.states import (
     SUCCEEDED,
     AttemptStatus,
     Category,
     Channel,
     DeliveryStatus,
+    NotificationStatus,
     Priority,
-    Status,
 )
+
+from .. import secrecy, types
 from ..store import Document, is_content_removed
 from ..types import MASK
 
@@ -78,7 +79,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     """A notification and what became of it."""
 
     id: str
-    status: Status
+    status: NotificationStatus
     type: str
     category: Category
     priority: Priority
@@ -179,8 +180,8 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
             "resent_from": _hex(document.get("resent_from")),
             "resent_as": [str(one) for one in document["resent_as"]],
             "adjusted": adjusted,
-            "is_delivered": document["status"] == Status.DELIVERED,
-            "is_failed": document["status"] == Status.FAILED,
+            "is_delivered": document["status"] == NotificationStatus.DELIVERED,
+            "is_failed": document["status"] == NotificationStatus.FAILED,
             "is_pending": any(d.status is DeliveryStatus.PENDING for d in deliveries),
             "can_retry": bool(failed) and not is_content_removed(document),
             "successful_channels": succeeded,

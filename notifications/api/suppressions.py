@@ -6,24 +6,19 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from domain.time import utc_now
 from recipients import suppressions
 from recipients.addresses import ADDRESSED
 from recipients.models import SuppressionReason
 from recipients.suppressions import NEWEST_FIRST, PERSONS_OWN
 
-from ..timing import utc_now
 from . import paging
 from . import suppressions_requests as requests
 from .parsing import check_values, convert, decode, read_body
 from .problems import Problem, not_found
 from .recipients_audit import record_lifting
 from .schema import describe, identifier
-from .suppressions_answers import (
-    LiftedView,
-    SuppressionList,
-    SuppressionView,
-    suppression_view,
-)
+from .suppressions_answers import LiftedView, SuppressionList, SuppressionView, suppression_view
 from .suppressions_requests import SuppressionRequest
 
 SUPPRESSIONS = Scope.SUPPRESSIONS_WRITE

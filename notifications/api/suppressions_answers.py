@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
+from domain.states import Channel
 from recipients.models import SuppressionReason
-
-from ..states import Channel
 
 
 class SuppressionView(msgspec.Struct, kw_only=True, frozen=True):

@@ -10,10 +10,10 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 
+from domain import time
 from recipients.addresses import ADDRESSED, EMAIL
 from recipients.models import SuppressionReason
 
-from .. import timing
 from ..intake.addresses import AddressProblem, check_email, check_phone
 from ..intake.problems import Collector
 from ..intake.requests import Timestamp
@@ -122,8 +122,8 @@ def _expiry(body: SuppressionRequest, now: datetime, problems: Collector) -> dat
         problems.add("/expires_at", "conflict", "Only a manual suppression is for a time.")
         return None
     try:
-        expires_at = timing.parse_timestamp(body.expires_at)
-    except timing.TimeProblem as problem:
+        expires_at = time.parse_timestamp(body.expires_at)
+    except time.InvalidTimeError as problem:
         problems.add("/expires_at", problem.code, str(problem))
         return None
     if expires_at <= now:

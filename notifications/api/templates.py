@@ -6,25 +6,20 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from domain.time import utc_now
 
 from .. import templates, types
 from ..intake import definitions
 from ..intake.definitions import TypeRequest
 from ..store import Document
 from ..templates import NumbersTaken, UnknownVersion
-from ..timing import utc_now
 from . import paging
 from . import templates_list as lists
 from .parsing import check_values, convert, decode, read_body
 from .problems import Problem, not_found
 from .schema import describe, identifier
 from .templates_answers import TypeView, VersionList, VersionView, type_view, version_view
-from .templates_requests import (
-    NothingRequest,
-    TemplateRequest,
-    refusal,
-    template_parts,
-)
+from .templates_requests import NothingRequest, TemplateRequest, refusal, template_parts
 
 TEMPLATES = Scope.TEMPLATES_WRITE
 BAD_BODY = (400, 413, 415, 422)

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
+from domain.retry import UnknownPolicy
+from domain.states import Category, Channel, Priority
+
 from ..intake.definitions import ApprovedRequest
-from ..retry import UnknownPolicy
-from ..states import Category, Channel, Priority
 from ..store import Document
 from ..templates import Version
 from ..types import FALLBACK_AFTER

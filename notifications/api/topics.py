@@ -6,11 +6,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from domain.time import utc_now
 from recipients import topics
 from recipients.topics import BY_KEY, TOPIC
 
 from ..intake.problems import Collector, FieldProblem
-from ..timing import utc_now
 from . import paging
 from .problems import invalid, not_found
 from .recipients_paths import USER_ID, known_id

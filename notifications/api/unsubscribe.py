@@ -19,11 +19,11 @@ from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 from pymongo.errors import PyMongoError
 
+from domain.time import utc_now
 from recipients.masking import mask_address
 
 from .. import unsubscribing
 from ..templates import languages
-from ..timing import utc_now
 from ..unsubscribing import Subscriber, UnknownLink
 from .problems import RETRY_SECONDS
 

@@ -7,12 +7,12 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from access.permissions import SafeWrite
+from domain.time import utc_now
 from notifyproject import tracing
 
 from .. import inbox, intake, queries
 from ..intake import Caller, NotificationRequest
 from ..store import Inbox
-from ..timing import utc_now
 from . import idempotency, lists
 from .own import NOTIFICATION_ID, own_notification
 from .parameters import check_names

@@ -7,10 +7,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from domain.time import utc_now
+from providers.contract import InvalidSignatureError
+from providers.registry import sendgrid
+
 from .. import receipts
-from ..channels.base import InvalidSignature
-from ..channels.registry import sendgrid
-from ..timing import utc_now
 from .parsing import MAX_BYTES_BULK, read_raw
 from .problems import Problem, malformed
 
@@ -31,7 +32,7 @@ class SendGridWebhook(APIView):
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
             events = account.parse_receipts(headers, raw)
-        except InvalidSignature as error:
+        except InvalidSignatureError as error:
             log.warning("webhook_refused", provider=account.name, reason=str(error))
             raise Problem(
                 status=403, code="invalid_signature", detail="The signature is not valid."

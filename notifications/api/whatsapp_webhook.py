@@ -8,13 +8,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from domain.time import utc_now
+from providers.contract import InvalidSignatureError
+from providers.registry import whatsapp
+from providers.whatsapp.webhooks import redact_webhook
 from recipients import conversations
 
 from .. import receipts, unsubscribing
-from ..channels.base import InvalidSignature
-from ..channels.registry import whatsapp
-from ..channels.whatsapp_webhooks import without_words
-from ..timing import utc_now
 from .parsing import MAX_BYTES_BULK, read_raw
 from .problems import Problem, malformed
 
@@ -35,7 +35,7 @@ class WhatsAppWebhook(APIView):
         """Prove to Meta that the webhook is ours."""
         try:
             proof = whatsapp().challenge(request.query_params)
-        except InvalidSignature as error:
+        except InvalidSignatureError as error:
             raise _refused(error, code="invalid_token", detail="The token is not valid.") from None
         return HttpResponse(proof, content_type="text/plain; charset=utf-8")
 
@@ -49,8 +49,8 @@ class WhatsAppWebhook(APIView):
             events = number.parse_receipts(headers, raw)
             written = number.parse_inbound(raw)
             wishes = number.parse_wishes(raw)
-            body = without_words(raw)
-        except InvalidSignature as error:
+            body = redact_webhook(raw)
+        except InvalidSignatureError as error:
             raise _refused(
                 error, code="invalid_signature", detail="The signature is not valid."
             ) from None
@@ -64,6 +64,6 @@ class WhatsAppWebhook(APIView):
         )
 
 
-def _refused(error: InvalidSignature, *, code: str, detail: str) -> Problem:
+def _refused(error: InvalidSignatureError, *, code: str, detail: str) -> Problem:
     log.warning("webhook_refused", provider="whatsapp", reason=str(error))
     return Problem(status=403, code=code, detail=detail)

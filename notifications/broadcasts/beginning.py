@@ -8,14 +8,15 @@ import msgspec
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
+from domain import time
+from domain.states import AudienceKind, Priority
 from notifyproject.db.collections import collection
 from recipients.topics import TOPIC
 
-from .. import timing, types
+from .. import types
 from ..intake import Caller, InvalidRequest, KeyReused, NotificationRequest, fanning
 from ..intake.keys import KEY_LIFETIME, key_id
 from ..intake.problems import Collector
-from ..states import AudienceKind, Priority
 from ..store import NewNotification
 from . import audience as audiences
 from . import reading, waking
@@ -128,7 +129,7 @@ def _check(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBroad
         audience=audience,
         audience_size=audiences.size(audience),
         scheduled_at=sample.scheduled_at,
-        expires_at=timing.parse_timestamp(request.expires_at) if request.expires_at else None,
+        expires_at=time.parse_timestamp(request.expires_at) if request.expires_at else None,
         created_at=now,
     )
 

@@ -8,8 +8,9 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.states import BroadcastStatus
+
 from ..redrive import NotPossible
-from ..states import BroadcastStatus
 from . import progress, reading, waking
 from .documents import Document
 

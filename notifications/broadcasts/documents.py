@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from bson import ObjectId
 
+from domain.states import AudienceKind, BroadcastStatus, Priority
+
 from ..intake import Caller, NotificationRequest
-from ..states import AudienceKind, BroadcastStatus, Priority
 
 Document = Mapping[str, Any]
 

@@ -6,6 +6,8 @@ import pymongo
 import structlog
 from bson import ObjectId
 
+from domain.states import BroadcastStatus, DeliveryStatus
+from domain.time import utc_now
 from notifyproject import crash
 from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
@@ -14,8 +16,6 @@ from .. import backlog, stopping, store, types
 from ..claiming import worker_name
 from ..intake import fanning
 from ..sending import Clock
-from ..states import BroadcastStatus, DeliveryStatus
-from ..timing import utc_now
 from . import audience, progress, reading, waking
 from .documents import PageRead, Turn
 

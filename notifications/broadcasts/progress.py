@@ -12,10 +12,10 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
+from domain.states import BroadcastStatus
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 
-from ..states import BroadcastStatus
 from .documents import Document, PageRead, Turn, turn_from
 
 B = BroadcastStatus

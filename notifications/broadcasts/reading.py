@@ -7,11 +7,11 @@ import pymongo
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
+from domain.states import NotificationStatus
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page, Place
 
-from ..states import Status
 from .documents import Document
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -19,7 +19,12 @@ COUNT_SECONDS = 2.0
 """How long counting a broadcast's notifications may take: about a million of them."""
 WITHOUT_USER_IDS = {"user_ids": 0}
 """Nobody reads 10,000 ids to know how far a broadcast is."""
-UNFINISHED = (Status.CREATED, Status.QUEUED, Status.PROCESSING, Status.RETRYING)
+UNFINISHED = (
+    NotificationStatus.CREATED,
+    NotificationStatus.QUEUED,
+    NotificationStatus.PROCESSING,
+    NotificationStatus.RETRYING,
+)
 """What a notification may be as a whole while any of its deliveries is open."""
 
 
@@ -43,7 +48,7 @@ def page(*, client_id: ObjectId, limit: int, place: Place | None = None) -> Page
     )
 
 
-def figures(broadcast_id: ObjectId) -> Mapping[Status, int] | None:
+def figures(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] | None:
     """Return how many of a broadcast's notifications are in each status; None if it takes too long.
 
     Counted from an index alone. Raises PyMongoError for anything else that goes wrong.
@@ -59,8 +64,8 @@ def figures(broadcast_id: ObjectId) -> Mapping[Status, int] | None:
         if error.timeout:
             return None
         raise
-    counts = {Status(row["_id"]): int(row["count"]) for row in found}
-    return {status: counts[status] for status in Status if status in counts}
+    counts = {NotificationStatus(row["_id"]): int(row["count"]) for row in found}
+    return {status: counts[status] for status in NotificationStatus if status in counts}
 
 
 def open_of(broadcast_id: ObjectId) -> dict[str, Any]:

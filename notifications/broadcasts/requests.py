@@ -5,10 +5,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.time import MAX_TTL
+
 from ..intake import ContentRequest
 from ..intake.requests import Timestamp
 from ..models.notification import USER_ID_LENGTH
-from ..timing import MAX_TTL
 
 MAX_USER_IDS = 10_000
 """More people are told by a topic, or in several broadcasts."""

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
+from domain import queues
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 
@@ -32,7 +33,7 @@ def wake(*, now: datetime) -> int:
     are due and nobody could be told of.
     """
     found = due(until=now + HORIZON, now=now)
-    waiting = hints.depth(hints.BROADCASTS) if found else 0
+    waiting = hints.depth(queues.BROADCASTS) if found else 0
     if waiting is not None and waiting >= AT_ONCE:
         # Repeats by then: a message for each of them is there already.
         return 0

@@ -1,7 +1,7 @@
 """Which files a mail may carry along. Nothing is fetched and no name is resolved here.
 
 What a host's name stands for when the mail is sent is looked at then:
-:mod:`notifications.channels.mail_downloads`.
+:mod:`providers.mail`.
 """
 
 import mimetypes
@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
+from domain.content import Attachment, attachment_host
+
 from .. import templates
-from ..attachments import Attachment, host_of
 from .addresses import has_control_characters
 from .links import LinkProblem, check_public_url
 from .problems import Collector
@@ -57,7 +58,7 @@ def _check_url(url: str, place: str, problems: Collector) -> None:
     except LinkProblem as problem:
         problems.add(place, "invalid_url", str(problem))
         return
-    host = host_of(url)
+    host = attachment_host(url)
     if host is None or not url.isascii():
         problems.add(place, "invalid_url", "Expected a URL in ASCII, without a port.")
     elif host not in settings.ATTACHMENT_HOSTS:

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.states import Priority
 from notifyproject import crash
 from notifyproject.crash import Boundary
 
 from .. import backlog, callback_hints, inbox_hints, lanes, queries, store, types
-from ..states import Priority
 from ..store import NewNotification
 from ..templates import Memory
 from . import bulk_promises

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, Priority
 from recipients.preferences import NOTHING, Wish
 from recipients.queries import KnownRecipient
 
-from ..errors import FailureCode
-from ..states import Channel, DeliveryStatus, Priority
-from ..store import NewDelivery, Recipient
+from ..store import NewDelivery
 from ..types import Fallback, NotificationKind
 from .problems import Collector
 from .requests import NotificationRequest

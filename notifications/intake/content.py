@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from domain.content import Content, Recipient
+from domain.states import Channel
+
 from .. import rendering, secrecy, templates, types
 from ..models.notification import SUBJECT_LENGTH
-from ..states import Channel
-from ..store import Content, Recipient
 from ..templates import Memory, TemplateProblem
 from ..types import NotificationKind
 from .addresses import AddressProblem, check_email, has_control_characters

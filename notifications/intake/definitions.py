@@ -7,20 +7,20 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
+from domain.states import Category, Channel, Priority
+from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
+
 from .. import types
 from ..models.types import NAME_LENGTH, VARIABLE_LENGTH
-from ..retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
-from ..states import Category, Channel, Priority
-from ..timing import MAX_TTL
 from . import values
 from .channels import ALIASES, ALL, by_name
 from .problems import Collector
-from .reminders import MAX_BEFORE, MIN_BEFORE
 
 DESCRIPTION_LENGTH = 2_000
 MAX_TTL_SECONDS = int(MAX_TTL.total_seconds())
-MIN_BEFORE_SECONDS = int(MIN_BEFORE.total_seconds())
-MAX_BEFORE_SECONDS = int(MAX_BEFORE.total_seconds())
+MIN_BEFORE_SECONDS = int(MIN_REMINDER.total_seconds())
+MAX_BEFORE_SECONDS = int(MAX_REMINDER.total_seconds())
 MAX_SENSITIVE = 100
 MAX_WORDINGS = 100
 MAX_VARIABLES = 500

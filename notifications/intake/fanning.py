@@ -12,13 +12,13 @@ from datetime import datetime
 import msgspec
 from bson import ObjectId
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifyproject import crash
 from notifyproject.crash import Boundary
 from recipients.queries import KnownRecipient
 
 from .. import callback_hints, inbox_hints, lanes, queries, store
-from ..errors import FailureCode
-from ..states import Channel, DeliveryStatus
 from ..store import NewDelivery, NewNotification
 from ..templates import Memory
 from .accepting import look_up

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from domain.content import Attachment, Content, SensitiveContent
+
 from .. import secrecy, types
-from ..attachments import Attachment
-from ..store import Content, Secret
 from ..types import MASK, NotificationKind
 from .requests import ContentRequest
 
@@ -21,7 +21,7 @@ class Hidden:
 
     content: Content
     data: Mapping[str, Any]
-    secret: Secret | None = None
+    secret: SensitiveContent | None = None
 
 
 def hide(
@@ -37,7 +37,7 @@ def hide(
     masked = secrecy.masked(data, names, values)
     if not hidden and masked == data:
         return Hidden(content=content, data=data)
-    secret = Secret(
+    secret = SensitiveContent(
         data=data,
         content={name: _plain(getattr(content, name)) for name in hidden},
         values=values,

@@ -10,12 +10,13 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus
 from recipients.queries import KnownRecipient, Suppressed
 
 from .. import retention, types
-from ..errors import FailureCode
-from ..states import Category, Channel, DeliveryStatus
-from ..store import NewDelivery, NewNotification, Recipient
+from ..store import NewDelivery, NewNotification
 from ..templates import Memory
 from ..types import NotificationKind
 from . import reminders

@@ -5,9 +5,10 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus
+from providers.contract import Message
+
 from .. import rendering
-from ..channels.base import Message
-from ..states import Channel, DeliveryStatus
 from ..store import NewDelivery, NewNotification
 from ..templates import TemplateProblem
 from .accepting import look_up

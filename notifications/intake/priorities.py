@@ -1,6 +1,7 @@
 """How urgent a request is: by its own word, or by its type."""
 
-from ..states import Priority
+from domain.states import Priority
+
 from ..types import NotificationKind
 from .problems import Collector
 from .requests import NotificationRequest

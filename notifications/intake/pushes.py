@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 from bson import ObjectId
 
+from domain.content import Content, Recipient
+from domain.errors import FailureCode, PermanentError
+from domain.retry import MAX_RETRIES
+from domain.states import Channel, DeliveryStatus, Priority
+from providers.contract import SendRequest
+from providers.fcm.messages import MAX_PAYLOAD, build_payload
+
 from .. import rendering
-from ..channels.base import Outbound
-from ..channels.fcm_message import MAX_PAYLOAD, arguments
-from ..errors import FailureCode, PermanentError
-from ..retry import MAX_RETRIES
-from ..states import Channel, DeliveryStatus, Priority
-from ..store import Content, NewDelivery, Recipient, Reference
+from ..store import NewDelivery, Reference
 from ..templates import TemplateProblem
 from .problems import Collector
 
@@ -51,8 +53,8 @@ def check_push(
         message = rendering.render_message(
             channel=Channel.PUSH, content=content, data=data, recipient=recipient
         )
-        arguments(
-            Outbound(
+        build_payload(
+            SendRequest(
                 reference=str(Reference(ObjectId(), Channel.PUSH, MAX_RETRIES, DEVICE)),
                 thread=str(ObjectId()),
                 recipient=DEVICE,

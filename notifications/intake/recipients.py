@@ -1,9 +1,9 @@
 """Whom a request reaches: what the caller gave, filled up with what is registered."""
 
+from domain import time
+from domain.content import Recipient
 from recipients.queries import KnownRecipient
 
-from .. import timing
-from ..store import Recipient
 from .addresses import AddressProblem, check_email, check_phone, has_control_characters
 from .problems import Collector
 from .requests import RecipientRequest
@@ -58,7 +58,7 @@ def _timezone(given: RecipientRequest, problems: Collector) -> str | None:
     if given.timezone is None:
         return None
     try:
-        return timing.parse_zone(given.timezone).key
-    except timing.TimeProblem as problem:
+        return time.parse_zone(given.timezone).key
+    except time.InvalidTimeError as problem:
         problems.add("/recipient/timezone", problem.code, str(problem))
         return None

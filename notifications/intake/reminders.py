@@ -6,17 +6,18 @@ from typing import Any
 
 import msgspec
 
+from domain import time
+from domain.time import MAX_REMINDER, MIN_REMINDER
 from recipients.queries import KnownRecipient
 
-from .. import timing
 from ..types import NotificationKind
 from .channels import wish_of
 from .problems import Collector
 from .requests import NotificationRequest
 
-MIN_BEFORE = timedelta(minutes=1)
-MAX_BEFORE = timedelta(days=30)
 HOUR = timedelta(hours=1)
+
+
 AT = "/event_at"
 
 
@@ -37,7 +38,7 @@ def scheduled(
         return request
     try:
         event_at, send_at = _times(request.event_at, request, kind, person, now)
-    except timing.TimeProblem as problem:
+    except time.InvalidTimeError as problem:
         problems.add(AT, problem.code, str(problem))
         # That nothing can be said of the event is no second problem.
         return msgspec.structs.replace(request, data={**_variables(now, now), **request.data})
@@ -53,12 +54,16 @@ def _times(
 ) -> tuple[datetime, datetime]:
     """Return when the event begins and when to remind of it; raises TimeProblem."""
     if request.scheduled_at is not None or request.scheduled_local is not None:
-        raise timing.TimeProblem("conflict", "Give the time of the event or of sending, not both.")
+        raise time.InvalidTimeError(
+            "conflict", "Give the time of the event or of sending, not both."
+        )
     if kind.notify_before is None:
-        raise timing.TimeProblem("not_a_reminder", "This type is no reminder: give scheduled_at.")
-    event_at = timing.parse_timestamp(event)
+        raise time.InvalidTimeError(
+            "not_a_reminder", "This type is no reminder: give scheduled_at."
+        )
+    event_at = time.parse_timestamp(event)
     before = wish_of(person, kind).notify_before or kind.notify_before
-    return event_at, timing.resolve_reminder(event_at=event_at, before=_sane(before), now=now)
+    return event_at, time.resolve_reminder(event_at=event_at, before=_sane(before), now=now)
 
 
 def _filled(
@@ -95,4 +100,4 @@ def _text(instant: datetime) -> str:
 
 def _sane(before: timedelta) -> timedelta:
     """Return a wish within its bounds: an older release may have stored another."""
-    return min(max(before, MIN_BEFORE), MAX_BEFORE)
+    return min(max(before, MIN_REMINDER), MAX_REMINDER)

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ..attachments import MAX_COUNT
+from domain.content import MAX_COUNT
+from domain.retry import MAX_RETRIES
+from domain.time import MAX_TTL
+
 from ..models.notification import (
     CONTENT_TYPE_LENGTH,
     FILENAME_LENGTH,
     SUBJECT_LENGTH,
     USER_ID_LENGTH,
 )
-from ..retry import MAX_RETRIES
-from ..timing import MAX_TTL
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
 Timestamp = Annotated[

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from .. import timing
-from ..store import Recipient
+from domain import time
+from domain.content import Recipient
+
 from ..types import NotificationKind
 from .problems import Collector
 from .requests import NotificationRequest
@@ -36,8 +37,8 @@ def resolve_times(
     asked, adjusted = _asked_time(request, recipient, problems)
     send_at = now
     try:
-        send_at = timing.resolve_send_at(asked=asked, now=now)
-    except timing.TimeProblem as problem:
+        send_at = time.resolve_send_at(asked=asked, now=now)
+    except time.InvalidTimeError as problem:
         pointer = "/scheduled_at" if request.scheduled_local is None else "/scheduled_local/at"
         problems.add(pointer, problem.code, str(problem))
     ttl = _ttl(request, kind)
@@ -72,12 +73,12 @@ def _asked_time(
     if request.scheduled_local is None:
         return None, False
     try:
-        local = timing.parse_local(request.scheduled_local.at)
+        local = time.parse_local(request.scheduled_local.at)
         zone = _zone(request, recipient, problems)
         if zone is None:
             return None, False
-        resolved = timing.resolve_local(local, zone)
-    except timing.TimeProblem as problem:
+        resolved = time.resolve_local(local, zone)
+    except time.InvalidTimeError as problem:
         problems.add("/scheduled_local/at", problem.code, str(problem))
         return None, False
     return resolved.at, resolved.adjusted
@@ -87,9 +88,9 @@ def is_adjusted(request: NotificationRequest, *, own_zone: str | None) -> bool:
     """Return whether an accepted request's local time, else in ``own_zone``, does not exist."""
     if request.scheduled_local is None:
         return False
-    local = timing.parse_local(request.scheduled_local.at)
-    zone = timing.parse_zone(request.scheduled_local.timezone or own_zone or "")
-    return timing.resolve_local(local, zone).adjusted
+    local = time.parse_local(request.scheduled_local.at)
+    zone = time.parse_zone(request.scheduled_local.timezone or own_zone or "")
+    return time.resolve_local(local, zone).adjusted
 
 
 def _zone(
@@ -102,8 +103,8 @@ def _zone(
         )
         return None
     try:
-        return timing.parse_zone(name or recipient.timezone or "")
-    except timing.TimeProblem as problem:
+        return time.parse_zone(name or recipient.timezone or "")
+    except time.InvalidTimeError as problem:
         problems.add("/scheduled_local/timezone", problem.code, str(problem))
         return None
 
@@ -120,8 +121,8 @@ def _expiry(
         if expires_at is None:
             return None
     try:
-        return timing.resolve_expiry(send_at=send_at, ttl_seconds=ttl, expires_at=expires_at)
-    except timing.TimeProblem as problem:
+        return time.resolve_expiry(send_at=send_at, ttl_seconds=ttl, expires_at=expires_at)
+    except time.InvalidTimeError as problem:
         pointer = "/ttl" if request.ttl is not None else "/expires_at"
         problems.add(pointer, problem.code, str(problem))
         return None
@@ -129,8 +130,8 @@ def _expiry(
 
 def _timestamp(text: str, pointer: str, problems: Collector) -> datetime | None:
     try:
-        return timing.parse_timestamp(text)
-    except timing.TimeProblem as problem:
+        return time.parse_timestamp(text)
+    except time.InvalidTimeError as problem:
         problems.add(pointer, problem.code, str(problem))
         return None
 

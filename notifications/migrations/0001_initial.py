@@ -2,8 +2,8 @@
 
 import django_mongodb_backend.fields
 import notifications.models.notification
-import notifications.retry
-import notifications.states
+import domain.retry
+import domain.states
 import notifyproject.db.indexes
 from django.db import migrations, models
 
@@ -122,12 +122,12 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=120)),
                 ('description', models.TextField(blank=True)),
                 ('category', models.CharField(choices=[('transactional', 'Transactional'), ('marketing', 'Marketing'), ('alert', 'Alert')], max_length=40)),
-                ('priority', models.CharField(choices=[('critical', 'Critical'), ('high', 'High'), ('normal', 'Normal'), ('low', 'Low')], default=notifications.states.Priority['NORMAL'], max_length=40)),
+                ('priority', models.CharField(choices=[('critical', 'Critical'), ('high', 'High'), ('normal', 'Normal'), ('low', 'Low')], default=domain.states.Priority['NORMAL'], max_length=40)),
                 ('channels', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(choices=[('email', 'Email'), ('push', 'Push'), ('whatsapp', 'Whatsapp'), ('in_app', 'In app')], max_length=40), blank=True, default=list)),
                 ('max_retries', models.IntegerField(default=3)),
                 ('ttl_seconds', models.IntegerField(blank=True, null=True)),
                 ('notify_before_seconds', models.IntegerField(blank=True, null=True)),
-                ('on_unknown', models.CharField(choices=[('retry', 'Retry'), ('fail', 'Fail')], default=notifications.retry.UnknownPolicy['RETRY'], max_length=40)),
+                ('on_unknown', models.CharField(choices=[('retry', 'Retry'), ('fail', 'Fail')], default=domain.retry.UnknownPolicy['RETRY'], max_length=40)),
                 ('example_data', models.JSONField(blank=True, default=dict)),
                 ('sensitive_variables', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list)),
                 ('fallback_channel', models.CharField(blank=True, choices=[('email', 'Email'), ('push', 'Push'), ('whatsapp', 'Whatsapp'), ('in_app', 'In app')], max_length=40, null=True)),

@@ -4,10 +4,10 @@ from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
 from django_mongodb_backend.managers import MongoManager
 
+from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifyproject.db.fields import optional_moment, optional_text, word
 from notifyproject.db.indexes import MongoIndex
 
-from ..states import AudienceKind, BroadcastStatus, Priority
 from .notification import USER_ID_LENGTH, Claim
 
 TO_BE_LOOKED_AT = {"due_at": {"$exists": True}}

@@ -13,11 +13,10 @@ from django_mongodb_backend.fields import (
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
+from domain.retry import DEFAULT_MAX_RETRIES
+from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
 from notifyproject.db.fields import optional_moment, optional_text, word, words
 from notifyproject.db.indexes import MongoIndex
-
-from ..retry import DEFAULT_MAX_RETRIES
-from ..states import Category, Channel, DeliveryStatus, Priority, Status
 
 USER_ID_LENGTH = 128
 SUBJECT_LENGTH = 255
@@ -159,7 +158,7 @@ class Notification(models.Model):
     """When it is removed that only the inbox is left to show."""
 
     delivery = EmbeddedModelArrayField(Delivery, default=list)
-    status = word(Status)
+    status = word(NotificationStatus)
     due_at = optional_moment()
     """When anything about this document must be looked at again; missing when nothing is open."""
     scheduled_at = optional_moment()

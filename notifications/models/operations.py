@@ -7,11 +7,10 @@ from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
 from django_mongodb_backend.managers import MongoManager
 
+from domain.states import BulkAction, BulkOutcome, BulkStage, Channel
 from notifyproject.db.fields import optional_moment, optional_text, word, words
 from notifyproject.db.indexes import MongoIndex
 
-from ..operation_states import Action, Outcome, Stage
-from ..states import Channel
 from .notification import Claim
 
 REASON_LENGTH = 500
@@ -21,8 +20,8 @@ TO_GO_ON_WITH = {"next_at": {"$exists": True}}
 class BulkOperation(models.Model):
     """One thing to do to all notifications of a cohort, as it was when it was chosen."""
 
-    action = word(Action)
-    stage = word(Stage)
+    action = word(BulkAction)
+    stage = word(BulkStage)
     match = models.TextField()
     """What holds for the cohort: a MongoDB filter in canonical extended JSON."""
     order = models.CharField(max_length=20)
@@ -108,7 +107,7 @@ class OperationResult(models.Model):
     verdict = models.CharField(max_length=40)
     """What acting on it would be: as previewed, and then as judged again when its turn came."""
     why = models.CharField(max_length=REASON_LENGTH)
-    outcome = word(Outcome)
+    outcome = word(BulkOutcome)
     reason = optional_text(40)
     """Why not, as a word: the verdict, ``changed``, ``gone`` or ``refused``."""
     detail = optional_text(REASON_LENGTH)

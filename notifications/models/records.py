@@ -4,10 +4,9 @@ from django.db import models
 from django_mongodb_backend.fields import ArrayField, ObjectIdField
 from django_mongodb_backend.managers import MongoManager
 
+from domain.states import AttemptStatus, Channel
 from notifyproject.db.fields import optional_moment, optional_text, word
 from notifyproject.db.indexes import MongoIndex
-
-from ..states import AttemptStatus, Channel
 
 INBOX_VISIT_SECONDS = 400 * 86_400
 """Longer than anything stays in an inbox, unless its category is kept for more than a year: what is

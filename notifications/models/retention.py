@@ -3,9 +3,8 @@
 from django.db import models
 from django_mongodb_backend.managers import MongoManager
 
+from domain.states import Category
 from notifyproject.db.fields import optional_moment, word
-
-from ..states import Category
 
 
 class RetentionPolicy(models.Model):

@@ -4,10 +4,9 @@ from django.db import models
 from django_mongodb_backend.fields import ArrayField
 from django_mongodb_backend.managers import MongoManager
 
+from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
+from domain.states import Category, Channel, Priority
 from notifyproject.db.fields import word, words
-
-from ..retry import DEFAULT_MAX_RETRIES, UnknownPolicy
-from ..states import Category, Channel, Priority
 
 SLUG_LENGTH = 64
 NAME_LENGTH = 120

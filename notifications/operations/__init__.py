@@ -5,16 +5,7 @@ through it page by page, at a pace, under a lease: docs/bulk_operations.md.
 """
 
 from .cohorts import failures, order_of
-from .deciding import (
-    ALWAYS_LEFT_OUT,
-    Plan,
-    cancel,
-    discard,
-    pause,
-    preview,
-    resume,
-    start,
-)
+from .deciding import ALWAYS_LEFT_OUT, Plan, cancel, discard, pause, preview, resume, start
 from .keeping import LEASE, UNSTARTED_LIFE, one
 from .pace import FASTEST, SLOWEST, USUAL
 from .records import CREATED_AT, FAILED_AT, NOBODY, Cohort, NotPossible, Operation, Staff

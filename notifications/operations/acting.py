@@ -11,13 +11,13 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain import time
+from domain.states import SETTLED, BulkAction, BulkOutcome, Channel
 from notifyproject import audit
 
-from .. import hastening, queries, redrive, timing
+from .. import hastening, queries, redrive
 from ..models import Notification
-from ..operation_states import SETTLED, Action, Outcome
 from ..sending import Clock
-from ..states import Channel
 from ..store import Document
 from ..verdicts import Kind, Verdict, verdicts_for
 from . import cohorts, results
@@ -30,16 +30,16 @@ CHANGED, GONE, REFUSED = "changed", "gone", "refused"
 """Why not, beside the verdicts."""
 NOT_THERE = "It is not there any more."
 AS_ASKED = Verdict(kind=Kind.SAFE, why="Nothing of it has been sent.")
-JUDGED = frozenset({Action.RETRY, Action.RESEND})
+JUDGED = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 """What sends something again; of what is withdrawn or put off nobody gets a second copy."""
 SENDS = frozenset({Kind.SAFE, Kind.EXPIRED})
 """Verdicts after which something would arrive that a resend may have brought already."""
-_DONE: Mapping[Action, str] = {
-    Action.RETRY: "Retried",
-    Action.RESEND: "Resent",
-    Action.CANCEL: "Cancelled",
-    Action.RESCHEDULE: "Rescheduled",
-    Action.RUN_NOW: "Brought forward",
+_DONE: Mapping[BulkAction, str] = {
+    BulkAction.RETRY: "Retried",
+    BulkAction.RESEND: "Resent",
+    BulkAction.CANCEL: "Cancelled",
+    BulkAction.RESCHEDULE: "Rescheduled",
+    BulkAction.RUN_NOW: "Brought forward",
 }
 
 
@@ -55,9 +55,9 @@ class Tally:
     """Notifications that something was done to, or tried."""
     settled: dict[Which, Settled] = field(default_factory=dict)
 
-    def counts(self) -> dict[Outcome, int]:
+    def counts(self) -> dict[BulkOutcome, int]:
         """Return the deliveries by what became of them."""
-        found: dict[Outcome, int] = {}
+        found: dict[BulkOutcome, int] = {}
         for one in self.settled.values():
             found[one.outcome] = found.get(one.outcome, 0) + 1
         return found
@@ -104,7 +104,7 @@ def act(operation: Operation, places: Sequence[Place], *, clock: Clock, until: d
     )
     fresh = judged(operation, list(documents.values()), now=now)
     before = {which: row for which, row in rows.items() if row.outcome in SETTLED}
-    broken_off = {w: left(None, w, r) for w, r in rows.items() if r.outcome is Outcome.BEGUN}
+    broken_off = {w: left(None, w, r) for w, r in rows.items() if r.outcome is BulkOutcome.BEGUN}
     settled = {
         which: left(documents.get(which.notification_id), which, row)
         for which, row in rows.items()
@@ -116,7 +116,7 @@ def act(operation: Operation, places: Sequence[Place], *, clock: Clock, until: d
             to_do[which] = verdict
         elif which not in before:
             reason = verdict.kind.value
-            settled[which] = Settled(outcome=Outcome.SKIPPED, verdict=verdict, reason=reason)
+            settled[which] = Settled(outcome=BulkOutcome.SKIPPED, verdict=verdict, reason=reason)
     to_do = {which: verdict for which, verdict in to_do.items() if which not in before}
     results.settle(operation.id, settled, now=now)
     results.begin(operation.id, to_do, now=now)
@@ -132,17 +132,19 @@ def left(document: Document | None, which: Which, row: Settled) -> Settled:
 
     One that a lost worker had begun with is as it is because of that.
     """
-    if row.outcome is Outcome.BEGUN:
+    if row.outcome is BulkOutcome.BEGUN:
         return Settled(
-            outcome=Outcome.DONE,
+            outcome=BulkOutcome.DONE,
             verdict=row.verdict,
             detail="The worker stopped before it could say so.",
         )
     if document is None:
-        return Settled(outcome=Outcome.SKIPPED, verdict=row.verdict, reason=GONE, detail=NOT_THERE)
+        return Settled(
+            outcome=BulkOutcome.SKIPPED, verdict=row.verdict, reason=GONE, detail=NOT_THERE
+        )
     status = next(d["status"] for d in document["delivery"] if d["channel"] == which.channel)
     return Settled(
-        outcome=Outcome.SKIPPED,
+        outcome=BulkOutcome.SKIPPED,
         verdict=row.verdict,
         reason=CHANGED,
         detail=f"It has changed since the preview: it is {status} now.",
@@ -188,19 +190,19 @@ def _do(
 ) -> tuple[str, str] | None:
     """Do it to one notification; return why it cannot be done, as a word and a sentence."""
     try:
-        if operation.action is Action.RETRY:
+        if operation.action is BulkAction.RETRY:
             redrive.retry(
                 notification_id=notification_id,
                 channels=channels,
                 failed_until=operation.frozen_at,
                 now=now,
             )
-        elif operation.action is Action.RESEND:
+        elif operation.action is BulkAction.RESEND:
             new_id = resend_id(operation, notification_id)
             redrive.resend(
                 notification_id=notification_id, channels=channels, new_id=new_id, now=now
             )
-        elif operation.action is Action.CANCEL:
+        elif operation.action is BulkAction.CANCEL:
             by = operation.started_by.username if operation.started_by else "an operator"
             redrive.cancel(
                 notification_id=notification_id,
@@ -208,12 +210,12 @@ def _do(
                 reason=f"Cancelled by {by}.",
                 now=now,
             )
-        elif operation.action is Action.RESCHEDULE:
+        elif operation.action is BulkAction.RESCHEDULE:
             asked = operation.send_at or now
             redrive.reschedule(notification_id=notification_id, asked=asked, now=now)
         else:
             hastening.run_now(notification_id=notification_id, now=now)
-    except (redrive.NotPossible, hastening.NothingWaits, timing.TimeProblem) as problem:
+    except (redrive.NotPossible, hastening.NothingWaits, time.InvalidTimeError) as problem:
         return REFUSED, str(problem)
     except LookupError:
         return GONE, NOT_THERE
@@ -222,9 +224,9 @@ def _do(
 
 def _settled(verdict: Verdict, problem: tuple[str, str] | None) -> Settled:
     if problem is None:
-        return Settled(outcome=Outcome.DONE, verdict=verdict)
+        return Settled(outcome=BulkOutcome.DONE, verdict=verdict)
     reason, detail = problem
-    return Settled(outcome=Outcome.FAILED, verdict=verdict, reason=reason, detail=detail)
+    return Settled(outcome=BulkOutcome.FAILED, verdict=verdict, reason=reason, detail=detail)
 
 
 def _channels(operation: Operation, document: Document) -> list[Channel]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from domain.states import OPEN, SUCCEEDED, Channel
 from notifyproject.db.collections import collection
 
-from ..states import OPEN, SUCCEEDED, Channel
 from ..store import Document
 from ..verdicts import Kind, Verdict
 from .records import Operation

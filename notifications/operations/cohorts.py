@@ -10,12 +10,11 @@ from typing import Any
 
 from pymongo.errors import ExecutionTimeout
 
+from domain.states import BulkAction, Channel, DeliveryStatus
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 
 from ..models.notification import HAS_FAILED
-from ..operation_states import Action
-from ..states import Channel, DeliveryStatus
 from ..store import Document
 from .records import CREATED_AT, FAILED_AT, Cohort, Operation, Place
 
@@ -75,7 +74,7 @@ def page(operation: Operation) -> list[Place]:
 
 def concerned(operation: Operation, document: Document) -> list[Mapping[str, Any]]:
     """Return the deliveries of a notification that the operation has something to do to."""
-    if operation.action is Action.RESCHEDULE and not _is_untouched(document):
+    if operation.action is BulkAction.RESCHEDULE and not _is_untouched(document):
         return []
     return [d for d in document["delivery"] if _is_meant(operation, d) and _is_open(operation, d)]
 
@@ -90,15 +89,15 @@ def _is_meant(operation: Operation, delivery: Mapping[str, Any]) -> bool:
 def _is_open(operation: Operation, delivery: Mapping[str, Any]) -> bool:
     """Return whether a delivery stands where the operation can act on it."""
     status = delivery["status"]
-    if operation.action is Action.RETRY or (
-        operation.action is Action.RESEND and operation.cohort.order == FAILED_AT
+    if operation.action is BulkAction.RETRY or (
+        operation.action is BulkAction.RESEND and operation.cohort.order == FAILED_AT
     ):
         failed_at = delivery.get("failed_at")
         # What was tried again and failed anew has failed after the preview.
         return status == S.FAILED and failed_at is not None and failed_at <= operation.frozen_at
-    if operation.action is Action.RUN_NOW:
+    if operation.action is BulkAction.RUN_NOW:
         return status == S.PENDING and delivery["next_attempt_at"] > operation.frozen_at
-    return operation.action is Action.RESEND or status == S.PENDING
+    return operation.action is BulkAction.RESEND or status == S.PENDING
 
 
 def _is_untouched(document: Document) -> bool:

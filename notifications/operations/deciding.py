@@ -5,12 +5,12 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from domain.states import BulkAction
 from notifyproject import audit
 
 from .. import hints
 from ..models import BulkOperation
 from ..models.operations import REASON_LENGTH
-from ..operation_states import Action
 from ..verdicts import Kind
 from . import keeping, pace
 from .acting import JUDGED
@@ -33,7 +33,7 @@ class Plan:
 
 
 def preview(
-    *, action: Action, cohort: Cohort, send_at: datetime | None = None, by: Staff, now: datetime
+    *, action: BulkAction, cohort: Cohort, send_at: datetime | None = None, by: Staff, now: datetime
 ) -> Operation:
     """Have a cohort counted and judged in the background; nothing is done to it.
 
@@ -41,7 +41,7 @@ def preview(
     """
     if not cohort.channels:
         raise NotPossible("Choose at least one channel.")
-    if action is Action.RESCHEDULE and (send_at is None or send_at <= now):
+    if action is BulkAction.RESCHEDULE and (send_at is None or send_at <= now):
         raise NotPossible("Give a time in the future to send them at.")
     operation = keeping.create(action=action, cohort=cohort, send_at=send_at, by=by, now=now)
     hints.publish_operation(operation.id, at=None, now=now)

@@ -13,10 +13,10 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
+from domain.states import BULK_TRANSITIONS, WORKED_ON, BulkAction, BulkOutcome, BulkStage
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 
-from ..operation_states import STEPS, WORKED_ON, Action, Outcome, Stage
 from ..store import Document
 from . import pace
 from .records import Cohort, NotPossible, Operation, Place, Staff, as_text, operation_of
@@ -52,13 +52,13 @@ class Progress:
     """The last notification that was looked at; None if none was."""
     found: Mapping[str, int] | None = None
     found_count: int = 0
-    counts: Mapping[Outcome, int] | None = None
+    counts: Mapping[BulkOutcome, int] | None = None
     reasons: Mapping[str, int] | None = None
 
 
 def create(
     *,
-    action: Action,
+    action: BulkAction,
     cohort: Cohort,
     send_at: datetime | None,
     by: Staff,
@@ -68,7 +68,7 @@ def create(
     document = {
         "_id": ObjectId(),
         "action": action.value,
-        "stage": Stage.PREVIEWING.value,
+        "stage": BulkStage.PREVIEWING.value,
         "match": as_text(cohort.match),
         "order": cohort.order,
         "described": list(cohort.described),
@@ -98,7 +98,7 @@ def create(
 
 def discard(operation_id: ObjectId) -> None:
     """Forget an operation that was never started, and what its preview has found."""
-    unstarted = [Stage.PREVIEWING.value, Stage.READY.value]
+    unstarted = [BulkStage.PREVIEWING.value, BulkStage.READY.value]
     wanted = {"_id": operation_id, "stage": {"$in": unstarted}}
     if collection("operations").delete_one(wanted).deleted_count:
         collection("operation_results").delete_many({"operation_id": operation_id})
@@ -118,11 +118,15 @@ def start(
     Raises NotPossible if it is not ready, or its preview too old.
     """
     found = one(operation_id)
-    if found is not None and found.stage is Stage.READY and now - found.frozen_at > UNSTARTED_LIFE:
+    if (
+        found is not None
+        and found.stage is BulkStage.READY
+        and now - found.frozen_at > UNSTARTED_LIFE
+    ):
         raise NotPossible("The preview is over a day old: make a new one.")
     started = {"started_by": by.id, "started_by_name": by.username, "started_at": now}
     changes = {**plan, **started, "next_at": now, "purge_at": now + KEPT}
-    return _step(operation_id, Stage.READY, Stage.RUNNING, changes, now)
+    return _step(operation_id, BulkStage.READY, BulkStage.RUNNING, changes, now)
 
 
 def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
@@ -130,13 +134,13 @@ def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
 
     A worker that is at it ends with the few notifications that it has in hand.
     """
-    return _step(operation_id, Stage.RUNNING, Stage.PAUSED, {}, now)
+    return _step(operation_id, BulkStage.RUNNING, BulkStage.PAUSED, {}, now)
 
 
 def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
     """Go on with a paused operation; raises NotPossible if it is not paused."""
     changes = {"next_at": now, "claim_count": 0, "problem": None}
-    resumed = _step(operation_id, Stage.PAUSED, Stage.RUNNING, changes, now)
+    resumed = _step(operation_id, BulkStage.PAUSED, BulkStage.RUNNING, changes, now)
     # Nobody waits for the lease of a worker that lost it by the pause.
     collection("operations").update_one(
         {"_id": operation_id, "claim.lease_until": {"$gt": now}},
@@ -148,9 +152,9 @@ def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
 def cancel(operation_id: ObjectId, *, now: datetime) -> Operation:
     """Stop an operation for good; raises NotPossible if it has ended."""
     found = one(operation_id)
-    if found is None or Stage.CANCELLED not in STEPS[found.stage]:
+    if found is None or BulkStage.CANCELLED not in BULK_TRANSITIONS[found.stage]:
         raise NotPossible("It has ended already.")
-    return _step(operation_id, found.stage, Stage.CANCELLED, {"finished_at": now}, now)
+    return _step(operation_id, found.stage, BulkStage.CANCELLED, {"finished_at": now}, now)
 
 
 def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> Hold | None:
@@ -178,8 +182,8 @@ def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> Hold | None:
         was_lost=before.get("claim") is not None,
     )
     if before["claim_count"] >= MANY_CLAIMS:
-        is_run = hold.operation.stage is Stage.RUNNING
-        end(hold, Stage.PAUSED if is_run else Stage.CANCELLED, now=now, problem=STUCK)
+        is_run = hold.operation.stage is BulkStage.RUNNING
+        end(hold, BulkStage.PAUSED if is_run else BulkStage.CANCELLED, now=now, problem=STUCK)
         return None
     return hold
 
@@ -216,7 +220,7 @@ def release(hold: Hold, *, at: datetime, now: datetime) -> bool:
 
 def end(
     hold: Hold,
-    stage: Stage,
+    stage: BulkStage,
     *,
     now: datetime,
     problem: str | None = None,
@@ -226,16 +230,16 @@ def end(
     changes |= {"stage": stage.value, "updated_at": now, "claim_count": 0}
     if problem is not None:
         changes["problem"] = problem
-    if not STEPS[stage]:
+    if not BULK_TRANSITIONS[stage]:
         changes["finished_at"] = now
     nothing = {"claim": "", "next_at": "", "after_at": "", "after_id": ""}
-    if stage is Stage.PAUSED:
+    if stage is BulkStage.PAUSED:
         nothing = {"claim": "", "next_at": ""}
     return _held(hold, {"$set": changes, "$unset": nothing}) is not None
 
 
 def count_anew(
-    operation_id: ObjectId, *, counts: Mapping[Outcome, int], reasons: Mapping[str, int]
+    operation_id: ObjectId, *, counts: Mapping[BulkOutcome, int], reasons: Mapping[str, int]
 ) -> None:
     """Replace what was counted on the way by what the results say."""
     collection("operations").update_one(
@@ -271,7 +275,11 @@ def _held(hold: Hold, update: Mapping[str, Any]) -> Document | None:
 
 
 def _step(
-    operation_id: ObjectId, before: Stage, after: Stage, changes: Mapping[str, Any], now: datetime
+    operation_id: ObjectId,
+    before: BulkStage,
+    after: BulkStage,
+    changes: Mapping[str, Any],
+    now: datetime,
 ) -> Operation:
     """Take an operation from one stage to another; raises NotPossible if it is not in the first."""
     update: dict[str, Any] = {"$set": {**changes, "stage": after.value, "updated_at": now}}

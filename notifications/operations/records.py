@@ -8,8 +8,8 @@ from typing import Any
 from bson import ObjectId, json_util
 from bson.json_util import JSONMode, JSONOptions
 
-from ..operation_states import SETTLED, Action, Outcome, Stage
-from ..states import Channel
+from domain.states import SETTLED, BulkAction, BulkOutcome, BulkStage, Channel
+
 from ..store import Document
 from ..verdicts import Kind
 
@@ -61,8 +61,8 @@ class Operation:
     """A bulk operation as it stands."""
 
     id: ObjectId
-    action: Action
-    stage: Stage
+    action: BulkAction
+    stage: BulkStage
     cohort: Cohort
     send_at: datetime | None
     frozen_at: datetime
@@ -74,7 +74,7 @@ class Operation:
     per_second: int
     reason: str | None
     duplicate_reason: str | None
-    counts: Mapping[Outcome, int]
+    counts: Mapping[BulkOutcome, int]
     reasons: Mapping[str, int]
     problem: str | None
     created_by: Staff
@@ -101,8 +101,8 @@ def operation_of(document: Document) -> Operation:
     started_by = document.get("started_by")
     return Operation(
         id=document["_id"],
-        action=Action(document["action"]),
-        stage=Stage(document["stage"]),
+        action=BulkAction(document["action"]),
+        stage=BulkStage(document["stage"]),
         cohort=Cohort(
             match=from_text(document["match"]),
             order=document["order"],
@@ -120,7 +120,7 @@ def operation_of(document: Document) -> Operation:
         per_second=document["per_second"],
         reason=document.get("reason"),
         duplicate_reason=document.get("duplicate_reason"),
-        counts={Outcome(name): count for name, count in document["counts"].items()},
+        counts={BulkOutcome(name): count for name, count in document["counts"].items()},
         reasons=document["reasons"],
         problem=document.get("problem"),
         created_by=Staff(id=document["created_by"], username=document["created_by_name"]),

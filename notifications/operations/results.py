@@ -12,15 +12,14 @@ from typing import Any
 from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
+from domain.states import SETTLED, BulkOutcome, Channel
 from notifyproject.db.collections import came_twice, collection
 
-from ..operation_states import SETTLED, Outcome
-from ..states import Channel
 from ..store import Document
 from ..verdicts import Kind, Verdict
 
 KEPT = timedelta(days=30)
-OPEN = [Outcome.WAITING.value, Outcome.BEGUN.value]
+OPEN = [BulkOutcome.WAITING.value, BulkOutcome.BEGUN.value]
 COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", "detail", "at")
 
 
@@ -36,7 +35,7 @@ class Which:
 class Settled:
     """What became of a delivery, and why."""
 
-    outcome: Outcome
+    outcome: BulkOutcome
     verdict: Verdict
     reason: str | None = None
     detail: str | None = None
@@ -46,7 +45,7 @@ def add(
     operation_id: ObjectId,
     judged: Mapping[Which, Verdict],
     *,
-    outcome: Outcome,
+    outcome: BulkOutcome,
     now: datetime,
 ) -> None:
     """Store rows for deliveries, ``waiting`` or ``begun``; one that is stored already stays."""
@@ -75,12 +74,12 @@ def add(
 
 def begin(operation_id: ObjectId, judged: Mapping[Which, Verdict], *, now: datetime) -> None:
     """Write down that a worker is about to act on these."""
-    add(operation_id, judged, outcome=Outcome.BEGUN, now=now)
+    add(operation_id, judged, outcome=BulkOutcome.BEGUN, now=now)
     ids = [_row_id(operation_id, which) for which in judged]
     if ids:
         collection("operation_results").update_many(
-            {"_id": {"$in": ids}, "outcome": Outcome.WAITING.value},
-            {"$set": {"outcome": Outcome.BEGUN.value, "at": now}},
+            {"_id": {"$in": ids}, "outcome": BulkOutcome.WAITING.value},
+            {"$set": {"outcome": BulkOutcome.BEGUN.value, "at": now}},
         )
 
 
@@ -90,9 +89,11 @@ def settle(operation_id: ObjectId, settled: Mapping[Which, Settled], *, now: dat
     for which, one in settled.items():
         same.setdefault(one, []).append(which)
     for one, some in same.items():
-        if one.outcome is Outcome.SKIPPED:
+        if one.outcome is BulkOutcome.SKIPPED:
             # Beyond what the preview has looked at there is no row yet.
-            add(operation_id, dict.fromkeys(some, one.verdict), outcome=Outcome.WAITING, now=now)
+            add(
+                operation_id, dict.fromkeys(some, one.verdict), outcome=BulkOutcome.WAITING, now=now
+            )
         told = {"reason": one.reason, "detail": one.detail}
         changes = {
             "outcome": one.outcome.value,
@@ -102,7 +103,7 @@ def settle(operation_id: ObjectId, settled: Mapping[Which, Settled], *, now: dat
             **{name: value for name, value in told.items() if value is not None},
         }
         wanted: dict[str, Any] = {"_id": {"$in": [_row_id(operation_id, w) for w in some]}}
-        if one.outcome is not Outcome.DONE:
+        if one.outcome is not BulkOutcome.DONE:
             wanted["outcome"] = {"$in": OPEN}
         collection("operation_results").update_many(wanted, {"$set": changes})
 
@@ -124,14 +125,14 @@ def samples(operation_id: ObjectId, kind: Kind, *, limit: int) -> dict[Which, Se
     """Return some rows of a preview with one verdict."""
     wanted = {
         "operation_id": operation_id,
-        "outcome": Outcome.WAITING.value,
+        "outcome": BulkOutcome.WAITING.value,
         "verdict": kind.value,
     }
     found = collection("operation_results").find(wanted).hint("opr_outcome").limit(limit)
     return _by_delivery(found)
 
 
-def counts(operation_id: ObjectId) -> tuple[dict[Outcome, int], dict[str, int]]:
+def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, int]]:
     """Return how many deliveries came to what, and for which reasons the others were left out."""
     rows = collection("operation_results").aggregate(
         [
@@ -139,10 +140,10 @@ def counts(operation_id: ObjectId) -> tuple[dict[Outcome, int], dict[str, int]]:
             {"$group": {"_id": {"o": "$outcome", "r": "$reason"}, "count": {"$sum": 1}}},
         ]
     )
-    by_outcome: dict[Outcome, int] = {}
+    by_outcome: dict[BulkOutcome, int] = {}
     by_reason: dict[str, int] = {}
     for row in rows:
-        outcome, reason = Outcome(row["_id"]["o"]), row["_id"].get("r")
+        outcome, reason = BulkOutcome(row["_id"]["o"]), row["_id"].get("r")
         if outcome in SETTLED:
             by_outcome[outcome] = by_outcome.get(outcome, 0) + row["count"]
             if reason is not None:
@@ -163,7 +164,7 @@ def _row_id(operation_id: ObjectId, which: Which) -> str:
 def _by_delivery(rows: Any) -> dict[Which, Settled]:
     return {
         Which(row["notification_id"], Channel(row["channel"])): Settled(
-            outcome=Outcome(row["outcome"]),
+            outcome=BulkOutcome(row["outcome"]),
             verdict=Verdict(kind=Kind(row["verdict"]), why=row["why"]),
             reason=row.get("reason"),
             detail=row.get("detail"),

@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 import structlog
 from bson import ObjectId
 
+from domain.states import BulkOutcome, BulkStage
+from domain.time import utc_now
+
 from .. import hints, queries, stopping
-from ..operation_states import Outcome, Stage
 from ..sending import Clock
-from ..timing import utc_now
 from . import acting, cohorts, keeping, pace, results
 from .keeping import Hold, Progress
 from .records import Place
@@ -74,7 +75,7 @@ def _work(hold: Hold, *, ends_at: datetime, clock: Clock) -> datetime | None:
             _stop(held, now)
             return None
         next_at = None
-        if held.operation.stage is Stage.PREVIEWING:
+        if held.operation.stage is BulkStage.PREVIEWING:
             held = _preview_page(held, places, clock)
         elif places:
             held, next_at = _run_page(held, places, clock)
@@ -83,7 +84,7 @@ def _work(hold: Hold, *, ends_at: datetime, clock: Clock) -> datetime | None:
         if held is not None and next_at is not None:
             return next_at if keeping.release(held, at=next_at, now=clock()) else None
     stopped = keeping.one(hold.operation.id)
-    if stopped is not None and stopped.stage in (Stage.PAUSED, Stage.CANCELLED):
+    if stopped is not None and stopped.stage in (BulkStage.PAUSED, BulkStage.CANCELLED):
         _count_anew(stopped.id)
     return None
 
@@ -92,7 +93,7 @@ def _preview_page(hold: Hold, places: Sequence[Place], clock: Clock) -> Hold | N
     """Judge the next page of the cohort; None when the preview is ready or the lease is lost."""
     documents = queries.many([place.id for place in places])
     verdicts = acting.judged(hold.operation, documents, now=clock())
-    results.add(hold.operation.id, verdicts, outcome=Outcome.WAITING, now=clock())
+    results.add(hold.operation.id, verdicts, outcome=BulkOutcome.WAITING, now=clock())
     found: dict[str, int] = {}
     for verdict in verdicts.values():
         found[verdict.kind.value] = found.get(verdict.kind.value, 0) + 1
@@ -107,7 +108,7 @@ def _preview_page(hold: Hold, places: Sequence[Place], clock: Clock) -> Hold | N
     is_capped = moved.operation.found_count >= PREVIEW_CAP
     if len(places) == cohorts.PAGE and not is_capped:
         return moved
-    keeping.end(moved, Stage.READY, now=clock(), is_capped=is_capped)
+    keeping.end(moved, BulkStage.READY, now=clock(), is_capped=is_capped)
     log.info("operation_previewed", operation_id=str(hold.operation.id))
     return None
 
@@ -142,7 +143,7 @@ def _account(hold: Hold, clock: Clock) -> Hold | None:
     rows = results.unsettled(operation.id, limit=cohorts.PAGE)
     if not rows:
         _count_anew(operation.id)
-        keeping.end(hold, Stage.COMPLETED, now=clock())
+        keeping.end(hold, BulkStage.COMPLETED, now=clock())
         log.info("operation_completed", operation_id=str(operation.id))
         return None
     ids = list({which.notification_id for which in rows})
@@ -150,7 +151,10 @@ def _account(hold: Hold, clock: Clock) -> Hold | None:
     fresh = acting.judged(operation, list(documents.values()), now=clock())
     settled = {
         which: Settled(
-            outcome=Outcome.SKIPPED, verdict=row.verdict, reason=acting.CHANGED, detail=UNMATCHED
+            outcome=BulkOutcome.SKIPPED,
+            verdict=row.verdict,
+            reason=acting.CHANGED,
+            detail=UNMATCHED,
         )
         if which in fresh
         else acting.left(documents.get(which.notification_id), which, row)
@@ -164,7 +168,7 @@ def _account(hold: Hold, clock: Clock) -> Hold | None:
 
 def _stop(hold: Hold, now: datetime) -> None:
     """Stop what reads too much, with a word why."""
-    stage = Stage.PAUSED if hold.operation.stage is Stage.RUNNING else Stage.CANCELLED
+    stage = BulkStage.PAUSED if hold.operation.stage is BulkStage.RUNNING else BulkStage.CANCELLED
     keeping.end(hold, stage, now=now, problem=TOO_SLOW)
     log.warning("operation_too_slow", operation_id=str(hold.operation.id))
 

@@ -18,9 +18,9 @@ from bson import ObjectId
 
 from analytics import histogram
 from analytics.aggregates import Figure
+from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from notifyproject.db.collections import collection
 
-from ..states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from .names import Metric
 
 A, M, S = AttemptStatus, Metric, DeliveryStatus

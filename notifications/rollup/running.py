@@ -10,8 +10,8 @@ import structlog
 from analytics import aggregates, spans
 from analytics.models import Interval
 from analytics.spans import Mark
+from domain.time import utc_now
 
-from ..timing import utc_now
 from . import changes
 from .counting import count
 

@@ -1,12 +1,12 @@
 """The only writer of delivery state.
 
 Every change is a named transition, compare-and-set on the delivery's status and, for a worker's, on
-the claim's token. The states: :mod:`notifications.states`; the diagram: docs/state_machine.md.
+the claim's token. The states: :mod:`domain.states`; the diagram: docs/state_machine.md.
 """
 
 from .accepting import Accepted, DuplicateEntity, accept
 from .content_removal import Removed, is_content_removed, remove_content
-from .contents import Content, Recipient, content_of, recipient_of
+from .contents import content_of, recipient_of
 from .devices import DeviceLog, device_logs
 from .documents import (
     Claimed,
@@ -36,22 +36,13 @@ from .reading import (
 from .receipts import Report, apply_report, is_known
 from .recovering import Unresolved, rescue, resolve, unresolved
 from .rescheduling import reschedule
-from .secrets import (
-    Secret,
-    SecretGone,
-    forget_secrets,
-    is_secret_gone,
-    is_shown_in_inbox,
-    secret_in,
-    secret_of,
-)
+from .secrets import forget_secrets, is_secret_gone, is_shown_in_inbox, secret_in, secret_of
 from .telling import enrol, told, untold
 
 __all__ = [
     "LEASE",
     "Accepted",
     "Claimed",
-    "Content",
     "DeviceLog",
     "Document",
     "DuplicateEntity",
@@ -63,12 +54,9 @@ __all__ = [
     "Parked",
     "ProviderAnswer",
     "Purged",
-    "Recipient",
     "Reference",
     "Removed",
     "Report",
-    "Secret",
-    "SecretGone",
     "Settlement",
     "Try",
     "Unresolved",

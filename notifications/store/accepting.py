@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
+from domain.content import Content, Recipient
+from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, overall_status
 from notifyproject.db.collections import came_twice
 
-from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus, summary
 from . import secrets
 from .collections import notifications
-from .contents import Content, Recipient
 from .documents import Document, NewDelivery, NewNotification
 
 ONCE_PER_ENTITY = "ntf_once_per_entity"
@@ -240,7 +240,7 @@ def _content(content: Content) -> dict[str, Any]:
 def _status(standings: tuple[tuple[str, bool], ...]) -> str:
     """Return the overall status of new deliveries: there are few combinations."""
     states = [_NewState(DeliveryStatus(s), 0, is_waiting=waits) for s, waits in standings]
-    return summary(states).value
+    return overall_status(states).value
 
 
 def _earliest(name: str, deliveries: Sequence[Document]) -> datetime | None:

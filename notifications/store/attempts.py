@@ -6,9 +6,9 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError
 
+from domain.states import AttemptStatus, DeliveryStatus
 from notifyproject.db.collections import came_twice
 
-from ..states import AttemptStatus, DeliveryStatus
 from .collections import attempts, patiently
 from .documents import ERROR_LENGTH, Claimed, Settlement, Try
 from .expressions import row_of

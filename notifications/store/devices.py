@@ -6,8 +6,9 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from ..errors import FailureCode
-from ..states import AttemptStatus
+from domain.errors import FailureCode
+from domain.states import AttemptStatus
+
 from .collections import attempts
 from .documents import Claimed, Document
 

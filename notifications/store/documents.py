@@ -8,11 +8,12 @@ from typing import Any
 
 from bson import ObjectId
 
-from ..errors import FailureCode
-from ..retry import Standing
-from ..states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
-from .contents import Content, Recipient, content_of, recipient_of
-from .secrets import Secret
+from domain.content import Content, Recipient, SensitiveContent
+from domain.errors import FailureCode
+from domain.retry import RetryState
+from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
+
+from .contents import content_of, recipient_of
 
 Document = Mapping[str, Any]
 
@@ -73,7 +74,7 @@ class NewNotification:
     priority: Priority
     content: Content
     data: Mapping[str, Any]
-    secret: Secret | None = None
+    secret: SensitiveContent | None = None
     """What content and data hide; it is stored sealed."""
     deliveries: tuple[NewDelivery, ...]
     max_attempts: int
@@ -166,9 +167,9 @@ class Claimed:
         return self.device_ids or (None,)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> RetryState:
         """What the retry policy needs to know."""
-        return Standing(
+        return RetryState(
             priority=self.priority,
             attempt_count=self.attempt_count,
             excused_count=self.excused_count,

@@ -7,7 +7,8 @@ from typing import Any
 
 from bson import ObjectId
 
-from ..states import Channel, DeliveryStatus
+from domain.states import Channel, DeliveryStatus
+
 from .collections import attempts, notifications, visits
 from .expressions import Expression, Pipeline, update
 from .operating import withdrawn

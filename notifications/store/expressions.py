@@ -11,7 +11,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus, Status
+from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, NotificationStatus
 
 Expression = Any
 Pipeline = list[dict[str, Any]]
@@ -182,7 +182,7 @@ def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
 
 
 def summary(now: datetime) -> Expression:
-    """Return :func:`notifications.states.summary` as an expression over ``$delivery``."""
+    """Return :func:`domain.states.overall_status` as an expression over ``$delivery``."""
     retrying = {"$and": [_is("$$d", S.PENDING), {"$gt": ["$$d.attempt_count", 0]}]}
     waiting = {
         "$and": [
@@ -195,17 +195,17 @@ def summary(now: datetime) -> Expression:
     return {
         "$switch": {
             "branches": [
-                _branch(_any_delivery(retrying), Status.RETRYING),
-                _branch(_has_status(S.SENDING, S.UNKNOWN), Status.PROCESSING),
-                _branch(_any_delivery(due), Status.QUEUED),
-                _branch(_has_status(S.PENDING), Status.CREATED),
-                _branch({"$eq": [counted, []]}, Status.CANCELLED),
-                _branch(_subset(counted, {S.DELIVERED, S.READ}), Status.DELIVERED),
-                _branch(_subset(counted, SUCCEEDED), Status.SENT),
-                _branch(_has_status(*SUCCEEDED), Status.PARTIALLY_DELIVERED),
-                _branch(_has_status(S.FAILED), Status.FAILED),
+                _branch(_any_delivery(retrying), NotificationStatus.RETRYING),
+                _branch(_has_status(S.SENDING, S.UNKNOWN), NotificationStatus.PROCESSING),
+                _branch(_any_delivery(due), NotificationStatus.QUEUED),
+                _branch(_has_status(S.PENDING), NotificationStatus.CREATED),
+                _branch({"$eq": [counted, []]}, NotificationStatus.CANCELLED),
+                _branch(_subset(counted, {S.DELIVERED, S.READ}), NotificationStatus.DELIVERED),
+                _branch(_subset(counted, SUCCEEDED), NotificationStatus.SENT),
+                _branch(_has_status(*SUCCEEDED), NotificationStatus.PARTIALLY_DELIVERED),
+                _branch(_has_status(S.FAILED), NotificationStatus.FAILED),
             ],
-            "default": Status.EXPIRED.value,
+            "default": NotificationStatus.EXPIRED.value,
         }
     }
 
@@ -289,5 +289,5 @@ def _subset(
     return {"$setIsSubset": [statuses, sorted(s.value for s in of)]}
 
 
-def _branch(condition: Expression, status: Status) -> dict[str, Expression]:
+def _branch(condition: Expression, status: NotificationStatus) -> dict[str, Expression]:
     return {"case": condition, "then": status.value}

@@ -12,12 +12,12 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.errors import FailureCode
+from domain.states import SUCCEEDED, TRANSITIONS, Channel, DeliveryStatus
 from notifyproject import crash
 from notifyproject.crash import Boundary
 from notifyproject.db.leases import unclaimed
 
-from ..errors import FailureCode
-from ..states import SUCCEEDED, TRANSITIONS, Channel, DeliveryStatus
 from .attempts import log_outcomes, log_started, log_withdrawn
 from .collections import notifications, patiently
 from .documents import ERROR_LENGTH, Claimed, Parked, Settlement, claimed_from

@@ -7,8 +7,9 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
-from ..errors import FailureCode
-from ..states import Channel, DeliveryStatus
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+
 from .collections import notifications
 from .documents import Document
 from .expressions import Computed, Expression, update

@@ -14,7 +14,8 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
-from ..states import Channel, DeliveryStatus
+from domain.states import Channel, DeliveryStatus
+
 from .collections import notifications, visits
 from .documents import Document
 from .expressions import Pipeline, derived, in_statuses, update

@@ -7,8 +7,9 @@ from typing import Any
 
 from bson import ObjectId
 
-from ..errors import REPORTED, FailureCode
-from ..states import TRANSITIONS, Channel, DeliveryStatus
+from domain.errors import REPORTED, FailureCode
+from domain.states import TRANSITIONS, Channel, DeliveryStatus
+
 from .collections import notifications
 from .documents import ERROR_LENGTH, Reference
 from .expressions import Computed, Expression, Pipeline, in_statuses, of_channel, update

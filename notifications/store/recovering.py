@@ -8,12 +8,12 @@ from typing import Any
 from bson import ObjectId
 from pymongo import UpdateOne
 
+from domain.errors import FailureCode
+from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
+from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
 from notifyproject import crash
 from notifyproject.crash import Boundary
 
-from ..errors import FailureCode
-from ..retry import UNKNOWN_WAIT, GiveUp, RetryAt, Standing
-from ..states import AttemptStatus, Channel, DeliveryStatus, Priority
 from .collections import attempts, notifications
 from .documents import Document, Reference
 from .expressions import Computed, in_statuses, update
@@ -31,7 +31,7 @@ class Unresolved:
     notification_id: ObjectId
     channel: Channel
     type: str
-    standing: Standing
+    standing: RetryState
     is_reached: bool
     """Another of the person's devices has it: there is nothing to repeat."""
     taken: Sequence[Document] = ()
@@ -270,8 +270,8 @@ def _resolution(one: Unresolved, decision: RetryAt | GiveUp, now: datetime) -> U
     return UpdateOne({"_id": one.notification_id, "delivery": {"$elemMatch": guard}}, pipeline)
 
 
-def _standing(document: Document, delivery: Document) -> Standing:
-    return Standing(
+def _standing(document: Document, delivery: Document) -> RetryState:
+    return RetryState(
         priority=Priority(document["priority"]),
         attempt_count=delivery["attempt_count"],
         excused_count=delivery["excused_count"],

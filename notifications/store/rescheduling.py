@@ -5,7 +5,8 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo import ReturnDocument
 
-from ..states import DeliveryStatus
+from domain.states import DeliveryStatus
+
 from .collections import notifications
 from .documents import Document
 from .expressions import Computed, Expression, update

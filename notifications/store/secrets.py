@@ -6,71 +6,49 @@ and for a while in the inbox; the write that ends the last of them removes it. T
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from bson import ObjectId
 
+from domain.content import Content, SecretExpiredError, SensitiveContent
+from domain.states import OPEN
 from notifyproject.sealing import seal, unseal
 
-from ..attachments import Attachment
-from ..states import OPEN
 from .collections import notifications
-from .contents import Content, content_of
+from .contents import content_of
 from .expressions import IN_THE_INBOX
 
 Document = Mapping[str, Any]
 
 
-class SecretGone(Exception):
-    """It had a secret, and that is not kept any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secret:
-    """What is stored of a notification as dots, as it was given."""
-
-    data: Mapping[str, Any] = field(repr=False)
-    """All variables."""
-    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Fields of the content, by their names."""
-    values: tuple[str, ...] = field(default=(), repr=False)
-    """What must not be repeated anywhere: the secrets among the variables."""
-    has_own_words: bool = False
-    """The app gave the words itself: any part of them may be secret."""
-
-    def reveal(self, content: Content) -> Content:
-        """Return the content as it was given."""
-        given = dict(self.content)
-        if "attachments" in given:
-            given["attachments"] = tuple(Attachment(**one) for one in given["attachments"])
-        return replace(content, **given)
-
-
-def sealed(secret: Secret, *, notification_id: ObjectId) -> str:
+def sealed(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
     """Return a secret as it is stored with its notification, and with no other."""
     fields = (secret.data, secret.content, secret.values, secret.has_own_words)
     return seal(msgspec.json.encode(fields), about=_about(notification_id))
 
 
-def secret_of(*, notification_id: ObjectId, content: Content, sealed: str | None) -> Secret | None:
+def secret_of(
+    *, notification_id: ObjectId, content: Content, sealed: str | None
+) -> SensitiveContent | None:
     """Return what a notification hides; None if that is nothing.
 
     Raises SecretGone, and SealBroken if no key of this process opens it.
     """
     if sealed is None:
         if content.is_masked:
-            raise SecretGone("What it says is not kept any more.")
+            raise SecretExpiredError("What it says is not kept any more.")
         return None
     data, given, values, has_own_words = msgspec.json.decode(
         unseal(sealed, about=_about(notification_id))
     )
-    return Secret(data=data, content=given, values=tuple(values), has_own_words=has_own_words)
+    return SensitiveContent(
+        data=data, content=given, values=tuple(values), has_own_words=has_own_words
+    )
 
 
-def secret_in(document: Document) -> Secret | None:
+def secret_in(document: Document) -> SensitiveContent | None:
     """Return what a stored notification hides; see :func:`secret_of`."""
     return secret_of(
         notification_id=document["_id"],
@@ -85,7 +63,7 @@ def is_secret_gone(document: Document) -> bool:
 
 
 def fields_of(
-    secret: Secret | None,
+    secret: SensitiveContent | None,
     *,
     notification_id: ObjectId,
     statuses: Collection[str],

@@ -11,14 +11,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from .parts import (
-    DEFAULT_LANGUAGE,
-    FILES,
-    STORED_LANGUAGE,
-    TEMPLATE_NAME,
-    Part,
-    languages,
-)
+from .parts import DEFAULT_LANGUAGE, FILES, STORED_LANGUAGE, TEMPLATE_NAME, Part, languages
 
 LAYOUT = "_layout"
 """The folder of what goes around every mail."""

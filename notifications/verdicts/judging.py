@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..errors import FailureCode
-from ..states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from domain.errors import FailureCode
+from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 
 F = FailureCode
 

@@ -9,16 +9,17 @@ from bson import ObjectId
 
 from devices import preferences as wishes
 from devices import queries as devices
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import collection
+from providers.registry import is_configured
 from recipients import conversations
 from recipients import queries as recipients
 from recipients.queries import KnownRecipient, Suppressed
 
 from .. import approved, types
-from ..channels.registry import is_set_up
-from ..errors import FailureCode
-from ..states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
-from ..store import Document, Recipient, is_content_removed, is_secret_gone, recipient_of
+from ..store import Document, is_content_removed, is_secret_gone, recipient_of
 from .judging import Facts, Verdict, verdict
 
 BATCH = 100
@@ -116,7 +117,7 @@ def _facts(
         is_content_removed=is_content_removed(document),
         held_back=_held_back(document, channel, whom, around),
         can_reach=_can_reach(document, delivery, whom, around),
-        has_provider=is_set_up(channel, test=document.get("is_test", False)),
+        has_provider=is_configured(channel, test=document.get("is_test", False)),
         may_write=channel is not Channel.WHATSAPP
         or whom.phone in around.open_windows
         or _is_approved(document, whom),

@@ -12,10 +12,11 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from access.models import APIClient, StaffUser
-from notifyproject.console.words import chip
-from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
-from notifyproject.db.admin_filters import KeyTimeFilter, WordFilter
-from notifyproject.db.keyset_list import KeysetChangeList
+
+from ..console.words import chip
+from ..db.admin import BoundedChangeList, ReadOnlyAdmin
+from ..db.admin_filters import KeyTimeFilter, WordFilter
+from ..db.keyset_list import KeysetChangeList
 
 FLAGS = {
     ADDITION: ("Added", "success"),

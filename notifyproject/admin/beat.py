@@ -28,7 +28,7 @@ from kombu.utils.json import loads
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from notifyproject.db.admin import MongoModelAdmin
+from ..db.admin import MongoModelAdmin
 
 SCHEDULES = {
     "interval": IntervalSchedule,

@@ -16,7 +16,7 @@ from weakref import WeakSet
 from bson import ObjectId
 from pymongo.errors import AutoReconnect
 
-from notifyproject.db.collections import collection, database
+from ..db.collections import collection, database
 
 MAX_AGE = 1.0
 """Seconds for which a long request or task goes by the versions that it has read."""

@@ -9,8 +9,8 @@ from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
 from pymongo.uri_parser import parse_uri
 
-from callbacks.queue import QUEUE as CALLBACK_QUEUE
-from notifications.states import Channel, Priority
+from domain.queues import CALLBACKS as CALLBACK_QUEUE
+from domain.states import Channel, Priority
 
 from . import console, keeping, providers, watching
 from .environment import BASE_DIR, DATA_DIR, Environment, listed

@@ -7,7 +7,7 @@ from .environment import Environment
 
 def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that follow from the environment."""
-    from notifyproject.logs import logging_config
+    from ..logs import logging_config
 
     return {
         "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),

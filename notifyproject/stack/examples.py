@@ -12,7 +12,7 @@ from typing import Any
 
 import urllib3
 
-from notifyproject.settings.environment import BASE_DIR
+from ..settings.environment import BASE_DIR
 
 FOLDER = BASE_DIR / "tests" / "examples"
 REQUEST_SECONDS = 10.0

@@ -14,8 +14,7 @@ from pathlib import Path
 import django
 import urllib3
 
-from notifyproject.settings.environment import DATA_DIR
-
+from ..settings.environment import DATA_DIR
 from . import examples
 
 CREDENTIALS_FILE = DATA_DIR / "local-credentials.json"

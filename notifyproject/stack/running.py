@@ -14,16 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from notifyproject.settings.base import urgent_queue_names
-from notifyproject.settings.environment import (
-    BASE_DIR,
-    DATA_DIR,
-    STACK_FILE,
-    current,
-    is_alive,
-)
 from sandbox import assembly
 
+from ..settings.base import urgent_queue_names
+from ..settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, current, is_alive
 from . import bytecode, servers
 from .supervisor import Program, Supervisor
 

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 
-from notifyproject.settings.environment import BASE_DIR
-
+from ..settings.environment import BASE_DIR
 from . import log_tail
 from .servers import die_with_parent
 

@@ -4,7 +4,7 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from notifyproject.console.words import chip
+from ..console.words import chip
 
 register = template.Library()
 register.simple_tag(chip)

@@ -8,7 +8,7 @@ from django.contrib.admindocs.views import simplify_regex
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponse
 
-from notifyproject import tracing
+from .. import tracing
 
 HEADER = "traceparent"
 TRACED = ("/api/", "/webhooks/")

@@ -5,10 +5,10 @@ from typing import Any
 from bson import ObjectId
 from django.test import Client
 
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import operations
 from notifications.operations import Operation
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from tests import factories
 
 FAILED = "/admin/notifications/failednotification/"

@@ -9,7 +9,7 @@ from django.test import Client
 from pymongo import monitoring
 
 from access.models import StaffUser
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 
 READS = frozenset({"find", "aggregate", "count", "distinct"})

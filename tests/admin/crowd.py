@@ -7,7 +7,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from notifications.states import Channel, DeliveryStatus
+from domain.states import Channel, DeliveryStatus
 from notifyproject.db.collections import collection
 from recipients.suppressions import suppression_key
 from tests import factories

@@ -10,11 +10,10 @@ from django.test import Client
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind, AlertRule, Incident
+from domain.time import utc_now
 from notifications import alerts
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
-
-from .conftest import make_staff, plans, signed_in
+from tests.admin.conftest import make_staff, plans, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

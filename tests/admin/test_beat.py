@@ -16,8 +16,8 @@ from django_celery_beat.models import (
     SolarSchedule,
 )
 
+from domain.time import utc_now
 from notifications import schedule
-from notifications.timing import utc_now
 
 LIST = "/admin/django_celery_beat/"
 TASKS = f"{LIST}periodictask/"

@@ -8,12 +8,11 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.models import StaffUser
+from domain.time import utc_now
 from notifications.broadcasts import AudienceRequest
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
+from tests.admin.conftest import listed, make_staff, plans, signed_in
 from tests.store.crowds import begun, people, read, to_its_end, topic
-
-from .conftest import listed, make_staff, plans, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "backlog_anew")
 

@@ -5,13 +5,12 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from domain import content
+from domain.states import BulkStage, Channel
+from domain.time import utc_now
 from notifications import operations
-from notifications.operation_states import Stage
-from notifications.states import Channel
-from notifications.timing import utc_now
 from tests import factories
-
-from .bulk_steps import BULK, NEW, ask, failed, start, stored, text
+from tests.admin.bulk_steps import BULK, NEW, ask, failed, start, stored, text
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -21,7 +20,7 @@ def test_the_cohort_is_what_the_list_shows_on_all_of_its_pages(operator: Client)
     failed(type="order_shipped")
     failed(channel=Channel.WHATSAPP)
     operation = ask(operator, "type=payment_confirmed&channel=email")
-    assert (operation.stage, operation.found) == (Stage.READY, {"safe": 3})
+    assert (operation.stage, operation.found) == (BulkStage.READY, {"safe": 3})
     assert operation.cohort.channels == (Channel.EMAIL,)
     start(operator, operation)
     operations.work(operation.id)
@@ -56,7 +55,7 @@ def test_what_waits_is_withdrawn_or_sent_at_another_time(console: Client) -> Non
 
 def test_a_search_is_a_cohort_and_its_address_is_not_written_down(console: Client) -> None:
     failed()
-    failed(recipient=factories.Recipient(email="bob@example.com"), user_id="bob")
+    failed(recipient=content.Recipient(email="bob@example.com"), user_id="bob")
     operation = ask(console, "q=bob@example.com")
     assert operation.found_count == 1
     assert "bob@" not in " ".join(operation.cohort.described)

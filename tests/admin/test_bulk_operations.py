@@ -8,14 +8,13 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.models import StaffUser
+from domain.states import BulkAction, BulkOutcome, BulkStage
+from domain.time import utc_now
 from notifications import operations
-from notifications.operation_states import Action, Outcome, Stage
 from notifications.operations import Operation
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
-
-from .bulk_steps import BULK, FAILED, NEW, ask, failed, start, stored, text
-from .conftest import make_staff, signed_in
+from tests.admin.bulk_steps import BULK, FAILED, NEW, ask, failed, start, stored, text
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -77,7 +76,7 @@ def test_what_is_missing_is_said_and_the_form_stays_filled_in(
     assert "It was not started." in page
     if "reason" not in fields:
         assert 'value="SendGrid is back"' in page
-    assert stored(operation.id).stage is Stage.READY
+    assert stored(operation.id).stage is BulkStage.READY
 
 
 def test_from_the_start_to_the_results(operator: Client) -> None:
@@ -115,9 +114,9 @@ def test_it_is_paused_resumed_and_cancelled(operator: Client) -> None:
     operation = ask(operator)
     start(operator, operation)
     for step, stage in (
-        ("pause", Stage.PAUSED),
-        ("resume", Stage.RUNNING),
-        ("cancel", Stage.CANCELLED),
+        ("pause", BulkStage.PAUSED),
+        ("resume", BulkStage.RUNNING),
+        ("cancel", BulkStage.CANCELLED),
     ):
         assert operator.post(url(operation, step), follow=True).status_code == 200
         assert stored(operation.id).stage is stage
@@ -137,7 +136,7 @@ def test_a_get_changes_nothing(operator: Client, step: str) -> None:
     operation = ask(operator)
     response = operator.get(url(operation, step))
     assert (response.status_code, response["Allow"]) == (405, "POST")
-    assert stored(operation.id).stage is Stage.READY
+    assert stored(operation.id).stage is BulkStage.READY
 
 
 def test_without_its_token_a_form_is_refused(admin_user: StaffUser) -> None:
@@ -175,7 +174,7 @@ def test_it_takes_the_right_to_do_it_to_one(operator: Client) -> None:
     now = utc_now()
     by = operations.NOBODY
     cohort = operations.failures(channel=None, code=None, since=None)
-    resend = operations.preview(action=Action.RESEND, cohort=cohort, by=by, now=now)
+    resend = operations.preview(action=BulkAction.RESEND, cohort=cohort, by=by, now=now)
     assert operator.post(url(resend, "cancel")).status_code == 403
     form = {"list": "failednotification", "action": "resend", "channels": "email"}
     assert "Choose what to do." in text(operator.post(NEW, form))
@@ -195,4 +194,4 @@ def test_the_list_says_what_was_done_by_whom_and_why(operator: Client) -> None:
     page = text(operator.get(BULK))
     for words in ("Retry", "Completed", "1 done", "olga", "SendGrid is back"):
         assert words in page
-    assert stored(operation.id).counts == {Outcome.DONE: 1}
+    assert stored(operation.id).counts == {BulkOutcome.DONE: 1}

@@ -9,15 +9,14 @@ from django.test import Client
 
 from callbacks import messages, outbox, registry
 from callbacks.states import DisabledReason
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import telling
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
+from tests.admin.conftest import make_staff, plans, signed_in
 from tests.callbacks_receiver import called_back
 from tests.factories import CLIENT
-
-from .conftest import make_staff, plans, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

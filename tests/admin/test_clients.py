@@ -11,9 +11,8 @@ from django.test import Client
 
 from access import keys
 from access.models import APIClient, Scope, StaffUser
-from notifications.timing import utc_now
-
-from .conftest import make_staff, signed_in
+from domain.time import utc_now
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 

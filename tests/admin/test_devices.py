@@ -14,10 +14,9 @@ from devices.preferences import Preferences
 from devices.registry import Evidence, Registration
 from devices.state import DeviceState
 from devices.tokens import device_id
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
-
-from .conftest import listed, make_staff, plans, signed_in
+from tests.admin.conftest import listed, make_staff, plans, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "valkey_anew")
 

@@ -9,10 +9,9 @@ from django.urls import reverse
 
 from access.models import StaffUser
 from notifyproject.db.admin import ReadOnlyAdmin
-
-from . import console_urls
-from .conftest import make_staff, signed_in
-from .console_urls import CHANGES, FORMS, NOBODY, READS
+from tests.admin import console_urls
+from tests.admin.conftest import make_staff, signed_in
+from tests.admin.console_urls import CHANGES, FORMS, NOBODY, READS
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

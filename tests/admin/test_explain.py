@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from domain.time import utc_now
 from notifications import figures
-from notifications.timing import utc_now
 from notifyproject.db import keyset, window_list
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Place
 from tests import conftest
-
-from . import crowd
-from .conftest import Plan, plans, reads
-from .crowd import CLIENTS, MANY
+from tests.admin import crowd
+from tests.admin.conftest import Plan, plans, reads
+from tests.admin.crowd import CLIENTS, MANY
 
 PAGE = 50
 COUNTED = 10_001

@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import failing
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from tests import factories
 from tests.store.plans import plans
 

@@ -10,15 +10,14 @@ from django.test import Client
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import figures, rollup, store
 from notifications.admin import home
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

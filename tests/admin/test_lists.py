@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from access import keys
+from domain.time import utc_now
 from notifications.models import Notification
-from notifications.timing import utc_now
 from notifyproject.db import admin as lists
 from notifyproject.db.match import Match
 from tests import factories

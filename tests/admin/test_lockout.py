@@ -9,8 +9,7 @@ from django.test import Client
 from access.lockout import LIMITS, WINDOW
 from access.models import StaffUser
 from notifyproject.db.collections import collection
-
-from .conftest import make_staff
+from tests.admin.conftest import make_staff
 
 LOGIN = "/admin/login/"
 PASSWORD = "s3cret-enough"

@@ -6,8 +6,8 @@ import pytest
 from django.db import NotSupportedError
 from django.db.models import Q
 
+from domain.states import Channel, DeliveryStatus
 from notifications.models import Notification
-from notifications.states import Channel, DeliveryStatus
 from notifyproject.db.match import Match
 from tests import factories
 from tests.store.plans import plans

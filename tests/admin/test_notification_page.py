@@ -7,15 +7,14 @@ import pytest
 from bson import ObjectId
 from django.test import Client
 
+from domain.content import Content
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import store
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Content
-from notifications.timing import utc_now
 from notifications.types import MASK
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import listed, make_staff, signed_in
+from tests.admin.conftest import listed, make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

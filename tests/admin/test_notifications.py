@@ -8,15 +8,15 @@ from bson import ObjectId
 from django.test import Client
 
 from access import keys
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.time import utc_now
 from notifications import failing, store
 from notifications.admin import searching
-from notifications.errors import FailureCode
-from notifications.states import Category, Channel, DeliveryStatus, Priority
-from notifications.store import ProviderAnswer, Recipient
-from notifications.timing import utc_now
+from notifications.store import ProviderAnswer
 from tests import factories
-
-from .conftest import listed
+from tests.admin.conftest import listed
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

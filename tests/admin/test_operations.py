@@ -9,14 +9,13 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.models import StaffUser
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import store
 from notifications.admin import operations
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -14,16 +14,14 @@ from callbacks import outbox
 from devices import registry
 from devices.models import Platform
 from devices.registry import Registration
+from domain.states import BulkAction, DeliveryStatus
+from domain.time import utc_now
 from notifications import operations, pausing, recovery
-from notifications.operation_states import Action
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
+from tests.admin.conftest import make_staff, signed_in
 from tests.callbacks_receiver import called_back
 from tests.store.crowds import begun
-
-from .conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -65,7 +63,7 @@ def one_of_each() -> None:
     factories.hold_back(at=now)
     begun(at=now)
     failures = operations.failures(channel=None, code=None, since=None)
-    operations.preview(action=Action.RETRY, cohort=failures, by=operations.NOBODY, now=now)
+    operations.preview(action=BulkAction.RETRY, cohort=failures, by=operations.NOBODY, now=now)
     pausing.pause("smtp", by="maria", reason="", now=now)
     recovery.note_canary(now=now)
     incidents.note(

@@ -4,14 +4,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients import queries
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import anonymise, suppression_id
 from tests import factories
-
-from .conftest import listed, make_staff, register_ada, signed_in
+from tests.admin.conftest import listed, make_staff, register_ada, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -9,8 +9,7 @@ from django.core.management import call_command
 
 from access.models import StaffUser
 from access.staff_permissions import StaffBackend
-
-from .conftest import Plan, make_staff
+from tests.admin.conftest import Plan, make_staff
 
 JOINED = frozenset({"staff_users_user_permissions", "staff_users_groups", "auth_group_permissions"})
 

@@ -10,13 +10,12 @@ from django.test import Client
 
 from access import inbox_tokens, keys
 from access.models import Scope
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests import factories
-
-from .conftest import make_staff, register_ada, signed_in
+from tests.admin.conftest import make_staff, register_ada, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -7,8 +7,7 @@ from django.test import Client
 
 from notifications.admin.people import RecipientAdmin
 from notifications.api.problems import MEDIA_TYPE
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 

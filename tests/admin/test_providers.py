@@ -7,15 +7,14 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import breaker, limits, pausing, provider_health, rollup
-from notifications.channels import registry
 from notifications.models import Notification
 from notifications.provider_health import Health
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
+from providers import registry
 from tests import factories
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -9,14 +9,13 @@ from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.test import Client
 
+from domain.states import Category, Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import content_removal, retention
 from notifications.models import RetentionPolicy
-from notifications.states import Category, Channel, DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -6,12 +6,11 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from access import keys
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from recipients.models import SuppressionReason
 from tests import factories
-
-from .conftest import Client, make_staff, signed_in
+from tests.admin.conftest import Client, make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -18,8 +18,7 @@ from access import second_factor
 from access.models import StaffUser
 from access.second_factor import PAUSE, STEP, TRIES, Verdict
 from notifyproject.db.collections import collection
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 HOME, LIST = "/admin/", "/admin/notifications/notification/"
 CHECK, SET_UP = "/admin/second-factor/", "/admin/second-factor/set-up/"

@@ -8,8 +8,7 @@ from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
 from access.models import StaffUser
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 

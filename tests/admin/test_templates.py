@@ -5,12 +5,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 
+from domain.time import utc_now
 from notifications import templates, types
 from notifications.default_types import DEFAULT_TYPES, DefaultType
 from notifications.models import NotificationType
-from notifications.timing import utc_now
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 

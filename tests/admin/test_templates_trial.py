@@ -4,13 +4,12 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from domain.time import utc_now
 from notifications import templates, types
 from notifications.admin.templates_changes import Fate, changes
 from notifications.models import Notification
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

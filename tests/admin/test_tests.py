@@ -3,10 +3,10 @@
 import pytest
 from django.test import Client
 
+from domain.states import Channel
+from domain.time import utc_now
 from notifications.admin.sentences import provider_name
-from notifications.channels.registry import providers_for
-from notifications.states import Channel
-from notifications.timing import utc_now
+from providers.registry import providers_for
 from tests import factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")

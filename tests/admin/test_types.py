@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from domain.states import Channel, Priority
 from notifications import types
 from notifications.models import NotificationType
-from notifications.states import Channel, Priority
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -8,17 +8,16 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import store
 from notifications.admin.waiting import Reason, condition, waits
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import NewDelivery
-from notifications.timing import utc_now
 from notifyproject.db import admin, window_list
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import listed, make_staff, signed_in
+from tests.admin.conftest import listed, make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

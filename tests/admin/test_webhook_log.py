@@ -8,14 +8,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import receipts
-from notifications.channels import email_sendgrid_webhooks
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
+from providers.sendgrid import webhooks
 from tests import factories
-
-from .conftest import listed
+from tests.admin.conftest import listed
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -65,7 +64,7 @@ def test_what_was_applied_before_is_passed_over(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
     body = bounce(document)
-    events = email_sendgrid_webhooks.receipts_of(body.encode())
+    events = webhooks.parse_receipts(body.encode())
     receipts.receive(events, provider="sendgrid", body=body, now=now)
     before = factories.read(document["_id"])
     (entry,) = collection("webhook_log").find()

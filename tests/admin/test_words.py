@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, NotificationStatus, overall_status
 from notifications.admin import explanations, sentences
 from notifications.admin.attention import concerns
 from notifications.admin.explanations import EXPLANATIONS, VERDICTS
 from notifications.admin.filters import STATUSES_WITH
-from notifications.errors import FailureCode
 from notifications.figures import Backlog, FailureGroup, Failures
-from notifications.states import Channel, DeliveryStatus, Status, summary
 from notifications.verdicts import Kind
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -36,7 +36,9 @@ def delivery(status: DeliveryStatus, **fields: Any) -> Mapping[str, Any]:
 
 def test_every_code_and_state_has_words() -> None:
     assert set(EXPLANATIONS) == set(F)
-    assert set(explanations.STATUS_WORDS) == set(explanations.STATUS_TONES) == set(Status)
+    assert (
+        set(explanations.STATUS_WORDS) == set(explanations.STATUS_TONES) == set(NotificationStatus)
+    )
     assert set(explanations.DELIVERY_WORDS) == set(explanations.DELIVERY_TONES) == set(S)
     assert set(explanations.CHANNELS) == set(explanations.CHANNEL_ICONS) == set(Channel)
     assert set(VERDICTS) == set(Kind)
@@ -227,13 +229,13 @@ class _State:
 
 def test_a_delivery_status_limits_the_overall_status() -> None:
     one = [_State(s, n, w) for s, n, w in product(S, (0, 1), (True, False))]
-    seen: dict[DeliveryStatus, set[Status]] = {status: set() for status in S}
+    seen: dict[DeliveryStatus, set[NotificationStatus]] = {status: set() for status in S}
     for states in [*product(one), *product(one, one), *product(one, one, one)]:
-        overall = summary(states)
+        overall = overall_status(states)
         for state in states:
             seen[state.status].add(overall)
     for status, possible in STATUSES_WITH.items():
         assert seen[status] <= possible, status
     # Nothing is in the table that does not help.
     for status in set(S) - set(STATUSES_WITH):
-        assert len(seen[status]) > len(Status) - 3
+        assert len(seen[status]) > len(NotificationStatus) - 3

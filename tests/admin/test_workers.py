@@ -6,14 +6,13 @@ import pytest
 import redis
 from django.test import Client
 
+from domain.states import Channel, DeliveryStatus, Priority
+from domain.time import utc_now
 from notifications import workers
-from notifications.states import Channel, DeliveryStatus, Priority
-from notifications.timing import utc_now
 from notifyproject import valkey
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import make_staff, signed_in
+from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

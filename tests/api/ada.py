@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from notifications.timing import utc_now
+from domain.time import utc_now
 from recipients import conversations
 from recipients.models import SuppressionReason
 from tests import factories
-
-from .conftest import App
+from tests.api.conftest import App
 
 ADA = {"email": "ada.l@example.com", "phone": "+351912345678", "name": "Ada Q. Byron"}
 ONE = "/recipients/ada"

@@ -8,8 +8,7 @@ from django.test import Client as DjangoClient
 
 from notifications.api.inbox import InboxView
 from notifications.api.urls import urlpatterns
-
-from .isolation_samples import SAMPLES, Sample
+from tests.api.isolation_samples import SAMPLES, Sample
 
 Route = tuple[str, str]
 METHODS = ("get", "post", "put", "patch", "delete")

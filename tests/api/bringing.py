@@ -4,8 +4,7 @@ import itertools
 from typing import Any
 
 from notifyproject.db.collections import collection
-
-from .conftest import App, request
+from tests.api.conftest import App, request
 
 PATH = "/notifications/bulk"
 _keys = itertools.count()

@@ -11,8 +11,8 @@ from django.test import Client as DjangoClient
 
 from access import keys
 from access.models import Scope
+from domain.time import utc_now
 from notifications.api.problems import MEDIA_TYPE
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 
 Answer = Any

@@ -10,12 +10,11 @@ from bson import ObjectId
 from django.conf import settings
 
 from access import inbox_tokens
-from notifications.states import Channel
+from domain.states import Channel
+from domain.time import utc_now
 from notifications.store import Document
-from notifications.timing import utc_now
 from tests import factories
-
-from .conftest import Answer, App
+from tests.api.conftest import Answer, App
 
 IN_APP = Channel.IN_APP
 

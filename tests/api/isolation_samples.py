@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from .conftest import request
+from tests.api.conftest import request
 
 
 class Others(StrEnum):

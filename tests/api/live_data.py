@@ -13,19 +13,18 @@ from django.db import connection
 
 from access import inbox_tokens
 from devices.tokens import device_id
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import store
 from notifications.intake.keys import key_id
 from notifications.intake.preparing import Caller
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Inbox, ProviderAnswer
-from notifications.timing import utc_now
 from recipients import conversations, suspicions
 from tests import factories
-
-from .conftest import App
-from .inboxes import claims_of
-from .inboxes import token as inbox_token
-from .isolation_samples import BROADCAST, KIND, PARTS
+from tests.api.conftest import App
+from tests.api.inboxes import claims_of
+from tests.api.inboxes import token as inbox_token
+from tests.api.isolation_samples import BROADCAST, KIND, PARTS
 
 Key = tuple[str, str]
 """A collection and the id of a document there."""

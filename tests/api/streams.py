@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from domain.time import utc_now
 from notifications.api.inbox_stream import Pace, Streams
-from notifications.timing import utc_now
 from tests.waiting import LIMIT, until
 
 PATIENCE = LIMIT

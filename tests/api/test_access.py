@@ -6,10 +6,9 @@ import pytest
 
 from access import keys
 from access.models import Scope
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
-
-from .conftest import App, new_app, request
+from tests.api.conftest import App, new_app, request
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Content
-from notifications.timing import utc_now
+from domain.content import Content
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications.types import MASK
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import App, pointers
+from tests.api.conftest import App, pointers
 
 
 def act(app: App, notification_id: Any, action: str, body: Any = None) -> Any:

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.time import utc_now
 from notifications import broadcasts
 from notifications.broadcasts import pages
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
+from tests.api.conftest import Answer, App, new_app
 from tests.store.crowds import people, to_its_end
-
-from .conftest import Answer, App, new_app
 
 PATH = "/broadcasts"
 WORDS = {"subject": "Spring", "body": "It is spring."}

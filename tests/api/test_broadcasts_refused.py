@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
-
-from .conftest import App, pointers
-from .test_broadcasts import WORDS, begin
+from tests.api.conftest import App, pointers
+from tests.api.test_broadcasts import WORDS, begin
 
 CONTROL, URL = "control_characters", "invalid_url"
 

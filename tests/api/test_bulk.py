@@ -4,12 +4,11 @@ from typing import Any
 
 from bson import ObjectId
 
-from notifications.states import Category
+from domain.states import Category
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .bringing import bring, item, problems, stored
-from .conftest import App
+from tests.api.bringing import bring, item, problems, stored
+from tests.api.conftest import App
 
 
 def test_each_item_is_a_notification(app: App) -> None:

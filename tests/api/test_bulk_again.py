@@ -11,13 +11,12 @@ import msgspec
 import pytest
 from bson import ObjectId
 
+from domain.time import utc_now
 from notifications import intake, queries, types
 from notifications.intake import Caller, InvalidRequest, NotificationRequest, bulk, bulk_promises
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
-
-from .bringing import bring, ids, item, stored
-from .conftest import App, request
+from tests.api.bringing import bring, ids, item, stored
+from tests.api.conftest import App, request
 
 MIXED = [item(0), 5, item(1), item(0), item(2, user_id="ada", entity_id="order-1")]
 

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from notifications import backlog
-
-from .bringing import bring, ids, item, stored
-from .conftest import App
+from tests.api.bringing import bring, ids, item, stored
+from tests.api.conftest import App
 
 
 @pytest.fixture

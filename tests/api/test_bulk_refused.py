@@ -9,9 +9,8 @@ import pytest
 
 from access.models import Scope
 from notifyproject.db.collections import collection
-
-from .bringing import PATH, bring, item
-from .conftest import App, new_app, pointers
+from tests.api.bringing import PATH, bring, item
+from tests.api.conftest import App, new_app, pointers
 
 KEY = {"Idempotency-Key": "k-1"}
 

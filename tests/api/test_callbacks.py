@@ -11,15 +11,14 @@ from django.contrib.admin.models import LogEntry
 from callbacks import messages, registry, working
 from callbacks.events import CHOOSABLE
 from callbacks.states import DisabledReason
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import telling
 from notifications.api.callbacks_schema import CallbackEvent
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
+from tests.api.conftest import App, new_app
 from tests.callbacks_receiver import Receiver, receiving
-
-from .conftest import App, new_app
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from notifyproject.db.collections import collection
-
-from .conftest import App, pointers
+from tests.api.conftest import App, pointers
 
 HOOK = {"url": "https://shop.example.com/hooks", "events": ["delivery.failed"]}
 INSIDE = [

@@ -9,14 +9,13 @@ from bson import ObjectId
 from django.core.management import CommandError, call_command
 
 from access.models import Scope
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import cleanup, store
 from notifications.api import cleanup as cleanup_api
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import App, new_app, pointers
+from tests.api.conftest import App, new_app, pointers
 
 S = DeliveryStatus
 DAY = timedelta(days=1)

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import content_removal
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
 from tests import factories
-
-from .conftest import App
-from .inboxes import Person, delivered, token
+from tests.api.conftest import App
+from tests.api.inboxes import Person, delivered, token
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 LONG_AGO = utc_now() - timedelta(days=31)

@@ -10,10 +10,9 @@ from devices import queries, registry
 from devices.models import DeactivationReason
 from devices.registry import Evidence
 from devices.tokens import device_id
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
-
-from .conftest import Answer, App, new_app, pointers
+from tests.api.conftest import Answer, App, new_app, pointers
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 

@@ -13,16 +13,15 @@ from devices import registry
 from devices.models import DeactivationReason
 from devices.registry import Evidence
 from devices.tokens import device_id
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Claimed, ProviderAnswer
 from notifyproject.db.collections import collection
 from tests import factories
+from tests.api.conftest import Answer, App, new_app, pointers
 from tests.factories import NOON, settlement
 from tests.store.failing import failing
 from tests.store.plans import plans
-
-from .conftest import Answer, App, new_app, pointers
 
 S = DeliveryStatus
 NO_DISK = {"errorCode": 14031}

@@ -6,10 +6,9 @@ import pytest
 
 from devices import queries
 from notifyproject.db.collections import collection
+from tests.api.conftest import App, pointers
+from tests.api.test_devices import AWAKE, ID, ONE, TOKEN, call, device, register
 from tests.store.failing import failing
-
-from .conftest import App, pointers
-from .test_devices import AWAKE, ID, ONE, TOKEN, call, device, register
 
 NO_DISK = {"errorCode": 14031}
 PREFERENCES, HEARTBEAT = f"{ONE}/preferences", f"{ONE}/heartbeat"

@@ -8,9 +8,8 @@ import redis
 from devices import queries
 from notifyproject import valkey
 from notifyproject.stack.servers import free_port
-
-from .conftest import App
-from .test_devices import AWAKE, ID, ONE, call, register, switch_off
+from tests.api.conftest import App
+from tests.api.test_devices import AWAKE, ID, ONE, call, register, switch_off
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 

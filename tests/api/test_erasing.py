@@ -6,14 +6,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from access import inbox_tokens
+from domain.states import Channel
+from domain.time import utc_now
 from notifications import dispatch, erasing
-from notifications.states import Channel
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection, database
 from recipients import queries, suspicions
-
-from .ada import ADA, ONE, TOKEN, notify, register, unsubscribe
-from .conftest import Answer, App, pointers
+from tests.api.ada import ADA, ONE, TOKEN, notify, register, unsubscribe
+from tests.api.conftest import Answer, App, pointers
 
 PAIRS = [("email", ADA["email"]), ("whatsapp", ADA["phone"])]
 

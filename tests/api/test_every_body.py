@@ -11,8 +11,7 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 
 from notifyproject.db.collections import collection
-
-from .conftest import App, pointers
+from tests.api.conftest import App, pointers
 
 KEY = {"Idempotency-Key": "k-1"}
 UNPARSEABLE = [

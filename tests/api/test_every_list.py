@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from .conftest import App
-from .inboxes import token
+from tests.api.conftest import App
+from tests.api.inboxes import token
 
 MALFORMED = [
     ("user[$ne]=x", "unknown_parameter"),

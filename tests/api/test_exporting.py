@@ -7,14 +7,13 @@ from django.contrib.admin.models import LogEntry
 from access.models import Scope
 from devices import state
 from devices.state import DeviceState
+from domain.time import utc_now
 from notifications import exporting
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Place
+from tests.api.ada import ADA, ONE, TOKEN, notify, register, unsubscribe
+from tests.api.conftest import App, new_app
 from tests.store.plans import plans
-
-from .ada import ADA, ONE, TOKEN, notify, register, unsubscribe
-from .conftest import App, new_app
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ import pytest
 from django.test import Client as DjangoClient
 
 from notifyproject import security
-
-from .conftest import App
+from tests.api.conftest import App
 
 PROGRAMS = [
     "/healthz",

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from pymongo import MongoClient
 
+from domain.time import utc_now
 from notifications import recovery
-from notifications.timing import utc_now
 from notifyproject import health
 from notifyproject.db.collections import collection
 

@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from domain.time import utc_now
 from notifications import templates
-from notifications.timing import utc_now
 from tests.admin.conftest import make_staff, signed_in
-
-from .conftest import App, request
-from .test_templates import create, publish
+from tests.api.conftest import App, request
+from tests.api.test_templates import create, publish
 
 NESTED = "<p>\n" + "<div>" * 13_000
 

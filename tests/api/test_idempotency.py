@@ -11,12 +11,11 @@ import pytest
 from bson import ObjectId
 from django.test import Client
 
+from domain.time import utc_now
 from notifications import intake
 from notifications.intake import Caller, NotificationRequest, RecipientRequest
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
-
-from .conftest import App, request
+from tests.api.conftest import App, request
 
 
 def ask(app: App, key: str, **fields: Any) -> Any:

@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
+from domain.content import Content, Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Content, Recipient
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import App, pointers
-from .inboxes import IN_APP, Person, at, delivered, unknown_id
+from tests.api.conftest import App, pointers
+from tests.api.inboxes import IN_APP, Person, at, delivered, unknown_id
 
 S = DeliveryStatus
 

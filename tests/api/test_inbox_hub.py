@@ -9,10 +9,9 @@ import redis
 
 from notifications.api import inbox_hub
 from notifications.api.inbox_hub import NAME, NoPlace, Places
-
-from .conftest import App
-from .inboxes import token
-from .streams import BY_HINT, process, until
+from tests.api.conftest import App
+from tests.api.inboxes import token
+from tests.api.streams import BY_HINT, process, until
 
 
 @pytest.fixture(autouse=True)

@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
+from domain.content import Recipient
+from domain.states import Channel
 from notifications import store
-from notifications.states import Channel
-from notifications.store import Recipient
 from notifyproject.db.collections import collection
-
-from .conftest import App
-from .inboxes import IN_APP, Person, at, delivered
+from tests.api.conftest import App
+from tests.api.inboxes import IN_APP, Person, at, delivered
 
 ACTIONS = ["read", "unread", "archive", "unarchive"]
 

@@ -7,9 +7,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from notifyproject.settings.base import configure
 from notifyproject.settings.environment import Environment
-
-from .conftest import App
-from .inboxes import Person
+from tests.api.conftest import App
+from tests.api.inboxes import Person
 
 PAGE = "https://app.example.com"
 STRANGE = [

@@ -9,19 +9,18 @@ from django.conf import settings as django_settings
 from structlog.testing import capture_logs
 
 from access import inbox_tokens
+from domain.time import utc_now
 from notifications import dispatch, inbox, inbox_hints, queries, store
 from notifications.api.inbox_following import MOST
 from notifications.api.inbox_hub import NAME
 from notifications.api.inbox_stream import Pace
 from notifications.store import Inbox
-from notifications.timing import utc_now
 from tests import factories
+from tests.api.conftest import App
+from tests.api.inboxes import IN_APP, claims_of, delivered, token, unknown_id
+from tests.api.streams import BY_HINT, NEVER, REFUSED, Event, Process, process
 from tests.store.failing import failing
 from tests.waiting import until
-
-from .conftest import App
-from .inboxes import IN_APP, claims_of, delivered, token, unknown_id
-from .streams import BY_HINT, NEVER, REFUSED, Event, Process, process
 
 
 def arrives(app: App, **fields: Any) -> str:

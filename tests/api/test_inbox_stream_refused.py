@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
+from domain.time import utc_now
 from notifications.api.inbox_hub import PER_PERSON
 from notifications.api.inbox_stream import Pace
-from notifications.timing import utc_now
+from tests.api.conftest import App
+from tests.api.inboxes import Person, forged, token
+from tests.api.streams import BY_HINT, REFUSED, Listener, Process, process
 from tests.store.failing import failing
 from tests.waiting import until
-
-from .conftest import App
-from .inboxes import Person, forged, token
-from .streams import BY_HINT, REFUSED, Listener, Process, process
 
 PAGE = "https://app.example.com"
 

@@ -14,12 +14,11 @@ from django.test import override_settings
 from access import inbox_tokens
 from access.checks import inbox_signing_key
 from access.models import Scope
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.settings.environment import read
-
-from .conftest import App, new_app, pointers
-from .inboxes import Person, claims_of, forged, token
+from tests.api.conftest import App, new_app, pointers
+from tests.api.inboxes import Person, claims_of, forged, token
 
 DAY = timedelta(days=1)
 

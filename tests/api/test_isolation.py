@@ -14,19 +14,28 @@ from django.urls import resolve
 from access import inbox_tokens, keys
 from access.models import Scope
 from devices.tokens import device_id
+from domain.content import Content
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import types
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Content
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import conftest as database
 from tests import factories
-
-from .asked_routes import APPS, INBOX, ROUTES, VIEWS, Route, ask, filled, name_of, sample_of
-from .conftest import App, new_app
-from .inboxes import claims_of
-from .inboxes import token as inbox_token
-from .isolation_samples import BROADCAST, PARTS, SAMPLES, Others
+from tests.api.asked_routes import (
+    APPS,
+    INBOX,
+    ROUTES,
+    VIEWS,
+    Route,
+    ask,
+    filled,
+    name_of,
+    sample_of,
+)
+from tests.api.conftest import App, new_app
+from tests.api.inboxes import claims_of
+from tests.api.inboxes import token as inbox_token
+from tests.api.isolation_samples import BROADCAST, PARTS, SAMPLES, Others
 
 MARKER = "only-for-the-first-app"
 

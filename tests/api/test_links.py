@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import App, pointers
+from tests.api.conftest import App, pointers
 
 REFUSED = [
     *("ftp://example.com/x", "javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x"),

@@ -12,12 +12,11 @@ from access.permissions import SafeWrite
 from notifications import types
 from notifyproject.db.collections import collection
 from tests import conftest as database
-
-from .asked_routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
-from .conftest import App, new_app
-from .inboxes import token as inbox_token
-from .isolation_samples import KIND
-from .live_data import Untouched, belongings, dump, seed
+from tests.api.asked_routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
+from tests.api.conftest import App, new_app
+from tests.api.inboxes import token as inbox_token
+from tests.api.isolation_samples import KIND
+from tests.api.live_data import Untouched, belongings, dump, seed
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = [route for route in ROUTES if route[1] not in READS]

@@ -8,8 +8,7 @@ import pytest
 from notifications.models import Notification
 from notifications.store import content_of
 from notifyproject.db.collections import collection
-
-from .conftest import App, pointers
+from tests.api.conftest import App, pointers
 
 FILE = {"url": "https://files.example.com/7.pdf", "filename": "invoice.pdf"}
 STORED = {**FILE, "content_type": "application/pdf"}

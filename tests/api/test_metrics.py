@@ -8,12 +8,12 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import breaker, exposition, pausing, rollup
-from notifications.channels import registry
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject import valkey
 from notifyproject.db.collections import collection
+from providers import registry
 from tests import factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")

@@ -7,14 +7,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from notifications.states import Channel
-from notifications.timing import utc_now
+from domain.states import Channel
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
+from tests.api.conftest import Answer, App
+from tests.api.test_time import next_clock_change
 from tests.store.plans import plans
-
-from .conftest import Answer, App
-from .test_time import next_clock_change
 
 DAY = (utc_now() + timedelta(days=3)).strftime("%Y-%m-%d")
 NINE = f"{DAY}T09:00"

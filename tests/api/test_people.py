@@ -7,8 +7,7 @@ import pytest
 
 from access.models import Scope
 from notifyproject.db.collections import collection
-
-from .conftest import Answer, App, new_app, pointers
+from tests.api.conftest import Answer, App, new_app, pointers
 
 ADA = {
     "email": "ada@example.com",

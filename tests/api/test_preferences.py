@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
-
-from .conftest import Answer, App, pointers
+from tests.api.conftest import Answer, App, pointers
 
 PATH = "/recipients/ada/preferences"
 HOURS = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/Lisbon"}

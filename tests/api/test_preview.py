@@ -6,8 +6,7 @@ import pytest
 
 from access.models import Scope
 from notifyproject.db.collections import collection
-
-from .conftest import App, new_app, pointers, request
+from tests.api.conftest import App, new_app, pointers, request
 
 PATH = "/notifications/preview"
 

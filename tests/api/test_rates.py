@@ -10,9 +10,8 @@ from django.test import Client as DjangoClient
 
 from access import rates
 from notifyproject import valkey
-
-from .conftest import Answer, App, request
-from .inboxes import Person
+from tests.api.conftest import Answer, App, request
+from tests.api.inboxes import Person
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 

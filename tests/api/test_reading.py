@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from tests import factories
-
-from .conftest import App, pointers
+from tests.api.conftest import App, pointers
 
 
 def many(app: App, count: int, **fields: Any) -> list[str]:

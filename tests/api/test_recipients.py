@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests import factories
-
-from .conftest import App, pointers
+from tests.api.conftest import App, pointers
 
 
 def known_recipient(user_id: str = "ada", **fields: Any) -> None:

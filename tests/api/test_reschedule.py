@@ -7,18 +7,17 @@ import pytest
 from bson import ObjectId
 
 from access.models import Scope
-from notifications import timing
-from notifications.states import Channel, DeliveryStatus
+from domain import time
+from domain.states import Channel, DeliveryStatus
 from tests import factories
-
-from .conftest import App, new_app, pointers
+from tests.api.conftest import App, new_app, pointers
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def at(delta: timedelta) -> str:
     """Return an instant so far from now, as it is sent."""
-    return (timing.utc_now() + delta).isoformat().replace("+00:00", "Z")
+    return (time.utc_now() + delta).isoformat().replace("+00:00", "Z")
 
 
 def reschedule(app: App, notification_id: Any, scheduled_at: Any = None) -> Any:

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from access.models import Scope
+from domain.states import Channel, DeliveryStatus
 from notifications import statistics
-from notifications.states import Channel, DeliveryStatus
 from tests import factories
+from tests.api.conftest import App, new_app, pointers
 from tests.factories import NOON
-
-from .conftest import App, new_app, pointers
 
 EMAIL, WHATSAPP, IN_APP = Channel.EMAIL, Channel.WHATSAPP, Channel.IN_APP
 S = DeliveryStatus

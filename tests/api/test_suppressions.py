@@ -6,13 +6,12 @@ from urllib.parse import quote
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from recipients.suppressions import anonymise
 from tests import factories
-
-from .conftest import Answer, App, pointers
+from tests.api.conftest import Answer, App, pointers
 
 ADA, PHONE = "ada@example.com", "+351912345678"
 ONE = f"/suppressions/email/{ADA}"

@@ -6,8 +6,7 @@ import pytest
 
 from access.models import Scope
 from notifyproject.db.collections import collection
-
-from .conftest import Answer, App, new_app, pointers
+from tests.api.conftest import Answer, App, new_app, pointers
 
 PATH = "/types/payment_confirmed/templates"
 PARTS = {

@@ -7,8 +7,7 @@ import pytest
 from bson import ObjectId
 
 from notifyproject.db.collections import collection
-
-from .conftest import App, new_app, request
+from tests.api.conftest import App, new_app, request
 
 Stored = Callable[[Any], dict[str, Any]]
 

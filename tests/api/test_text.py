@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import App, pointers, request
+from tests.api.conftest import App, pointers, request
 
 TITLE = {"body": "Hello"}
 

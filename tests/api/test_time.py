@@ -6,9 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from notifications.timing import utc_now
-
-from .conftest import App, pointers
+from domain.time import utc_now
+from tests.api.conftest import App, pointers
 
 
 def iso(moment: datetime) -> str:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from notifyproject.db.collections import collection
-
-from .conftest import Answer, App, pointers
+from tests.api.conftest import Answer, App, pointers
 
 NEWS = "/topics/news/members"
 

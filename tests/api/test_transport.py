@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from notifyproject.db.collections import collection
-
-from .conftest import App, pointers, request
+from tests.api.conftest import App, pointers, request
 
 PATH = "/notifications"
 

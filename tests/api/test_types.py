@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from access.models import Scope
+from domain.states import Channel, Priority
 from notifications import types
 from notifications.default_types import DEFAULT_TYPES
-from notifications.states import Channel, Priority
 from notifications.types import Fallback
 from notifyproject.db.collections import collection
-
-from .conftest import App, new_app, pointers
+from tests.api.conftest import App, new_app, pointers
 
 PATH = "/types/parcel_lost"
 W = {"locale": "pt", "name": "lost", "language": "pt_PT"}

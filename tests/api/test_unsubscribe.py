@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from recipients.queries import suppressed
 from tests import factories
-
-from .unsubscribing import ADA, actions, heading, link
+from tests.api.unsubscribing import ADA, actions, heading, link
 
 pytestmark = pytest.mark.usefixtures("db")
 

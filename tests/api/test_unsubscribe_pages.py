@@ -10,8 +10,7 @@ from pymongo.errors import NetworkTimeout
 
 from notifications import unsubscribing
 from notifyproject.db.collections import collection
-
-from .unsubscribing import actions, heading, link
+from tests.api.unsubscribing import actions, heading, link
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -8,17 +8,25 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications.api.parsing import MAX_BYTES_BULK
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients.conversations import open_windows
 from tests import factories
-from tests.channels.whatsapp_number import PHONE, PHONE_NUMBER_ID
-from tests.channels.whatsapp_reports import SECRET, change, failed, signed, status, webhook, written
-
-from ..channels.test_whatsapp_wishes import told, wish
-from ..store.failing import failing
+from tests.providers.whatsapp.test_opt_outs import told, wish
+from tests.store.failing import failing
+from tests.support.providers.whatsapp import (
+    PHONE,
+    PHONE_NUMBER_ID,
+    SECRET,
+    change,
+    failed,
+    signed,
+    status,
+    webhook,
+    written,
+)
 
 S = DeliveryStatus
 URL = "/webhooks/whatsapp"

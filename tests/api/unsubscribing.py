@@ -5,8 +5,8 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.states import Channel
 from notifications import unsubscribing
-from notifications.states import Channel
 
 ADA = "ada@example.com"
 

@@ -9,8 +9,8 @@ from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
 SERVICE = (
-    *("access", "analytics", "callbacks", "devices"),
-    *("notifications", "notifyproject", "recipients"),
+    *("access", "analytics", "callbacks", "devices", "domain"),
+    *("notifications", "notifyproject", "providers", "recipients"),
 )
 EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")
 

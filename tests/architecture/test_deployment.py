@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 
 from notifyproject.celery import app
 from notifyproject.web_worker import WebWorker
-
-from .code import ROOT
+from tests.architecture.code import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from .code import ROOT, SERVICE
-from .docker_context import copied, is_excluded, patterns
+from tests.architecture.code import ROOT, SERVICE
+from tests.architecture.docker_context import copied, is_excluded, patterns
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
 NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}

@@ -13,13 +13,13 @@ from django.conf import settings
 from django_celery_beat.models import PeriodicTask
 
 from callbacks import hints as call_hints
+from domain import queues
+from domain.states import Channel, Priority
 from notifications import callback_hints, hints, schedule, tasks
-from notifications.states import Channel, Priority
 from notifyproject.celery import app
 from notifyproject.settings.base import SERVICE_QUEUE, queue_names, urgent_queue_names
 from notifyproject.stack import running
-
-from .code import ROOT, SERVICE, calls, files, text
+from tests.architecture.code import ROOT, SERVICE, calls, files, text
 
 PUBLISHERS = {
     "notifyproject/publishing.py": "hints, each to the queue that its publisher names",
@@ -51,16 +51,16 @@ def test_there_are_tasks() -> None:
 @pytest.mark.parametrize("priority", list(Priority))
 @pytest.mark.parametrize("channel", list(Channel))
 def test_every_hint_goes_to_a_queue_that_is_consumed(channel: Channel, priority: Priority) -> None:
-    assert hints.queue_of(channel, priority) in {
+    assert queues.queue_name(channel, priority) in {
         queue.name for queue in settings.CELERY_TASK_QUEUES
     }
 
 
 def test_a_page_of_a_broadcast_waits_behind_everything_that_is_to_be_sent() -> None:
     order = queue_names()
-    lanes = [hints.queue_of(channel, priority) for channel in Channel for priority in Priority]
-    assert max(map(order.index, lanes)) < order.index(hints.BROADCASTS)
-    assert hints.BROADCASTS not in urgent_queue_names()
+    lanes = [queues.queue_name(channel, priority) for channel in Channel for priority in Priority]
+    assert max(map(order.index, lanes)) < order.index(queues.BROADCASTS)
+    assert queues.BROADCASTS not in urgent_queue_names()
 
 
 @pytest.mark.parametrize("name", sorted(our_tasks()))

@@ -2,9 +2,8 @@
 
 import pytest
 
+from tests.architecture.code import ROOT
 from tests.scheduling import LONG, TOGETHER, ByFile, pytest_collection_modifyitems
-
-from .code import ROOT
 
 
 @pytest.mark.parametrize("start", [*LONG, *TOGETHER])
@@ -15,7 +14,7 @@ def test_what_is_named_is_there(start: str) -> None:
 @pytest.mark.parametrize(
     ("test", "unit"),
     [
-        ("tests/unit/test_retry.py::test_it[a::b]", "tests/unit/test_retry.py"),
+        ("tests/domain/test_retry.py::test_it[a::b]", "tests/domain/test_retry.py"),
         ("tests/api/test_actions.py::TestCancel::test_it", "tests/api/test_actions.py"),
         ("tests/browser/test_console.py::test_it", "tests/browser/"),
     ],

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import waiting
-
-from .code import files, tree
+from tests.architecture.code import files, tree
 
 HELPER = Path("tests", "waiting.py")
 RUNNING = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "thread_time"}

@@ -14,20 +14,18 @@ from access.models import StaffUser
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
+from domain.states import BulkAction, Channel
+from domain.time import utc_now
 from notifications import alerts, operations, pausing
 from notifications.alerts.rules import enabled
-from notifications.channels import registry
-from notifications.operation_states import Action
 from notifications.operations import Plan, Staff
-from notifications.states import Channel
-from notifications.timing import utc_now
 from notifications.verdicts import Kind
 from notifyproject import valkey
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache
-
-from .conftest import Screen
-from .working_day import store_day
+from providers import registry
+from tests.browser.conftest import Screen
+from tests.browser.working_day import store_day
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -48,10 +46,10 @@ def _providers(settings: Any, broker: Any, google_account_file: Path) -> Iterato
     settings.WHATSAPP_PHONE_NUMBER_ID = "15550001111"
     # The last: each of these begins with none.
     settings.SETTINGS_MODULE = "notifyproject.settings.local"
-    for forget in (valkey.forget, cache.clear_all, registry.forget):
+    for forget in (valkey.forget, cache.clear_all, registry.clear):
         forget()
     yield
-    for forget in (valkey.forget, cache.clear_all, registry.forget):
+    for forget in (valkey.forget, cache.clear_all, registry.clear):
         forget()
 
 
@@ -109,7 +107,7 @@ def _half_done(now: datetime) -> ObjectId:
         "Failed: in the last 24 hours",
     )
     cohort = replace(found, described=words)
-    asked = operations.preview(action=Action.RETRY, cohort=cohort, by=maria, now=now)
+    asked = operations.preview(action=BulkAction.RETRY, cohort=cohort, by=maria, now=now)
     operations.work(asked.id)
     plan = Plan(
         includes=frozenset({Kind.SAFE}), per_second=PACE, reason="SendGrid says that it is well"

@@ -8,9 +8,9 @@ from bson import ObjectId
 from access import keys
 from access.models import APIClient, Scope, StaffUser
 from devices.models import Platform
+from domain.states import Channel
 from notifications import templates
 from notifications.models import NotificationType
-from notifications.states import Channel
 from notifyproject import audit
 from recipients import registry, suppressions
 from recipients.models import Suppression, SuppressionReason

@@ -4,15 +4,14 @@ import pytest
 from bson import ObjectId
 from playwright.sync_api import expect
 
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import backlog, store
 from notifications.broadcasts import AudienceRequest, pages
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
+from tests.browser.conftest import Screen
 from tests.store.crowds import begun, go_on, people, read, to_its_end
-
-from .conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

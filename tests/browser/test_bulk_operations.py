@@ -9,13 +9,13 @@ import pytest
 from bson import ObjectId
 from playwright.sync_api import expect
 
+from domain import states
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import operations, store
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import Screen
+from tests.browser.conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -30,7 +30,7 @@ def failures() -> None:
         new = [factories.new(user_id=None, created_at=now) for _ in range(BATCH)]
         store.accept(new, now=now)
         ids = [one.id for one in new]
-        claims = store.claim(ids=ids, channel=factories.Channel.EMAIL, worker="w", now=now)
+        claims = store.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
         begun = store.start(claims, provider="sendgrid", worker="w", now=now)
         ended = [factories.settlement(one, DeliveryStatus.FAILED, at=now) for one in begun]
         store.settle(ended, now=now)

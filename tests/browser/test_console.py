@@ -5,12 +5,11 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications.models import Notification
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
 from tests import factories
-
-from .conftest import Screen
+from tests.browser.conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

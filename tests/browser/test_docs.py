@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import Screen
+from tests.browser.conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

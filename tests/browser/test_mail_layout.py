@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from domain.content import Content, Recipient
+from domain.states import Channel
 from notifications import rendering
 from notifications.default_types import DEFAULT_TYPES
 from notifications.rendering import render_message, render_text
-from notifications.states import Channel
-from notifications.store import Content, Recipient
 
 WIDTHS = (375, 700)
 AA = 4.5

@@ -10,14 +10,13 @@ from django.core.management import call_command
 from playwright.sync_api import expect
 
 from access.models import StaffUser
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import store
 from notifications.models import Notification
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
 from tests import factories
-
-from .axe import complaints
-from .conftest import PASSWORD, Screen
+from tests.browser.axe import complaints
+from tests.browser.conftest import PASSWORD, Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

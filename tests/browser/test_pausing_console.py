@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from domain.states import Channel
+from domain.time import utc_now
 from notifications import dispatch, pausing
-from notifications.states import Channel
-from notifications.timing import utc_now
 from tests import factories
+from tests.browser.conftest import Screen
 from tests.scripted import Scripted
-
-from .conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -10,15 +10,14 @@ from playwright.sync_api import expect
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import alerts, breaker, rollup
 from notifications.alerts.rules import enabled
-from notifications.channels import registry
-from notifications.states import Channel, DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
+from providers import registry
 from tests import factories
-
-from .conftest import Screen
+from tests.browser.conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -10,12 +10,11 @@ from http import HTTPStatus
 import pytest
 from playwright.sync_api import Page, Response, expect
 
-from notifications.timing import utc_now
-
-from .axe import complaints
-from .conftest import Screen
-from .shop import CUSTOMERS
-from .working_day import FAILED_ORDER, store_day
+from domain.time import utc_now
+from tests.browser.axe import complaints
+from tests.browser.conftest import Screen
+from tests.browser.shop import CUSTOMERS
+from tests.browser.working_day import FAILED_ORDER, store_day
 
 pytestmark = pytest.mark.usefixtures("db")
 

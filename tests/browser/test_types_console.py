@@ -3,10 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
+from domain.time import utc_now
 from notifications import templates, types
-from notifications.timing import utc_now
-
-from .conftest import Screen
+from tests.browser.conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -4,8 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.api.unsubscribing import link
-
-from .conftest import Screen
+from tests.browser.conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

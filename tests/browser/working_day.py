@@ -8,23 +8,21 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.content import Content, Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, Priority
 from notifications import rendering, rollup, store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import (
     Claimed,
-    Content,
     NewNotification,
     ProviderAnswer,
-    Recipient,
     Reference,
     Report,
     Settlement,
 )
 from notifyproject.db.collections import collection
 from tests import factories
-
-from . import shop
+from tests.browser import shop
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP
 S, F = DeliveryStatus, FailureCode

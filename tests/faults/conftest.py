@@ -14,9 +14,9 @@ from django.conf import settings as django_settings
 from pymongo.uri_parser import parse_uri
 
 from bench.chaos import gathering
-from notifications.channels import registry
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
+from providers import registry
 from sandbox.config import Config, Timings
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import Sandbox, running
@@ -50,7 +50,7 @@ def provider(
         yield sandbox
         # Whatever it still posts is refused.
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = ""
-        registry.forget()
+        registry.clear()
 
 
 @pytest.fixture

@@ -32,8 +32,8 @@ def _do(job: dict[str, Any]) -> None:
     """Come to the job's boundary in the job's way."""
     from bson import ObjectId
 
+    from domain.states import Channel
     from notifications import broadcasts, dispatch, recovery
-    from notifications.states import Channel
     from notifyproject import crash
 
     settings.SENDGRID_URL = job["provider"]

@@ -16,21 +16,21 @@ import pytest
 from django.db import connection
 
 from bench.chaos.boundaries import Way, of_way
+from domain.content import Recipient
+from domain.retry import UNKNOWN_WAIT
+from domain.states import OPEN, Channel, Priority
+from domain.time import utc_now
 from notifications import dispatch, recovery
-from notifications.retry import UNKNOWN_WAIT
-from notifications.states import OPEN, Channel, Priority
-from notifications.store import LEASE, Recipient
-from notifications.timing import utc_now
+from notifications.store import LEASE
 from notifyproject.crash import Boundary
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App, new_app, request
+from tests.conftest import written
+from tests.faults.conftest import copies, environment
 from tests.store import crowds
-
-from ..conftest import written
-from .conftest import copies, environment
 
 Die = Callable[..., int]
 SECOND = timedelta(seconds=1)

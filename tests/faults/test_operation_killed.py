@@ -2,15 +2,14 @@
 
 from datetime import datetime, timedelta
 
+from domain.states import BulkAction, BulkOutcome, BulkStage
+from domain.time import utc_now
 from notifications import operations
-from notifications.operation_states import Action, Outcome, Stage
 from notifications.operations import LEASE, NOBODY
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
+from tests.faults.conftest import Start
 from tests.operations.conftest import failed, plan, stored
 from tests.waiting import until
-
-from .conftest import Start
 
 COUNT = 150
 
@@ -19,8 +18,8 @@ def test_each_is_resent_once_and_counted_once(start_worker: Start) -> None:
     ids = failed(COUNT)
     failures = operations.failures(channel=None, code=None, since=None)
     worker = start_worker()
-    asked = operations.preview(action=Action.RESEND, cohort=failures, by=NOBODY, now=utc_now())
-    until(lambda: stored(asked).stage is Stage.READY)
+    asked = operations.preview(action=BulkAction.RESEND, cohort=failures, by=NOBODY, now=utc_now())
+    until(lambda: stored(asked).stage is BulkStage.READY)
     operations.start(asked.id, plan=plan(), by=NOBODY, now=utc_now())
     until(lambda: _resent() > COUNT // 5)
     worker.kill()
@@ -28,10 +27,10 @@ def test_each_is_resent_once_and_counted_once(start_worker: Start) -> None:
     assert _resent() < COUNT
 
     assert operations.revive(now=_later()) == 1
-    while stored(asked).stage is Stage.RUNNING:
+    while stored(asked).stage is BulkStage.RUNNING:
         operations.work(asked.id, clock=_later)
     done = stored(asked)
-    assert done.counts == {Outcome.DONE: COUNT}
+    assert done.counts == {BulkOutcome.DONE: COUNT}
     made = list(collection("notifications").find({"resent_from": {"$ne": None}}))
     assert sorted(one["resent_from"] for one in made) == sorted(ids)
     assert {one["_id"] for one in made} == {operations.resend_id(done, one) for one in ids}

@@ -13,16 +13,15 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.content import Recipient
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import dispatch, recovery, redrive, store
 from notifications.redrive import NotPossible
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Recipient
-from notifications.timing import utc_now
 from sandbox.server import Sandbox
 from tests import factories
+from tests.faults.conftest import copies
 from tests.waiting import LIMIT
-
-from .conftest import copies
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

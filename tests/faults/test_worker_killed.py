@@ -7,18 +7,18 @@ from typing import Any
 
 import urllib3
 
+from domain.content import Recipient
+from domain.retry import UNKNOWN_WAIT
+from domain.states import OPEN, Channel, Priority
+from domain.time import utc_now
 from notifications import dispatch, hints, recovery
-from notifications.retry import UNKNOWN_WAIT
-from notifications.states import OPEN, Channel, Priority
-from notifications.store import LEASE, Recipient
-from notifications.timing import utc_now
+from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from sandbox.log import read
 from sandbox.server import Sandbox
 from tests import factories
+from tests.faults.conftest import Start
 from tests.waiting import until
-
-from .conftest import Start
 
 COUNT = 1_000
 RECEIPTS = 2

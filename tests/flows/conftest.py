@@ -13,21 +13,20 @@ import urllib3
 from celery.contrib.testing.worker import start_worker
 from celery.worker import state as worker_state
 
-from notifications import retry
-from notifications.channels import registry
-from notifications.channels.base import Outbound
-from notifications.channels.email_sendgrid import SendGrid
-from notifications.channels.push_fcm import FCM
-from notifications.channels.whatsapp_cloud import WhatsApp
-from notifications.states import Priority
+from domain import retry
+from domain.states import Priority
 from notifyproject.celery import app as celery_app
+from providers import registry
+from providers.contract import SendRequest
+from providers.fcm.provider import FCM
+from providers.sendgrid.provider import SendGrid
+from providers.whatsapp.provider import WhatsApp
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running
 from tests import live_requests
 from tests.api.conftest import App, new_app
+from tests.flows.reporting import Webhook
 from tests.waiting import LIMIT, until
-
-from .reporting import Webhook
 
 QUICK = Timings(processed=0.01, delivered=0.05, slow=0.3, gather=0.02, retry=0.1)
 SILENT = re.compile(r"timeout|.*0408$")
@@ -65,7 +64,7 @@ def provider(
         yield sandbox
         # Whatever it still posts is refused.
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = settings.WHATSAPP_APP_SECRET = ""
-        registry.forget()
+        registry.clear()
 
 
 @pytest.fixture
@@ -106,7 +105,7 @@ def quick_silence(monkeypatch: pytest.MonkeyPatch) -> None:
         exchange: Any = provider.exchange
 
         def hurried(
-            self: Any, outbound: Outbound, *, timeout: float, exchange: Any = exchange
+            self: Any, outbound: SendRequest, *, timeout: float, exchange: Any = exchange
         ) -> Any:
             is_silent = SILENT.match(outbound.recipient)
             return exchange(self, outbound, timeout=SHORT if is_silent else timeout)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from notifications.timing import utc_now
+from domain.time import utc_now
 from sandbox import keys
 from sandbox.providers.sendgrid import events as sendgrid
 from sandbox.providers.whatsapp import events as whatsapp

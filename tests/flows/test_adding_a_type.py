@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from domain.states import Channel
 from notifications import rendering, store, types
 from notifications.default_types import DEFAULT_TYPES
-from notifications.states import Channel
 from notifications.templates import FILES
 from notifyproject.db.collections import collection
 from tests.api.conftest import App
-
-from .conftest import when
+from tests.flows.conftest import when
 
 PAGE = Path(settings.BASE_DIR, "docs", "adding_a_type.md").read_text(encoding="utf-8")
 REQUESTS = [

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import urllib3
 
+from domain.content import Content, Recipient
+from domain.states import Category, Channel
 from notifications import dispatch, store
-from notifications.states import Category, Channel
-from notifications.store import Content, Recipient
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests import factories

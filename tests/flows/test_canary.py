@@ -8,18 +8,17 @@ from typing import Any
 import pytest
 import redis
 
+from domain.states import OPEN
+from domain.time import utc_now
 from notifications import recovery, store
-from notifications.states import OPEN
 from notifications.store import Document
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients import conversations
 from tests.admin.conftest import make_staff, signed_in
 from tests.api.conftest import App
 from tests.api.inboxes import Person
+from tests.flows.searching import documents_with, keys_with, pages
 from tests.waiting import until
-
-from .searching import documents_with, keys_with, pages
 
 pytestmark = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
 Received = Callable[[str], list[dict[str, Any]]]

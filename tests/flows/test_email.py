@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel
+from domain.time import utc_now
 from notifications import dispatch, recovery
-from notifications.states import Channel
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests.api.conftest import App
+from tests.flows.conftest import when
+from tests.flows.reporting import Webhook
 from tests.waiting import until
-
-from .conftest import when
-from .reporting import Webhook
 
 pytestmark = pytest.mark.usefixtures("worker")
 Received = Callable[[str], list[dict[str, Any]]]

@@ -8,8 +8,7 @@ import pytest
 from notifications import types
 from notifyproject.db.collections import collection
 from tests.api.conftest import App
-
-from .conftest import when
+from tests.flows.conftest import when
 
 pytestmark = pytest.mark.usefixtures("worker", "quick_retries")
 

@@ -5,8 +5,7 @@ import json
 import redis
 
 from tests.api.conftest import App, request
-
-from .processes import python
+from tests.flows.processes import python
 
 PROGRAM = """
 import io, json, sys

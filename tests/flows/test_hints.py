@@ -8,18 +8,18 @@ import pytest
 import redis
 from celery.worker import state as worker_state
 
+from domain import content
+from domain.content import Content
+from domain.states import Channel, Priority
+from domain.time import utc_now
 from notifications import dispatch, hints, recovery
-from notifications.states import Channel, Priority
-from notifications.store import Content
-from notifications.timing import utc_now
 from notifyproject import publishing
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App
+from tests.flows.conftest import when
 from tests.waiting import until
-
-from .conftest import when
 
 Received = Callable[[str], list[dict[str, Any]]]
 
@@ -74,7 +74,7 @@ def test_without_a_broker_a_post_is_accepted_at_once(
 
 def test_a_batch_is_sent_whole_and_settled_at_once(provider: Sandbox, received: Received) -> None:
     documents = [
-        factories.accepted(recipient=factories.Recipient(email=f"user-{n}@example.com"))
+        factories.accepted(recipient=content.Recipient(email=f"user-{n}@example.com"))
         for n in range(70)
     ]
     later = factories.NOON + timedelta(seconds=1)
@@ -91,11 +91,11 @@ def test_one_bad_delivery_does_not_spoil_its_batch(
 ) -> None:
     good = factories.accepted()
     bad = factories.accepted(
-        content=factories.Content(
+        content=content.Content(
             subject="x", body="y", template_id="payment_confirmed", is_masked=True
         )
     )
-    unreachable = factories.accepted(recipient=factories.Recipient())
+    unreachable = factories.accepted(recipient=content.Recipient())
     report = dispatch.deliver(
         [d["_id"] for d in (good, bad, unreachable)],
         channel=Channel.EMAIL,
@@ -111,7 +111,7 @@ def test_one_bad_delivery_does_not_spoil_its_batch(
 def test_a_defect_of_ours_leaves_the_rest_of_the_batch_alone(
     provider: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from notifications.channels.email_sendgrid import SendGrid
+    from providers.sendgrid.provider import SendGrid
 
     exchange = SendGrid.exchange
 
@@ -124,7 +124,7 @@ def test_a_defect_of_ours_leaves_the_rest_of_the_batch_alone(
     ada = factories.accepted()
     # Another text: the same mail to both would be one request.
     eve = factories.accepted(
-        recipient=factories.Recipient(email="eve@example.com"), content=Content(body="For Eve.")
+        recipient=content.Recipient(email="eve@example.com"), content=Content(body="For Eve.")
     )
     dispatch.deliver(
         [ada["_id"], eve["_id"]],

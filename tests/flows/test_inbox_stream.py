@@ -11,7 +11,7 @@ from django.conf import settings as django_settings
 from pymongo.uri_parser import parse_uri
 
 from access import inbox_tokens
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.running import Addresses, programs
 from notifyproject.stack.servers import die_with_parent, free_port

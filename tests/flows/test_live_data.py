@@ -10,16 +10,15 @@ import pytest
 import urllib3
 from bson import ObjectId
 
+from domain.states import Channel
+from domain.time import utc_now
 from notifications import backlog, broadcasts, dispatch, receipts, telling
-from notifications.states import Channel
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests.api.conftest import App, new_app
 from tests.api.inboxes import Person
 from tests.api.live_data import PEOPLE, Untouched, seed
-
-from .conftest import wait_for
+from tests.flows.conftest import wait_for
 
 KEYS = ("bulk-1", "broadcast-1")
 WORDS = {"subject": "Spring", "body": "It is spring."}

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
+from domain.time import utc_now
 from notifications import breaker
-from notifications.timing import utc_now
 from tests.api.conftest import App
+from tests.flows.conftest import when
 from tests.waiting import until
-
-from .conftest import when
 
 pytestmark = pytest.mark.usefixtures("worker")
 Received = Callable[[str], list[dict[str, Any]]]

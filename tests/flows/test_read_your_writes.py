@@ -15,9 +15,9 @@ import pytest
 import urllib3
 
 from access import keys
+from domain.states import Channel
+from domain.time import utc_now
 from notifications import pausing
-from notifications.states import Channel
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection, database
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack import servers
@@ -26,8 +26,7 @@ from sandbox.server import running
 from tests.api.conftest import App, new_app, request
 from tests.conftest import written
 from tests.faults.conftest import environment
-
-from .service_process import HOST
+from tests.flows.service_process import HOST
 
 TIMES = int(os.environ.get("ALTERNATIONS", "8"))
 SWITCHED = {"name": "Switched", "category": "transactional", "channels": ["email"]}

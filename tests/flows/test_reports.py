@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.time import utc_now
 from notifications import store
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from recipients import conversations
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App
+from tests.flows.reporting import ADA, PHONE, Webhook
 from tests.waiting import LIMIT, until
-
-from .reporting import ADA, PHONE, Webhook
 
 pytestmark = pytest.mark.usefixtures("worker")
 

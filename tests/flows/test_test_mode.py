@@ -8,17 +8,16 @@ import pytest
 from devices import registry
 from devices.models import Platform
 from devices.registry import Registration
+from domain.states import Channel
+from domain.time import utc_now
 from notifications import breaker, dispatch
-from notifications.channels.registry import providers_for
-from notifications.states import Channel
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
+from providers.registry import providers_for
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App, new_app
-
-from ..unit.channels import wire
-from .conftest import when
+from tests.flows.conftest import when
+from tests.support.fakes import socket_server
 
 NOBODY = "http://127.0.0.1:1"
 Received = Callable[[str], list[dict[str, Any]]]
@@ -84,8 +83,8 @@ def test_so_do_pushes_and_whatsapp(rehearsal: App, received: Received) -> None:
 
 @pytest.mark.usefixtures("sandboxed")
 def test_a_batch_is_parted_and_each_half_goes_its_way(received: Received, settings: Any) -> None:
-    desk = wire.KeepAlive(wire.response(202, b"", "X-Message-Id: real"))
-    with wire.serving(desk) as real:
+    desk = socket_server.KeepAlive(socket_server.response(202, b"", "X-Message-Id: real"))
+    with socket_server.serving(desk) as real:
         settings.SENDGRID_URL = real.url
         documents = [
             factories.accepted(created_at=utc_now(), is_test=is_test)
@@ -116,8 +115,8 @@ def test_a_sandbox_that_is_away_closes_no_real_circuit(settings: Any) -> None:
 def test_without_a_sandbox_it_fails_for_good_and_nobody_is_asked(
     settings: Any, channel: Channel
 ) -> None:
-    desk = wire.KeepAlive(wire.response(202))
-    with wire.serving(desk) as real:
+    desk = socket_server.KeepAlive(socket_server.response(202))
+    with socket_server.serving(desk) as real:
         settings.SANDBOX_URL = ""
         settings.SENDGRID_URL = settings.WHATSAPP_URL = real.url
         settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAreal", "1" * 15

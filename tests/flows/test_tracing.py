@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.time import utc_now
 from notifications import queries
-from notifications.timing import utc_now
 from notifyproject import tracing
 from notifyproject.db.collections import collection
 from notifyproject.stack.servers import free_port
@@ -16,9 +16,8 @@ from notifyproject.tracing.otel import OpenTelemetry
 from sandbox.server import Sandbox
 from tests.api.conftest import App, request
 from tests.collector import Collector, collecting
+from tests.flows.processes import python
 from tests.waiting import ending
-
-from .processes import python
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLED, NOT_SAMPLED = f"00-{TRACE}-{CALLER}-01", f"00-{TRACE}-{CALLER}-00"
@@ -154,7 +153,7 @@ def test_a_forked_process_sends_its_own(collector: Collector) -> None:
         "import os, sys\n"
         "from notifyproject import tracing; tracing.start()\n"
         "from notifyproject.tracing import Kind, Span\n"
-        "from notifications.timing import utc_now\n"
+        "from domain.time import utc_now\n"
         "def tell(name):\n"
         "    span = Span(name=name, kind=Kind.CLIENT, began_at=utc_now(), ended_at=utc_now())\n"
         f"    tracing.record(span, parent='{SAMPLED}')\n"

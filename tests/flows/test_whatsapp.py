@@ -6,17 +6,16 @@ from typing import Any
 import pytest
 import urllib3
 
+from domain.time import utc_now
 from notifications import types
-from notifications.channels.whatsapp_cloud import WhatsApp
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
+from providers.whatsapp.provider import WhatsApp
 from recipients.conversations import open_windows
 from sandbox.server import Sandbox
 from tests.api.conftest import App
+from tests.flows.conftest import when
+from tests.flows.reporting import Webhook
 from tests.waiting import until
-
-from .conftest import when
-from .reporting import Webhook
 
 pytestmark = pytest.mark.usefixtures("worker")
 Received = Callable[[str], list[dict[str, Any]]]

@@ -29,8 +29,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from notifications.api.problems import MEDIA_TYPE
-
-from .made import NAMED, Maker
+from tests.fuzz.made import NAMED, Maker
 
 EACH = 15
 """Cases of an operation before the next one has its turn, at most."""

@@ -39,7 +39,7 @@ def main(folder: Path, *, count: int, first_seed: int) -> Report:
     """Check ``count`` templates, and send the accepted ones on every channel."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
 
-    from .template_cases import cases
+    from tests.fuzz.template_cases import cases
 
     report = Report()
     _warm_up(folder)
@@ -83,19 +83,17 @@ def _run(case: tuple[str, str], report: Report, folder: Path) -> None:
 
 def _check(parts: Mapping[str, Mapping[str, str]]) -> list[Any]:
     from notifications.templates import check
-
-    from .template_cases import DATA
+    from tests.fuzz.template_cases import DATA
 
     return check(name="t", parts=parts, example_data=DATA, sensitive=frozenset({"order"}))
 
 
 def _send(texts: Mapping[str, str], folder: Path) -> float:
     """Render a template for every channel with every set of data; return the most that one took."""
+    from domain.content import Content, Recipient
+    from domain.states import Channel
     from notifications import rendering, templates
-    from notifications.states import Channel
-    from notifications.store import Content, Recipient
-
-    from .template_cases import HOSTILE_DATA
+    from tests.fuzz.template_cases import HOSTILE_DATA
 
     home = folder / "templates" / "notifications" / "t"
     shutil.rmtree(home, ignore_errors=True)

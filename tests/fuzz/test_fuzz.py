@@ -14,9 +14,8 @@ from notifications.api import statistics
 from notifications.api.problems import Problem
 from tests.api.conftest import new_app
 from tests.api.inboxes import token
-
-from .asking import Asker
-from .made import Maker
+from tests.fuzz.asking import Asker
+from tests.fuzz.made import Maker
 
 IS_LONG = "FUZZ_CASES" in os.environ
 CASES = int(os.environ.get("FUZZ_CASES", "300"))

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import BulkAction, BulkStage, Channel, DeliveryStatus
 from notifications import operations
-from notifications.operation_states import Action, Stage
 from notifications.operations import Operation, Plan, Staff
-from notifications.states import Channel, DeliveryStatus
 from notifications.verdicts import Kind
 from notifyproject.db.collections import collection
 from tests import factories
@@ -54,7 +53,7 @@ def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[Object
     ]
 
 
-def previewed(clock: Time, *, action: Action = Action.RETRY, **fields: Any) -> Operation:
+def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: Any) -> Operation:
     """Return an operation on all failures of email, with its preview."""
     cohort = fields.pop("cohort", None) or operations.failures(channel=EMAIL, code=None, since=None)
     asked = operations.preview(action=action, cohort=cohort, by=MARIA, now=clock(), **fields)
@@ -75,14 +74,14 @@ def plan(**fields: Any) -> Plan:
 def started(clock: Time, operation: Operation | None = None, **fields: Any) -> Operation:
     """Return an operation that was started and that no worker has gone on with."""
     ready = operation or previewed(clock)
-    assert ready.stage is Stage.READY
+    assert ready.stage is BulkStage.READY
     return operations.start(ready.id, plan=plan(**fields), by=MARIA, now=clock())
 
 
 def finish(clock: Time, operation: Operation) -> Operation:
     """Let workers go on with an operation until there is nothing left to do."""
     for _ in range(100):
-        if stored(operation).stage is not Stage.RUNNING:
+        if stored(operation).stage is not BulkStage.RUNNING:
             break
         clock.at += timedelta(seconds=1)
         operations.work(operation.id, clock=clock)

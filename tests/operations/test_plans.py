@@ -4,15 +4,13 @@ from typing import Any
 
 import pytest
 
+from domain.states import BulkStage, Channel, DeliveryStatus
 from notifications import operations, store
-from notifications.operation_states import Stage
 from notifications.operations import Cohort, cohorts, results
-from notifications.states import Channel, DeliveryStatus
 from tests import factories
 from tests.factories import NOON
+from tests.operations.conftest import Time, finish, previewed, started
 from tests.store.plans import Plan, plans
-
-from .conftest import Time, finish, previewed, started
 
 COUNT, FAILED, PAGE = 600, 200, 20
 
@@ -86,7 +84,7 @@ def test_what_is_asked_of_operations_and_their_results(clock: Time) -> None:
     ask("operations", lambda: operations.revive(now=clock()))
     done = operations.one(operation.id)
     assert done is not None
-    assert done.stage is Stage.COMPLETED
+    assert done.stage is BulkStage.COMPLETED
     for some in found.values():
         assert some
         for plan in some:

@@ -5,16 +5,25 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain import content
+from domain.states import BulkAction, BulkOutcome, BulkStage, Channel, DeliveryStatus
 from notifications import operations
-from notifications.operation_states import Action, Outcome, Stage
 from notifications.operations import Cohort, NotPossible, cohorts, running
-from notifications.states import Channel, DeliveryStatus
 from notifications.verdicts import Kind
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests import factories
-
-from .conftest import MARIA, Time, failed, plan, previewed, rows, started, statuses, stored
+from tests.operations.conftest import (
+    MARIA,
+    Time,
+    failed,
+    plan,
+    previewed,
+    rows,
+    started,
+    statuses,
+    stored,
+)
 
 S = DeliveryStatus
 EVERYTHING = Cohort(match={"type": "payment_confirmed"}, order="created_at", described=("All",))
@@ -22,10 +31,10 @@ EVERYTHING = Cohort(match={"type": "payment_confirmed"}, order="created_at", des
 
 def test_it_counts_by_verdict_and_changes_nothing(clock: Time) -> None:
     safe = failed(3)
-    held_back = failed(recipient=factories.Recipient(email="bob@example.com"))
+    held_back = failed(recipient=content.Recipient(email="bob@example.com"))
     factories.hold_back("bob@example.com", reason=SuppressionReason.MANUAL, at=clock())
     operation = previewed(clock)
-    assert operation.stage is Stage.READY
+    assert operation.stage is BulkStage.READY
     assert operation.found == {"safe": 3, "suppressed": 1}
     assert (operation.found_count, operation.deliveries, operation.is_capped) == (4, 4, False)
     assert statuses([*safe, *held_back]) == ["failed"] * 4
@@ -72,14 +81,14 @@ def test_only_the_deliveries_that_the_filter_is_about_are_in_it(clock: Time) -> 
 def test_what_has_nothing_to_be_done_is_counted_by_itself(clock: Time) -> None:
     failed(2)
     factories.accepted()
-    operation = previewed(clock, action=Action.CANCEL, cohort=EVERYTHING)
+    operation = previewed(clock, action=BulkAction.CANCEL, cohort=EVERYTHING)
     assert operation.found == {"safe": 1, operations.NOTHING: 2}
     assert (operation.found_count, operation.deliveries) == (3, 1)
 
 
 def test_two_workers_preview_it_once(clock: Time) -> None:
     failed(3)
-    asked = operations.preview(action=Action.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    asked = operations.preview(action=BulkAction.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
     assert operations.work(asked.id, clock=clock)
     assert not operations.work(asked.id, clock=clock)
     assert stored(asked).found == {"safe": 3}
@@ -87,7 +96,7 @@ def test_two_workers_preview_it_once(clock: Time) -> None:
 
 def test_a_preview_that_was_broken_off_counts_each_once(clock: Time) -> None:
     ids = failed(3)
-    asked = operations.preview(action=Action.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    asked = operations.preview(action=BulkAction.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
     # A worker has written a row and was lost before it could say so.
     collection("operation_results").insert_one(
         {"_id": f"{asked.id}:{ids[0]}:email", "operation_id": asked.id, "outcome": "waiting"}
@@ -115,7 +124,7 @@ def test_it_is_not_started_without_a_decision_on_everything(
     operation = previewed(clock)
     with pytest.raises(NotPossible, match=told):
         started(clock, operation, **fields)
-    assert stored(operation).stage is Stage.READY
+    assert stored(operation).stage is BulkStage.READY
 
 
 def test_an_old_preview_is_made_anew(clock: Time) -> None:
@@ -139,10 +148,10 @@ def test_what_is_not_there_is_not_started(clock: Time) -> None:
 def test_a_preview_needs_a_channel_and_a_new_time_that_lies_ahead(clock: Time) -> None:
     nothing = Cohort(match={}, order="created_at", described=(), channels=())
     with pytest.raises(NotPossible, match="channel"):
-        operations.preview(action=Action.RETRY, cohort=nothing, by=MARIA, now=clock())
+        operations.preview(action=BulkAction.RETRY, cohort=nothing, by=MARIA, now=clock())
     for send_at in (None, clock.at - timedelta(seconds=1)):
         with pytest.raises(NotPossible, match="time"):
-            previewed(clock, action=Action.RESCHEDULE, cohort=EVERYTHING, send_at=send_at)
+            previewed(clock, action=BulkAction.RESCHEDULE, cohort=EVERYTHING, send_at=send_at)
 
 
 def test_a_preview_that_is_thrown_away_leaves_nothing(clock: Time) -> None:
@@ -157,5 +166,5 @@ def test_what_was_started_is_not_thrown_away(clock: Time) -> None:
     failed()
     operation = started(clock)
     operations.discard(operation.id)
-    assert stored(operation).stage is Stage.RUNNING
-    assert Outcome.DONE not in stored(operation).counts
+    assert stored(operation).stage is BulkStage.RUNNING
+    assert BulkOutcome.DONE not in stored(operation).counts

@@ -9,8 +9,8 @@ from threading import Barrier
 import pytest
 from bson import ObjectId
 
+from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from notifications import operations, redrive, store
-from notifications.operation_states import Action, Outcome, Stage
 from notifications.operations import (
     LEASE,
     NotPossible,
@@ -20,12 +20,10 @@ from notifications.operations import (
     results,
     running,
 )
-from notifications.states import DeliveryStatus
 from notifications.verdicts import Kind, Verdict
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .conftest import (
+from tests.operations.conftest import (
     EMAIL,
     MARIA,
     Time,
@@ -90,11 +88,11 @@ def test_many_workers_at_once_act_on_each_once(clock: Time) -> None:
         assert sum(pool.map(worker, range(8))) == 1
     assert opened(ids) == [1] * 40
     clock.at += timedelta(seconds=2)
-    assert finish(clock, operation).counts == {Outcome.DONE: 40}
+    assert finish(clock, operation).counts == {BulkOutcome.DONE: 40}
 
 
-@pytest.mark.parametrize("action", [Action.RETRY, Action.RESEND])
-def test_four_workers_with_the_same_in_hand_do_it_once(clock: Time, action: Action) -> None:
+@pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
+def test_four_workers_with_the_same_in_hand_do_it_once(clock: Time, action: BulkAction) -> None:
     ids = failed(10)
     operation = started(clock, previewed(clock, action=action))
     places = operations.cohorts.page(operation)
@@ -107,12 +105,12 @@ def test_four_workers_with_the_same_in_hand_do_it_once(clock: Time, action: Acti
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(worker, range(4)))
     assert {row["outcome"] for row in rows(operation).values()} == {"done"}
-    if action is Action.RETRY:
+    if action is BulkAction.RETRY:
         assert opened(ids) == [1] * 10
     else:
         made = list(collection("notifications").find({"resent_from": {"$in": ids}}))
         assert len(made) == 10
-    assert finish(clock, operation).counts == {Outcome.DONE: 10}
+    assert finish(clock, operation).counts == {BulkOutcome.DONE: 10}
 
 
 def test_a_second_worker_beside_one_that_was_thought_lost_acts_on_nothing_twice(
@@ -129,42 +127,42 @@ def test_a_second_worker_beside_one_that_was_thought_lost_acts_on_nothing_twice(
     operations.work(operation.id, clock=slow)
     clock.at = other.at
     done = finish(clock, operation)
-    assert (done.stage, done.counts) == (Stage.COMPLETED, {Outcome.DONE: 10})
+    assert (done.stage, done.counts) == (BulkStage.COMPLETED, {BulkOutcome.DONE: 10})
     assert {row["outcome"] for row in rows(done).values()} == {"done"}
     assert statuses(ids) == ["pending"] * 10
     deliveries = [factories.delivery(factories.read(one)) for one in ids]
     assert {d["max_attempts"] for d in deliveries} == {1 + 4}
 
 
-@pytest.mark.parametrize("action", [Action.RETRY, Action.RESEND])
+@pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
 @pytest.mark.parametrize("at_look", range(1, 14))
 def test_a_worker_that_is_lost_anywhere_is_replaced(
-    clock: Time, action: Action, at_look: int
+    clock: Time, action: BulkAction, at_look: int
 ) -> None:
     ids = failed(3)
     operation = started(clock, previewed(clock, action=action))
     work_with(operation, Acting(clock, at_look=at_look, happens=dies))
     clock.at += LEASE + timedelta(seconds=1)
     done = finish(clock, operation)
-    assert (done.stage, done.counts) == (Stage.COMPLETED, {Outcome.DONE: 3})
-    if action is Action.RESEND:
+    assert (done.stage, done.counts) == (BulkStage.COMPLETED, {BulkOutcome.DONE: 3})
+    if action is BulkAction.RESEND:
         resends = list(collection("notifications").find({"resent_from": {"$in": ids}}))
         assert len(resends) == 3
     else:
         assert statuses(ids) == ["pending"] * 3
 
 
-@pytest.mark.parametrize("action", [Action.RETRY, Action.RESEND])
-def test_lost_between_acting_and_saying_so(clock: Time, action: Action) -> None:
+@pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
+def test_lost_between_acting_and_saying_so(clock: Time, action: BulkAction) -> None:
     (one,) = failed()
     operation = started(clock, previewed(clock, action=action))
     which = results.Which(one, EMAIL)
     results.begin(operation.id, {which: SAFE}, now=clock())
     acting._do(operation, one, [EMAIL], now=clock())
     done = finish(clock, operation)
-    assert done.counts == {Outcome.DONE: 1}
+    assert done.counts == {BulkOutcome.DONE: 1}
     made = collection("notifications").count_documents({"resent_from": one})
-    assert made == (1 if action is Action.RESEND else 0)
+    assert made == (1 if action is BulkAction.RESEND else 0)
 
 
 def test_what_was_begun_with_and_failed_again_is_not_opened_twice(clock: Time) -> None:
@@ -175,7 +173,7 @@ def test_what_was_begun_with_and_failed_again_is_not_opened_twice(clock: Time) -
     again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
     settlement = factories.settlement(again, DeliveryStatus.FAILED, at=clock())
     store.settle([settlement], now=clock.at)
-    assert finish(clock, operation).counts == {Outcome.DONE: 1}
+    assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
     assert statuses([one]) == ["failed"]
 
 
@@ -201,14 +199,14 @@ def held_up(clock: Time, step: Callable[..., object]) -> tuple[list[ObjectId], O
 def test_paused_in_the_middle_of_a_page_it_stops_and_goes_on_later(clock: Time) -> None:
     ids, paused = held_up(clock, operations.pause)
     done = statuses(ids).count("pending")
-    assert paused.stage is Stage.PAUSED
+    assert paused.stage is BulkStage.PAUSED
     assert 0 < done < 9
-    assert paused.counts == {Outcome.DONE: done}
+    assert paused.counts == {BulkOutcome.DONE: done}
     assert not operations.work(paused.id, clock=clock)
     assert operations.revive(now=clock() + timedelta(hours=1)) == 0
 
     operations.resume(paused.id, by=MARIA, now=clock())
-    assert finish(clock, paused).counts == {Outcome.DONE: 9}
+    assert finish(clock, paused).counts == {BulkOutcome.DONE: 9}
     assert opened(ids) == [1] * 9
 
 
@@ -216,7 +214,7 @@ def test_paused_in_the_middle_of_a_page_it_stops_and_goes_on_later(clock: Time) 
 def test_cancelled_in_the_middle_of_a_page_the_rest_stays_as_it_is(clock: Time) -> None:
     ids, cancelled = held_up(clock, operations.cancel)
     done = statuses(ids).count("pending")
-    assert (cancelled.stage, cancelled.counts) == (Stage.CANCELLED, {Outcome.DONE: done})
+    assert (cancelled.stage, cancelled.counts) == (BulkStage.CANCELLED, {BulkOutcome.DONE: done})
     assert 0 < done < 9
     for step in (operations.cancel, operations.resume, operations.pause):
         with pytest.raises(NotPossible):
@@ -247,9 +245,9 @@ def test_one_that_stops_every_worker_is_stopped_itself(clock: Time) -> None:
         clock.at += LEASE + timedelta(seconds=1)
     assert not operations.work(operation.id, clock=clock)
     stopped = stored(operation)
-    assert (stopped.stage, stopped.problem) == (Stage.PAUSED, keeping.STUCK)
+    assert (stopped.stage, stopped.problem) == (BulkStage.PAUSED, keeping.STUCK)
     operations.resume(operation.id, by=MARIA, now=clock())
-    assert finish(clock, operation).counts == {Outcome.DONE: 1}
+    assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
 
 
 def test_a_worker_whose_lease_is_over_does_nothing_more(clock: Time) -> None:

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from domain.states import BulkOutcome
 from notifications import operations
-from notifications.operation_states import Outcome
 from notifyproject.db.collections import collection
 from tests.admin.conftest import make_staff
 from tests.factories import NOON
-
-from .conftest import Time, failed, statuses
+from tests.operations.conftest import Time, failed, statuses
 
 
 def redrive(**options: Any) -> str:
@@ -44,7 +43,7 @@ def test_with_a_yes_it_starts_what_workers_go_on_with(clock: Time) -> None:
     operations.work(document["_id"])
     found = operations.one(document["_id"])
     assert found is not None
-    assert found.counts == {Outcome.DONE: 2}
+    assert found.counts == {BulkOutcome.DONE: 2}
     assert found.started_by is not None
     assert found.started_by.username == "maria"
     assert statuses(ids) == ["pending"] * 2

@@ -4,18 +4,23 @@ from datetime import timedelta
 
 import pytest
 
+from domain.states import (
+    BulkAction,
+    BulkOutcome,
+    BulkStage,
+    Channel,
+    DeliveryStatus,
+    NotificationStatus,
+)
 from notifications import hints, operations, recovery, redrive, store, tasks
-from notifications.operation_states import Action, Outcome, Stage
 from notifications.operations import Cohort, running
-from notifications.states import Channel, DeliveryStatus, Status
 from notifications.verdicts import Kind
 from notifyproject.db.collections import collection
 from notifyproject.settings.base import SERVICE_QUEUE
 from recipients.models import SuppressionReason
 from tests import factories
 from tests.factories import NOON
-
-from .conftest import (
+from tests.operations.conftest import (
     EMAIL,
     MARIA,
     Time,
@@ -35,8 +40,8 @@ EVERYTHING = Cohort(match={"type": "payment_confirmed"}, order="created_at", des
 def test_it_retries_what_is_safe(clock: Time) -> None:
     ids = failed(3)
     operation = finish(clock, started(clock))
-    assert operation.stage is Stage.COMPLETED
-    assert operation.counts == {Outcome.DONE: 3}
+    assert operation.stage is BulkStage.COMPLETED
+    assert operation.counts == {BulkOutcome.DONE: 3}
     assert statuses(ids) == ["pending"] * 3
     assert {row["outcome"] for row in rows(operation).values()} == {"done"}
     assert operation.finished_at is not None
@@ -44,18 +49,18 @@ def test_it_retries_what_is_safe(clock: Time) -> None:
 
 def test_it_resends_what_is_safe_as_linked_notifications(clock: Time) -> None:
     ids = failed(2)
-    operation = finish(clock, started(clock, previewed(clock, action=Action.RESEND)))
-    assert operation.counts == {Outcome.DONE: 2}
+    operation = finish(clock, started(clock, previewed(clock, action=BulkAction.RESEND)))
+    assert operation.counts == {BulkOutcome.DONE: 2}
     for one in ids:
         (resend,) = collection("notifications").find({"resent_from": one})
         assert resend["_id"] == operations.resend_id(operation, one)
         assert factories.read(one)["resent_as"] == [resend["_id"]]
 
 
-@pytest.mark.parametrize("action", [Action.RETRY, Action.RESEND])
-def test_what_was_sent_again_already_may_be_a_second_copy(clock: Time, action: Action) -> None:
+@pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
+def test_what_was_sent_again_already_may_be_a_second_copy(clock: Time, action: BulkAction) -> None:
     failed(2)
-    finish(clock, started(clock, previewed(clock, action=Action.RESEND)))
+    finish(clock, started(clock, previewed(clock, action=BulkAction.RESEND)))
     assert previewed(clock, action=action).found == {"may_duplicate": 2}
     # Where the resend has failed too, nobody has it.
     for resend in collection("notifications").find({"resent_from": {"$ne": None}}):
@@ -72,7 +77,7 @@ def test_what_was_sent_again_already_may_be_a_second_copy(clock: Time, action: A
 
 def test_it_cancels_what_is_pending(clock: Time) -> None:
     document = factories.accepted()
-    ready = previewed(clock, action=Action.CANCEL, cohort=EVERYTHING)
+    ready = previewed(clock, action=BulkAction.CANCEL, cohort=EVERYTHING)
     finish(clock, started(clock, ready))
     delivery = factories.delivery(factories.read(document["_id"]))
     assert (delivery["status"], delivery["failure_reason"]) == ("cancelled", "Cancelled by maria.")
@@ -82,7 +87,7 @@ def test_it_reschedules_what_was_not_tried(clock: Time) -> None:
     waiting = factories.accepted(send_at=clock.at + timedelta(hours=1))["_id"]
     tried = factories.settled(S.PENDING)["_id"]
     later = clock.at + timedelta(hours=5)
-    ready = previewed(clock, action=Action.RESCHEDULE, cohort=EVERYTHING, send_at=later)
+    ready = previewed(clock, action=BulkAction.RESCHEDULE, cohort=EVERYTHING, send_at=later)
     assert ready.found == {"safe": 1, operations.NOTHING: 1}
     finish(clock, started(clock, ready))
     assert factories.read(waiting)["scheduled_at"] == later
@@ -91,7 +96,7 @@ def test_it_reschedules_what_was_not_tried(clock: Time) -> None:
 
 def test_it_brings_forward_what_waits_for_its_time(clock: Time) -> None:
     waiting = factories.accepted(send_at=clock.at + timedelta(hours=1))["_id"]
-    ready = previewed(clock, action=Action.RUN_NOW, cohort=EVERYTHING)
+    ready = previewed(clock, action=BulkAction.RUN_NOW, cohort=EVERYTHING)
     finish(clock, started(clock, ready))
     assert factories.read(waiting)["due_at"] <= clock.at
 
@@ -103,7 +108,7 @@ def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
         started(clock, includes=frozenset({Kind.MAY_DUPLICATE}), duplicate_reason="They call us."),
     )
     assert statuses([one]) == ["failed"]
-    assert (operation.counts, operation.reasons) == ({Outcome.SKIPPED: 1}, {"safe": 1})
+    assert (operation.counts, operation.reasons) == ({BulkOutcome.SKIPPED: 1}, {"safe": 1})
 
 
 def test_it_judges_again_at_the_moment_of_acting(clock: Time) -> None:
@@ -122,7 +127,7 @@ def test_what_was_retried_since_the_preview_is_left_out_with_its_reason(clock: T
     redrive.retry(notification_id=first, channels=None, now=clock())
     collection("notifications").delete_one({"_id": second})
     operation = finish(clock, operation)
-    assert operation.counts == {Outcome.SKIPPED: 2}
+    assert operation.counts == {BulkOutcome.SKIPPED: 2}
     assert operation.reasons == {"changed": 1, "gone": 1}
     assert rows(operation)[first]["detail"].endswith("it is pending now.")
 
@@ -140,11 +145,13 @@ def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> Non
 
 def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
     document = factories.accepted()
-    other = Cohort(match={"status": Status.QUEUED.value}, order="created_at", described=())
-    operation = started(clock, previewed(clock, action=Action.CANCEL, cohort=other))
+    other = Cohort(
+        match={"status": NotificationStatus.QUEUED.value}, order="created_at", described=()
+    )
+    operation = started(clock, previewed(clock, action=BulkAction.CANCEL, cohort=other))
     factories.claim(document["_id"])
     collection("notifications").update_one(
-        {"_id": document["_id"]}, {"$set": {"status": Status.RETRYING.value}}
+        {"_id": document["_id"]}, {"$set": {"status": NotificationStatus.RETRYING.value}}
     )
     operation = finish(clock, operation)
     (row,) = rows(operation).values()
@@ -158,7 +165,7 @@ def test_what_cannot_be_done_is_told(clock: Time) -> None:
         {"_id": one}, {"$set": {"erased_at": clock.at, "expires_at": clock.at}}
     )
     operation = finish(clock, operations.one(operation.id) or operation)
-    assert operation.counts == {Outcome.SKIPPED: 1}
+    assert operation.counts == {BulkOutcome.SKIPPED: 1}
     assert operation.reasons == {"pointless": 1}
 
 
@@ -168,7 +175,7 @@ def test_each_channel_of_a_notification_is_judged_by_itself(clock: Time) -> None
     cohort = operations.failures(channel=None, code=None, since=None)
     operation = finish(clock, started(clock, previewed(clock, cohort=cohort)))
     document = factories.read(one)
-    assert operation.counts == {Outcome.DONE: 1}
+    assert operation.counts == {BulkOutcome.DONE: 1}
     assert factories.delivery(document)["status"] == "pending"
     assert factories.delivery(document, Channel.IN_APP)["status"] == "delivered"
 
@@ -181,7 +188,7 @@ def test_beyond_what_was_previewed_it_judges_as_it_goes(
     ids = failed(5)
     operation = finish(clock, started(clock))
     assert statuses(ids) == ["pending"] * 5
-    assert (operation.is_capped, operation.counts) == (True, {Outcome.DONE: 5})
+    assert (operation.is_capped, operation.counts) == (True, {BulkOutcome.DONE: 5})
 
 
 def test_it_keeps_its_pace(clock: Time) -> None:
@@ -194,7 +201,7 @@ def test_it_keeps_its_pace(clock: Time) -> None:
     clock.at += timedelta(seconds=1)
     operations.work(operation.id, clock=clock)
     assert statuses(ids).count("pending") == 4
-    assert finish(clock, operation).counts == {Outcome.DONE: 5}
+    assert finish(clock, operation).counts == {BulkOutcome.DONE: 5}
 
 
 def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
@@ -208,7 +215,7 @@ def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
 
 def test_a_worker_is_told_at_each_step(clock: Time) -> None:
     failed()
-    asked = operations.preview(action=Action.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    asked = operations.preview(action=BulkAction.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
     assert hints.depth(SERVICE_QUEUE) == 1
     tasks.operate(str(asked.id))
     started(clock, stored(asked))
@@ -227,4 +234,4 @@ def test_an_operation_nobody_goes_on_with_is_found_by_the_sweep(clock: Time) -> 
     assert hints.depth(SERVICE_QUEUE) == told + 2
     finish(clock, operation)
     assert operations.revive(now=clock()) == 0
-    assert stored(operation).stage is Stage.COMPLETED
+    assert stored(operation).stage is BulkStage.COMPLETED

@@ -9,9 +9,8 @@ from typing import Any
 import urllib3
 
 from sandbox.meta_account import MetaAccount
+from tests.sandbox.conftest import Box, Post, Receiver, bearer
 from tests.waiting import LIMIT, until
-
-from .conftest import Box, Post, Receiver, bearer
 
 ADA = "+447700900999"
 """Nobody's number, and not a magic one."""

@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import urllib3
 
-from notifications.channels.base import Receipt
-from notifications.channels.email_sendgrid import SendGrid
+from providers.contract import Receipt
+from providers.sendgrid.provider import SendGrid
 from sandbox import webhooks
 from sandbox.config import Config, Timings
 from sandbox.server import Sandbox, running

@@ -10,9 +10,8 @@ import urllib3
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from tests.sandbox.conftest import Box, bearer
 from tests.waiting import LIMIT
-
-from .conftest import Box, bearer
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.sandbox.chats import Chats
+from tests.sandbox.conftest import Box, Receiver, mail
+from tests.sandbox.pushes import Pushes
 from tests.waiting import until
-
-from .chats import Chats
-from .conftest import Box, Receiver, mail
-from .pushes import Pushes
 
 
 def detail(answer: Any) -> str:

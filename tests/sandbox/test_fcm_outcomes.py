@@ -13,10 +13,9 @@ from pyfcm.errors import FCMNotRegisteredError, FCMSenderIdMismatchError, Invali
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from sandbox import exchange
+from tests.sandbox.conftest import QUICK, Box
+from tests.sandbox.pushes import Pushes, details, error, push, violations
 from tests.waiting import LIMIT, ending, until
-
-from .conftest import QUICK, Box
-from .pushes import Pushes, details, error, push, violations
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import pytest
 
 from sandbox import google_account
 from sandbox.log import REQUESTS_FILE, read
-
-from .conftest import Box
-from .pushes import Pushes, details, error, push, violations
+from tests.sandbox.conftest import Box
+from tests.sandbox.pushes import Pushes, details, error, push, violations
 
 LIMIT = 4 * 1024 * 1024
 

@@ -7,11 +7,10 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from notifyproject.stack import libraries
+from tests.sandbox.chats import Chats, buttons, message, text
+from tests.sandbox.conftest import Box, Receiver, mail
+from tests.sandbox.pushes import Pushes
 from tests.waiting import LIMIT
-
-from .chats import Chats, buttons, message, text
-from .conftest import Box, Receiver, mail
-from .pushes import Pushes
 
 HOSTILE = "<script>document.title='taken over'</script><p>Still here</p>"
 WIDTH = 390

@@ -2,10 +2,10 @@
 
 import pytest
 
-from .chats import ADA, Chats, buttons, message, template, text, wait_for
-from .conftest import Box, Receiver, mail
-from .pushes import GRANT, Pushes, push
-from .test_outbox import HOSTILE, labels, listed, page
+from tests.sandbox.chats import ADA, Chats, buttons, message, template, text, wait_for
+from tests.sandbox.conftest import Box, Receiver, mail
+from tests.sandbox.pushes import GRANT, Pushes, push
+from tests.sandbox.test_outbox import HOSTILE, labels, listed, page
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from notifications.channels.base import Message, Outbound
-from notifications.states import Category
+from domain.states import Category
+from providers.contract import Message, SendRequest
+from tests.sandbox.conftest import Box, mail
 from tests.waiting import LIMIT
-
-from .conftest import Box, mail
 
 HOSTILE = "<script>alert(1)</script>"
 PEOPLE = ("ada@example.com", "bob@example.com", "eve@example.com")
@@ -25,10 +24,10 @@ def link(address: str) -> str:
     return f"https://notify.example.com/u/{address.partition('@')[0]}-token"
 
 
-def campaign(address: str) -> Outbound:
+def campaign(address: str) -> SendRequest:
     """Return a marketing mail to one of many."""
     url = link(address)
-    return Outbound(
+    return SendRequest(
         reference=f"ref-{address}",
         recipient=address,
         category=Category.MARKETING.value,

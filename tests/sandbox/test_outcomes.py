@@ -9,25 +9,24 @@ from typing import Any
 import pytest
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
-from notifications.channels.base import Message, Outbound, ReceiptKind
-from notifications.errors import (
-    ChannelUnavailable,
+from domain.errors import (
     FailureCode,
-    InvalidRecipient,
+    InvalidRecipientError,
     PermanentError,
     ProviderError,
+    ProviderUnavailableError,
     TransientError,
 )
+from providers.contract import Message, ReceiptKind, SendRequest
 from sandbox.log import REQUESTS_FILE, read
+from tests.sandbox.conftest import QUICK, Box, Receiver, mail
 from tests.waiting import LIMIT, ending, until
-
-from .conftest import QUICK, Box, Receiver, mail
 
 K = ReceiptKind
 
 
-def outbound(recipient: str) -> Outbound:
-    return Outbound(
+def outbound(recipient: str) -> SendRequest:
+    return SendRequest(
         reference="ref-1",
         recipient=recipient,
         message=Message(subject="Subject", text="Text", html="<p>Text</p>"),
@@ -207,8 +206,8 @@ def test_the_first_recipient_that_is_special_decides_for_all(box: Box, receiver:
         ("reset", TransientError, {"code": FailureCode.CONNECTION_LOST, "ambiguous": True}),
         ("truncated", TransientError, {"code": FailureCode.CONNECTION_LOST, "ambiguous": True}),
         ("dripping", TransientError, {"code": FailureCode.TIMEOUT, "ambiguous": True}),
-        ("redirect", ChannelUnavailable, {}),
-        ("invalid", InvalidRecipient, {}),
+        ("redirect", ProviderUnavailableError, {}),
+        ("invalid", InvalidRecipientError, {}),
         ("too-large", PermanentError, {"code": FailureCode.TOO_LARGE}),
     ],
 )

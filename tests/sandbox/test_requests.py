@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from .conftest import Box, mail
+from tests.sandbox.conftest import Box, mail
 
 LIMIT = 30 * 1024 * 1024
 

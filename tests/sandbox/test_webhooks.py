@@ -8,13 +8,12 @@ import pytest
 import urllib3
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from notifications.channels.base import InvalidSignature, ReceiptKind
+from providers.contract import InvalidSignatureError, ReceiptKind
 from sandbox import keys
 from sandbox.config import Config
 from sandbox.server import running
+from tests.sandbox.conftest import QUICK, Box, Post, Receiver, mail
 from tests.waiting import until
-
-from .conftest import QUICK, Box, Post, Receiver, mail
 
 K = ReceiptKind
 
@@ -31,7 +30,7 @@ def test_a_body_that_was_changed_does_not_fit_the_signature(box: Box, receiver: 
     until(lambda: bool(receiver.posts))
     post = receiver.posts[0]
     changed = Post(headers=post.headers, raw=post.raw.replace(b"processed", b"delivered"))
-    with pytest.raises(InvalidSignature):
+    with pytest.raises(InvalidSignatureError):
         box.receipts(changed)
 
 

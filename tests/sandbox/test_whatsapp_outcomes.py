@@ -6,10 +6,9 @@ import pytest
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from sandbox.providers.whatsapp.outcomes import ERRORS, NUMBERS, OUTCOMES, magic
+from tests.sandbox.chats import ADA, Chats, error, template, text, wait_for
+from tests.sandbox.conftest import QUICK, Box, Receiver
 from tests.waiting import LIMIT, ending, until
-
-from .chats import ADA, Chats, error, template, text, wait_for
-from .conftest import QUICK, Box, Receiver
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import pytest
 
 from sandbox.config import WHATSAPP_API_VERSION
 from sandbox.log import REQUESTS_FILE, read
-
-from .chats import ADA, Chats, buttons, details, error, message, text
-from .conftest import Box
+from tests.sandbox.chats import ADA, Chats, buttons, details, error, message, text
+from tests.sandbox.conftest import Box
 
 OWN = "+15550100000"
 

@@ -10,9 +10,8 @@ import urllib3
 from sandbox.__main__ import main
 from sandbox.config import Config
 from sandbox.server import running
-
-from .chats import ADA, ORDER, Chats, details, error, message, template, words
-from .conftest import QUICK, Box
+from tests.sandbox.chats import ADA, ORDER, Chats, details, error, message, template, words
+from tests.sandbox.conftest import QUICK, Box
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from sandbox.config import Config
 from sandbox.keys import UnreadableKey
 from sandbox.meta_account import MetaAccount
 from sandbox.server import running
+from tests.sandbox.chats import ADA, Chats, is_signed, reports, template, text, values, wait_for
+from tests.sandbox.conftest import QUICK, Box, Receiver
 from tests.waiting import until
-
-from .chats import ADA, Chats, is_signed, reports, template, text, values, wait_for
-from .conftest import QUICK, Box, Receiver
 
 WA_ID = ADA.removeprefix("+")
 HELLO = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}

@@ -7,10 +7,9 @@ import pytest
 
 from notifyproject.web_connection import MAX_BODY, MAX_HEAD
 from tests.api.conftest import App, request
+from tests.serving.conftest import Serve, Served
+from tests.serving.exchange import Answers, get, post
 from tests.waiting import LIMIT
-
-from .conftest import Serve, Served
-from .exchange import Answers, get, post
 
 # For the processes, whose database it is.
 pytestmark = pytest.mark.usefixtures("db")

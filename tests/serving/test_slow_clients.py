@@ -10,10 +10,9 @@ import urllib3
 
 from bench.slow_clients import Kind, SlowClients
 from tests.api.conftest import App, request
+from tests.serving.conftest import LARGE, Serve, Served
+from tests.serving.exchange import Answers, get, post
 from tests.waiting import LIMIT, lag
-
-from .conftest import LARGE, Serve, Served
-from .exchange import Answers, get, post
 
 # For the processes, whose database it is.
 pytestmark = pytest.mark.usefixtures("db")

@@ -3,9 +3,8 @@
 import pytest
 
 from bench.slow_clients import Kind, SlowClients
-
-from .conftest import Serve, Served
-from .exchange import Answers, get
+from tests.serving.conftest import Serve, Served
+from tests.serving.exchange import Answers, get
 
 # For the processes, whose database it is.
 pytestmark = pytest.mark.usefixtures("db")

@@ -5,11 +5,11 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.content import Attachment, Content, Recipient
+from domain.states import Category, Channel, DeliveryStatus
 from notifications import content_removal, retention, store
-from notifications.attachments import Attachment
 from notifications.content_removal import Cleared
-from notifications.states import Category, Channel, DeliveryStatus
-from notifications.store import Content, Document, Recipient, Report
+from notifications.store import Document, Report
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON

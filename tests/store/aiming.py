@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+from domain.states import Channel
 from notifications import targets
-from notifications.states import Channel
 from notifications.store import Claimed, Parked
 from tests import factories
 from tests.factories import NOON

@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from domain.errors import FailureCode
+from domain.states import DeliveryStatus
 from notifications import alerts, store
-from notifications.errors import FailureCode
-from notifications.states import DeliveryStatus
 from notifyproject.db.collections import collection
 from tests import factories
 

@@ -12,8 +12,7 @@ from notifications.broadcasts import pages
 from notifyproject import valkey
 from notifyproject.db.collections import collection
 from tests.scripted import Scripted
-
-from .alarms import NOW, swept
+from tests.store.alarms import NOW, swept
 
 
 @pytest.fixture

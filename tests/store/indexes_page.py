@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .asked_indexes import ASKED, Asked, Key
-from .own_indexes import OTHERS
+from tests.store.asked_indexes import ASKED, Asked, Key
+from tests.store.own_indexes import OTHERS
 
 HEAD = """\
 # Indexes

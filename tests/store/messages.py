@@ -8,10 +8,10 @@ from typing import Any
 import redis
 from bson import ObjectId
 
+from domain.states import Channel, Priority
 from notifications import working
 from notifications.lanes import Lane, Ticket
 from notifications.sending import Clock
-from notifications.states import Channel, Priority
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 from bson import ObjectId
 
 from devices.preferences import Preferences
+from domain.states import Channel
 from notifications import dispatch
 from notifications.batch_report import BatchReport
-from notifications.states import Channel
 from tests import factories
 from tests.factories import NOON
 from tests.scripted import Scripted

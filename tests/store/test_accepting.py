@@ -9,15 +9,15 @@ import pytest
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, PyMongoError
 
+from domain.content import Content, Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Accepted, Content, DuplicateEntity, NewDelivery, Recipient
+from notifications.store import Accepted, DuplicateEntity, NewDelivery
 from notifyproject.db.collections import CODEC, collection
 from tests import factories
 from tests.factories import CLIENT, NOON, new
-
-from .failing import LOST_ANSWER, failing
+from tests.store.failing import LOST_ANSWER, failing
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.content import Attachment, Content, Recipient
 from notifications import store
-from notifications.attachments import Attachment
-from notifications.store import Accepted, Content, DuplicateEntity, Recipient
+from notifications.store import Accepted, DuplicateEntity
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import CLIENT, NOON, new
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

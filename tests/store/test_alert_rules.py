@@ -6,11 +6,10 @@ from access.models import StaffUser
 from analytics.models import AlertKind
 from notifications import alerts, breaker, pausing, tasks
 from notifications.alerts import rules
-from notifications.channels import registry
 from notifyproject.db.collections import collection
+from providers import registry
 from tests import factories
-
-from .alarms import MINUTE, NOW, fail, found, look, told
+from tests.store.alarms import MINUTE, NOW, fail, found, look, told
 
 pytestmark = pytest.mark.usefixtures("db", "calm")
 

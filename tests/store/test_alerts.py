@@ -11,13 +11,12 @@ from structlog.testing import capture_logs
 from access.models import StaffUser
 from analytics import incidents
 from analytics.models import AlertKind
+from domain.states import Channel
 from notifications import alerts, dispatch, working
-from notifications.states import Channel
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.scripted import Scripted
-
-from .alarms import MINUTE, NOW, fail, found, look, subjects, told
+from tests.store.alarms import MINUTE, NOW, fail, found, look, subjects, told
 
 pytestmark = pytest.mark.usefixtures("db", "calm")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from domain.states import Channel, DeliveryStatus, Priority
 from notifications import backlog, store
 from notifications.backlog import Backlog
-from notifications.states import Channel, DeliveryStatus, Priority
 from tests import factories
 from tests.factories import NOON, accepted, new
 from tests.waiting import LIMIT

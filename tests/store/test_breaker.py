@@ -20,8 +20,7 @@ from notifications.breaker import (
     State,
 )
 from tests.factories import NOON
-
-from .shared_memory import at_once
+from tests.store.shared_memory import at_once
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 

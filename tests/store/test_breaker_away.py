@@ -11,9 +11,8 @@ from notifications import breaker
 from notifications.breaker import Allowed, Blocked
 from notifyproject import valkey
 from tests.factories import NOON
+from tests.store.shared_memory import at_once, away, of_our_own, silent
 from tests.waiting import SHORT
-
-from .shared_memory import at_once, away, of_our_own, silent
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 

@@ -4,16 +4,15 @@ from datetime import timedelta
 
 import pytest
 
+from domain.states import Priority
 from notifications import types
 from notifications.broadcasts import AudienceRequest, progress
 from notifications.intake import Caller
-from notifications.states import Priority
 from notifyproject.db.collections import collection
 from recipients import registry, topics
 from recipients.models import SuppressionReason
 from tests.factories import CLIENT, NOON, hold_back
-
-from .crowds import begun, go_on, name, people, read, to_its_end, told, topic
+from tests.store.crowds import begun, go_on, name, people, read, to_its_end, told, topic
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 

@@ -7,16 +7,15 @@ import pytest
 import redis
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus
 from notifications import backlog, broadcasts, recovery, store
 from notifications.broadcasts import NotPossible, pages, progress
-from notifications.states import Channel, DeliveryStatus
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
-
-from .crowds import begun, go_on, people, read, to_its_end, told
-from .messages import waiting
-from .plans import plans
+from tests.store.crowds import begun, go_on, people, read, to_its_end, told
+from tests.store.messages import waiting
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 

@@ -7,17 +7,16 @@ import pytest
 import redis
 from bson import ObjectId
 
+from domain.states import Channel
 from notifications import backlog, broadcasts, recovery, stopping, types, working
 from notifications.broadcasts import progress
 from notifications.intake import Caller
-from notifications.states import Channel
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import CLIENT, NOON
-
-from .crowds import CALLER, begun, go_on, people, read, to_its_end, told
-from .messages import waiting
-from .plans import plans
+from tests.store.crowds import CALLER, begun, go_on, people, read, to_its_end, told
+from tests.store.messages import waiting
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 

@@ -12,8 +12,7 @@ from notifications.broadcasts import pages, progress
 from notifications.broadcasts.documents import Turn
 from notifyproject.db.collections import collection
 from tests.factories import NOON
-
-from .crowds import begun, go_on, people, read, to_its_end, told
+from tests.store.crowds import begun, go_on, people, read, to_its_end, told
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 

@@ -9,14 +9,13 @@ from bson import ObjectId
 
 from callbacks import messages
 from callbacks.states import CallbackStatus
+from domain.states import Channel
 from notifications import store
-from notifications.states import Channel
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Place
 from tests.callbacks_receiver import called_back
 from tests.factories import CLIENT, NOON, new
-
-from .plans import emptied, plans
+from tests.store.plans import emptied, plans
 
 COUNT, WAITING = 2_000, 50
 OTHER = ObjectId("d" * 24)

@@ -13,8 +13,8 @@ from callbacks import holding, messages, registry, working
 from callbacks.events import Event, EventType
 from callbacks.states import CallbackState
 from callbacks.working import SweepReport
+from domain.states import DeliveryStatus
 from notifications import stopping
-from notifications.states import DeliveryStatus
 from notifyproject import publishing
 from notifyproject.db.collections import collection
 from tests.callbacks_receiver import Receiver, called_back, receiving

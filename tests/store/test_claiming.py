@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 import pytest
 from bson import ObjectId
 
+from domain.content import Recipient
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import LEASE, Claimed, Recipient
+from notifications.store import LEASE, Claimed
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON, accepted, claimed, new, read

@@ -7,14 +7,14 @@ import pytest
 from bson import ObjectId
 from structlog.testing import capture_logs
 
+from domain.errors import ProviderResponse, RecipientAction
+from domain.states import Channel
 from notifications import consequences
-from notifications.channels.base import Message
 from notifications.consequences import MANY
-from notifications.errors import Answer, RecipientAction
 from notifications.jobs import Job
 from notifications.outcomes import Result
-from notifications.states import Channel
 from notifyproject.db.collections import collection
+from providers.contract import Message
 from recipients import queries
 from tests.factories import NOON, device, stored_device
 from tests.scripted import (
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
-MISMATCH = Answer(status=403, code="SENDER_ID_MISMATCH")
+MISMATCH = ProviderResponse(status=403, code="SENDER_ID_MISMATCH")
 NOTIFICATION = ObjectId("b" * 24)
 
 
@@ -70,7 +70,7 @@ def draw(*some: tuple[Job, Result], at: datetime = NOON) -> None:
 
 def test_a_dead_token_switches_its_device_off() -> None:
     old, other = device("old"), device("other")
-    draw(sent(dead(answer=Answer(status=404, code="UNREGISTERED")), old))
+    draw(sent(dead(answer=ProviderResponse(status=404, code="UNREGISTERED")), old))
     off = stored_device(old)
     assert (off["is_active"], off["deactivation_reason"]) == (False, "unregistered")
     assert off["deactivation_evidence"] == {

@@ -4,14 +4,13 @@ from datetime import datetime
 
 import pytest
 
+from domain.states import Category, Channel, DeliveryStatus
 from notifications import store
 from notifications.content_removal import Cleared
-from notifications.states import Category, Channel, DeliveryStatus
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
-
-from .aging import DAY, DUE, TICK, ended, is_removed, policy, remove, report
+from tests.store.aging import DAY, DUE, TICK, ended, is_removed, policy, remove, report
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus
 from notifications import redrive, store
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Document
 from notifications.verdicts import Kind, verdicts_for
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
-
-from .aging import DAY, DUE, FULL, TICK, ended, is_removed, remove, report
+from tests.store.aging import DAY, DUE, FULL, TICK, ended, is_removed, remove, report
 
 pytestmark = pytest.mark.usefixtures("db")
 

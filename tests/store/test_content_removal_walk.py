@@ -8,15 +8,14 @@ import pytest
 from bson import ObjectId
 from django.core.management import call_command
 
+from domain.states import Category, DeliveryStatus
+from domain.time import utc_now
 from notifications import content_removal, retention, store, tasks
 from notifications.content_removal import Cleared
-from notifications.states import Category, DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
-
-from .plans import Plan, plans
+from tests.store.plans import Plan, plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

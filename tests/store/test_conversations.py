@@ -8,18 +8,11 @@ from pymongo.errors import PyMongoError
 
 from recipients import conversations
 from recipients.addresses import normal_phone
-from recipients.conversations import (
-    KEPT,
-    MARGIN,
-    WINDOW,
-    note_inbound,
-    open_windows,
-)
+from recipients.conversations import KEPT, MARGIN, WINDOW, note_inbound, open_windows
 from recipients.models import Conversation
 from tests.factories import NOON
-
-from .failing import CUT, LOST_ANSWER, Trouble, failing
-from .plans import plans
+from tests.store.failing import CUT, LOST_ANSWER, Trouble, failing
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -8,14 +8,13 @@ import pytest
 from bson import ObjectId
 
 from devices import registry
+from domain.states import Channel, Priority
 from notifications import device_receipts, recovery, store
 from notifications.device_receipts import Event
-from notifications.states import Channel, Priority
 from tests.factories import CLIENT, NOON, device, tries
 from tests.scripted import Outcome, Scripted, busy, by_recipient, dead, silent, unavailable
 from tests.scripted import accepted as taken
-
-from .pushing import RETRY, asleep, deliver, fate, push, state, tokens
+from tests.store.pushing import RETRY, asleep, deliver, fate, push, state, tokens
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

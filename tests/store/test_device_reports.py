@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.errors import FailureCode
+from domain.retry import GiveUp, RetryAt
+from domain.states import Channel
 from notifications import device_receipts, dispatch, store
-from notifications.channels.base import Outbound
 from notifications.device_receipts import Event
-from notifications.errors import FailureCode
-from notifications.retry import GiveUp, RetryAt
-from notifications.states import Channel
 from notifications.store import LEASE, NewDelivery, recovering
+from providers.contract import SendRequest
 from tests import factories
 from tests.factories import CLIENT, NOON, device
 from tests.scripted import Outcome, Scripted, busy, by_recipient, dead, refused, silent
 from tests.scripted import accepted as taken
-
-from .pushing import RETRY, deliver, fate, push, state, tokens
+from tests.store.pushing import RETRY, deliver, fate, push, state, tokens
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -152,7 +151,7 @@ def told_while_sending(fcm: Scripted, phone: str, answer: Callable[[], Outcome])
     """Return a push whose phone reports it before the provider has answered at all."""
     one = push()
 
-    def behave(outbound: Outbound) -> Outcome:
+    def behave(outbound: SendRequest) -> Outcome:
         if outbound.recipient == "phone":
             tell(one, phone)
             assert fate(one)[0] == "sending"

@@ -16,9 +16,8 @@ from devices.registry import MAX_DEVICES, Contended, Evidence, Registration
 from devices.tokens import device_id
 from notifyproject.db.collections import collection
 from tests.factories import NOON
+from tests.store.failing import CUT, LOST_ANSWER, failing
 from tests.waiting import LIMIT
-
-from .failing import CUT, LOST_ANSWER, failing
 
 pytestmark = pytest.mark.usefixtures("db")
 

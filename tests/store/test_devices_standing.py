@@ -10,8 +10,7 @@ from devices import registry
 from devices.models import BY_PROVIDER, DeactivationReason
 from devices.registry import Evidence
 from notifyproject.db.collections import collection
-
-from .standing import ID, TOKEN, accept, at, device, register, suspect
+from tests.store.standing import ID, TOKEN, accept, at, device, register, suspect
 
 pytestmark = pytest.mark.usefixtures("db")
 

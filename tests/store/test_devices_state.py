@@ -12,8 +12,7 @@ from devices.state import LIFETIME, DeviceState
 from devices.tokens import device_id
 from notifyproject.stack.servers import free_port
 from tests.factories import NOON
-
-from .shared_memory import Silent, silent
+from tests.store.shared_memory import Silent, silent
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 

@@ -6,8 +6,7 @@ from devices import registry
 from devices.models import DeactivationReason
 from devices.registry import MAX_SUSPICIONS, Evidence
 from tests.factories import NOON
-
-from .standing import ID, accept, at, device, register, suspect
+from tests.store.standing import ID, accept, at, device, register, suspect
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -14,8 +14,7 @@ from devices.registry import Evidence, Registration
 from devices.tokens import device_id
 from notifyproject.db.collections import collection
 from tests.factories import NOON
-
-from .plans import Plan, emptied, plans
+from tests.store.plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

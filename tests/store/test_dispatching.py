@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.content import Content, Recipient
+from domain.states import Channel, DeliveryStatus, Priority
 from notifications import dispatch, stopping, store
 from notifications.batch_report import BatchReport
-from notifications.channels.base import NotTried
 from notifications.claiming import MAX_BATCH
-from notifications.states import Channel, DeliveryStatus, Priority
-from notifications.store import LEASE, Content, Recipient
+from notifications.store import LEASE
+from providers.contract import NotAttemptedError
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
 from tests import factories, scripted
@@ -233,7 +234,7 @@ def test_what_expires_while_its_batch_is_sent_is_not_sent(use: Use) -> None:
 
 def test_what_expires_while_its_files_are_fetched_is_not_sent(use: Use) -> None:
     notification_id = accepted(expires_at=NOON + SECOND)["_id"]
-    use(lambda _outbound: NotTried())
+    use(lambda _outbound: NotAttemptedError())
     report = deliver(notification_id)
     assert [one.at for one in report.wakeups] == [NOON]
     assert outcome(notification_id) == ("pending", None)

@@ -5,24 +5,15 @@ from datetime import timedelta
 import pytest
 
 from devices.models import Platform
+from domain.errors import ProviderResponse
+from domain.states import Channel
 from notifications import store
-from notifications.errors import Answer
-from notifications.states import Channel
 from notifications.store import LEASE, Reference
 from tests import factories
 from tests.factories import NOON, device, tries
-from tests.scripted import (
-    Scripted,
-    Slow,
-    busy,
-    by_recipient,
-    dead,
-    refused,
-    silent,
-)
+from tests.scripted import Scripted, Slow, busy, by_recipient, dead, refused, silent
 from tests.scripted import accepted as taken
-
-from .pushing import RETRY, deliver, fate, push, state, tokens
+from tests.store.pushing import RETRY, deliver, fate, push, state, tokens
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -51,7 +42,7 @@ def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: Scripted) -
 
 def test_what_each_device_was_answered_is_on_record(fcm: Scripted) -> None:
     phone, tablet = device("phone"), device("tablet")
-    invalid = Answer(status=404, code="UNREGISTERED")
+    invalid = ProviderResponse(status=404, code="UNREGISTERED")
     fcm.behave = by_recipient(
         {"phone": lambda: taken(provider_id="m-1"), "tablet": lambda: dead(answer=invalid)}
     )

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from devices.preferences import Preferences
+from domain.errors import ProviderResponse
 from notifications import breaker
-from notifications.errors import Answer
 from tests import factories
 from tests.factories import NOON, device, stored_device
 from tests.scripted import (
@@ -22,8 +22,7 @@ from tests.scripted import (
     unavailable,
 )
 from tests.scripted import accepted as taken
-
-from .pushing import asleep, deliver, fate, push, state, tokens
+from tests.store.pushing import asleep, deliver, fate, push, state, tokens
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -78,7 +77,7 @@ def test_a_device_asleep_gets_it_in_the_morning_if_those_awake_are_dead(fcm: Scr
 
 def test_a_dead_token_switches_its_device_off_and_says_why(fcm: Scripted) -> None:
     old, phone = device("old"), device("phone")
-    answer = Answer(status=404, code="UNREGISTERED")
+    answer = ProviderResponse(status=404, code="UNREGISTERED")
     fcm.behave = by_recipient({"old": lambda: dead(answer=answer)})
     one = push()
     deliver(one)

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from domain.states import Channel, DeliveryStatus
 from notifications import receipts, recovery, store
-from notifications.channels.base import Receipt, ReceiptKind
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import ProviderAnswer
 from notifyproject.db.collections import collection
+from providers.contract import Receipt, ReceiptKind
 from tests.factories import NOON, delivery, read, settlement, started
 
 pytestmark = pytest.mark.usefixtures("db")

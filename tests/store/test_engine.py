@@ -16,8 +16,7 @@ from notifications.models import WebhookLog
 from notifyproject.db.collections import collection
 from notifyproject.db.match import Match
 from tests.factories import NOON
-
-from .plans import Plan, emptied, plans
+from tests.store.plans import Plan, emptied, plans
 
 THOUSANDS = 3_000
 LOG = "webhook_log"

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.content import Content, Recipient
+from domain.states import Channel, DeliveryStatus
 from notifications import redrive, store
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Content, Recipient
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications.states import OPEN, Channel, DeliveryStatus, Status, summary
+from domain.states import OPEN, Channel, DeliveryStatus, NotificationStatus, overall_status
 from notifications.store.expressions import (
     Computed,
     derived,
@@ -82,9 +82,9 @@ class State:
     is_waiting: bool
 
 
-def status_by_python(some: list[dict[str, Any]], now: datetime) -> Status:
+def status_by_python(some: list[dict[str, Any]], now: datetime) -> NotificationStatus:
     """Return the overall status by the pure function."""
-    return summary(
+    return overall_status(
         [
             State(
                 DeliveryStatus(d["status"]),

@@ -6,24 +6,15 @@ from typing import Any
 
 import pytest
 
+from domain.content import Content
+from domain.retry import OUTAGE_PATIENCE
+from domain.states import Channel
 from notifications import breaker, dispatch
 from notifications.breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
-from notifications.retry import OUTAGE_PATIENCE
-from notifications.states import Channel
-from notifications.store import Content
 from tests.factories import NOON
-from tests.scripted import (
-    Outcome,
-    Scripted,
-    busy,
-    silent,
-    slowed,
-    unavailable,
-    unreachable,
-)
+from tests.scripted import Outcome, Scripted, busy, silent, slowed, unavailable, unreachable
 from tests.scripted import accepted as taken
-
-from .mailing import Mail, attempts_used, deliver, fate, history, mails, state
+from tests.store.mailing import Mail, attempts_used, deliver, fate, history, mails, state
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -5,15 +5,14 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel
 from notifications import breaker, recovery, store
 from notifications.breaker import FIRST_WAIT
-from notifications.states import Channel
 from tests import factories
 from tests.factories import NOON
 from tests.scripted import accepted as taken
 from tests.scripted import refused, silent, unavailable, unreachable
-
-from .mailing import Mail, deliver, fate, history, mails
+from tests.store.mailing import Mail, deliver, fate, history, mails
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -10,17 +10,16 @@ import pytest
 import redis
 from bson import ObjectId
 
+from domain.states import Channel, Priority
 from notifications import alone, dispatch, hints, lanes, recovery, stopping, store, working
 from notifications.alone import ALONE
 from notifications.lanes import Lane
-from notifications.states import Channel, Priority
 from notifyproject.db.collections import collection
 from tests import scripted
 from tests.factories import CLIENT, NOON, accepted, new
 from tests.scripted import Scripted
+from tests.store.messages import waiting, work
 from tests.waiting import LIMIT, until
-
-from .messages import waiting, work
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import hastening, store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import NewDelivery
 from tests import factories
 from tests.factories import NOON

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from domain.errors import FailureCode, TransientError
 from notifications import breaker, health, limits
 from notifications.breaker import (
     FIRST_WAIT,
@@ -16,7 +17,6 @@ from notifications.breaker import (
     Permission,
     Probe,
 )
-from notifications.errors import FailureCode, TransientError
 from notifications.outcomes import Result
 from tests.factories import NOON
 from tests.scripted import (

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel
 from notifications import receipts, redrive, store
-from notifications.channels.base import Receipt, ReceiptKind
-from notifications.states import Channel
 from notifications.store import DuplicateEntity
 from notifyproject.db.collections import collection
+from providers.contract import Receipt, ReceiptKind
 from recipients import suspicions
 from recipients.models import SuppressionReason
 from tests import factories

@@ -12,9 +12,8 @@ from django.db import connection
 
 from notifyproject.db.collections import database
 from notifyproject.db.indexes import MongoIndex
-
-from .asked_indexes import ASKED, Asked
-from .indexes_page import as_page
+from tests.store.asked_indexes import ASKED, Asked
+from tests.store.indexes_page import as_page
 
 pytestmark = pytest.mark.usefixtures("db")
 

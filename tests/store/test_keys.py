@@ -13,8 +13,7 @@ from access.keys import KEY, MAX_ACTIVE_KEYS, USE_RECORDED_EVERY, TooManyKeys
 from access.models import APIClient, Scope
 from notifyproject.db.collections import collection
 from tests.factories import NOON
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -8,8 +8,7 @@ from django.core.management import CommandError, call_command
 
 from access import keys
 from access.models import Scope
-
-from ..unit.building import NOON
+from tests.unit.building import NOON
 
 pytestmark = pytest.mark.usefixtures("db")
 

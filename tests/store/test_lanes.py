@@ -7,13 +7,12 @@ import pytest
 import redis
 from bson import ObjectId
 
+from domain.states import Channel, Priority
 from notifications import hints, lanes, store
 from notifications.lanes import CROWD, DRAWS, HINT, Lane, Ticket, Wakeup
-from notifications.states import Channel, Priority
 from notifyproject import valkey
 from tests.factories import CLIENT, NOON, new
-
-from .messages import Message, waiting
+from tests.store.messages import Message, waiting
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -16,8 +16,7 @@ from notifications import limits
 from notifications.limits import Bucket, Grant
 from notifyproject import valkey
 from tests.factories import NOON
-
-from .shared_memory import at_once, away, of_our_own, silent
+from tests.store.shared_memory import at_once, away, of_our_own, silent
 
 WHATSAPP = "whatsapp:1a2b3c4d"
 SECOND, MILLISECOND = timedelta(seconds=1), timedelta(milliseconds=1)

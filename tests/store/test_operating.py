@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Document
 from tests import factories
 from tests.factories import NOON, accepted, claim, claimed, delivery, read, start, started

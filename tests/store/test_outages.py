@@ -10,21 +10,14 @@ import pytest
 from bson import ObjectId
 
 from devices.models import Platform
+from domain.states import Channel
 from notifications import breaker, dispatch
 from notifications.breaker import LONGEST_WAIT
-from notifications.channels.base import Outbound
-from notifications.states import Channel
 from notifyproject.db.collections import collection
+from providers.contract import SendRequest
 from tests import factories
 from tests.factories import NOON, accepted, device, stored_device, tries
-from tests.scripted import (
-    Outcome,
-    Scripted,
-    busy,
-    dead,
-    slowed,
-    unavailable,
-)
+from tests.scripted import Outcome, Scripted, busy, dead, slowed, unavailable
 from tests.scripted import accepted as taken
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -87,7 +80,7 @@ def test_a_channel_that_is_unavailable_for_an_hour_uses_up_no_attempt_and_loses_
 ) -> None:
     days, over = Days(EMAIL), NOON + HOUR
 
-    def away_for_an_hour(_outbound: Outbound) -> Outcome:
+    def away_for_an_hour(_outbound: SendRequest) -> Outcome:
         return unavailable() if days.now < over else taken()
 
     fcm.behave = away_for_an_hour
@@ -147,7 +140,7 @@ def test_a_provider_that_says_it_is_too_much_is_sent_less_and_everything_in_the_
     settings.PROVIDER_RATES = {"fcm": (20.0, 20)}
     days = Days(EMAIL)
 
-    def too_much_at_first(_outbound: Outbound) -> Outcome:
+    def too_much_at_first(_outbound: SendRequest) -> Outcome:
         return slowed(retry_after=60) if days.now == NOON else taken()
 
     fcm.behave = too_much_at_first
@@ -169,7 +162,7 @@ def test_a_provider_that_says_it_is_too_much_is_sent_less_and_everything_in_the_
 def apple_away(fcm: Scripted) -> Scripted:
     """Have FCM refuse iOS devices, and nobody else."""
 
-    def behave(outbound: Outbound) -> Outcome:
+    def behave(outbound: SendRequest) -> Outcome:
         return unavailable(scope="ios") if outbound.platform == "ios" else taken()
 
     fcm.behave = behave

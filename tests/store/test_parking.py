@@ -5,19 +5,11 @@ from typing import Any
 
 import pytest
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import LEASE, Claimed, Parked
-from tests.factories import (
-    NOON,
-    attempts,
-    claim,
-    claimed,
-    delivery,
-    read,
-    started,
-)
+from tests.factories import NOON, attempts, claim, claimed, delivery, read, started
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -3,14 +3,21 @@
 import pytest
 from pymongo.errors import OperationFailure, PyMongoError
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import collections as store_collections
 from tests import factories
 from tests.factories import NOON, WORKER, attempts, claimed, delivery, read, started
-
-from .failing import CUT, LOST_ANSWER, NO_RESOURCES, NOT_PRIMARY, STEPS_DOWN, Trouble, failing
+from tests.store.failing import (
+    CUT,
+    LOST_ANSWER,
+    NO_RESOURCES,
+    NOT_PRIMARY,
+    STEPS_DOWN,
+    Trouble,
+    failing,
+)
 
 S = DeliveryStatus
 TROUBLES = {

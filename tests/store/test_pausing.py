@@ -4,14 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from domain.states import Channel
 from notifications import breaker, dispatch, pausing
 from notifications.batch_report import BatchReport
-from notifications.states import Channel
 from notifyproject.platform import cache
 from tests import factories
 from tests.scripted import Scripted
-
-from .routes import AFTER, choose, permission, several, trip, where
+from tests.store.routes import AFTER, choose, permission, several, trip, where
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pauses_anew")
 

@@ -10,8 +10,7 @@ from recipients.models import PersonalQuietHours, Recipient
 from recipients.preferences import Wish
 from recipients.queries import KnownRecipient
 from tests.factories import NOON
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

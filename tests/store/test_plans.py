@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
 from notifications.models import Notification
 from notifications.queries import Filter, Position
-from notifications.states import Category, Channel, DeliveryStatus, Priority
 from notifications.store import Claimed
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page
 from tests import factories
 from tests.factories import CLIENT, NOON, new
-
-from .plans import Plan, emptied, plans
+from tests.store.plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

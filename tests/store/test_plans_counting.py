@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus, Priority
 from notifications import backlog, cleanup, statistics, store
-from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.statistics import By, Span
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import CLIENT, NOON, new
-
-from .plans import Plan, emptied, plans
+from tests.store.plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

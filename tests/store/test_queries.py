@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
 from notifications.queries import Due, Filter, Position
-from notifications.states import Category, Channel, DeliveryStatus, Priority
 from notifications.store import LEASE, Document
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page

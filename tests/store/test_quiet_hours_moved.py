@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel, Priority
 from notifications import dispatch
-from notifications.states import Channel, Priority
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON, accepted

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Document, Inbox, Marked, Report
 from tests import factories
 from tests.factories import CLIENT, NOON, accepted, claim, delivery, read, start

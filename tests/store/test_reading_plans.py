@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel
 from notifications import feed, store
 from notifications.feed import Place
-from notifications.states import Channel
 from notifications.store import Inbox
 from notifyproject.db.collections import collection
 from tests.factories import CLIENT, NOON, new
-
-from .plans import Plan, emptied, plans
+from tests.store.plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

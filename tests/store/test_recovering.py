@@ -5,16 +5,15 @@ from datetime import timedelta
 
 import pytest
 
+from domain.errors import FailureCode
+from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt
+from domain.states import Channel, DeliveryStatus, Priority
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.retry import UNKNOWN_WAIT, GiveUp, RetryAt
-from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import LEASE, Claimed
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON, accepted, attempts, claim, claimed, delivery, read, start, started
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

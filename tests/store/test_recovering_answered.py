@@ -6,16 +6,15 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.errors import FailureCode
+from domain.retry import GiveUp, RetryAt
+from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.retry import GiveUp, RetryAt
-from notifications.states import AttemptStatus, Channel, DeliveryStatus
 from notifications.store import LEASE, Claimed, ProviderAnswer, Settlement, Try, leasing
 from tests import factories
 from tests.factories import NOON, delivery, device, read, settlement, tries
 from tests.scripted import Scripted, accepted
-
-from .pushing import deliver, fate, state, tokens
+from tests.store.pushing import deliver, fate, state, tokens
 
 pytestmark = pytest.mark.usefixtures("db")
 

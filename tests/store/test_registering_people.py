@@ -10,8 +10,7 @@ from notifyproject.db.collections import collection
 from recipients import queries, registry
 from recipients.registry import Person, Registered
 from tests.factories import NOON
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.errors import REPORTED, FailureCode
+from domain.retry import GiveUp
+from domain.states import TRANSITIONS, Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import REPORTED, FailureCode
-from notifications.retry import GiveUp
-from notifications.states import TRANSITIONS, Channel, DeliveryStatus
 from notifications.store import Reference, Report
 from notifications.store.documents import ERROR_LENGTH
 from notifications.store.receipts import RANK

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Reference, Report
 from tests import factories
 from tests.factories import NOON, delivery, read, settlement, started

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, Priority
 from notifications import queries, store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import Document, NewDelivery
 from tests import factories
 from tests.factories import CLIENT, NOON, accepted, claimed, delivery, read, started

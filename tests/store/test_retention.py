@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from domain.states import Category, Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import intake, purge_times, redrive, retention, store
-from notifications.states import Category, Channel, DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -10,15 +10,14 @@ import pytest
 from analytics import aggregates, histogram, spans
 from analytics.aggregates import Figure
 from analytics.models import Interval
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import rollup, store
-from notifications.errors import FailureCode
 from notifications.rollup import changes, running
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Reference, Report
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .recounting import recounted, stored
+from tests.store.recounting import recounted, stored
 
 pytestmark = pytest.mark.usefixtures("db")
 

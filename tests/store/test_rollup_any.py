@@ -6,14 +6,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from analytics.models import Interval
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import rollup, store
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Reference, Report
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .recounting import recounted, stored
+from tests.store.recounting import recounted, stored
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -8,13 +8,12 @@ from django.core.management import CommandError, call_command
 
 from analytics import spans
 from analytics.models import Interval
+from domain.states import DeliveryStatus
+from domain.time import utc_now
 from notifications import tasks
-from notifications.states import DeliveryStatus
-from notifications.timing import utc_now
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .recounting import recounted, stored
+from tests.store.recounting import recounted, stored
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -9,12 +9,11 @@ import pytest
 from analytics import aggregates, incidents, spans
 from analytics.incidents import Finding
 from analytics.models import AlertKind, Interval
+from domain.states import DeliveryStatus
 from notifications import alerts, figures, rollup
-from notifications.states import DeliveryStatus
 from notifyproject.db.collections import collection
 from tests import factories
-
-from .plans import Plan, plans
+from tests.store.plans import Plan, plans
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 
+from domain.errors import FailureCode
+from domain.retry import OUTAGE_PATIENCE
+from domain.states import DeliveryStatus
 from notifications.breaker import PROBE_LEASE, Allowed, Probe
-from notifications.errors import FailureCode
-from notifications.retry import OUTAGE_PATIENCE
-from notifications.states import DeliveryStatus
 from tests.scripted import Scripted
+from tests.store.routes import AFTER, choose, one, permission, several, trip, where
+from tests.store.shared_memory import away
 from tests.unit.building import NOON
-
-from .routes import AFTER, choose, one, permission, several, trip, where
-from .shared_memory import away
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 

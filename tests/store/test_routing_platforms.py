@@ -6,9 +6,8 @@ import pytest
 
 from notifications.breaker import PROBE_LEASE, Probe
 from tests.scripted import Scripted
+from tests.store.routes import AFTER, choose, one, permission, several, trip, where
 from tests.unit.building import NOON
-
-from .routes import AFTER, choose, one, permission, several, trip, where
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 

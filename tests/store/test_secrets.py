@@ -8,11 +8,12 @@ import pytest
 from bson import ObjectId
 from django.test import override_settings
 
+from domain.content import Content, SensitiveContent
+from domain.errors import ProviderResponse
+from domain.states import Channel, DeliveryStatus
 from notifications import dispatch, redrive, store
 from notifications.api.inbox_answers import inbox_item
-from notifications.errors import Answer
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Content, Document, NewDelivery, Secret
+from notifications.store import Document, NewDelivery
 from notifications.store.expressions import IN_THE_INBOX
 from notifications.types import MASK
 from notifyproject.db.collections import collection
@@ -26,7 +27,9 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 CANARY = "CANARY-493021"
-SECRET = Secret(data={"code": CANARY}, content={"body": f"Use {CANARY}"}, values=(CANARY,))
+SECRET = SensitiveContent(
+    data={"code": CANARY}, content={"body": f"Use {CANARY}"}, values=(CANARY,)
+)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
@@ -219,7 +222,7 @@ def test_without_its_secret_nothing_is_sent(fcm: Scripted) -> None:
 def test_what_a_provider_repeats_is_kept_nowhere(fcm: Scripted) -> None:
     document = secretive()
     error = refused()
-    error.answer = Answer(status=400, excerpt=f"bad text: Use {CANARY}")
+    error.answer = ProviderResponse(status=400, excerpt=f"bad text: Use {CANARY}")
     error.reason = f"It refuses {CANARY}."
     fcm.always(lambda: error)
     deliver(document["_id"])

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import LEASE, Claimed, ProviderAnswer
 from notifications.store.documents import ERROR_LENGTH
 from notifications.store.expressions import ERROR_HISTORY_LENGTH

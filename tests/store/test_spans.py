@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel
 from notifications import dispatch, receipts
-from notifications.channels.base import Receipt, ReceiptKind
-from notifications.states import Channel
 from notifyproject import tracing
 from notifyproject.tracing import Attributes, Span
+from providers.contract import Receipt, ReceiptKind
 from tests.factories import NOON, accepted, device
 from tests.scripted import Behaviour, Scripted, busy, by_recipient, refused, silent
 from tests.scripted import accepted as taken
-
-from . import pushing
-from .plans import plans
+from tests.store import pushing
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

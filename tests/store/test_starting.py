@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import LEASE
 from tests import factories
 from tests.factories import (

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from domain.states import Channel
 from notifications import dispatch, stopping
-from notifications.states import Channel
 from tests.factories import NOON, accepted, delivery, read
 from tests.scripted import Scripted
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import NewDelivery
 from tests.factories import NOON, claim, claimed, delivery, new, read
 

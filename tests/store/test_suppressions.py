@@ -10,8 +10,7 @@ from recipients.models import Suppression, SuppressionReason
 from recipients.queries import Suppressed
 from recipients.suppressions import lift, lift_one, of_address, suppress, suppression_id
 from tests.factories import NOON
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

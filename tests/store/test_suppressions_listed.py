@@ -10,9 +10,8 @@ from notifyproject.db.paging import Place
 from recipients import suppressions
 from recipients.models import SuppressionReason
 from tests.factories import NOON
-
-from .plans import plans
-from .test_suppressions import EMAIL, PHONE, held_back, hold_back, lifted
+from tests.store.plans import plans
+from tests.store.test_suppressions import EMAIL, PHONE, held_back, hold_back, lifted
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -10,17 +10,16 @@ import pytest
 import redis
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus, Priority
 from notifications import lanes, recovery, store, types
 from notifications.lanes import CROWD, HINT, HORIZON
 from notifications.recovery import LANE_CAP, SweepReport
-from notifications.states import Channel, DeliveryStatus, Priority
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.settings.base import SERVICE_QUEUE, queue_names
 from tests import factories
 from tests.factories import NOON, accepted, claimed, new, started
-
-from .messages import waiting as messages
+from tests.store.messages import waiting as messages
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

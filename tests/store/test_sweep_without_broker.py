@@ -9,9 +9,9 @@ from bson import ObjectId
 from celery import Celery
 from kombu.exceptions import LimitExceeded
 
+from domain.states import Channel, Priority
 from notifications import hints, lanes, recovery, store
 from notifications.recovery import SweepReport
-from notifications.states import Channel, Priority
 from notifications.store import LEASE
 from notifyproject import publishing
 from notifyproject.stack import servers

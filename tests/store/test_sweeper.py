@@ -7,8 +7,8 @@ import pytest
 import redis
 from django.core.management import call_command
 
+from domain.time import utc_now
 from notifications import dispatch, recovery, stopping, tasks, working
-from notifications.timing import utc_now
 from notifyproject import publishing, valkey
 from tests import factories
 from tests.scripted import Scripted

@@ -8,15 +8,14 @@ from devices import registry
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
 from devices.registry import Evidence
-from notifications.errors import FailureCode
-from notifications.states import Category, Channel, DeliveryStatus, Priority
-from notifications.store import Recipient
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications.targets import Target
 from recipients import conversations
 from tests import factories
 from tests.factories import NOON, device
-
-from .aiming import aim, aimed_at, parked, push
+from tests.store.aiming import aim, aimed_at, parked, push
 
 pytestmark = pytest.mark.usefixtures("db")
 

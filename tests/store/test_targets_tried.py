@@ -6,15 +6,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from devices import registry
+from domain.errors import FailureCode
+from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import AttemptStatus, Channel, DeliveryStatus
 from notifications.store import Claimed, ProviderAnswer, Try
 from tests import factories
 from tests.factories import NOON, device, settlement
-
-from .aiming import aim, aimed_at, parked, push
-from .plans import plans
+from tests.store.aiming import aim, aimed_at, parked, push
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -11,9 +11,9 @@ from pymongo.errors import AutoReconnect
 
 from callbacks import outbox
 from callbacks.events import EventType
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import callback_hints, redrive, store, telling
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Document, NewDelivery, Parked, Reference, Report
 from notifyproject.db.collections import collection
 from tests.callbacks_receiver import called_back

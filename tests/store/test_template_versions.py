@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 from pymongo.errors import DuplicateKeyError
 
+from domain.content import Content, Recipient
+from domain.states import Channel
 from notifications import rendering, templates, types
-from notifications.channels.base import Message
 from notifications.rendering import TemplateProblem
-from notifications.states import Channel
-from notifications.store import Content, Recipient
 from notifications.templates import (
     DEFAULT_LANGUAGE,
     NumbersTaken,
@@ -21,6 +20,7 @@ from notifications.templates import (
 )
 from notifications.types import MASK
 from notifyproject.db.collections import collection
+from providers.contract import Message
 from tests import factories
 from tests.factories import NOON
 

@@ -10,8 +10,7 @@ from notifyproject.db.paging import Place
 from recipients import topics
 from recipients.topics import join, leave_all, member_id, members, of_user, stream
 from tests.factories import NOON
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from domain.retry import UnknownPolicy
+from domain.states import Category, Channel, Priority
 from notifications import types
 from notifications.default_types import DEFAULT_TYPES, DefaultType
 from notifications.models import NotificationType
-from notifications.retry import UnknownPolicy
-from notifications.states import Category, Channel, Priority
 from notifications.types import UnknownType
 from notifyproject.db.collections import collection
 

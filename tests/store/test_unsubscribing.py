@@ -7,14 +7,13 @@ import pytest
 from pymongo.errors import PyMongoError
 
 from notifications import unsubscribing
-from notifications.channels.whatsapp_webhooks import MarketingWish
 from notifyproject.db.collections import collection
+from providers.whatsapp.webhooks import MarketingPreference
 from recipients import queries
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import suppress
 from tests.factories import NOON
-
-from .failing import failing
+from tests.store.failing import failing
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -25,15 +24,15 @@ NO_DISK = {"errorCode": 14031}
 LATER = NOON + timedelta(hours=1)
 
 
-def stop(at: datetime = NOON, phone: str = PHONE) -> MarketingWish:
-    return MarketingWish(phone=phone, is_wanted=False, at=at)
+def stop(at: datetime = NOON, phone: str = PHONE) -> MarketingPreference:
+    return MarketingPreference(phone=phone, is_wanted=False, at=at)
 
 
-def resume(at: datetime = NOON, phone: str = PHONE) -> MarketingWish:
-    return MarketingWish(phone=phone, is_wanted=True, at=at)
+def resume(at: datetime = NOON, phone: str = PHONE) -> MarketingPreference:
+    return MarketingPreference(phone=phone, is_wanted=True, at=at)
 
 
-def heed(*wishes: MarketingWish, now: datetime = LATER) -> int:
+def heed(*wishes: MarketingPreference, now: datetime = LATER) -> int:
     return unsubscribing.heed(wishes, provider="whatsapp", now=now)
 
 

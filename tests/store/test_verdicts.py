@@ -8,9 +8,9 @@ import pytest
 from devices import registry
 from devices.models import DeactivationReason
 from devices.preferences import Preferences
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus
 from notifications import store
-from notifications.errors import FailureCode
-from notifications.states import Category, Channel, DeliveryStatus
 from notifications.store import ProviderAnswer
 from notifications.verdicts import Kind, verdicts_for
 from notifyproject.db.collections import collection
@@ -18,8 +18,7 @@ from recipients import conversations
 from recipients.models import SuppressionReason
 from tests import factories
 from tests.factories import NOON
-
-from .plans import plans
+from tests.store.plans import plans
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

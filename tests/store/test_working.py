@@ -8,15 +8,15 @@ import redis
 from bson import ObjectId
 from pymongo.errors import NotPrimaryError
 
+from domain import content
+from domain.states import Channel, Priority
 from notifications import dispatch, hints, lanes, recovery, stopping, store, working
 from notifications.lanes import CROWD, Lane
-from notifications.states import Channel, Priority
 from notifyproject.db.collections import collection
 from tests import factories, scripted
 from tests.factories import CLIENT, NOON, accepted, new
 from tests.scripted import Scripted
-
-from .messages import waiting, work
+from tests.store.messages import waiting, work
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
 
@@ -78,7 +78,7 @@ def test_the_other_clients_hint_comes_before_the_rest_of_a_crowd(
 
 def test_two_crowds_take_turns(broker: redis.Redis, provider: Scripted) -> None:
     crowd(600)
-    crowd(600, client_id=OTHER, recipient=factories.Recipient(email="eve@example.com"))
+    crowd(600, client_id=OTHER, recipient=content.Recipient(email="eve@example.com"))
     lanes.invite(LANE, now=NOON)
     lanes.invite(Lane(OTHER, EMAIL, Priority.NORMAL), now=NOON)
     work(broker, clock=noon)

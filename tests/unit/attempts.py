@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from notifications.errors import FailureCode
+from domain.errors import FailureCode
+from domain.states import DeliveryStatus
 from notifications.outcomes import Result, conclude
-from notifications.states import DeliveryStatus
 from notifications.store import Settlement
 from tests.scripted import Outcome
-
-from .building import NOON, claimed
+from tests.unit.building import NOON, claimed
 
 CONTEXT = ("has_substitute", "held_until", "asleep_until")
 

@@ -7,14 +7,15 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.content import Content, Recipient
+from domain.retry import RetryState
+from domain.states import Category, Channel, Priority
 from notifications import types
-from notifications.channels.base import Message, Outbound
 from notifications.default_types import DEFAULT_TYPES
 from notifications.intake.requests import NotificationRequest
-from notifications.retry import Standing
-from notifications.states import Category, Channel, Priority
-from notifications.store import Claimed, Content, Recipient
+from notifications.store import Claimed
 from notifications.templates import FILES, Part
+from providers.contract import Message, SendRequest
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 """When everything happens, unless a test says otherwise."""
@@ -31,7 +32,7 @@ MORE_THAN_TEXT = Content(
 )
 
 
-def standing(**fields: Any) -> Standing:
+def standing(**fields: Any) -> RetryState:
     """Return the past of a delivery whose first attempt has just failed."""
     default: dict[str, Any] = {
         "priority": Priority.NORMAL,
@@ -41,7 +42,7 @@ def standing(**fields: Any) -> Standing:
         "first_due_at": NOON,
         "expires_at": None,
     }
-    return Standing(**(default | fields))
+    return RetryState(**(default | fields))
 
 
 def claimed(**fields: Any) -> Claimed:
@@ -71,7 +72,7 @@ def claimed(**fields: Any) -> Claimed:
     return Claimed(**(default | fields))
 
 
-def outbound(**fields: Any) -> Outbound:
+def outbound(**fields: Any) -> SendRequest:
     """Return a mail to Ada."""
     default: dict[str, Any] = {
         "reference": f"{'a' * 24}.email.1",
@@ -80,7 +81,7 @@ def outbound(**fields: Any) -> Outbound:
         "message": Message(subject="Paid", text="Your payment has arrived.", html="<p>Paid</p>"),
         "category": "transactional",
     }
-    return Outbound(**(default | fields))
+    return SendRequest(**(default | fields))
 
 
 def request(**fields: Any) -> NotificationRequest:

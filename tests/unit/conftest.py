@@ -1,16 +1,10 @@
 """What the tests of pure modules share. None of them has a database."""
 
-import hypothesis
 import pytest
 
+from domain.states import Category
 from notifications import retention, types
-from notifications.states import Category
-
-from .building import SHIPPED
-
-# How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile("notifyproject", deadline=None)
-hypothesis.settings.load_profile("notifyproject")
+from tests.unit.building import SHIPPED
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from bson import ObjectId
 
+from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifications.admin.broadcast_words import TONES, headline
 from notifications.broadcasts import audience
 from notifications.broadcasts.documents import Audience, NewBroadcast, fields_of, request_of
 from notifications.intake import Caller, ContentRequest, NotificationRequest
 from notifications.intake.fanning import notification_id
-from notifications.states import AudienceKind, BroadcastStatus, Priority
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAMED = Audience(kind=AudienceKind.USER_IDS, user_ids=["ada", "bob", "eve"])

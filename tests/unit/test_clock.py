@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 from structlog.testing import capture_logs
 
-from notifications.timing import utc_now, wall
+from domain.time import utc_now, wall
 from notifyproject import clock
 from notifyproject.clock import ANSWER, Clock, correction
 from tests.factories import NOON

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from celery.worker import strategy
 
-from notifications.timing import wall
+from domain.time import wall
 from notifyproject import clock, countdowns
 from notifyproject.celery import app
 from tests.factories import NOON

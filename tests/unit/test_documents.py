@@ -5,10 +5,10 @@ from bson import ObjectId
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.states import Channel
-from notifications.store import Content, Recipient, Reference, content_of, recipient_of
-
-from .building import claimed
+from domain.content import Content, Recipient
+from domain.states import Channel
+from notifications.store import Reference, content_of, recipient_of
+from tests.unit.building import claimed
 
 ID = ObjectId("65f0c0ffee65f0c0ffee65f0")
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.time import QuietHours
 from notifications import gate
-from notifications.errors import FailureCode
-from notifications.states import Category, Channel, DeliveryStatus, Priority
-from notifications.store import Parked, Recipient
-from notifications.timing import QuietHours
-
-from .building import NOON, claimed
+from notifications.store import Parked
+from tests.unit.building import NOON, claimed
 
 S = DeliveryStatus
 MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)

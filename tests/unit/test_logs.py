@@ -15,12 +15,11 @@ from django.conf import settings
 from django.test import RequestFactory
 
 from notifications import sending
-from notifications.channels.base import Message, Outbound, SendResult
 from notifications.jobs import Job
 from notifications.targets import address_of
 from notifyproject.logs import configure, logging_config
-
-from .building import NOON, claimed
+from providers.contract import Message, SendRequest, SendResult
+from tests.unit.building import NOON, claimed
 
 ADDRESS, BODY, KEY = "ada@example.com", "Your code is 493817.", "SG.s3cret"
 OURS = ("access", "analytics", "devices", "notifications", "notifyproject", "recipients")
@@ -99,7 +98,7 @@ class Failing:
 
     name = "failing"
 
-    def send(self, outbound: Outbound, *, timeout: float) -> SendResult:
+    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
         recipient, body = outbound.recipient, outbound.message.text
         try:
             fail(KeyError(body))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notifications.operation_states import STEPS, WORKED_ON, Stage
+from domain.states import BULK_TRANSITIONS, WORKED_ON, BulkStage
 from notifications.operations import pace
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -40,10 +40,10 @@ def test_over_a_minute_there_are_no_more_than_the_pace_and_one_burst(per_second:
 
 
 def test_every_stage_has_its_steps_and_only_ends_have_none() -> None:
-    assert set(STEPS) == set(Stage)
-    assert {stage for stage, steps in STEPS.items() if not steps} == {
-        Stage.CANCELLED,
-        Stage.COMPLETED,
+    assert set(BULK_TRANSITIONS) == set(BulkStage)
+    assert {stage for stage, steps in BULK_TRANSITIONS.items() if not steps} == {
+        BulkStage.CANCELLED,
+        BulkStage.COMPLETED,
     }
-    assert not any(stage in STEPS[stage] for stage in Stage)
-    assert {Stage.PREVIEWING, Stage.RUNNING} == WORKED_ON
+    assert not any(stage in BULK_TRANSITIONS[stage] for stage in BulkStage)
+    assert {BulkStage.PREVIEWING, BulkStage.RUNNING} == WORKED_ON

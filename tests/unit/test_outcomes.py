@@ -6,26 +6,25 @@ from typing import Any
 
 import pytest
 
-from notifications.channels.base import SendResult
-from notifications.errors import (
-    Answer,
-    ChannelUnavailable,
+from domain.errors import (
     FailureCode,
-    InvalidRecipient,
+    InvalidRecipientError,
     PermanentError,
     ProviderError,
+    ProviderResponse,
+    ProviderUnavailableError,
     RecipientAction,
     TransientError,
 )
+from domain.states import DeliveryStatus, Priority
 from notifications.outcomes import Result, conclude
-from notifications.states import DeliveryStatus, Priority
 from notifications.store import Settlement
-
-from .building import NOON, claimed
+from providers.contract import SendResult
+from tests.unit.building import NOON, claimed
 
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-ANSWER = Answer(status=503, code="busy", excerpt="Try again.")
+ANSWER = ProviderResponse(status=503, code="busy", excerpt="Try again.")
 
 
 def settled(result: SendResult | ProviderError, **fields: object) -> Settlement:
@@ -40,10 +39,10 @@ def busy(**details: Any) -> TransientError:
 @pytest.mark.parametrize(
     ("result", "status", "next_attempt_at", "code"),
     [
-        (SendResult(provider_id="sg-1", answer=Answer(status=202)), S.SENT, None, None),
-        (SendResult(provider_id=None, answer=Answer(status=202)), S.SENT, None, None),
+        (SendResult(provider_id="sg-1", answer=ProviderResponse(status=202)), S.SENT, None, None),
+        (SendResult(provider_id=None, answer=ProviderResponse(status=202)), S.SENT, None, None),
         (
-            SendResult(provider_id=None, answer=Answer(status=200), delivered=True),
+            SendResult(provider_id=None, answer=ProviderResponse(status=200), delivered=True),
             *(S.DELIVERED, None, None),
         ),
         (busy(), S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR),
@@ -72,15 +71,15 @@ def busy(**details: Any) -> TransientError:
             *(S.FAILED, None, FailureCode.TOO_LARGE),
         ),
         (
-            InvalidRecipient("nobody", action=RecipientAction.SUSPECT),
+            InvalidRecipientError("nobody", action=RecipientAction.SUSPECT),
             *(S.FAILED, None, FailureCode.INVALID_RECIPIENT),
         ),
         (
-            ChannelUnavailable("no credit"),
+            ProviderUnavailableError("no credit"),
             *(S.PENDING, NOON + 30 * SECOND, FailureCode.CHANNEL_UNAVAILABLE),
         ),
         (
-            ChannelUnavailable("no credit", retry_after=120),
+            ProviderUnavailableError("no credit", retry_after=120),
             *(S.PENDING, NOON + 2 * MINUTE, FailureCode.CHANNEL_UNAVAILABLE),
         ),
     ],
@@ -102,7 +101,7 @@ def test_an_answer_becomes_an_outcome(
     assert settlement.code == code
     assert settlement.duration_ms == 12
     assert settlement.finished_at == NOON
-    assert settlement.excused is isinstance(result, ChannelUnavailable)
+    assert settlement.excused is isinstance(result, ProviderUnavailableError)
 
 
 def test_the_last_attempt_that_fails_is_the_end() -> None:
@@ -112,12 +111,12 @@ def test_the_last_attempt_that_fails_is_the_end() -> None:
 
 
 def test_an_outage_does_not_end_with_the_last_attempt() -> None:
-    settlement = settled(ChannelUnavailable("down"), attempt_count=4, max_attempts=4)
+    settlement = settled(ProviderUnavailableError("down"), attempt_count=4, max_attempts=4)
     assert (settlement.status, settlement.excused) == (S.PENDING, True)
 
 
 def test_an_outage_that_outlasts_all_patience_is_a_failure_that_counts() -> None:
-    settlement = settled(ChannelUnavailable("down"), first_due_at=NOON - timedelta(hours=72))
+    settlement = settled(ProviderUnavailableError("down"), first_due_at=NOON - timedelta(hours=72))
     assert (settlement.status, settlement.excused) == (S.FAILED, False)
     assert settlement.code is FailureCode.CHANNEL_UNAVAILABLE
 
@@ -131,12 +130,12 @@ def test_an_urgent_message_is_tried_again_sooner() -> None:
     ("answer", "kept"),
     [
         (ANSWER, {"status": 503, "code": "busy", "body": "Try again."}),
-        (Answer(status=500), {"status": 500}),
+        (ProviderResponse(status=500), {"status": 500}),
         (None, None),
     ],
 )
 def test_what_the_provider_said_is_kept(
-    answer: Answer | None, kept: Mapping[str, object] | None
+    answer: ProviderResponse | None, kept: Mapping[str, object] | None
 ) -> None:
     settlement = settled(busy(answer=answer))
     assert settlement.answer.provider == "sendgrid"
@@ -146,5 +145,5 @@ def test_what_the_provider_said_is_kept(
 
 
 def test_the_providers_own_id_is_kept() -> None:
-    result = SendResult(provider_id="sg-1", answer=Answer(status=202))
+    result = SendResult(provider_id="sg-1", answer=ProviderResponse(status=202))
     assert settled(result).answer.message_id == "sg-1"

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.channels.base import SendResult
-from notifications.errors import ChannelUnavailable, FailureCode, ProviderError, TransientError
+from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
+from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus, Priority
 from notifications.outcomes import Result, conclude
-from notifications.states import SUCCEEDED, AttemptStatus, DeliveryStatus, Priority
 from notifications.store import Claimed, Settlement
+from providers.contract import SendResult
 from tests.scripted import (
     Outcome,
     accepted,
@@ -25,8 +25,7 @@ from tests.scripted import (
     unavailable,
     unreachable,
 )
-
-from .building import NOON, claimed
+from tests.unit.building import NOON, claimed
 
 S = DeliveryStatus
 HOUR = timedelta(hours=1)
@@ -78,7 +77,7 @@ class Case:
         """Whether there is somebody who certainly has not got it, and may get it yet."""
         failed = [r.outcome for r in self.results if isinstance(r.outcome, ProviderError)]
         later = any(
-            isinstance(e, TransientError | ChannelUnavailable) and not is_in_doubt(e)
+            isinstance(e, TransientError | ProviderUnavailableError) and not is_in_doubt(e)
             for e in failed
         )
         not_begun = {*self.claimed.device_ids} - {r.device_id for r in self.results}

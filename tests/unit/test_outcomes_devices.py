@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from notifications.errors import FailureCode
-from notifications.retry import OUTAGE_PATIENCE
-from notifications.states import AttemptStatus, DeliveryStatus, Priority
+from domain.errors import FailureCode
+from domain.retry import OUTAGE_PATIENCE
+from domain.states import AttemptStatus, DeliveryStatus, Priority
 from tests.scripted import (
     Outcome,
     accepted,
@@ -19,9 +19,8 @@ from tests.scripted import (
     unavailable,
     unreachable,
 )
-
-from .attempts import concluded, fate
-from .building import NOON
+from tests.unit.attempts import concluded, fate
+from tests.unit.building import NOON
 
 S = DeliveryStatus
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

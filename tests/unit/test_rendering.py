@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.content import Content, Recipient
+from domain.states import Channel
 from notifications.default_types import DEFAULT_TYPES, DefaultType
-from notifications.rendering import (
-    TemplateProblem,
-    exists,
-    render_message,
-    render_text,
-)
-from notifications.states import Channel
-from notifications.store import Content, Recipient
-
-from .building import write_template as write
+from notifications.rendering import TemplateProblem, exists, render_message, render_text
+from tests.unit.building import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 TEMPLATED = [default for default in DEFAULT_TYPES if exists(default.slug)]

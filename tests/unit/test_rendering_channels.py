@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from notifications.attachments import Attachment
-from notifications.channels.base import Message
+from domain.content import Attachment, Content, Recipient
+from domain.states import Channel
 from notifications.rendering import (
     PUSH_BODY_LENGTH,
     PUSH_TITLE_LENGTH,
@@ -14,12 +14,10 @@ from notifications.rendering import (
     check_channels,
     render_message,
 )
-from notifications.states import Channel
-from notifications.store import Content, Recipient
 from notifications.types import MASK
-
-from .building import MORE_THAN_TEXT
-from .building import write_template as write
+from providers.contract import Message
+from tests.unit.building import MORE_THAN_TEXT
+from tests.unit.building import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 SAID = Content(subject="Hello", body="First.\n\nSecond.", deep_link="https://example.com/1")

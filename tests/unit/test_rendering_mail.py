@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
+from domain.content import Content, Recipient
+from domain.states import Channel
 from notifications import rendering
-from notifications.channels.base import Message
-from notifications.states import Channel
-from notifications.store import Content, Recipient
 from notifications.types import MASK
-
-from .building import MORE_THAN_TEXT
-from .building import write_template as write
+from providers.contract import Message
+from tests.unit.building import MORE_THAN_TEXT
+from tests.unit.building import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.channels.base import SendResult
-from notifications.errors import Answer, FailureCode, PermanentError
+from domain.content import SensitiveContent
+from domain.errors import FailureCode, PermanentError, ProviderResponse
 from notifications.secrecy import WITHHELD, all_masked, masked, values, without, without_quotes
-from notifications.store import Secret
 from notifications.types import MASK
+from providers.contract import SendResult
 
 NAMES = frozenset({"code", "link"})
 CANARY = "CANARY-493021"
@@ -87,19 +87,19 @@ def test_words_keep_their_shape_and_nothing_else() -> None:
     assert all_masked(payload) == {"a": MASK, "b": [MASK, {"c": MASK}], "d": None, "e": False}
 
 
-SECRET = Secret(data={"code": CANARY}, values=(CANARY,))
+SECRET = SensitiveContent(data={"code": CANARY}, values=(CANARY,))
 
 
 def refused(said: str) -> PermanentError:
-    answer = Answer(status=400, code="x", excerpt=said)
+    answer = ProviderResponse(status=400, code="x", excerpt=said)
     return PermanentError(f"No: {said}", code=FailureCode.REJECTED, answer=answer)
 
 
 def test_what_a_provider_repeats_of_a_secret_is_not_kept() -> None:
     error = without_quotes(refused(f"your code is {CANARY}"), SECRET)
     assert (error.reason, str(error)) == (f"No: your code is {MASK}",) * 2
-    assert error.answer == Answer(status=400, code="x", excerpt=f"your code is {MASK}")
-    answer = Answer(status=202, excerpt=CANARY)
+    assert error.answer == ProviderResponse(status=400, code="x", excerpt=f"your code is {MASK}")
+    answer = ProviderResponse(status=202, excerpt=CANARY)
     taken = without_quotes(SendResult(provider_id="1", answer=answer), SECRET)
     assert taken.answer.excerpt == MASK
 
@@ -112,17 +112,17 @@ def test_a_secret_that_was_cut_off_is_not_kept_either() -> None:
 
 
 def test_of_words_that_may_all_be_secret_nothing_is_kept() -> None:
-    error = without_quotes(refused("Use 1234"), Secret(data={}, has_own_words=True))
-    assert error.answer == Answer(status=400, code="x", excerpt=WITHHELD)
+    error = without_quotes(refused("Use 1234"), SensitiveContent(data={}, has_own_words=True))
+    assert error.answer == ProviderResponse(status=400, code="x", excerpt=WITHHELD)
 
 
 def test_what_hides_nothing_stays_as_it_is() -> None:
     error = refused("anything")
     assert without_quotes(error, None) is error
-    assert error.answer == Answer(status=400, code="x", excerpt="anything")
+    assert error.answer == ProviderResponse(status=400, code="x", excerpt="anything")
 
 
 def test_neither_a_secret_nor_its_values_are_in_what_is_logged_of_it() -> None:
     assert CANARY not in repr(
-        Secret(data={"code": CANARY}, content={"body": CANARY}, values=(CANARY,))
+        SensitiveContent(data={"code": CANARY}, content={"body": CANARY}, values=(CANARY,))
     )

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications import sending, targets
-from notifications.channels.base import Message, Outbound, SendResult
-from notifications.errors import FailureCode
 from notifications.jobs import Job, rounds
 from notifications.outcomes import conclude
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import Claimed, Recipient, Settlement
+from notifications.store import Claimed, Settlement
+from providers.contract import Message, SendRequest, SendResult
 from tests.scripted import Scripted, accepted
+from tests.unit.building import NOON, claimed
 from tests.waiting import LIMIT
-
-from .building import NOON, claimed
 
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -53,7 +53,7 @@ def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_nee
     provider = Scripted()
     send_all(provider, claimed(expires_at=NOON + MINUTE))
     (outbound,) = provider.seen
-    assert outbound == Outbound(
+    assert outbound == SendRequest(
         reference=f"{'a' * 24}.email.1",
         thread="a" * 24,
         recipient="ada@example.com",
@@ -81,7 +81,7 @@ def test_the_recipient_is_the_channels_own(channel: Channel, recipient: str) -> 
 def test_a_single_message_is_sent_in_the_thread_that_asks() -> None:
     threads: list[str] = []
 
-    def note(outbound: Outbound) -> SendResult:
+    def note(outbound: SendRequest) -> SendResult:
         threads.append(threading.current_thread().name)
         return accepted()
 
@@ -93,7 +93,7 @@ def test_a_single_message_is_sent_in_the_thread_that_asks() -> None:
 def test_several_messages_are_sent_at_the_same_time() -> None:
     both = threading.Barrier(2, timeout=LIMIT)
 
-    def meet(outbound: Outbound) -> SendResult:
+    def meet(outbound: SendRequest) -> SendResult:
         both.wait()
         return accepted()
 
@@ -111,7 +111,7 @@ def test_outcomes_come_in_the_order_of_the_deliveries() -> None:
 def test_a_defect_in_one_send_is_an_unknown_outcome_of_that_one() -> None:
     started = several(3)
 
-    def stumble(outbound: Outbound) -> SendResult:
+    def stumble(outbound: SendRequest) -> SendResult:
         if outbound.reference == started[1].reference:
             raise KeyError("a defect")
         return accepted()
@@ -121,7 +121,7 @@ def test_a_defect_in_one_send_is_an_unknown_outcome_of_that_one() -> None:
 
 
 def test_a_defect_is_named_as_our_own() -> None:
-    def stumble(_outbound: Outbound) -> SendResult:
+    def stumble(_outbound: SendRequest) -> SendResult:
         raise ZeroDivisionError("a defect")
 
     (settlement,) = send_all(Scripted(stumble), claimed())

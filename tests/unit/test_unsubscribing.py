@@ -10,9 +10,9 @@ from bson import ObjectId
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.content import Recipient
+from domain.states import Category, Channel
 from notifications import unsubscribing
-from notifications.states import Category, Channel
-from notifications.store import Recipient
 from notifications.unsubscribing import (
     MAX_TOKEN_LENGTH,
     UnknownLink,
@@ -20,8 +20,7 @@ from notifications.unsubscribing import (
     url_for,
     url_of,
 )
-
-from .building import claimed
+from tests.unit.building import claimed
 
 ID = ObjectId("a" * 24)
 ADA = "ada@example.com"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from notifications.errors import FailureCode
-from notifications.states import Channel, DeliveryStatus
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications.verdicts import Facts, Kind, verdict
 
 S, F = DeliveryStatus, FailureCode

@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from pymongo.errors import DuplicateKeyError
 
-from access import keys
-from access.models import Scope
+from ... import keys
+from ...models import Scope
 
 DEFAULT_SCOPES = [Scope.NOTIFICATIONS_WRITE.value, Scope.NOTIFICATIONS_READ.value]
 

@@ -6,8 +6,8 @@ from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from access.admin.roles import meaningful_permissions
-from access.roles import Role, roles
+from ...admin.roles import meaningful_permissions
+from ...roles import Role, roles
 
 
 class Command(BaseCommand):

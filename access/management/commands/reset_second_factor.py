@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from access import second_factor
-from access.models import StaffUser
+from ... import second_factor
+from ...models import StaffUser
 
 
 class Command(BaseCommand):

@@ -102,8 +102,8 @@ def _alike(run: Crashing, boundary: Boundary, _arrival: Arrival) -> None:
 
 
 def _crowd(run: Crashing, boundary: Boundary, _arrival: Arrival) -> None:
+    from domain.states import Channel, Priority
     from notifications import lanes
-    from notifications.states import Channel, Priority
 
     run.post(run.body(EMAIL), copies=1)
     hinting.forget(run.stand)

@@ -86,7 +86,7 @@ def _events(
     stand: Stand, histories: Mapping[str | None, tuple[str, Sequence[str]]]
 ) -> list[dict[str, Any]]:
     """Return the reports on each mail, eight days late."""
-    from notifications.states import Channel
+    from domain.states import Channel
     from notifications.store import Reference
 
     attempts = stand.database["delivery_attempts"].find({"channel": "email"})

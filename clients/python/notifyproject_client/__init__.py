@@ -4,11 +4,7 @@
 its description.
 """
 
-from .failures import (
-    NotificationError,
-    NotificationRefused,
-    ServiceUnavailable,
-)
+from .failures import NotificationError, NotificationRefused, ServiceUnavailable
 from .notifier import Notifier
 from .pace import Pace
 from .rest.models.content_request import ContentRequest

@@ -10,10 +10,11 @@ from bson import ObjectId
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access import keys
-from notifications import intake, queries
-from notifications.intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
-from notifications.states import OPEN, Channel, Priority
-from notifications.timing import utc_now
+from domain.states import OPEN, Channel, Priority
+from domain.time import utc_now
+
+from ... import intake, queries
+from ...intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
 
 CLIENT = "command line"
 POLL_SECONDS = 0.2

@@ -5,10 +5,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from notifications import cleanup
-from notifications.cleanup import MAX_DAYS, MIN_DAYS
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject import clock
+
+from ... import cleanup
+from ...cleanup import MAX_DAYS, MIN_DAYS
 
 
 class Command(BaseCommand):

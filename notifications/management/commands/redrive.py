@@ -6,13 +6,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access.models import StaffUser
-from notifications import operations
-from notifications.errors import FailureCode
-from notifications.operation_states import Action, Stage
-from notifications.operations import NotPossible, Operation, Plan, Staff
-from notifications.states import Channel
-from notifications.timing import TimeProblem, parse_timestamp, utc_now
-from notifications.verdicts import Kind
+from domain.errors import FailureCode
+from domain.states import BulkAction, BulkStage, Channel
+from domain.time import InvalidTimeError, parse_timestamp, utc_now
+
+from ... import operations
+from ...operations import NotPossible, Operation, Plan, Staff
+from ...verdicts import Kind
 
 PERMISSIONS = ("notifications.run_bulkoperation", "notifications.retry_notification")
 POLL_SECONDS = 0.2
@@ -73,12 +73,12 @@ class Command(BaseCommand):
         """Return the operation with its preview, made in this process; raises CommandError."""
         try:
             since = parse_timestamp(options["since"]) if options["since"] else None
-        except TimeProblem as problem:
+        except InvalidTimeError as problem:
             raise CommandError(f"--since: {problem}") from problem
         channel = Channel(options["channel"]) if options["channel"] else None
         cohort = operations.failures(channel=channel, code=options["code"], since=since)
-        operation = operations.preview(action=Action.RETRY, cohort=cohort, by=by, now=utc_now())
-        while operation.stage is Stage.PREVIEWING:
+        operation = operations.preview(action=BulkAction.RETRY, cohort=cohort, by=by, now=utc_now())
+        while operation.stage is BulkStage.PREVIEWING:
             if not operations.work(operation.id):
                 # A worker was faster.
                 time.sleep(POLL_SECONDS)
@@ -86,7 +86,7 @@ class Command(BaseCommand):
             if found is None:
                 raise CommandError("The preview was deleted meanwhile.")
             operation = found
-        if operation.stage is not Stage.READY:
+        if operation.stage is not BulkStage.READY:
             raise CommandError(operation.problem or "The preview was cancelled.")
         return operation
 

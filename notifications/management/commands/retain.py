@@ -4,9 +4,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from notifications import content_removal, purge_times
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject import clock
+
+from ... import content_removal, purge_times
 
 
 class Command(BaseCommand):

@@ -7,9 +7,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from analytics.aggregates import LENGTH, begin
 from analytics.models import Interval
-from notifications import rollup
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject.db.collections import collection
+
+from ... import rollup
 
 GONE = "Nothing is kept of that time: its figures stay as they are."
 

@@ -7,18 +7,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from callbacks import working as calling
-from notifications import (
-    alerts,
-    content_removal,
-    recovery,
-    rollup,
-    stopping,
-    telling,
-    working,
-)
-from notifications.schedule import MINUTE, SWEEP_SECONDS
-from notifications.timing import utc_now
+from domain.time import utc_now
 from notifyproject import clock
+
+from ... import alerts, content_removal, recovery, rollup, stopping, telling, working
+from ...schedule import MINUTE, SWEEP_SECONDS
 
 POLL_SECONDS = 0.2
 DELIVERY_SECONDS = 1.0

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from notifyproject.db import drift
+from ...db import drift
 
 
 class Command(BaseCommand):

@@ -4,11 +4,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from notifyproject.settings.environment import current
-from notifyproject.stack import running
-from notifyproject.stack.libraries import MissingLibrary
-from notifyproject.stack.servers import MissingServer, ServerFailed
-from notifyproject.stack.supervisor import ProgramFailed
+from ...settings.environment import current
+from ...stack import running
+from ...stack.libraries import MissingLibrary
+from ...stack.servers import MissingServer, ServerFailed
+from ...stack.supervisor import ProgramFailed
 
 PROBLEMS = (running.StackProblem, MissingServer, MissingLibrary, ServerFailed, ProgramFailed)
 """What keeps a stack from running; each message says what to do, or what was said."""

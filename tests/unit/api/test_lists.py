@@ -12,11 +12,11 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.states import Channel, DeliveryStatus
 from notifications.api.lists import LIST, VOCABULARIES, ListRequest, cursors, parse
 from notifications.api.paging import salt_of
 from notifications.api.problems import Problem
 from notifications.queries import Filter, Position
-from notifications.states import Channel, DeliveryStatus
 from notifyproject.db.paging import MAX_PAGE, Page
 
 CLIENT = ObjectId("c" * 24)

@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import UnsupportedMediaType
 
-from notifications.api.parsing import (
-    MAX_BYTES,
-    MAX_DEPTH,
-    check_values,
-    decode,
-    read_body,
-)
+from notifications.api.parsing import MAX_BYTES, MAX_DEPTH, check_values, decode, read_body
 from notifications.api.problems import Problem
 from tests.waiting import computing
 

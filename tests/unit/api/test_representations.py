@@ -7,12 +7,11 @@ import msgspec
 import pytest
 from bson import ObjectId
 
+from domain.states import Channel, DeliveryStatus, NotificationStatus
 from notifications.api.rendering import JSONRenderer
 from notifications.api.representations import attempt_view, masked, notification_view
-from notifications.states import Channel, DeliveryStatus, Status
 from notifications.types import MASK
-
-from ..building import NOON
+from tests.unit.building import NOON
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 ID = ObjectId("a" * 24)
@@ -99,11 +98,11 @@ def test_what_follows_from_the_deliveries_is_told(
     assert {name: view[name] for name in derived} == derived
 
 
-@pytest.mark.parametrize("status", list(Status))
-def test_delivered_and_failed_are_the_whole_notifications(status: Status) -> None:
+@pytest.mark.parametrize("status", list(NotificationStatus))
+def test_delivered_and_failed_are_the_whole_notifications(status: NotificationStatus) -> None:
     view = shown(status=status.value)
-    assert view["is_delivered"] is (status is Status.DELIVERED)
-    assert view["is_failed"] is (status is Status.FAILED)
+    assert view["is_delivered"] is (status is NotificationStatus.DELIVERED)
+    assert view["is_failed"] is (status is NotificationStatus.FAILED)
 
 
 def test_channels_are_sorted_by_their_fate() -> None:

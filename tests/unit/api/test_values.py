@@ -4,11 +4,7 @@ from typing import Any
 
 import pytest
 
-from notifications.api.parsing import (
-    MAX_PROPERTIES,
-    check_values,
-    convert,
-)
+from notifications.api.parsing import MAX_PROPERTIES, check_values, convert
 from notifications.api.problems import Problem
 from notifications.intake.requests import NotificationRequest
 from notifications.intake.values import MAX_KEY_LENGTH

@@ -10,8 +10,8 @@ from callbacks import sending
 from callbacks.sending import Answer
 from callbacks.targets import Target
 from notifyproject.outside import connections
-from tests.unit.channels import wire
-from tests.unit.channels.file_server import certificate, encrypted
+from tests.support.fakes import socket_server
+from tests.support.fakes.file_server import certificate, encrypted
 from tests.waiting import LIMIT, ending, lag
 
 SHORT = 0.3
@@ -21,21 +21,21 @@ def here(port: int) -> Target:
     return Target(host="127.0.0.1", port=port, path="/hooks", is_plain=True)
 
 
-def answer_to(handler: wire.Handler, *, timeout: float = LIMIT) -> Answer:
-    with wire.serving(handler) as server:
+def answer_to(handler: socket_server.Handler, *, timeout: float = LIMIT) -> Answer:
+    with socket_server.serving(handler) as server:
         return sending.post(here(server.port), body=b"{}", headers={}, timeout=timeout)
 
 
 @pytest.mark.parametrize("status", [200, 204, 299])
 def test_a_status_from_200_to_299_is_success(status: int) -> None:
-    answer = answer_to(wire.answering(wire.response(status)))
+    answer = answer_to(socket_server.answering(socket_server.response(status)))
     assert (answer.status, answer.error) == (status, None)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_not_followed(status: int) -> None:
     inside = "Location: http://169.254.169.254/latest/meta-data/"
-    answer = answer_to(wire.answering(wire.response(status, b"", inside)))
+    answer = answer_to(socket_server.answering(socket_server.response(status, b"", inside)))
     assert answer.error == f"It answered {status}: redirects are not followed."
 
 
@@ -43,8 +43,8 @@ def test_the_request_is_what_was_signed_and_nothing_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    handler = wire.KeepAlive(wire.response(204))
-    with wire.serving(handler) as server:
+    handler = socket_server.KeepAlive(socket_server.response(204))
+    with socket_server.serving(handler) as server:
         sending.post(here(server.port), body=b'{"a": 1}', headers={"webhook-id": "evt_1"})
         port = server.port
     head, _, body = handler.requests[0].partition(b"\r\n\r\n")
@@ -66,7 +66,7 @@ def test_the_beginning_of_an_answer_is_kept_and_no_more_than_64_kb_is_read() -> 
     read: list[int] = []
 
     def endless(connection: socket.socket) -> None:
-        wire.read_request(connection)
+        socket_server.read_request(connection)
         connection.sendall(b"HTTP/1.1 500 No\r\n\r\n")
         connection.sendall(b"line\nof\x00text " * 100)
         try:
@@ -84,17 +84,17 @@ def test_the_beginning_of_an_answer_is_kept_and_no_more_than_64_kb_is_read() -> 
 
 def test_an_answer_that_breaks_off_after_its_head_is_an_answer() -> None:
     part = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe beginning"
-    answer = answer_to(wire.answering(part))
+    answer = answer_to(socket_server.answering(part))
     assert (answer.status, answer.error, answer.excerpt) == (200, None, "the beginning")
 
 
 def silent(connection: socket.socket) -> None:
-    wire.read_request(connection)
+    socket_server.read_request(connection)
     connection.recv(1)
 
 
 def dripping(connection: socket.socket) -> None:
-    wire.read_request(connection)
+    socket_server.read_request(connection)
     try:
         for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000:
             connection.sendall(bytes([byte]))
@@ -108,9 +108,12 @@ def dripping(connection: socket.socket) -> None:
     [
         (silent, "It did not answer in time."),
         (dripping, "It did not answer in time."),
-        (wire.resetting, "It broke off, or its answer was none."),
-        (wire.answering(b"SSH-2.0-OpenSSH_9.6\r\n"), "It broke off, or its answer was none."),
-        (wire.answering(b""), "It broke off, or its answer was none."),
+        (socket_server.resetting, "It broke off, or its answer was none."),
+        (
+            socket_server.answering(b"SSH-2.0-OpenSSH_9.6\r\n"),
+            "It broke off, or its answer was none.",
+        ),
+        (socket_server.answering(b""), "It broke off, or its answer was none."),
     ],
 )
 def test_what_is_no_answer(handler: Callable[[socket.socket], None], error: str) -> None:
@@ -191,9 +194,9 @@ def test_what_may_only_be_called_on_this_machine_is_not_called_elsewhere(
 def test_a_receiver_that_cannot_prove_its_name_is_told_nothing(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handler = wire.KeepAlive(wire.response(204))
+    handler = socket_server.KeepAlive(socket_server.response(204))
     other = certificate(tmp_path, host="other.example.com")
-    with wire.serving(encrypted(handler, other)) as server:
+    with socket_server.serving(encrypted(handler, other)) as server:
         there = [("127.0.0.1", server.port)]
         monkeypatch.setattr(connections, "addresses_of", lambda host, port: there)
         answer = sending.post(PUBLIC, body=b"{}", headers={})

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from devices.preferences import ANYTHING, Preferences, allows, from_document, to_document
+from domain.states import Category, Priority
 from notifications import gate
-from notifications.states import Category, Priority
 
 QUIET = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
 

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from domain.content import Content, Recipient
+from domain.states import Channel
 from notifications.intake.content import compose
 from notifications.intake.problems import Collector
 from notifications.intake.requests import ContentRequest
-from notifications.states import Channel
-from notifications.store import Content, Recipient
-
-from ..building import SHIPPED, request
+from tests.unit.building import SHIPPED, request
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 PAID = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}

@@ -10,8 +10,7 @@ from notifications.intake.preparing import Caller, Known, Prepared, prepare
 from notifications.intake.problems import InvalidRequest
 from notifications.intake.requests import ContentRequest
 from recipients.queries import KnownRecipient, Suppressed
-
-from ..building import NOON, request
+from tests.unit.building import NOON, request
 
 ID = ObjectId("b" * 24)
 CALLER = Caller(client_id=ObjectId("c" * 24), request_id="request-1", idempotency_key="key-1")

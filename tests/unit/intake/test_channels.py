@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from notifications.errors import FailureCode
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
 from notifications.intake.channels import choose
 from notifications.intake.problems import Collector
-from notifications.states import Channel, DeliveryStatus
-from notifications.store import NewDelivery, Recipient
+from notifications.store import NewDelivery
 from notifications.types import Fallback
 from recipients.queries import KnownRecipient
-
-from ..building import SHIPPED, request
+from tests.unit.building import SHIPPED, request
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
+from domain.content import Recipient
+from domain.states import Channel
 from notifications import rendering
 from notifications.intake.content import FIRST_LINE_LENGTH, MAX_BODY_BYTES
-from notifications.states import Channel
-from notifications.store import Recipient
-
-from ..building import write_template
-from .composing import PAID, composed
+from tests.unit.building import write_template
+from tests.unit.intake.composing import PAID, composed
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from domain.states import Channel
 from notifications import rendering
-from notifications.states import Channel
 from notifications.types import MASK
-
-from .composing import ADA, composed
+from tests.unit.intake.composing import ADA, composed
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 SECRET = {"code": "493817", "expires_in": 5}

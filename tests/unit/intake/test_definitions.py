@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from domain.states import Channel
 from notifications.admin.type_form import NotificationTypeForm
 from notifications.api.templates_answers import TypeView
 from notifications.default_types import DEFAULT_TYPES
 from notifications.intake import InvalidRequest, definitions
 from notifications.intake.definitions import ApprovedRequest, TypeRequest
 from notifications.models import NotificationType
-from notifications.states import Channel
 
 FIELDS = set(TypeRequest.__struct_fields__)
 STAMPS = {"created_at", "updated_at", "template_version"}

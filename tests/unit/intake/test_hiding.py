@@ -7,9 +7,8 @@ import pytest
 from notifications.intake.hiding import Hidden, hide
 from notifications.intake.requests import AttachmentRequest, ContentRequest
 from notifications.types import MASK
-
-from ..building import SHIPPED
-from .composing import composed
+from tests.unit.building import SHIPPED
+from tests.unit.intake.composing import composed
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 CANARY = "CANARY-493021"

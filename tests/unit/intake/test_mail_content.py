@@ -5,11 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from notifications.attachments import MAX_COUNT, Attachment
+from domain.content import MAX_COUNT, Attachment
 from notifications.intake.requests import AttachmentRequest, ContentRequest
 from notifications.models.notification import FILENAME_LENGTH
-
-from .composing import composed
+from tests.unit.intake.composing import composed
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 URL = "https://files.example.com/invoices/7.pdf"

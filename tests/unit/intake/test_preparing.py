@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
-from notifications.errors import FailureCode
+from domain.errors import FailureCode
+from domain.retry import MAX_RETRIES
+from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications.intake.preparing import addresses_of
 from notifications.intake.problems import InvalidRequest
 from notifications.intake.requests import ContentRequest, RecipientRequest
-from notifications.retry import MAX_RETRIES
-from notifications.states import Category, Channel, DeliveryStatus, Priority
 from recipients.queries import KnownRecipient, Suppressed
-
-from ..building import NOON, SHIPPED, request
-from .prepared import ADA, CALLER, ID, prepared, problems
+from tests.unit.building import NOON, SHIPPED, request
+from tests.unit.intake.prepared import ADA, CALLER, ID, prepared, problems
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 

@@ -7,9 +7,8 @@ import pytest
 
 from notifications.intake.requests import LocalTime
 from recipients.queries import KnownRecipient
-
-from ..building import NOON
-from .prepared import prepared, problems
+from tests.unit.building import NOON
+from tests.unit.intake.prepared import prepared, problems
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 

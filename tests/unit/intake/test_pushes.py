@@ -5,16 +5,15 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications.channels.fcm_message import MAX_PAYLOAD, arguments
+from domain.states import Channel, DeliveryStatus
 from notifications.intake.preparing import Caller, Known, prepare
 from notifications.intake.problems import InvalidRequest
 from notifications.intake.requests import ContentRequest, RecipientRequest
 from notifications.rendering import render_message
-from notifications.states import Channel, DeliveryStatus
 from notifications.store import Reference
+from providers.fcm.messages import MAX_PAYLOAD, build_payload
 from recipients.queries import KnownRecipient
-
-from ..building import NOON, outbound, request
+from tests.unit.building import NOON, outbound, request
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
@@ -44,7 +43,7 @@ def _sent(new: Any) -> None:
         channel=Channel.PUSH, content=new.content, data=new.data, recipient=new.recipient
     )
     reference = str(Reference(new.id, Channel.PUSH, 11, "e" * 64))
-    arguments(outbound(reference=reference, thread=str(new.id), message=message), now=NOON)
+    build_payload(outbound(reference=reference, thread=str(new.id), message=message), now=NOON)
 
 
 def saying(**more: Any) -> ContentRequest:

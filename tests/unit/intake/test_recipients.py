@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from domain.content import Recipient
 from notifications.intake.problems import Collector
 from notifications.intake.recipients import resolve
 from notifications.intake.requests import RecipientRequest
-from notifications.store import Recipient
 from recipients.queries import KnownRecipient
 
 ADA = KnownRecipient(

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from notifications.intake.reminders import MAX_BEFORE, MIN_BEFORE
+from domain.time import MAX_REMINDER, MIN_REMINDER
 from recipients.queries import KnownRecipient
-
-from ..building import NOON
-from .test_preparing_times import HOUR, prepared, problems
+from tests.unit.building import NOON
+from tests.unit.intake.test_preparing_times import HOUR, prepared, problems
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
@@ -41,7 +40,7 @@ def test_it_is_sent_as_long_before_as_the_type_says() -> None:
         ({"contest_reminder": {"muted": False}, "transactional": {"notify_before": 60}}, HOUR / 60),
         ({"contest_reminder": {"channels": ["push"]}}, 2 * HOUR),
         ({"video_release_schedule": {"notify_before": 3600}}, 2 * HOUR),
-        ({"contest_reminder": {"notify_before": 1}}, MIN_BEFORE),
+        ({"contest_reminder": {"notify_before": 1}}, MIN_REMINDER),
         ({"contest_reminder": {"notify_before": True}}, 2 * HOUR),
         ({"contest_reminder": {"notify_before": "1h"}}, 2 * HOUR),
         ({"contest_reminder": 3600}, 2 * HOUR),
@@ -56,7 +55,7 @@ def test_the_persons_wish_goes_before_the_type(
 def test_no_wish_is_longer_than_a_month() -> None:
     person = wishing(contest_reminder={"notify_before": 10**9})
     event_at = "2027-11-01T12:00:00Z"
-    assert sent_at(person=person, event_at=event_at) == at_(event_at) - MAX_BEFORE
+    assert sent_at(person=person, event_at=event_at) == at_(event_at) - MAX_REMINDER
 
 
 @pytest.mark.parametrize("event_at", ["2026-11-21T13:00:00Z", "2026-11-21T12:00:00.001Z"])

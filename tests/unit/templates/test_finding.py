@@ -17,8 +17,7 @@ from notifications.templates import (
     words,
 )
 from notifications.templates.engine import Template
-
-from ..building import write_template
+from tests.unit.building import write_template
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 from notifications.templates import Fault, TemplateProblem, check, inlining
 from notifications.templates.engine import HTML as HTML_ENVIRONMENT
 from notifications.templates.engine import Template
-
-from . import hostile
+from tests.unit.templates import hostile
 
 CSS = "p { margin: 0; }"
 

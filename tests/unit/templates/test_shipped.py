@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from domain.content import Content, Recipient
+from domain.states import Channel
 from notifications import templates
-from notifications.channels.base import Message
 from notifications.default_types import DEFAULT_TYPES, DefaultType
 from notifications.rendering import exists, render_message, render_text
-from notifications.states import Channel
-from notifications.store import Content, Recipient
 from notifications.templates import DEFAULT_LANGUAGE, Part, files
+from providers.contract import Message
 
 TEMPLATED = [default for default in DEFAULT_TYPES if exists(default.slug)]
 BY_SLUG = {default.slug: default for default in DEFAULT_TYPES}

@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.templates import (
-    clean_line,
-    closed_up,
-    paragraphs,
-    shortened,
-    without_invisible,
-)
+from notifications.templates import clean_line, closed_up, paragraphs, shortened, without_invisible
 
 # Characters nobody sees.
 

@@ -1,0 +1,1 @@
+"""Vocabulary and rules that every package shares: states, errors, retry, time, content. Pure."""

@@ -1,0 +1,1 @@
+"""Providers: the services that carry a message, one package or module for each."""

@@ -1,0 +1,1 @@
+"""Push by Firebase Cloud Messaging."""

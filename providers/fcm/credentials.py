@@ -1,0 +1,336 @@
+"""The Google service account, and its access tokens for FCM.
+
+A process has one token and renews it in a thread of its own before it ends, so that an outage of
+the token endpoint of a few minutes has no effect. However many threads ask at once, Google gets one
+request, and no caller waits longer than its own send may take.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Self
+from urllib.parse import urlencode
+
+import msgspec
+import structlog
+from cryptography.exceptions import UnsupportedAlgorithm
+from google.auth import crypt, jwt
+
+from domain.errors import ProviderError, ProviderResponse, ProviderUnavailableError
+from notifyproject.outside.deadlines import Deadline
+
+from .. import http, http_client
+
+SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
+
+
+AUDIENCE = "https://oauth2.googleapis.com/token"
+"""Whom an assertion is for, wherever it is handed in."""
+
+
+ASSERTION_LIFETIME = timedelta(hours=1)
+"""The longest that Google takes."""
+
+
+MAX_FILE = 64 * 1024
+
+
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+_NONE = "The Firebase service account, as configured, is none."
+
+
+class InvalidCredentialsError(ValueError):
+    """What is configured is no service account. Its text is for operators and holds no secret."""
+
+
+class _File(msgspec.Struct):
+    """The fields of Google's JSON that matter here."""
+
+    client_email: _Text
+    private_key: _Text
+    private_key_id: str | None = None
+    token_uri: _Text = AUDIENCE
+    project_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccount:
+    """A service account, with what it signs with."""
+
+    email: str
+    project_id: str
+    """The Firebase project it was made in."""
+    token_uri: str
+    """Where an assertion is exchanged for an access token."""
+    private_key: str = field(repr=False)
+    private_key_id: str | None
+
+    def assertion(self, *, now: datetime) -> str:
+        """Return a signed statement of who asks for an access token, good for an hour.
+
+        Takes a tenth of a second, for the key is read and checked. Raises UnusableAccount.
+        """
+        claims = {
+            "iss": self.email,
+            "aud": AUDIENCE,
+            "scope": SCOPE,
+            "iat": int(now.timestamp()),
+            "exp": int((now + ASSERTION_LIFETIME).timestamp()),
+        }
+        try:
+            signer = crypt.RSASigner.from_string(self.private_key, self.private_key_id)
+            return jwt.encode(signer, claims).decode("ascii")
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            raise InvalidCredentialsError(_NONE) from error
+
+
+def read_service_account(source: str) -> ServiceAccount:
+    """Return the account in ``source``: the path of Google's JSON, or the JSON itself.
+
+    Raises UnusableAccount.
+    """
+    if not source.strip():
+        raise InvalidCredentialsError("No Firebase service account is configured.")
+    try:
+        content = source.encode() if source.lstrip().startswith("{") else _file(source)
+        found = msgspec.json.decode(content, type=_File)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidCredentialsError(_NONE) from error
+    return ServiceAccount(
+        email=found.client_email,
+        project_id=found.project_id,
+        token_uri=found.token_uri,
+        private_key=found.private_key,
+        private_key_id=found.private_key_id,
+    )
+
+
+def _file(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(MAX_FILE)
+    except (OSError, ValueError) as error:
+        raise InvalidCredentialsError(
+            "The Firebase service account's file cannot be read."
+        ) from error
+
+
+log = structlog.get_logger(__name__)
+
+
+FETCH_TIMEOUT = 5.0
+
+
+RENEW_EARLY = timedelta(minutes=5)
+"""From so long before its end on, a token is renewed while it is used."""
+
+
+LAST_USE = timedelta(minutes=1)
+"""A token that ends sooner than this is not used: it has to outlive the send and clocks differ."""
+
+
+FAILURE_REMEMBERED = timedelta(seconds=5)
+"""A failure is everybody's for so long: a batch behind a dead endpoint asks it once."""
+
+
+MAX_CODE = 100
+
+
+OK, FIRST_OWN_PROBLEM = 200, 500
+
+
+GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
+SLOW = "Google did not give an access token in time."
+
+
+_HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessToken:
+    """What Google gave, and until when it serves."""
+
+    value: str = field(repr=False)
+    renew_at: datetime
+    last_use_at: datetime
+
+    @classmethod
+    def lasting(cls, value: str, *, lifetime: timedelta, now: datetime) -> Self:
+        """Return a token that ends after ``lifetime``; a short one serves for half of that."""
+        half = lifetime / 2
+        return cls(
+            value=value,
+            renew_at=now + max(half, lifetime - RENEW_EARLY),
+            last_use_at=now + max(half, lifetime - LAST_USE),
+        )
+
+
+class _Grant(msgspec.Struct):
+    """The token endpoint's answer."""
+
+    access_token: Annotated[str, msgspec.Meta(pattern=r"^[\x21-\x7e]+\Z")]
+    expires_in: Annotated[int, msgspec.Meta(gt=0, le=24 * 3600)] = 3600
+
+
+class TokenCache:
+    """The access tokens of one service account."""
+
+    def __init__(self, source: str, *, clock: Callable[[], datetime]) -> None:
+        self._source = source
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._token: AccessToken | None = None
+        self._fetch: Future[AccessToken] | None = None
+        """The fetch under way, or the last one if it failed."""
+        self._failed_at: datetime | None = None
+
+    @property
+    def has_one(self) -> bool:
+        """Whether nobody would have to wait for a token now."""
+        with self._lock:
+            return self._token is not None and self._clock() < self._token.last_use_at
+
+    def current(self, *, deadline: Deadline) -> AccessToken:
+        """Return a token to send with, waiting until ``deadline`` for one if there is none.
+
+        Raises ChannelUnavailable if Google gives none or not in time.
+        """
+        with self._lock:
+            token, now = self._token, self._clock()
+            if token is not None and now < token.renew_at:
+                return token
+            fetch = self._joined(now)
+        if token is not None and now < token.last_use_at:
+            return token
+        return _result(fetch, deadline)
+
+    def replace(self, rejected: AccessToken, *, deadline: Deadline) -> AccessToken:
+        """Return another token than one FCM refused; the many who had it share the new one."""
+        with self._lock:
+            if self._token is rejected:
+                self._token = None
+        return self.current(deadline=deadline)
+
+    def _joined(self, now: datetime) -> Future[AccessToken]:
+        """Return the fetch under way or one that has just failed, else begin one; locked."""
+        if self._fetch is not None and (not self._fetch.done() or self._failed_lately(now)):
+            return self._fetch
+        fetch: Future[AccessToken] = Future()
+        thread = threading.Thread(target=self._run, args=(fetch,), name="fcm-token", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            # The machine has no more threads, or the process is about to end.
+            fetch.set_exception(
+                ProviderUnavailableError(f"No access token was asked for: {error}.")
+            )
+        else:
+            self._fetch = fetch
+        return fetch
+
+    def _failed_lately(self, now: datetime) -> bool:
+        # A clock that was set back must not let a failure last.
+        return self._failed_at is not None and (
+            timedelta(0) <= now - self._failed_at < FAILURE_REMEMBERED
+        )
+
+    def _run(self, fetch: Future[AccessToken]) -> None:
+        try:
+            token = _fetch(self._source, clock=self._clock)
+        except Exception as error:
+            reason = error.reason if isinstance(error, ProviderError) else type(error).__name__
+            log.warning("fcm_token_failed", reason=reason)
+            with self._lock:
+                self._failed_at = self._clock()
+                fetch.set_exception(error)
+            return
+        log.info("fcm_token_fetched", renew_at=token.renew_at.isoformat())
+        with self._lock:
+            self._token, self._fetch = token, None
+        fetch.set_result(token)
+
+
+_shared: dict[tuple[int, str], TokenCache] = {}
+
+
+def shared(source: str, *, clock: Callable[[], datetime]) -> TokenCache:
+    """Return this process's tokens of a service account; a forked child gets some of its own."""
+    key = (os.getpid(), source)
+    return _shared.get(key) or _shared.setdefault(key, TokenCache(source, clock=clock))
+
+
+def _result(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
+    try:
+        return fetch.result(deadline.left())
+    except TimeoutError as error:
+        raise ProviderUnavailableError(SLOW) from error
+    except ProviderUnavailableError as error:
+        # Everybody who waited raises one of their own.
+        raise ProviderUnavailableError(
+            error.reason, answer=error.answer, retry_after=error.retry_after
+        ) from error
+
+
+def _fetch(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
+    """Ask Google for a token, once; the account is read anew, for its key may have changed.
+
+    Raises ChannelUnavailable and nothing else, whatever the endpoint does.
+    """
+    now = clock()
+    try:
+        account = read_service_account(source)
+        response = http_client.post(
+            account.token_uri,
+            body=urlencode({"grant_type": GRANT, "assertion": account.assertion(now=now)}).encode(),
+            headers=_HEADERS,
+            timeout=FETCH_TIMEOUT,
+        )
+    except InvalidCredentialsError as error:
+        raise ProviderUnavailableError(str(error)) from error
+    except ProviderError as error:
+        raise ProviderUnavailableError(f"No access token from Google. {error.reason}") from error
+    if response.status != OK:
+        raise _refusal(response, now=clock())
+    try:
+        grant = msgspec.json.decode(response.body, type=_Grant)
+    except (ValueError, RecursionError) as error:
+        raise ProviderUnavailableError(
+            "Google's token endpoint gave an answer without an access token.",
+            answer=ProviderResponse(status=response.status),
+        ) from error
+    return AccessToken.lasting(
+        grant.access_token, lifetime=timedelta(seconds=grant.expires_in), now=now
+    )
+
+
+def _refusal(response: http.Response, *, now: datetime) -> ProviderUnavailableError:
+    reason = (
+        "Google's token endpoint had a problem of its own."
+        if response.status >= FIRST_OWN_PROBLEM
+        else "Google does not accept the service account."
+    )
+    return ProviderUnavailableError(
+        f"{reason} ({response.status})",
+        answer=ProviderResponse(
+            status=response.status, code=_code(response.body), excerpt=response.excerpt
+        ),
+        retry_after=http.retry_after(response.headers, now=now),
+    )
+
+
+def _code(body: bytes) -> str | None:
+    """Return the error's name: ``invalid_grant`` for an account or a key that is gone."""
+    try:
+        found = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return None
+    code = found.get("error") if isinstance(found, dict) else None
+    return http.redact(code)[:MAX_CODE] if isinstance(code, str) else None

@@ -1,0 +1,177 @@
+"""A message in FCM's form, for Android, Apple's devices and browsers at once."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from domain.errors import FailureCode, PermanentError
+from domain.states import Priority
+
+from .. import http
+from ..contract import SendRequest
+
+MAX_PAYLOAD = 4096
+"""Bytes of the keys and values that reach a device."""
+
+
+MAX_TTL = timedelta(days=28)
+
+
+RESERVED = re.compile(r"from|message_type|(?:google|gcm)\..*", re.DOTALL)
+"""Keys of the data that FCM keeps for itself."""
+
+
+URGENT = frozenset({Priority.CRITICAL, Priority.HIGH})
+
+
+URGENCY: Mapping[Priority, str] = {
+    Priority.CRITICAL: "high",
+    Priority.HIGH: "high",
+    Priority.NORMAL: "normal",
+    Priority.LOW: "low",
+}
+"""Of a browser's push service: whether it wakes a device that saves its battery."""
+
+
+_REPLACED = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
+"""What a browser's push service takes for a topic; the others take more."""
+
+
+def build_payload(outbound: SendRequest, *, now: datetime) -> dict[str, Any]:
+    """Return what pyfcm builds the body of; see its ``parse_payload``.
+
+    Raises PermanentError for what FCM would refuse: a key of its own, or more than 4 KB.
+    Raises ValueError if a text is none: half a character.
+    """
+    message = outbound.message
+    notification = _given(title=message.subject, body=message.text, image=message.image_url)
+    data = _data(outbound)
+    android, apns, webpush = (make(outbound, now) for make in (_android, _apns, _webpush))
+    own = (
+        _texts(android.get("notification", {})),
+        _json_size(apns.get("payload")),
+        _json_size(webpush.get("notification")),
+    )
+    if _texts(data) + _texts(notification) + max(own) > MAX_PAYLOAD:
+        raise PermanentError(
+            f"The message is larger than the {MAX_PAYLOAD} bytes that Firebase takes.",
+            code=FailureCode.TOO_LARGE,
+        )
+    return {
+        "fcm_token": outbound.recipient,
+        **{f"notification_{name}": text for name, text in notification.items()},
+        "data_payload": data,
+        "android_config": android,
+        "apns_config": apns,
+        "webpush_config": webpush,
+    }
+
+
+def collapse_key(outbound: SendRequest) -> str:
+    """Return the name under which a later copy replaces an earlier one; empty without a thread."""
+    if not outbound.thread:
+        return ""
+    name = f"{outbound.thread}-push"
+    if _REPLACED.fullmatch(name):
+        return name
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def _data(outbound: SendRequest) -> dict[str, str]:
+    """Return what the app gets: the caller's payload as strings, and ours over it."""
+    payload = outbound.message.payload or {}
+    for key in payload:
+        if RESERVED.fullmatch(key):
+            raise PermanentError(
+                f"Firebase keeps the payload's key {http.redact(key)[:50]} for itself.",
+                code=FailureCode.REJECTED,
+            )
+    ours = _given(
+        reference=outbound.reference,
+        notification_id=outbound.thread,
+        deep_link=outbound.message.deep_link,
+    )
+    return {key: _string(value) for key, value in payload.items()} | ours
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, OverflowError, RecursionError) as error:
+        raise ValueError("a value of the payload cannot be written as JSON") from error
+
+
+def _android(outbound: SendRequest, now: datetime) -> dict[str, Any]:
+    android: dict[str, Any] = {"priority": "HIGH" if outbound.priority in URGENT else "NORMAL"}
+    left = _left(outbound, now)
+    if left is not None:
+        android["ttl"] = f"{_seconds(left)}s"
+    if tag := collapse_key(outbound):
+        # No collapse_key: FCM ignores it where there is a notification, and of messages with
+        # more than four of them keeps four for a device that is offline.
+        android["notification"] = {"tag": tag}
+    return android
+
+
+def _apns(outbound: SendRequest, now: datetime) -> dict[str, Any]:
+    message = outbound.message
+    # Apple takes no urgent message that shows nothing.
+    is_urgent = outbound.priority in URGENT and bool(message.subject or message.text)
+    headers = {"apns-priority": "10" if is_urgent else "5"}
+    left = _left(outbound, now)
+    if left is not None:
+        headers["apns-expiration"] = str(int((now + left).timestamp()))
+    if name := collapse_key(outbound):
+        headers["apns-collapse-id"] = name
+    if not message.image_url:
+        return {"headers": headers}
+    return {
+        "headers": headers,
+        # An app's extension loads the image, and is asked only about a mutable message.
+        "payload": {"aps": {"mutable-content": 1}},
+        "fcm_options": {"image": message.image_url},
+    }
+
+
+def _webpush(outbound: SendRequest, now: datetime) -> dict[str, Any]:
+    headers = {"Urgency": URGENCY[outbound.priority]}
+    webpush: dict[str, Any] = {"headers": headers}
+    left = _left(outbound, now)
+    if left is not None:
+        headers["TTL"] = str(_seconds(left))
+    if name := collapse_key(outbound):
+        headers["Topic"] = name
+        webpush["notification"] = {"tag": name}
+    link = outbound.message.deep_link or ""
+    if link.startswith("https://"):
+        webpush["fcm_options"] = {"link": link}
+    return webpush
+
+
+def _left(outbound: SendRequest, now: datetime) -> timedelta | None:
+    """Return how long FCM may keep the message for a device that is offline; None: its default."""
+    if outbound.expires_at is None:
+        return None
+    return min(max(outbound.expires_at - now, timedelta(0)), MAX_TTL)
+
+
+def _seconds(duration: timedelta) -> int:
+    return int(duration.total_seconds())
+
+
+def _given(**texts: str | None) -> dict[str, str]:
+    return {name: text for name, text in texts.items() if text}
+
+
+def _texts(texts: Mapping[str, str]) -> int:
+    return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())
+
+
+def _json_size(value: Any) -> int:
+    return len(msgspec.json.encode(value)) if value else 0

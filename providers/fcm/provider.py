@@ -1,0 +1,210 @@
+"""Push by Firebase Cloud Messaging's HTTP v1 API.
+
+``pyfcm`` builds the body; its own transport is not used: it repeats POSTs, so that one timeout may
+push four times, sleeps on Retry-After, and fetches a token for every thread.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+from pyfcm import FCMNotification
+
+from domain.errors import FailureCode, PermanentError, ProviderResponse, ProviderUnavailableError
+from notifyproject.outside.deadlines import Deadline
+
+from .. import http, http_client
+from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_of, is_expired
+from ..http import Exchange, Request
+from . import credentials as fcm_credentials
+from . import responses
+from .credentials import (
+    AccessToken,
+    InvalidCredentialsError,
+    ServiceAccount,
+    TokenCache,
+    read_service_account,
+)
+from .messages import build_payload
+from .responses import SenderHistory, accepted_name, read_refusal
+
+ACCEPTED = 200
+
+
+NEW_TOKEN = 2.0
+"""Seconds that a send waits for another access token; Google takes some tenths of one."""
+
+
+MAX_ID_LENGTH = 200
+"""A message's name is kept up to this length; they are shorter."""
+
+
+class Client(FCMNotification):
+    """pyfcm with a transport of our own: one POST, and at most one more with a new token."""
+
+    def __init__(
+        self,
+        *,
+        tokens: TokenCache,
+        sender: SenderHistory,
+        base_url: str,
+        project: str,
+        clock: Callable[[], datetime],
+    ) -> None:
+        super().__init__(credentials=tokens, project_id=quote(project, safe=""))
+        self.FCM_END_POINT_BASE = f"{base_url}/v1/projects"
+        self._tokens = tokens
+        self._sender = sender
+        self._clock = clock
+
+    def send_request(
+        self, payload: bytes | None = None, timeout: float = http.TOTAL_TIMEOUT
+    ) -> http.Response:
+        """POST a body and return FCM's answer, within ``timeout`` seconds in all.
+
+        Raises ChannelUnavailable without an access token, and what :func:`.transfers.post` raises.
+        """
+        return http_client.run_exchange(self.asked(payload or b"", timeout=timeout))
+
+    @property
+    def has_token(self) -> bool:
+        """Whether there is an access token, so that nobody waits for one."""
+        return self._tokens.has_one
+
+    def asked(
+        self, payload: bytes, *, timeout: float, outbound: SendRequest | None = None
+    ) -> Exchange[http.Response]:
+        """Ask for a push, as :meth:`send_request` does, unless its time is over meanwhile."""
+        deadline = Deadline.after(timeout)
+        token = self._tokens.current(deadline=deadline)
+        response = yield self._request(payload, token, deadline, outbound)
+        if response.status != ACCEPTED and _wants_new_token(response):
+            # Refused for the token, so it cannot have been sent. What else is under way in this
+            # thread waits for the new one, too, and must not miss its own answers for it.
+            soon = Deadline(min(deadline.at, Deadline.after(NEW_TOKEN).at))
+            token = self._tokens.replace(token, deadline=soon)
+            response = yield self._request(payload, token, deadline, outbound)
+        return response
+
+    def parse_response(
+        self, response: http.Response, *, token: str = "", platform: str | None = None
+    ) -> SendResult:
+        """Return the acceptance that an answer is; raises a ProviderError for any other."""
+        name = accepted_name(response) if response.status == ACCEPTED else None
+        now = self._clock()
+        if name is None:
+            raise responses.error(
+                response, sender=self._sender, token=token, platform=platform, now=now
+            )
+        self._sender.accepted(now=now)
+        return SendResult(
+            provider_id=name[:MAX_ID_LENGTH], answer=ProviderResponse(status=response.status)
+        )
+
+    def _request(
+        self, payload: bytes, token: AccessToken, deadline: Deadline, outbound: SendRequest | None
+    ) -> Request:
+        if outbound and is_expired(outbound, now=self._clock()):
+            # It may have been the token that took so long.
+            raise NotAttemptedError
+        try:
+            left = deadline.left()
+        except TimeoutError as error:
+            raise ProviderUnavailableError(fcm_credentials.SLOW) from error
+        return Request(
+            url=self.fcm_end_point,
+            body=payload,
+            headers={
+                "Authorization": f"Bearer {token.value}",
+                "Content-Type": "application/json; charset=UTF-8",
+            },
+            timeout=left,
+        )
+
+    def _get_access_token(self) -> str:
+        # Whatever else of pyfcm asks for one gets the one there is.
+        return self._tokens.current(deadline=Deadline.after(http.TOTAL_TIMEOUT)).value
+
+
+@dataclass(frozen=True, kw_only=True)
+class FCM:
+    """A Firebase project."""
+
+    credentials: str = field(repr=False)
+    """The path of a service account's JSON, or the JSON itself."""
+    base_url: str
+    clock: Callable[[], datetime]
+    project_id: str = ""
+    """Empty: the service account's own project."""
+    name: str = "fcm"
+
+    @property
+    def account(self) -> str:
+        """The name and a fingerprint of project and service account."""
+        try:
+            project, email = self._project, self._service_account.email
+        except InvalidCredentialsError:
+            project, email = self.project_id, ""
+        return account_of(self.name, project, email)
+
+    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
+        """Hand one push to FCM; see :class:`providers.contract.Provider`."""
+        return http_client.run_exchange(self.exchange(outbound, timeout=timeout))
+
+    def is_all_talk(self, outbound: SendRequest) -> bool:
+        """Whether a push needs nothing but its own requests: the first waits for a token."""
+        try:
+            return self._client.has_token
+        except InvalidCredentialsError:
+            return True
+
+    def exchange(self, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+        """Ask for one push; see :class:`providers.contract.NonBlockingProvider`."""
+        try:
+            client = self._client
+        except InvalidCredentialsError as error:
+            raise ProviderUnavailableError(str(error)) from error
+        try:
+            payload = client.parse_payload(**self.body(outbound))
+        except ValueError as error:
+            raise PermanentError(
+                "The message cannot be made into a push.", code=FailureCode.RENDER_FAILED
+            ) from error
+        response = yield from client.asked(payload, timeout=timeout, outbound=outbound)
+        return client.parse_response(response, token=outbound.recipient, platform=outbound.platform)
+
+    def body(self, outbound: SendRequest) -> dict[str, Any]:
+        """Return what the body is built of; raises PermanentError or ValueError."""
+        return build_payload(outbound, now=self.clock())
+
+    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
+        """Raise ValueError: FCM reports nothing; devices say themselves what they got."""
+        raise ValueError("FCM sends no webhooks")
+
+    @cached_property
+    def _service_account(self) -> ServiceAccount:
+        return read_service_account(self.credentials)
+
+    @property
+    def _project(self) -> str:
+        project = self.project_id or self._service_account.project_id
+        if not project:
+            raise InvalidCredentialsError("No Firebase project is configured.")
+        return project
+
+    @cached_property
+    def _client(self) -> Client:
+        return Client(
+            tokens=fcm_credentials.shared(self.credentials, clock=self.clock),
+            sender=SenderHistory(),
+            base_url=self.base_url,
+            project=self._project,
+            clock=self.clock,
+        )
+
+
+def _wants_new_token(response: http.Response) -> bool:
+    return responses.rule_for(read_refusal(response)).new_token

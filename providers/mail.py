@@ -1,0 +1,258 @@
+"""What all email providers share: ASCII addresses, unsubscribe headers, and attachments.
+
+Attachments are fetched over https right before the send and kept no longer. A file that cannot be
+fetched leaves no doubt about the mail, since nothing of it has left. Nothing is unpacked. The rules
+for the host that a file comes from are in :mod:`notifyproject.outside.connections`.
+"""
+
+import http.client
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import parseaddr
+from functools import cache
+from http import HTTPStatus
+from urllib.parse import quote, urlsplit
+
+from email_validator import validate_email
+
+from domain.content import HTTPS_PORT, MAX_BYTES, Attachment, attachment_host
+from domain.errors import FailureCode, PermanentError, TransientError
+from notifyproject.outside.addresses import NotPublic
+from notifyproject.outside.connections import Connection
+from notifyproject.outside.deadlines import Deadline
+
+from .contract import Message
+from .http import CONNECT_TIMEOUT
+
+
+def ascii_email(address: str) -> str:
+    """Return a mail address with its domain in ASCII; raises ValueError if it cannot be one.
+
+    By the rules of today: those that the standard library and Django know make another domain of
+    one with an eszett.
+    """
+    if address.isascii():
+        return address
+    checked = validate_email(
+        address, check_deliverability=False, allow_smtputf8=False, test_environment=True
+    )
+    return checked.ascii_email or address
+
+
+def unsubscribe_headers(message: Message) -> Mapping[str, str]:
+    """Return the headers by which a mail program offers to unsubscribe, as RFC 8058 has them.
+
+    The second says that a POST is enough, and nobody has to press anything on a page. Raises
+    ValueError if the URL would not be one in a header.
+    """
+    url = message.unsubscribe_url
+    if url is None:
+        return {}
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        raise ValueError("a URL is in plain ASCII, without blanks")
+    return {
+        "List-Unsubscribe": f"<{url}>",
+        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+    }
+
+
+def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None:
+    """Return the name and the address that answers go to; None: those of the sender.
+
+    ``default`` is ``Name <address>``. Raises ValueError if the address cannot be one.
+    """
+    if message.reply_to is not None:
+        return "", ascii_email(message.reply_to)
+    name, address = parseaddr(default or "")
+    return (name, ascii_email(address)) if address else None
+
+
+UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
+
+
+FETCH_TIMEOUT = 10.0
+"""Seconds for all attachments of a mail together; and at most two thirds of what a send has."""
+
+
+AT_ONCE = 4
+"""Mails with attachments that a process has in hand: one of 10 MB takes 50 MB while it is sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """An attachment that is here."""
+
+    filename: str
+    content_type: str
+    content: bytes = field(repr=False)
+
+
+@contextmanager
+def fetch_attachments(
+    attachments: Sequence[Attachment], *, hosts: AbstractSet[str], timeout: float
+) -> Iterator[tuple[File, ...]]:
+    """Give the files of a mail that has ``timeout`` seconds to be sent in.
+
+    Raises DownloadFailed when they may be had later, PermanentError when they will not: one is not
+    there, its host is not among ``hosts`` or is not public, or all of them are larger than 10 MB.
+    """
+    if not attachments:
+        yield ()
+        return
+    seconds = max(0.0, min(FETCH_TIMEOUT, timeout * 2 / 3))
+    deadline = Deadline.after(seconds)
+    places = _places(os.getpid())
+    if not places.acquire(timeout=seconds):
+        raise DownloadError("Too many mails with attachments are being sent at once.")
+    try:
+        yield _fetch_all(attachments, hosts, deadline)
+    finally:
+        places.release()
+
+
+def _fetch_all(
+    attachments: Sequence[Attachment], hosts: AbstractSet[str], deadline: Deadline
+) -> tuple[File, ...]:
+    left = MAX_BYTES
+    files = []
+    for number, one in enumerate(attachments, start=1):
+        try:
+            content = _fetch_one(one, hosts, left, deadline)
+        except PermanentError as error:
+            reason = f"Attachment {number} cannot be sent: {error.reason}."
+            raise PermanentError(reason, code=error.code) from error
+        except DownloadError as error:
+            reason = f"Attachment {number} could not be fetched: {error.reason}."
+            raise DownloadError(reason) from error
+        left -= len(content)
+        files.append(File(filename=one.filename, content_type=one.content_type, content=content))
+    return tuple(files)
+
+
+def _fetch_one(one: Attachment, hosts: AbstractSet[str], left: int, deadline: Deadline) -> bytes:
+    # It was looked at when the notification was accepted, by the settings of that day.
+    if attachment_host(one.url) not in hosts:
+        raise PermanentError("its host is not allowed here", code=UNAVAILABLE)
+    return download(one.url, limit=left, deadline=deadline)
+
+
+@cache
+def _places(_process_id: int) -> threading.BoundedSemaphore:
+    """Return this process's places for mails with attachments; a forked child has its own."""
+    return threading.BoundedSemaphore(AT_ONCE)
+
+
+CHUNK = 64 * 1024
+
+
+LATER = frozenset({408, 425, 429})
+"""Statuses from 400 to 499 that may be others another time."""
+
+
+FIRST_SERVER_ERROR = 500
+
+
+HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
+
+
+_IN_A_PATH = "/%:@!$&'()*+,;=~-._"
+
+
+class DownloadError(TransientError):
+    """A file could not be fetched just now; nothing of the message has left.
+
+    It says nothing about the provider that the message was to go to.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, code=UNAVAILABLE)
+
+
+def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
+    """Return what is at an https URL: at least one byte, at most ``limit``.
+
+    The file is whole: its end is its length, its last chunk or, where the response has neither,
+    TLS's close_notify. A connection that ends earlier or otherwise is a DownloadFailed.
+
+    Raises DownloadFailed when it may work later, PermanentError when it will not: the code is
+    TOO_LARGE for more than ``limit``. Their reasons begin in lower case and hold no part of the
+    URL.
+    """
+    host = attachment_host(url)
+    if host is None:
+        raise PermanentError("its address is not one", code=UNAVAILABLE)
+    connection = Connection(host, HTTPS_PORT, deadline=deadline, connect_timeout=CONNECT_TIMEOUT)
+    try:
+        connection.request("GET", _target(url), headers=HEADERS)
+        # The answer holds the connection open, too.
+        with connection.getresponse() as answer:
+            _check_response(answer, limit)
+            return _content(answer, limit)
+    except NotPublic as error:
+        reason = "its host is not on the public Internet"
+        raise PermanentError(reason, code=UNAVAILABLE) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise DownloadError(_reason(error, deadline)) from error
+    except ValueError as error:
+        raise PermanentError("its address is not one", code=UNAVAILABLE) from error
+    finally:
+        connection.close()
+
+
+def _target(url: str) -> str:
+    parts = urlsplit(url)
+    path = quote(parts.path or "/", safe=_IN_A_PATH)
+    return f"{path}?{quote(parts.query, safe=_IN_A_PATH + '?')}" if parts.query else path
+
+
+def _check_response(answer: http.client.HTTPResponse, limit: int) -> None:
+    """Raise the error an answer is, by its head alone, if it is not the file."""
+    status = answer.status
+    if status in LATER or status >= FIRST_SERVER_ERROR:
+        raise DownloadError(f"its server cannot give it now ({status})")
+    if status != HTTPStatus.OK:
+        raise PermanentError(f"it is not there ({status})", code=UNAVAILABLE)
+    if answer.getheader("Content-Encoding", "identity").lower() != "identity":
+        raise PermanentError("its server gives it only packed", code=UNAVAILABLE)
+    if answer.getheader("Transfer-Encoding", "chunked").lower() != "chunked":
+        raise PermanentError("its server gives it only packed", code=UNAVAILABLE)
+    if answer.length is None and not answer.chunked and "Content-Length" in answer.headers:
+        # http.client reads on to the end of the connection then, as if there were no length.
+        raise http.client.HTTPException("its length is no number")
+    if answer.length is not None and answer.length > limit:
+        raise _too_large()
+
+
+def _content(answer: http.client.HTTPResponse, limit: int) -> bytes:
+    content = bytearray()
+    while chunk := answer.read1(CHUNK):
+        content += chunk
+        if len(content) > limit:
+            raise _too_large()
+    if answer.length:
+        raise http.client.IncompleteRead(b"", answer.length)
+    if not content:
+        raise PermanentError("it is empty", code=UNAVAILABLE)
+    return bytes(content)
+
+
+def _too_large() -> PermanentError:
+    return PermanentError("it is larger than is allowed", code=FailureCode.TOO_LARGE)
+
+
+def _reason(error: Exception, deadline: Deadline) -> str:
+    if deadline.is_over:
+        return "its server did not give it in time"
+    if isinstance(error, socket.gaierror):
+        return "its host has no address"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "its server's certificate is not valid"
+    if isinstance(error, http.client.HTTPException):
+        return "its server broke off"
+    return "its server cannot be reached or broke off"

@@ -1,0 +1,114 @@
+"""SendGrid's event webhook: who may call it, and what its events say."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Annotated
+
+import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
+from msgspec import Meta
+from sendgrid.helpers.eventwebhook import EventWebhook
+
+from .. import http
+from ..contract import InvalidSignatureError, Receipt, ReceiptKind
+
+REPLAY_WINDOW = timedelta(minutes=10)
+"""A signed webhook older than this is refused: somebody may have kept a copy."""
+
+
+SIGNATURE_HEADER = "x-twilio-email-event-webhook-signature"
+
+
+TIMESTAMP_HEADER = "x-twilio-email-event-webhook-timestamp"
+
+
+EPOCH = re.compile(r"\d{10}", re.ASCII)
+"""Seconds, as SendGrid writes a moment in a header."""
+
+
+EVENTS: Mapping[str, ReceiptKind] = {
+    "processed": ReceiptKind.QUEUED,
+    "deferred": ReceiptKind.DEFERRED,
+    "delivered": ReceiptKind.DELIVERED,
+    "open": ReceiptKind.OPENED,
+    "click": ReceiptKind.CLICKED,
+    "bounce": ReceiptKind.BOUNCED,
+    "blocked": ReceiptKind.BLOCKED,
+    "dropped": ReceiptKind.REJECTED,
+    "spamreport": ReceiptKind.COMPLAINED,
+    "unsubscribe": ReceiptKind.UNSUBSCRIBED,
+    "group_unsubscribe": ReceiptKind.UNSUBSCRIBED,
+}
+"""SendGrid's event names; a bounce whose ``type`` is ``blocked`` is looked up as that."""
+
+
+class _Event(msgspec.Struct):
+    """The fields of an event that matter here; there are many more."""
+
+    event: str
+    timestamp: Annotated[int, Meta(ge=0, lt=10**11)]
+    sg_event_id: str
+    sg_message_id: str = ""
+    reference: str | None = None
+    email: str | None = None
+    reason: str | None = None
+    type: str | None = None
+
+
+def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: datetime) -> None:
+    """Raise InvalidSignature unless SendGrid signed this body within the last ten minutes."""
+    if not public_key:
+        raise InvalidSignatureError("no public key is configured")
+    timestamp = headers.get(TIMESTAMP_HEADER, "")
+    if not EPOCH.fullmatch(timestamp):
+        raise InvalidSignatureError("the timestamp is missing or not one")
+    if abs(now - datetime.fromtimestamp(int(timestamp), UTC)) > REPLAY_WINDOW:
+        raise InvalidSignatureError("the timestamp is not of the last ten minutes")
+    try:
+        verifier = _verifier(public_key)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise InvalidSignatureError("the public key, as configured, cannot be read") from error
+    try:
+        genuine = verifier.verify_signature(
+            raw.decode(), headers.get(SIGNATURE_HEADER, ""), timestamp
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        # The latter two: a public key of another kind.
+        raise InvalidSignatureError("the signature cannot be read") from error
+    if not genuine:
+        raise InvalidSignatureError("the signature is not SendGrid's")
+
+
+def parse_receipts(raw: bytes) -> list[Receipt]:
+    """Return what the events of a webhook's body say; raises ValueError."""
+    try:
+        events = msgspec.json.decode(raw, type=list[_Event])
+    except RecursionError as error:
+        raise ValueError("the JSON is nested too deeply") from error
+    found = ((event, _kind(event)) for event in events)
+    return [_receipt(event, kind) for event, kind in found if kind is not None]
+
+
+@lru_cache(maxsize=4)
+def _verifier(public_key: str) -> EventWebhook:
+    return EventWebhook(public_key)
+
+
+def _kind(event: _Event) -> ReceiptKind | None:
+    name = event.type if event.event == "bounce" and event.type == "blocked" else event.event
+    return EVENTS.get(name)
+
+
+def _receipt(event: _Event, kind: ReceiptKind) -> Receipt:
+    return Receipt(
+        reference=event.reference,
+        # X-Message-Id is the part of sg_message_id before its first dot.
+        provider_id=event.sg_message_id.partition(".")[0] or None,
+        kind=kind,
+        at=datetime.fromtimestamp(event.timestamp, UTC),
+        reason=http.excerpt(event.reason) if event.reason else None,
+        event_id=event.sg_event_id,
+        address=event.email,
+    )

@@ -1,0 +1,1 @@
+"""WhatsApp by Meta's Cloud API."""

@@ -1,0 +1,233 @@
+"""WhatsApp by Meta's Cloud API.
+
+A person who has written within 24 hours can get free text. Anybody else gets only a template that
+WhatsApp has approved.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from domain.errors import FailureCode, PermanentError, ProviderResponse, TransientError
+
+from .. import http, http_client
+from ..contract import (
+    ApprovedTemplate,
+    Message,
+    NotAttemptedError,
+    Receipt,
+    SendRequest,
+    SendResult,
+    account_of,
+    is_expired,
+)
+from ..http import Exchange, Request
+from . import webhooks
+from .responses import MAX_ID_LENGTH, classify_response, decoded
+from .webhooks import Inbound, MarketingPreference
+
+LONGEST_TEXT = 4096
+
+
+LONGEST_CAPTION = 1024
+
+
+Body = Mapping[str, Any]
+
+
+_LINK = re.compile(r"https?://[^\s/]")
+
+
+# What WhatsApp refuses in a template's values: line breaks, tabs, and over four spaces in a row.
+_GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
+
+
+def text_message(outbound: SendRequest) -> Body:
+    """Return a message in our own words, for somebody who has written within a day.
+
+    A picture takes the text as its caption; a text too long for one goes without the picture.
+    Raises PermanentError for a text that is too long.
+    """
+    message = outbound.message
+    text = _with_link(message)
+    if len(text) > LONGEST_TEXT:
+        raise PermanentError(
+            f"The text is longer than the {LONGEST_TEXT:,} characters that WhatsApp takes.",
+            code=FailureCode.TOO_LARGE,
+        )
+    if message.image_url and len(text) <= LONGEST_CAPTION:
+        caption = {"caption": text} if text else {}
+        return _message("image", {"link": message.image_url, **caption}, outbound)
+    has_link = _LINK.search(text) is not None
+    return _message("text", {"body": text, "preview_url": has_link}, outbound)
+
+
+def template_message(template: ApprovedTemplate, outbound: SendRequest) -> Body:
+    """Return a message in words that WhatsApp has approved, for anybody."""
+    content: dict[str, Any] = {"name": template.name, "language": {"code": template.language}}
+    if template.parameters:
+        values = [{"type": "text", "text": _on_one_line(v)} for v in template.parameters]
+        content["components"] = [{"type": "body", "parameters": values}]
+    return _message("template", content, outbound)
+
+
+def _message(kind: str, content: Body, outbound: SendRequest) -> Body:
+    return {
+        "messaging_product": "whatsapp",
+        "recipient_type": "individual",
+        "to": outbound.recipient,
+        "type": kind,
+        kind: content,
+        "biz_opaque_callback_data": outbound.reference,
+    }
+
+
+def _with_link(message: Message) -> str:
+    """Return the text, with the link below it if it is one for a browser and not in it already."""
+    link = message.deep_link
+    if not link or not link.startswith("https://") or link in message.text:
+        return message.text
+    return f"{message.text}\n\n{link}" if message.text else link
+
+
+def _on_one_line(value: str) -> str:
+    return _GAPS.sub(" ", value)
+
+
+SECOND_REQUEST = 1.0
+"""Seconds that must be left for a second request: one that is cut short has an unknown outcome."""
+
+
+ORDINARY = "accepted"
+"""What WhatsApp says of a template that goes at once; others are held for a check."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatsApp:
+    """A phone number at the Cloud API."""
+
+    token: str = field(repr=False)
+    phone_number_id: str
+    base_url: str
+    app_secret: str = field(repr=False)
+    """Signs the webhooks. Empty: every webhook is refused."""
+    verify_token: str = field(repr=False)
+    """What Meta shows before it sends webhooks. Empty: nobody is let in."""
+    clock: Callable[[], datetime]
+    version: str
+    """Of the Cloud API: ``v26.0``."""
+    name: str = "whatsapp"
+
+    @cached_property
+    def account(self) -> str:
+        """The phone number whose health and rate the messages share."""
+        return account_of(self.name, self.phone_number_id, self.token)
+
+    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
+        """Hand one message to WhatsApp; see :class:`providers.contract.Provider`."""
+        return http_client.run_exchange(self.exchange(outbound, timeout=timeout))
+
+    def is_all_talk(self, outbound: SendRequest) -> bool:
+        """Return that a message needs nothing but its own requests."""
+        return True
+
+    def exchange(self, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+        """Ask for one message; see :class:`providers.contract.NonBlockingProvider`.
+
+        Should WhatsApp know better than we that the person has not written for a day, it has
+        refused the message for good, and the approved template goes in its place at once.
+        """
+        begun, template = time.monotonic(), outbound.message.approved
+        if outbound.window_open:
+            try:
+                free = text_message(outbound)
+                return (yield from self._asked(free, outbound, timeout=timeout))
+            except PermanentError as error:
+                if error.code is not FailureCode.WINDOW_CLOSED or template is None:
+                    raise
+                timeout = _time_left(timeout - (time.monotonic() - begun), error)
+        if template is None:
+            raise PermanentError(
+                "The person has not written on WhatsApp for 24 hours, and this type has no "
+                "approved template.",
+                code=FailureCode.WINDOW_CLOSED,
+            )
+        body = template_message(template, outbound)
+        result = yield from self._asked(body, outbound, timeout=timeout)
+        said = f"Sent as the approved template {template.name} ({template.language})."
+        return replace(result, answer=replace(result.answer, excerpt=said))
+
+    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
+        """Return the events of a webhook; raises InvalidSignature or ValueError."""
+        webhooks.verify(headers, raw, app_secret=self.app_secret)
+        return webhooks.parse_receipts(raw)
+
+    def parse_inbound(self, raw: bytes) -> list[Inbound]:
+        """Return who has written, by a webhook whose signature is verified; raises ValueError."""
+        return webhooks.parse_inbound(raw, phone_number_id=self.phone_number_id)
+
+    def parse_wishes(self, raw: bytes) -> list[MarketingPreference]:
+        """Return who wants our marketing or not, by a verified webhook; raises ValueError."""
+        return webhooks.parse_opt_outs(raw, phone_number_id=self.phone_number_id)
+
+    def challenge(self, query: Mapping[str, str]) -> str:
+        """Return the answer to Meta's handshake; raises InvalidSignature."""
+        return webhooks.challenge(query, verify_token=self.verify_token)
+
+    def _asked(self, body: Body, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+        if is_expired(outbound, now=self.clock()):
+            raise NotAttemptedError
+        response = yield Request(
+            url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
+            body=_encoded(body),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+            timeout=timeout,
+        )
+        accepted = _accepted(response)
+        if accepted is None:
+            raise classify_response(response, now=self.clock())
+        return accepted
+
+
+def _time_left(seconds: float, refused: PermanentError) -> float:
+    if seconds < SECOND_REQUEST:
+        raise TransientError(
+            "WhatsApp wants the approved template, and no time was left to send it.",
+            code=FailureCode.PROVIDER_ERROR,
+            answer=refused.answer,
+        ) from refused
+    return seconds
+
+
+def _encoded(body: Body) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except ValueError as error:
+        raise PermanentError(
+            "The message cannot be made into one for WhatsApp.", code=FailureCode.RENDER_FAILED
+        ) from error
+
+
+def _accepted(response: http.Response) -> SendResult | None:
+    """Return the documented acceptance; None if the answer is anything else."""
+    if response.status != HTTPStatus.OK:
+        return None
+    messages = decoded(response.body).get("messages")
+    first = messages[0] if isinstance(messages, list) and messages else None
+    if not isinstance(first, dict):
+        return None
+    message_id, state = first.get("id"), first.get("message_status")
+    if not isinstance(message_id, str) or not message_id:
+        return None
+    held = state[:MAX_ID_LENGTH] if isinstance(state, str) and state != ORDINARY else None
+    return SendResult(
+        provider_id=message_id[:MAX_ID_LENGTH],
+        answer=ProviderResponse(status=response.status, code=held),
+    )

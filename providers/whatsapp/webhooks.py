@@ -1,0 +1,313 @@
+"""WhatsApp's webhooks: who may call, what became of our messages, who wrote, who wants what."""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from domain.errors import RecipientAction
+
+from .. import http
+from ..contract import InvalidSignatureError, Receipt, ReceiptKind
+from ..response_rules import ResponseKind
+from .responses import MAX_CODE, MAX_ID_LENGTH, CodeRule, rule_for, with_code
+
+SIGNATURE_HEADER = "x-hub-signature-256"
+
+
+OBJECT = "whatsapp_business_account"
+
+
+FIELD = "messages"
+"""The subject of webhooks about messages, ours and theirs."""
+
+
+PREFERENCES = "user_preferences"
+"""The subject of those in which people stop our marketing, or want it again.
+
+No other is read; accounts and templates have some.
+"""
+
+
+WANTED = {"stop": False, "resume": True}
+
+
+MARKETING = "marketing_messages"
+
+
+MAX_ITEMS = 1_000
+"""As many as Meta puts into one webhook."""
+
+
+LONGEST_CHALLENGE = 200
+
+
+STATUSES: Mapping[str, ReceiptKind] = {
+    "sent": ReceiptKind.SENT,
+    "delivered": ReceiptKind.DELIVERED,
+    "read": ReceiptKind.READ,
+    "failed": ReceiptKind.FAILED,
+}
+"""WhatsApp's statuses of a message; there are others, which say nothing to us."""
+
+
+NOT_WRITTEN = frozenset({"system", "request_welcome"})
+"""Inbound messages that nobody wrote: a new number, a chat that was only opened."""
+
+
+_SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})", re.ASCII)
+
+
+_CHALLENGE = re.compile(rf"[\w.-]{{1,{LONGEST_CHALLENGE}}}", re.ASCII)
+
+
+_REFERENCE = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
+
+
+_DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
+
+
+Epoch = Annotated[int, Meta(ge=0, lt=10**11)]
+"""Seconds, which Meta writes as a string."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbound:
+    """Somebody has written to us."""
+
+    phone: str = field(repr=False)
+    """Theirs, as E.164; never logged."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarketingPreference:
+    """Somebody has stopped our marketing in WhatsApp, or wants it again."""
+
+    phone: str = field(repr=False)
+    """Theirs, as E.164; never logged."""
+    is_wanted: bool
+    at: datetime
+
+
+class _Error(msgspec.Struct):
+    code: Annotated[int, Meta(ge=0, lt=MAX_CODE)]
+    title: str | None = None
+
+
+class _Status(msgspec.Struct):
+    id: Annotated[str, Meta(pattern=rf"\A[!-~]{{1,{MAX_ID_LENGTH}}}\Z")]
+    status: str
+    timestamp: Epoch
+    recipient_id: str | None = None
+    biz_opaque_callback_data: str | None = None
+    errors: list[_Error] | None = None
+
+
+class _Written(msgspec.Struct):
+    timestamp: Epoch
+    sender: str | None = msgspec.field(name="from", default=None)
+    """Missing for somebody who hides the number."""
+    type: str = ""
+
+
+class _Preference(msgspec.Struct):
+    timestamp: Epoch
+    wa_id: str | None = None
+    category: str = ""
+    value: str = ""
+
+
+class _Metadata(msgspec.Struct):
+    phone_number_id: str
+
+
+class _Value(msgspec.Struct):
+    metadata: _Metadata | None = None
+    statuses: Annotated[list[_Status], Meta(max_length=MAX_ITEMS)] | None = None
+    messages: Annotated[list[_Written], Meta(max_length=MAX_ITEMS)] | None = None
+    user_preferences: Annotated[list[_Preference], Meta(max_length=MAX_ITEMS)] | None = None
+
+
+class _Change(msgspec.Struct):
+    field: str
+    value: Any = None
+
+
+class _Entry(msgspec.Struct):
+    changes: Annotated[list[_Change], Meta(max_length=MAX_ITEMS)]
+
+
+class _Webhook(msgspec.Struct):
+    object: str
+    entry: Annotated[list[_Entry], Meta(max_length=MAX_ITEMS)]
+
+
+def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
+    """Raise InvalidSignature unless the app's secret signed this body."""
+    if not app_secret:
+        raise InvalidSignatureError("no app secret is configured")
+    given = _SIGNATURE.fullmatch(headers.get(SIGNATURE_HEADER, ""))
+    if given is None:
+        raise InvalidSignatureError("the signature is missing or not one")
+    expected = hmac.digest(app_secret.encode(), raw, hashlib.sha256).hex()
+    if not hmac.compare_digest(given[1], expected):
+        raise InvalidSignatureError("the signature is not Meta's")
+
+
+def challenge(query: Mapping[str, str], *, verify_token: str) -> str:
+    """Return what proves that the webhook is ours; raises InvalidSignature for a stranger."""
+    if not verify_token:
+        raise InvalidSignatureError("no verify token is configured")
+    given = query.get("hub.verify_token", "").encode(errors="replace")
+    is_known = hmac.compare_digest(given, verify_token.encode())
+    if not is_known or query.get("hub.mode") != "subscribe":
+        raise InvalidSignatureError("the verify token is not the one that is configured")
+    wanted = query.get("hub.challenge", "")
+    if not _CHALLENGE.fullmatch(wanted):
+        raise InvalidSignatureError("the challenge is missing or not one")
+    return wanted
+
+
+def parse_receipts(raw: bytes) -> list[Receipt]:
+    """Return what a webhook says about our messages; raises ValueError."""
+    return [
+        receipt
+        for value in _values(_decoded(raw))
+        for status in value.statuses or ()
+        if status.status in STATUSES
+        for receipt in _receipts(status)
+    ]
+
+
+def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[Inbound]:
+    """Return who has written to our number, and when; raises ValueError."""
+    return [
+        Inbound(phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC))
+        for value in _values(_decoded(raw))
+        if value.metadata is None or value.metadata.phone_number_id == phone_number_id
+        for message in value.messages or ()
+        if message.type not in NOT_WRITTEN and _is_number(message.sender)
+    ]
+
+
+def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPreference]:
+    """Return who wants no marketing of our number, or wants it again; raises ValueError.
+
+    In the order in which people decided it: of two wishes of one person the later one holds.
+    """
+    found = [
+        MarketingPreference(
+            phone=f"+{wish.wa_id}",
+            is_wanted=WANTED[wish.value],
+            at=datetime.fromtimestamp(wish.timestamp, UTC),
+        )
+        for value in _values(_decoded(raw), of=PREFERENCES)
+        if value.metadata is None or value.metadata.phone_number_id == phone_number_id
+        for wish in value.user_preferences or ()
+        if wish.category == MARKETING and wish.value in WANTED and _is_number(wish.wa_id)
+    ]
+    return sorted(found, key=lambda one: one.at)
+
+
+def redact_webhook(raw: bytes) -> str:
+    """Return a webhook for the log: of what people write, only that they wrote; raises ValueError.
+
+    What somebody writes to the business, and under which name, is not for this service to keep.
+    """
+    webhook = _decoded(raw)
+    entries = [{"changes": [_bare(change) for change in entry.changes]} for entry in webhook.entry]
+    return json.dumps({"object": webhook.object, "entry": entries}, separators=(",", ":"))
+
+
+def _bare(change: _Change) -> dict[str, Any]:
+    if change.field == PREFERENCES:
+        told = _value(change).user_preferences and change.value["user_preferences"]
+        wishes = [_some(one, "wa_id", "category", "value", "timestamp") for one in told or ()]
+        kept = _some(change.value, "metadata") | {"user_preferences": wishes}
+        return {"field": change.field, "value": kept}
+    if change.field != FIELD:
+        return {"field": change.field}
+    is_written = bool(_value(change).messages)
+    kept = _some(change.value, "metadata", "statuses")
+    if is_written:
+        written = change.value["messages"]
+        kept["messages"] = [_some(one, "id", "from", "timestamp", "type") for one in written]
+    return {"field": change.field, "value": kept}
+
+
+def _some(found: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: found[name] for name in names if name in found}
+
+
+def _decoded(raw: bytes) -> _Webhook:
+    try:
+        # Not by msgspec: a text that was cut within an emoji is no reason to refuse the rest.
+        webhook = msgspec.convert(json.loads(raw.decode()), _Webhook, strict=False)
+    except RecursionError as error:
+        raise ValueError("the JSON is nested too deeply") from error
+    if webhook.object != OBJECT:
+        raise ValueError("the webhook is not about a WhatsApp account")
+    return webhook
+
+
+def _values(webhook: _Webhook, *, of: str = FIELD) -> Iterator[_Value]:
+    for entry in webhook.entry:
+        for change in entry.changes:
+            if change.field == of:
+                yield _value(change)
+
+
+def _value(change: _Change) -> _Value:
+    return msgspec.convert(change.value, _Value, strict=False)
+
+
+def _receipts(status: _Status) -> Iterator[Receipt]:
+    """Yield what a status says; that somebody wants no marketing is a second thing to say."""
+    kind, event_id, reason = STATUSES[status.status], f"{status.id}:{status.status}", None
+    error = status.errors[0] if status.errors else None
+    rule = rule_for(error.code) if error else None
+    if kind is ReceiptKind.FAILED:
+        kind = rule.reported if rule else kind
+        event_id = f"{event_id}:{status.timestamp}"
+        reason = _reason(error)
+    receipt = _receipt(status, kind, event_id, reason)
+    yield replace(receipt, is_undeliverable=rule is not None and _is_suspect(rule))
+    if rule and rule.action is RecipientAction.SUPPRESS_MARKETING:
+        yield _receipt(status, ReceiptKind.UNSUBSCRIBED, f"{event_id}:unsubscribed", reason)
+
+
+def _is_suspect(rule: CodeRule) -> bool:
+    return rule.kind is ResponseKind.INVALID_RECIPIENT and rule.action is RecipientAction.SUSPECT
+
+
+def _receipt(status: _Status, kind: ReceiptKind, event_id: str, reason: str | None) -> Receipt:
+    reference = status.biz_opaque_callback_data or ""
+    return Receipt(
+        reference=reference if _REFERENCE.fullmatch(reference) else None,
+        provider_id=status.id,
+        kind=kind,
+        at=datetime.fromtimestamp(status.timestamp, UTC),
+        reason=reason,
+        event_id=event_id,
+        address=f"+{status.recipient_id}" if _is_number(status.recipient_id) else None,
+    )
+
+
+def _reason(error: _Error | None) -> str | None:
+    if error is None:
+        return None
+    rule = rule_for(error.code)
+    said = (error.title or "WhatsApp gave no reason.").encode(errors="replace").decode()
+    return with_code(rule.reason if rule else http.excerpt(said), error.code)
+
+
+def _is_number(text: str | None) -> bool:
+    return text is not None and _DIGITS.fullmatch(text) is not None

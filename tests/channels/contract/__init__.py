@@ -1,1 +1,0 @@
-"""What every provider keeps to, whichever it is: the same tests for all of them."""

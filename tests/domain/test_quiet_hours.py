@@ -1,0 +1,205 @@
+"""Quiet hours: start included, end not, across midnight and clock changes."""
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from domain.time import InvalidTimeError, QuietHours, zone_names
+
+LONDON = "Europe/London"
+
+
+minutes = st.integers(0, 24 * 60 - 1).map(lambda m: time(m // 60, m % 60))
+
+
+instants = st.datetimes(datetime(2020, 1, 1), datetime(2036, 1, 1)).map(
+    lambda moment: moment.replace(tzinfo=UTC)
+)
+
+
+zones = st.sampled_from(sorted(zone_names())).map(ZoneInfo)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def quiet(start: str, end: str, zone: str = "UTC") -> QuietHours:
+    return QuietHours.parse(start=start, end=end, zone=zone)
+
+
+@pytest.mark.parametrize(
+    ("now", "until"),
+    [
+        ("2026-11-21T21:59:59.999", None),
+        ("2026-11-21T22:00", "2026-11-22T07:00"),
+        ("2026-11-21T23:59:59", "2026-11-22T07:00"),
+        ("2026-11-22T00:00", "2026-11-22T07:00"),
+        ("2026-11-22T06:59:59.999", "2026-11-22T07:00"),
+        ("2026-11-22T07:00", None),
+        ("2026-11-22T12:00", None),
+        ("2026-12-31T23:00", "2027-01-01T07:00"),
+    ],
+)
+def test_a_night_holds_its_start_and_not_its_end(now: str, until: str | None) -> None:
+    assert quiet("22:00", "07:00").until(at(now)) == (at(until) if until else None)
+
+
+@pytest.mark.parametrize(
+    ("now", "until"),
+    [
+        ("2026-11-21T12:59:59", None),
+        ("2026-11-21T13:00", "2026-11-21T14:30"),
+        ("2026-11-21T14:29:59", "2026-11-21T14:30"),
+        ("2026-11-21T14:30", None),
+    ],
+)
+def test_a_nap_begins_and_ends_on_one_day(now: str, until: str | None) -> None:
+    assert quiet("13:00", "14:30").until(at(now)) == (at(until) if until else None)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "now", "until"),
+    [
+        ("00:00", "07:00", "2026-11-21T00:00", "2026-11-21T07:00"),
+        ("22:00", "00:00", "2026-11-21T23:59:59", "2026-11-22T00:00"),
+        ("22:00", "00:00", "2026-11-22T00:00", None),
+        ("07:00", "06:59", "2026-11-21T06:59", None),
+        ("07:00", "06:59", "2026-11-21T07:00", "2026-11-22T06:59"),
+        ("00:00", "00:01", "2026-11-21T00:00:59", "2026-11-21T00:01"),
+    ],
+)
+def test_midnight_is_a_time_like_any_other(
+    start: str, end: str, now: str, until: str | None
+) -> None:
+    assert quiet(start, end).until(at(now)) == (at(until) if until else None)
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "until"),
+    [
+        ("America/New_York", "2026-11-21T03:00", "2026-11-21T12:00"),
+        ("America/New_York", "2026-11-21T02:59", None),
+        ("Asia/Kolkata", "2026-11-21T16:30", "2026-11-22T01:30"),
+        ("Pacific/Kiritimati", "2026-11-21T08:00", "2026-11-21T17:00"),
+    ],
+)
+def test_the_clock_is_the_persons_own(zone: str, now: str, until: str | None) -> None:
+    assert quiet("22:00", "07:00", zone).until(at(now)) == (at(until) if until else None)
+
+
+@pytest.mark.parametrize(
+    ("end", "now", "until"),
+    [
+        ("07:00", "2026-03-28T23:00", "2026-03-29T06:00"),
+        ("01:30", "2026-03-28T23:00", "2026-03-29T01:00"),
+        ("01:00", "2026-03-28T23:00", "2026-03-29T01:00"),
+        ("02:00", "2026-03-28T23:00", "2026-03-29T01:00"),
+    ],
+    ids=["after the gap", "inside the gap", "at its start", "at its end"],
+)
+def test_an_end_that_the_clock_skips_is_the_first_instant_after(
+    end: str, now: str, until: str
+) -> None:
+    assert quiet("22:00", end, LONDON).until(at(now)) == at(until)
+
+
+def test_a_start_that_the_clock_skips_is_the_first_instant_after() -> None:
+    night = quiet("01:30", "07:00", LONDON)
+    assert night.until(at("2026-03-29T00:59:59")) is None
+    assert night.until(at("2026-03-29T01:00")) == at("2026-03-29T06:00")
+
+
+@pytest.mark.parametrize(
+    ("now", "until"),
+    [
+        ("2026-10-24T22:00", "2026-10-25T00:30"),
+        ("2026-10-25T00:29:59", "2026-10-25T00:30"),
+        ("2026-10-25T00:30", None),
+        ("2026-10-25T01:00", "2026-10-25T01:30"),
+        ("2026-10-25T01:29:59", "2026-10-25T01:30"),
+        ("2026-10-25T01:30", None),
+    ],
+    ids=["before", "first pass", "first end", "clock set back", "second pass", "second end"],
+)
+def test_an_end_that_happens_twice_ends_the_night_twice(now: str, until: str | None) -> None:
+    night = quiet("22:00", "01:30", LONDON)
+    assert night.until(at(now)) == (at(until) if until else None)
+
+
+def test_a_night_over_a_clock_change_ends_by_the_new_clock() -> None:
+    assert quiet("22:00", "07:00", LONDON).until(at("2026-10-24T22:00")) == at("2026-10-25T07:00")
+
+
+@pytest.mark.parametrize(
+    ("now", "until"),
+    [
+        ("2026-10-03T13:00", "2026-10-03T15:30"),
+        ("2026-04-04T14:40", "2026-04-04T14:45"),
+        ("2026-04-04T15:05", "2026-04-04T15:15"),
+    ],
+    ids=["end in the gap", "first of two", "second of two"],
+)
+def test_a_clock_change_of_half_an_hour_is_one_too(now: str, until: str) -> None:
+    ends = {"2026-10": "02:15", "2026-04": "01:45"}
+    night = quiet("22:00", ends[now[:7]], "Australia/Lord_Howe")
+    assert night.until(at(now)) == at(until)
+
+
+@given(start=minutes, end=minutes, zone=zones, now=instants)
+def test_a_person_is_left_alone_until_an_instant_outside_the_span(
+    start: time, end: time, zone: ZoneInfo, now: datetime
+) -> None:
+    pause = (start.hour - end.hour) * 60 + start.minute - end.minute
+    # A pause that a clock change swallows whole does not end one night before the next begins.
+    assume(pause % (24 * 60) > 60)
+    hours = QuietHours(start=start, end=end, zone=zone)
+    until = hours.until(now)
+    clock = now.astimezone(zone).time()
+    inside = start <= clock < end if start < end else clock >= start or clock < end
+    assert (until is not None) == inside
+    if until is not None:
+        assert now < until < now + timedelta(hours=26)
+        assert hours.until(until) is None
+
+
+@given(start=minutes, end=minutes, zone=zones, now=instants)
+def test_a_person_is_left_alone_up_to_the_very_end(
+    start: time, end: time, zone: ZoneInfo, now: datetime
+) -> None:
+    assume(start != end)
+    hours = QuietHours(start=start, end=end, zone=zone)
+    until = hours.until(now)
+    if until is not None:
+        assert hours.until(max(now, until - timedelta(milliseconds=1))) == until
+
+
+@pytest.mark.parametrize("moment", ["22:00", "00:00", "12:30"])
+def test_quiet_hours_cannot_start_when_they_end(moment: str) -> None:
+    with pytest.raises(InvalidTimeError) as problem:
+        quiet(moment, moment)
+    assert problem.value.code == "empty_quiet_hours"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "24:00", "7:00", "07:60", "07:00:00", "7am", "0700", "-1:00", " 07:00", "07:00\n"),
+        *("\u0660\u0667:00", "07.00", "99:99"),
+    ],
+)
+def test_what_is_no_time_of_day_is_refused(text: str) -> None:
+    for start, end in ((text, "07:00"), ("22:00", text)):
+        with pytest.raises(InvalidTimeError) as problem:
+            quiet(start, end)
+        assert problem.value.code == "invalid_time"
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/City", "../UTC", "", "europe/london"])
+def test_quiet_hours_need_a_zone(zone: str) -> None:
+    with pytest.raises(InvalidTimeError) as problem:
+        quiet("22:00", "07:00", zone)
+    assert problem.value.code == "unknown_timezone"

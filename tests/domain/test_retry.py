@@ -1,0 +1,301 @@
+"""What follows a failed attempt."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderUnavailableError,
+    RecipientAction,
+    TransientError,
+)
+from domain.retry import (
+    JITTER,
+    MAX_DELAY,
+    OUTAGE_PATIENCE,
+    UNKNOWN_WAIT,
+    AwaitReceipt,
+    GiveUp,
+    RetryAt,
+    RetryUncounted,
+    UnknownPolicy,
+    decide_retry,
+    decide_unknown,
+    delay,
+    retry_or_give_up,
+)
+from domain.states import Priority
+from tests.unit.building import NOON, standing
+
+BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
+
+
+SILENT = TransientError("silent", code=FailureCode.TIMEOUT, ambiguous=True)
+
+
+DOWN = ProviderUnavailableError("down")
+
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+priorities = st.sampled_from(Priority)
+
+
+dice = st.floats(-1, 1)
+
+
+def after(
+    error: ProviderError, *, dice: float = 0.0, now: datetime = NOON, **past: object
+) -> object:
+    return decide_retry(error=error, standing=standing(**past), now=now, dice=dice)
+
+
+@pytest.mark.parametrize(
+    ("priority", "waits"),
+    [
+        (Priority.CRITICAL, [15, 30, 60, 120, 240, 480]),
+        (Priority.HIGH, [60, 120, 240, 480, 960, 1920]),
+        (Priority.NORMAL, [300, 600, 1200, 2400, 4800, 9600]),
+        (Priority.LOW, [300, 600, 1200, 2400, 4800, 9600]),
+    ],
+)
+def test_each_wait_is_twice_the_one_before(priority: Priority, waits: list[int]) -> None:
+    seconds = [
+        delay(priority=priority, attempts_used=n, dice=0).total_seconds() for n in range(1, 7)
+    ]
+    assert seconds == waits
+
+
+@pytest.mark.parametrize(("priority", "n"), [(Priority.NORMAL, 8), (Priority.CRITICAL, 12)])
+def test_no_wait_is_longer_than_six_hours(priority: Priority, n: int) -> None:
+    assert delay(priority=priority, attempts_used=n, dice=0) == MAX_DELAY == timedelta(hours=6)
+
+
+def test_any_number_of_attempts_has_a_wait() -> None:
+    """Each re-opening by an operator adds attempts: there is no upper limit to their number."""
+    for attempts in (12, 40, 64, 1_000):
+        assert delay(priority=Priority.NORMAL, attempts_used=attempts, dice=0) == MAX_DELAY
+
+
+@given(priority=priorities, attempts=st.integers(1, 20), dice=dice)
+def test_waits_are_spread_by_a_fifth_to_either_side(
+    priority: Priority, attempts: int, dice: float
+) -> None:
+    middle = delay(priority=priority, attempts_used=attempts, dice=0)
+    wait = delay(priority=priority, attempts_used=attempts, dice=dice)
+    assert middle * (1 - JITTER) - SECOND <= wait <= middle * (1 + JITTER) + SECOND
+
+
+def test_the_dice_reach_both_ends() -> None:
+    low = delay(priority=Priority.HIGH, attempts_used=1, dice=-1)
+    high = delay(priority=Priority.HIGH, attempts_used=1, dice=1)
+    assert (low, high) == (48 * SECOND, 72 * SECOND)
+
+
+@given(priority=priorities, attempts=st.integers(1, 10), dice=dice)
+def test_more_attempts_never_wait_less(priority: Priority, attempts: int, dice: float) -> None:
+    wait = delay(priority=priority, attempts_used=attempts, dice=dice)
+    assert delay(priority=priority, attempts_used=attempts + 1, dice=dice) >= wait
+
+
+def test_what_may_work_later_is_tried_again() -> None:
+    assert after(BUSY) == RetryAt(NOON + 5 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "wait"),
+    [(None, 300), (0.0, 300), (1.0, 300), (299.0, 300), (301.0, 301), (7200.0, 7200)],
+)
+def test_the_wait_is_at_least_what_the_provider_asks_for(
+    retry_after: float | None, wait: int
+) -> None:
+    error = TransientError("slow down", code=FailureCode.RATE_LIMITED, retry_after=retry_after)
+    assert after(error) == RetryAt(NOON + wait * SECOND)
+
+
+def test_a_short_spread_never_undercuts_the_provider() -> None:
+    error = TransientError("slow down", code=FailureCode.RATE_LIMITED, retry_after=300)
+    assert after(error, dice=-1) == RetryAt(NOON + 300 * SECOND)
+
+
+@pytest.mark.parametrize("max_attempts", [1, 2, 4, 11])
+def test_the_last_allowed_attempt_is_the_last(max_attempts: int) -> None:
+    one_left = after(BUSY, attempt_count=max_attempts - 1, max_attempts=max_attempts)
+    none_left = after(BUSY, attempt_count=max_attempts, max_attempts=max_attempts)
+    assert none_left == GiveUp(FailureCode.PROVIDER_ERROR)
+    assert max_attempts == 1 or isinstance(one_left, RetryAt)
+
+
+def test_attempts_an_outage_spoiled_are_not_counted() -> None:
+    assert isinstance(after(BUSY, attempt_count=6, excused_count=3, max_attempts=4), RetryAt)
+    assert after(BUSY, attempt_count=7, excused_count=3, max_attempts=4) == GiveUp(BUSY.code)
+    assert standing(attempt_count=7, excused_count=3).attempts_used == 4
+
+
+def test_excused_attempts_do_not_lengthen_the_wait() -> None:
+    assert after(BUSY, attempt_count=4, excused_count=3) == RetryAt(NOON + 5 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("left", "decision"),
+    [
+        (timedelta(seconds=299), GiveUp(FailureCode.PROVIDER_ERROR)),
+        (timedelta(seconds=300), GiveUp(FailureCode.PROVIDER_ERROR)),
+        (timedelta(seconds=301), RetryAt(NOON + 5 * MINUTE)),
+    ],
+    ids=["too late", "at the very end", "just in time"],
+)
+def test_a_retry_that_would_come_too_late_is_none(left: timedelta, decision: object) -> None:
+    assert after(BUSY, expires_at=NOON + left) == decision
+
+
+@given(
+    attempts=st.integers(1, 12),
+    max_attempts=st.integers(1, 12),
+    retry_after=st.none() | st.floats(0, 90_000),
+    left=st.none() | st.integers(1, 200_000),
+    dice=dice,
+    priority=priorities,
+)
+def test_a_retry_is_later_than_now_within_the_limit_and_before_the_end(
+    *,
+    attempts: int,
+    max_attempts: int,
+    retry_after: float | None,
+    left: int | None,
+    dice: float,
+    priority: Priority,
+) -> None:
+    past = standing(
+        attempt_count=attempts,
+        max_attempts=max_attempts,
+        priority=priority,
+        expires_at=None if left is None else NOON + left * SECOND,
+    )
+    decision = retry_or_give_up(
+        code=FailureCode.RATE_LIMITED, retry_after=retry_after, standing=past, now=NOON, dice=dice
+    )
+    if isinstance(decision, GiveUp):
+        assert decision.code is FailureCode.RATE_LIMITED
+        assert attempts >= max_attempts or past.expires_at is not None
+    else:
+        assert decision.at > NOON
+        assert (decision.at - NOON).total_seconds() >= (retry_after or 0) - 1e-6
+        assert attempts < max_attempts
+        assert past.expires_at is None or decision.at < past.expires_at
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermanentError("no", code=FailureCode.REJECTED),
+        PermanentError("too much", code=FailureCode.TOO_LARGE),
+        InvalidRecipientError("nobody", action=RecipientAction.SUPPRESS),
+    ],
+    ids=lambda error: error.code.value,
+)
+def test_a_permanent_error_is_never_tried_again(error: ProviderError) -> None:
+    assert after(error, attempt_count=1, max_attempts=11) == GiveUp(error.code)
+
+
+@pytest.mark.parametrize(
+    ("priority", "wait"),
+    [
+        (Priority.CRITICAL, 30 * SECOND),
+        (Priority.HIGH, 2 * MINUTE),
+        (Priority.NORMAL, 5 * MINUTE),
+        (Priority.LOW, 15 * MINUTE),
+    ],
+)
+def test_an_unknown_outcome_waits_for_a_receipt(priority: Priority, wait: timedelta) -> None:
+    assert after(SILENT, priority=priority) == AwaitReceipt(NOON + wait)
+    assert UNKNOWN_WAIT[priority] == wait
+
+
+def test_an_unknown_outcome_waits_even_after_the_last_attempt_and_the_end() -> None:
+    decision = after(SILENT, attempt_count=4, max_attempts=4, expires_at=NOON + SECOND)
+    assert decision == AwaitReceipt(NOON + 5 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("excused", "wait"),
+    [(0, 30), (1, 60), (2, 120), (3, 240), (4, 480), (5, 900), (6, 900), (500, 900)],
+)
+def test_an_outage_is_waited_out_at_growing_distances(excused: int, wait: int) -> None:
+    decision = after(DOWN, attempt_count=excused + 1, excused_count=excused)
+    assert decision == RetryUncounted(NOON + wait * SECOND)
+
+
+@pytest.mark.parametrize(("dice", "wait"), [(-1, 24), (1, 36)])
+def test_what_an_outage_held_up_does_not_come_back_together(dice: float, wait: int) -> None:
+    assert after(DOWN, dice=dice) == RetryUncounted(NOON + wait * SECOND)
+
+
+@given(
+    error=st.sampled_from([BUSY, SILENT, DOWN, PermanentError("no", code=FailureCode.REJECTED)]),
+    attempts=st.integers(1, 10**9),
+    excused=st.integers(0, 10**9),
+    dice=dice,
+    priority=priorities,
+)
+def test_there_is_an_answer_to_every_past(
+    error: ProviderError, attempts: int, excused: int, dice: float, priority: Priority
+) -> None:
+    """One delivery without an answer would cost its whole batch theirs."""
+    past = {
+        "attempt_count": attempts + excused,
+        "excused_count": excused,
+        "max_attempts": 10**9 + 1,
+        "priority": priority,
+    }
+    assert after(error, dice=dice, **past)
+
+
+def test_an_outage_uses_up_no_attempt() -> None:
+    assert isinstance(after(DOWN, attempt_count=1, max_attempts=1), RetryUncounted)
+
+
+def test_an_outage_waits_as_long_as_the_provider_says() -> None:
+    error = ProviderUnavailableError("quota", retry_after=3600.0)
+    assert after(error) == RetryUncounted(NOON + HOUR)
+
+
+def test_patience_with_an_outage_ends_after_three_days() -> None:
+    almost = NOON + OUTAGE_PATIENCE - SECOND
+    over = NOON + OUTAGE_PATIENCE
+    assert isinstance(after(DOWN, now=almost), RetryUncounted)
+    assert after(DOWN, now=over) == GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
+
+
+def test_patience_with_an_outage_ends_when_the_notification_expires() -> None:
+    assert after(DOWN, expires_at=NOON + 30 * SECOND) == GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
+    assert isinstance(after(DOWN, expires_at=NOON + 31 * SECOND), RetryUncounted)
+
+
+@pytest.mark.parametrize(
+    ("policy", "past", "decision"),
+    [
+        (UnknownPolicy.RETRY, {}, RetryAt(NOON)),
+        (UnknownPolicy.FAIL, {}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
+        (UnknownPolicy.RETRY, {"attempt_count": 4}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
+        (UnknownPolicy.RETRY, {"attempt_count": 4, "excused_count": 1}, RetryAt(NOON)),
+        (UnknownPolicy.RETRY, {"expires_at": NOON}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
+        (UnknownPolicy.RETRY, {"expires_at": NOON + SECOND}, RetryAt(NOON)),
+        (UnknownPolicy.FAIL, {"expires_at": NOON}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
+    ],
+    ids=[
+        *("twice is better than never", "twice is worse than never", "no attempt left"),
+        *("one attempt was excused", "too late", "in time", "too late anyway"),
+    ],
+)
+def test_without_a_receipt_the_policy_decides(
+    policy: UnknownPolicy, past: dict[str, object], decision: object
+) -> None:
+    assert decide_unknown(policy=policy, standing=standing(**past), now=NOON) == decision

@@ -1,0 +1,186 @@
+"""The states of a delivery, the steps between them, and the overall status."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from domain.states import (
+    OPEN,
+    SUCCEEDED,
+    TRANSITIONS,
+    DeliveryStatus,
+    NotificationStatus,
+    overall_status,
+)
+
+S = DeliveryStatus
+
+
+@dataclass(frozen=True)
+class State:
+    status: DeliveryStatus
+    attempt_count: int = 0
+    is_waiting: bool = False
+
+    def __str__(self) -> str:
+        tried = "-tried" if self.attempt_count else ""
+        return f"{self.status}{tried}{'-waiting' if self.is_waiting else ''}"
+
+
+WAITING = State(S.PENDING, is_waiting=True)
+
+
+DUE = State(S.PENDING)
+
+
+WAITING_AGAIN = State(S.PENDING, attempt_count=1, is_waiting=True)
+
+
+DUE_AGAIN = State(S.PENDING, attempt_count=2)
+
+
+ENDED = [State(status) for status in S if status not in OPEN]
+
+
+EVERY = [
+    *(WAITING, DUE, WAITING_AGAIN, DUE_AGAIN),
+    *(State(S.SENDING, attempt_count=1), State(S.UNKNOWN, attempt_count=1)),
+    *ENDED,
+]
+
+
+UP_TO_THREE = [
+    states
+    for count in (1, 2, 3)
+    for states in itertools.combinations_with_replacement(EVERY, count)
+]
+
+
+def expected(states: Sequence[State]) -> NotificationStatus:
+    """Return the overall status by the rules as they are told to people: the first that holds."""
+    counted = {state.status for state in states} - {S.CANCELLED, S.SUPPRESSED}
+    succeeded = counted & SUCCEEDED
+    rules = [
+        (NotificationStatus.RETRYING, WAITING_AGAIN in states or DUE_AGAIN in states),
+        (NotificationStatus.PROCESSING, bool(counted & {S.SENDING, S.UNKNOWN})),
+        (NotificationStatus.QUEUED, DUE in states),
+        (NotificationStatus.CREATED, WAITING in states),
+        (NotificationStatus.CANCELLED, not counted),
+        (NotificationStatus.PARTIALLY_DELIVERED, bool(succeeded) and succeeded != counted),
+        (NotificationStatus.SENT, S.SENT in succeeded),
+        (NotificationStatus.DELIVERED, bool(succeeded)),
+        (NotificationStatus.FAILED, S.FAILED in counted),
+        (NotificationStatus.EXPIRED, True),
+    ]
+    return next(status for status, holds in rules if holds)
+
+
+@pytest.mark.parametrize("states", UP_TO_THREE, ids=lambda states: " ".join(map(str, states)))
+def test_the_overall_status_follows_from_the_deliveries(states: Sequence[State]) -> None:
+    assert overall_status(states) is expected(states)
+
+
+@pytest.mark.parametrize(
+    ("states", "status"),
+    [
+        ([WAITING], NotificationStatus.CREATED),
+        ([WAITING, DUE], NotificationStatus.QUEUED),
+        ([WAITING, State(S.DELIVERED)], NotificationStatus.CREATED),
+        ([DUE, State(S.FAILED)], NotificationStatus.QUEUED),
+        ([State(S.SENDING, 1), DUE], NotificationStatus.PROCESSING),
+        ([State(S.UNKNOWN, 1), State(S.SENT)], NotificationStatus.PROCESSING),
+        ([WAITING_AGAIN, State(S.SENDING, 1)], NotificationStatus.RETRYING),
+        ([State(S.SENT), State(S.DELIVERED)], NotificationStatus.SENT),
+        ([State(S.READ), State(S.DELIVERED)], NotificationStatus.DELIVERED),
+        ([State(S.READ), State(S.SUPPRESSED)], NotificationStatus.DELIVERED),
+        ([State(S.SENT), State(S.FAILED)], NotificationStatus.PARTIALLY_DELIVERED),
+        ([State(S.SENT), State(S.EXPIRED)], NotificationStatus.PARTIALLY_DELIVERED),
+        ([State(S.FAILED), State(S.CANCELLED)], NotificationStatus.FAILED),
+        ([State(S.FAILED), State(S.EXPIRED)], NotificationStatus.FAILED),
+        ([State(S.EXPIRED), State(S.SUPPRESSED)], NotificationStatus.EXPIRED),
+        ([State(S.CANCELLED), State(S.SUPPRESSED)], NotificationStatus.CANCELLED),
+        ([State(S.SUPPRESSED)], NotificationStatus.CANCELLED),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else str(value),
+)
+def test_examples_of_the_overall_status(states: list[State], status: NotificationStatus) -> None:
+    assert overall_status(states) is status
+
+
+def test_the_order_of_the_deliveries_does_not_matter() -> None:
+    for states in UP_TO_THREE:
+        assert len({overall_status(order) for order in itertools.permutations(states)}) == 1
+
+
+def test_a_notification_is_unfinished_exactly_while_a_delivery_is_open() -> None:
+    unfinished = {
+        NotificationStatus.CREATED,
+        NotificationStatus.QUEUED,
+        NotificationStatus.PROCESSING,
+        NotificationStatus.RETRYING,
+    }
+    for states in UP_TO_THREE:
+        assert (overall_status(states) in unfinished) == any(
+            state.status in OPEN for state in states
+        )
+
+
+def test_every_status_has_its_transitions() -> None:
+    assert set(TRANSITIONS) == set(S)
+
+
+def test_transitions_lead_to_statuses_only() -> None:
+    assert set().union(*TRANSITIONS.values()) <= set(S)
+
+
+def test_every_status_can_be_reached_from_pending() -> None:
+    reached, border = {S.PENDING}, {S.PENDING}
+    while border:
+        border = set().union(*(TRANSITIONS[status] for status in border)) - reached
+        reached |= border
+    assert reached == set(S)
+
+
+@pytest.mark.parametrize("status", [S.READ, S.EXPIRED, S.CANCELLED, S.SUPPRESSED])
+def test_an_end_has_no_way_out(status: DeliveryStatus) -> None:
+    assert not TRANSITIONS[status]
+
+
+@pytest.mark.parametrize("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED])
+def test_only_what_is_pending_is_withdrawn(status: DeliveryStatus) -> None:
+    assert [before for before in S if status in TRANSITIONS[before]] == [S.PENDING]
+
+
+@pytest.mark.parametrize("before", [S.SENT, S.DELIVERED, S.READ])
+@pytest.mark.parametrize("after", [S.PENDING, S.SENDING, S.UNKNOWN])
+def test_what_was_sent_is_never_sent_again(before: DeliveryStatus, after: DeliveryStatus) -> None:
+    assert after not in TRANSITIONS[before]
+
+
+def test_only_a_claimed_delivery_begins_to_be_sent() -> None:
+    assert [before for before in S if S.SENDING in TRANSITIONS[before]] == [S.PENDING]
+
+
+def test_only_what_is_being_sent_has_an_unknown_outcome() -> None:
+    assert [before for before in S if S.UNKNOWN in TRANSITIONS[before]] == [S.SENDING]
+
+
+@pytest.mark.parametrize("status", sorted(OPEN))
+@pytest.mark.parametrize("reported", [S.SENT, S.DELIVERED, S.READ, S.FAILED])
+def test_a_receipt_may_come_before_our_own_write(
+    status: DeliveryStatus, reported: DeliveryStatus
+) -> None:
+    assert reported in TRANSITIONS[status]
+
+
+def test_a_success_only_ever_rises() -> None:
+    rising = [S.SENT, S.DELIVERED, S.READ]
+    assert set(rising) == SUCCEEDED
+    for index, status in enumerate(rising):
+        assert TRANSITIONS[status] & SUCCEEDED == set(rising[index + 1 :])
+
+
+def test_a_failure_is_reopened_or_overruled() -> None:
+    assert TRANSITIONS[S.FAILED] >= {S.PENDING, *SUCCEEDED}

@@ -1,0 +1,51 @@
+"""What must be true of every send, whoever the provider is."""
+
+from collections.abc import Sequence
+
+from domain.errors import ProviderError, TransientError
+from providers.contract import SendResult
+from tests.providers.contract.cases import EXPECTED, GRACE, SLOW, UNREACHED, Case
+from tests.providers.contract.runner import Seen
+from tests.providers.contract.subjects import PRIVATE, Subject
+from tests.waiting import SHORT
+
+
+def check_outcome(subject: Subject, case: Case, seen: Seen) -> None:
+    """Check that a case is what the table says."""
+    if case is Case.ACCEPTED:
+        assert isinstance(seen.outcome, SendResult), seen.outcome
+        assert bool(seen.outcome.provider_id) == subject.gives_id
+        return
+    expected, error = EXPECTED[case], seen.outcome
+    assert type(error) is expected.error, repr(error)
+    assert error.code in expected.codes
+    assert getattr(error, "ambiguous", False) == expected.ambiguous
+    if isinstance(error, TransientError):
+        assert error.retry_after == (subject.pause if case is Case.TOO_MANY else None)
+
+
+def check_once(subject: Subject, case: Case, seen: Seen) -> None:
+    """Check that it was handed over once, on one connection, and nowhere else."""
+    nobody = case in UNREACHED or not subject.begun.get(case, 1)
+    assert seen.begun == (0 if nobody else subject.begun.get(case, 1))
+    assert seen.connections <= 1
+    assert seen.elsewhere == 0
+
+
+def check_time(case: Case, seen: Seen) -> None:
+    """Check that the time limit was kept."""
+    if case in SLOW:
+        assert seen.seconds < SHORT + GRACE
+
+
+def check_silence(seen: Seen) -> None:
+    """Check that neither a secret nor anything private is in what we log, show or keep."""
+    texts = [*seen.log, repr(seen.provider), repr(seen.outcome), repr(seen.outcome.answer)]
+    if isinstance(seen.outcome, ProviderError):
+        texts += [str(seen.outcome), seen.outcome.reason]
+    assert leaks(texts, [*PRIVATE, *seen.secrets]) == []
+
+
+def leaks(texts: Sequence[str], hidden: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what is said of what is not to be said, and where."""
+    return [(word, text) for text in texts for word in hidden if word in text]

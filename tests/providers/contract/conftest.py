@@ -1,0 +1,12 @@
+"""Every test leaves no connection to a mail server open."""
+
+import pytest
+
+from tests.providers.conftest import opened
+
+__all__ = ["opened"]
+
+
+@pytest.fixture(autouse=True)
+def _none_left_open(opened: object) -> None:
+    pass

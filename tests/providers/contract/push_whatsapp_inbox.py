@@ -1,0 +1,137 @@
+"""Push, WhatsApp and the inbox under contract."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from domain.time import utc_now
+from notifyproject.outside.deadlines import Deadline
+from providers.fcm import credentials as fcm_credentials
+from providers.fcm.provider import FCM
+from providers.in_app import InAppProvider
+from providers.whatsapp.provider import WhatsApp
+from tests.providers.contract.cases import Case
+from tests.providers.contract.servers import http_desks, says
+from tests.providers.contract.subjects import (
+    ASKS_FOR_A_PAUSE,
+    PHONE,
+    TOKEN,
+    Place,
+    Reports,
+    Subject,
+    message,
+)
+from tests.support.fakes import socket_server
+from tests.support.providers import whatsapp
+
+# Firebase.
+
+
+def _fcm(place: Place, account: str) -> FCM:
+    credentials = json.dumps(place.project.key)
+    # The access token is there before the clock of a send runs.
+    fcm_credentials.shared(credentials, clock=utc_now).current(deadline=Deadline.after(10))
+    own = place.project.key["project_id"]
+    return FCM(
+        credentials=credentials,
+        base_url=place.url,
+        clock=utc_now,
+        project_id=own if account == "first" else account,
+    )
+
+
+def _fcm_error(status: int, name: str, code: str | None = None, *headers: str) -> bytes:
+    kind = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+    details = [{"@type": kind, "errorCode": code}] if code else []
+    said = {"error": {"status": name, "message": f"{TOKEN} is none", "details": details}}
+    return socket_server.response(status, json.dumps(said).encode(), *headers)
+
+
+def _fcm_secrets(place: Place) -> Sequence[str]:
+    credentials, key = json.dumps(place.project.key), place.project.key["private_key"]
+    token = fcm_credentials.shared(credentials, clock=utc_now).current(deadline=Deadline.after(10))
+    return [token.value, *(line for line in key.splitlines()[1:-1] if line)]
+
+
+FIREBASE = Subject(
+    provider=FCM,
+    make=_fcm,
+    outbound=message("push", TOKEN, platform="android"),
+    desks=http_desks(
+        *(200, b'{"name": "projects/shop/messages/1"}'),
+        refusals={
+            Case.TOO_MANY: _fcm_error(
+                429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", ASKS_FOR_A_PAUSE
+            ),
+            Case.NO_CREDENTIALS: _fcm_error(401, "UNAUTHENTICATED"),
+            Case.BAD_RECIPIENT: _fcm_error(404, "NOT_FOUND", "UNREGISTERED"),
+            Case.REFUSED: _fcm_error(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
+        },
+    ),
+    # What was refused for its access token was not taken: it goes once more, with another.
+    begun={Case.NO_CREDENTIALS: 2},
+    secrets=_fcm_secrets,
+)
+
+
+# WhatsApp.
+
+
+def _whatsapp(place: Place, account: str) -> WhatsApp:
+    return WhatsApp(
+        token=f"EAA-token-of-{account}",
+        phone_number_id=whatsapp.PHONE_NUMBER_ID,
+        base_url=place.url,
+        app_secret=whatsapp.SECRET,
+        verify_token="a-verify-token",
+        version=whatsapp.API_VERSION,
+        clock=utc_now,
+    )
+
+
+def _whatsapp_error(code: int, *headers: str) -> bytes:
+    return whatsapp.refused(code, headers=headers, message=f"{PHONE} is none")
+
+
+def _signed_by_meta(raw: bytes, genuine: bool) -> Mapping[str, str]:
+    return whatsapp.signed(raw, secret=whatsapp.SECRET if genuine else "another")
+
+
+def _whatsapp_event(reference: str) -> bytes:
+    status = whatsapp.status(biz_opaque_callback_data=reference)
+    return whatsapp.webhook(whatsapp.change(status))
+
+
+CLOUD_API = Subject(
+    provider=WhatsApp,
+    make=_whatsapp,
+    outbound=message("whatsapp", PHONE),
+    desks=http_desks(
+        *(200, b'{"messages": [{"id": "wamid.1"}]}'),
+        refusals={
+            Case.TOO_MANY: _whatsapp_error(130429, ASKS_FOR_A_PAUSE),
+            Case.NO_CREDENTIALS: _whatsapp_error(190),
+            Case.BAD_RECIPIENT: _whatsapp_error(131026),
+            Case.REFUSED: _whatsapp_error(131009),
+        },
+    ),
+    secrets=lambda _place: ["token-of-first", whatsapp.SECRET, "a-verify-token"],
+    reports=Reports(body=_whatsapp_event, sign=_signed_by_meta),
+)
+
+
+# The inbox.
+
+NOBODY = "It asks nobody: the message is where it is read."
+
+
+INBOX = Subject(
+    provider=InAppProvider,
+    make=lambda _place, _account: InAppProvider(),
+    outbound=message("in_app", "ada"),
+    desks={Case.ACCEPTED: says(b"")},
+    never={case: NOBODY for case in Case if case is not Case.ACCEPTED},
+    begun={Case.ACCEPTED: 0},
+    secrets=lambda _place: [],
+    gives_id=False,
+    has_accounts=False,
+)

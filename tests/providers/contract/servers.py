@@ -1,0 +1,167 @@
+"""What stands in for a provider on the wire, and counts what comes: bare sockets."""
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from tests.providers.contract.cases import Case
+from tests.support.fakes import socket_server
+from tests.support.fakes.smtp_server import HANG_UP, RESET, SILENCE, MailServer
+from tests.waiting import lag
+
+DRIP_PAUSE = 0.02
+
+
+DRIP = b"X-More: to come\r\n"
+
+
+CUT = "cut"
+
+
+DRIPS = "drips"
+
+
+class Desk(Protocol):
+    """Takes messages and answers them in one way."""
+
+    @property
+    def received(self) -> Sequence[bytes]:
+        """Every message as it came."""
+        ...
+
+    @property
+    def begun(self) -> int:
+        """How often somebody began to hand over a message."""
+        ...
+
+    def __call__(self, connection: socket.socket) -> None:
+        """Serve a connection."""
+        ...
+
+
+Make = Callable[[str], Desk]
+"""Makes a desk; it is given the URL of the place elsewhere that a redirect leads to."""
+
+
+Act = Callable[[socket.socket], None]
+
+
+class HTTPDesk:
+    """Reads request after request and does one thing after each."""
+
+    def __init__(self, act: Act) -> None:
+        self._act = act
+        self.received: list[bytes] = []
+
+    @property
+    def begun(self) -> int:
+        return len(self.received)
+
+    def __call__(self, connection: socket.socket) -> None:
+        while request := socket_server.read_request(connection):
+            self.received.append(request)
+            self._act(connection)
+
+
+def says(answer: bytes) -> Make:
+    """Return a desk that answers so."""
+    return lambda _elsewhere: HTTPDesk(lambda connection: connection.sendall(answer))
+
+
+def leads_elsewhere(elsewhere: str) -> HTTPDesk:
+    """Return a desk that sends people elsewhere, with the request and all."""
+    answer = socket_server.response(307, b"", f"Location: {elsewhere}/anywhere")
+    return HTTPDesk(lambda connection: connection.sendall(answer))
+
+
+def http_desks(
+    status: int, body: bytes, *headers: str, refusals: Mapping[Case, bytes]
+) -> Mapping[Case, Make]:
+    """Return the desks of a provider that takes a message with this answer."""
+    whole = socket_server.response(status, body, *headers)
+    cut = socket_server.response(status, body + b" " * 10, *headers)[:-10]
+    spoilt: Mapping[Case, Act] = {
+        Case.SILENT: _wait,
+        Case.HUNG_UP: _hang_up,
+        Case.RESET: socket_server.reset,
+        Case.TRUNCATED: lambda connection: _say_and_hang_up(connection, cut),
+        Case.DRIPPING: lambda connection: _drip(connection, whole[: whole.index(b"\n") + 1], DRIP),
+    }
+    return {
+        Case.ACCEPTED: says(whole),
+        Case.NONSENSE: says(socket_server.response(299, b"<html>Welcome</html>")),
+        Case.BUSY: says(socket_server.response(502, b"<html>Bad gateway</html>")),
+        Case.REDIRECTED: leads_elsewhere,
+        **{case: _doing(act) for case, act in spoilt.items()},
+        **{case: says(answer) for case, answer in refusals.items()},
+    }
+
+
+class MailDesk(MailServer):
+    """A mail server that wants a login, and may cut its answers off or never end them."""
+
+    def __init__(self, replies: Mapping[str, str]) -> None:
+        greeting = "250-mail.example.com\r\n250 AUTH PLAIN"
+        super().__init__({"EHLO": greeting, **replies})
+
+    @property
+    def received(self) -> Sequence[bytes]:
+        return self.mails
+
+    @property
+    def begun(self) -> int:
+        return sum(command.upper().startswith("MAIL") for command in self.commands)
+
+    def _reply(self, connection: socket.socket, command: str) -> None:
+        reply = self._says(command)
+        if reply == CUT:
+            _say_and_hang_up(connection, b"250-Queued\r\n250-as 12")
+        if reply == DRIPS:
+            _drip(connection, b"", b"250-and\r\n")
+        super()._reply(connection, command)
+
+
+def mail_desks(refusals: Mapping[Case, Mapping[str, str]]) -> Mapping[Case, Make]:
+    """Return the desks of a mail server; ``refusals`` are its replies by command."""
+    cases: Mapping[Case, Mapping[str, str]] = {
+        Case.ACCEPTED: {},
+        Case.SILENT: {"message": SILENCE},
+        Case.HUNG_UP: {"message": HANG_UP},
+        Case.RESET: {"message": RESET},
+        Case.TRUNCATED: {"message": CUT},
+        Case.DRIPPING: {"message": DRIPS},
+        Case.NONSENSE: {"message": "what?"},
+        **refusals,
+    }
+    return {case: _mail_desk(replies) for case, replies in cases.items()}
+
+
+def _mail_desk(replies: Mapping[str, str]) -> Make:
+    return lambda _elsewhere: MailDesk(replies)
+
+
+def _doing(act: Act) -> Make:
+    return lambda _elsewhere: HTTPDesk(act)
+
+
+def _wait(connection: socket.socket) -> None:
+    while connection.recv(1024):
+        pass
+
+
+def _hang_up(_connection: socket.socket) -> None:
+    raise ConnectionAbortedError
+
+
+def _say_and_hang_up(connection: socket.socket, some: bytes) -> None:
+    connection.sendall(some)
+    raise ConnectionAbortedError
+
+
+def _drip(connection: socket.socket, beginning: bytes, again: bytes) -> None:
+    """Say a byte at a time for ever, or until the client has left."""
+    connection.sendall(beginning)
+    while True:
+        for byte in again:
+            connection.sendall(bytes([byte]))
+            lag(DRIP_PAUSE)

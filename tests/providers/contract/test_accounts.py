@@ -1,0 +1,144 @@
+"""The contract beyond one send: accounts, many threads, and webhooks."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from providers.contract import InvalidSignatureError, SendResult
+from tests.providers.contract.cases import LONG, Case
+from tests.providers.contract.checks import leaks
+from tests.providers.contract.everybody import EVERY, SUBJECTS
+from tests.providers.contract.runner import FIRST, SECOND
+from tests.providers.contract.subjects import PRIVATE, THREAD, Place, Reports, Subject
+from tests.support.fakes import socket_server
+from tests.support.providers.fcm import Project
+
+THREADS, MESSAGES = 8, 40
+
+
+REFERENCE = f"{THREAD}.email.1"
+
+
+WITH_WEBHOOKS = [(subject, subject.reports) for subject in SUBJECTS if subject.reports]
+
+
+WEBHOOKS = pytest.mark.parametrize(
+    ("subject", "reports"),
+    WITH_WEBHOOKS,
+    ids=[subject.name for subject, _ in WITH_WEBHOOKS],
+)
+
+
+@pytest.fixture
+def nowhere(project: Project) -> Place:
+    return Place(host="127.0.0.1", port=1, project=project)
+
+
+# Accounts.
+
+
+@EVERY
+def test_an_account_has_one_name(subject: Subject, nowhere: Place) -> None:
+    first, again = (subject.make(nowhere, FIRST) for _ in range(2))
+    assert first.account == again.account == first.account
+    assert first.account.startswith(first.name)
+    assert first.name == first.name.lower()
+
+
+@EVERY
+def test_another_account_has_another_name(subject: Subject, nowhere: Place) -> None:
+    accounts = {subject.make(nowhere, name).account for name in (FIRST, SECOND)}
+    assert len(accounts) == (2 if subject.has_accounts else 1)
+
+
+@EVERY
+def test_an_accounts_name_holds_no_secret(subject: Subject, nowhere: Place) -> None:
+    provider = subject.make(nowhere, FIRST)
+    said = [provider.account, provider.name, repr(provider), str(provider)]
+    assert leaks(said, [*PRIVATE, *subject.secrets(nowhere)]) == []
+
+
+# Many at once.
+
+
+@EVERY
+def test_many_threads_share_a_provider(subject: Subject, project: Project) -> None:
+    desk = subject.desks[Case.ACCEPTED]("")
+    outbounds = [
+        replace(subject.outbound, reference=f"{number:024x}.email.1") for number in range(MESSAGES)
+    ]
+    with socket_server.serving(desk) as stand, ThreadPoolExecutor(THREADS) as pool:
+        provider = subject.make(Place(host="127.0.0.1", port=stand.port, project=project), FIRST)
+        results = list(pool.map(lambda one: provider.send(one, timeout=LONG), outbounds))
+    assert all(isinstance(result, SendResult) for result in results)
+    handed_over = MESSAGES * subject.begun.get(Case.ACCEPTED, 1)
+    assert desk.begun == handed_over
+    found = [o for o in outbounds if any(o.reference.encode() in r for r in desk.received)]
+    assert len(found) == handed_over
+    assert stand.connections <= THREADS
+
+
+# Webhooks.
+
+
+def forged(reports: Reports) -> Iterator[tuple[str, dict[str, str], bytes]]:
+    """Yield webhooks that the provider has not signed."""
+    raw = reports.body(REFERENCE)
+    genuine = dict(reports.sign(raw, True))
+    yield "somebody else's signature", dict(reports.sign(raw, False)), raw
+    yield "no header", {}, raw
+    yield "another body", genuine, raw.replace(b"delivered", b"bounced")
+    yield "a body that is longer", genuine, raw + b" "
+    yield "no body", genuine, b""
+    yield "a body that is no text", genuine, b"\xff" + raw
+    for name in genuine:
+        yield f"no {name}", {k: v for k, v in genuine.items() if k != name}, raw
+        for value in ("", "0", "x" * 10_000, "\u00e9\u2028", genuine[name][:-1], "sha256="):
+            yield f"{name}: {value[:10]}", {**genuine, name: value}, raw
+
+
+@WEBHOOKS
+def test_a_webhook_that_is_signed_says_what_it_is_about(
+    subject: Subject, reports: Reports, nowhere: Place
+) -> None:
+    raw = reports.body(REFERENCE)
+    (receipt,) = subject.make(nowhere, FIRST).parse_receipts(reports.sign(raw, True), raw)
+    assert receipt.reference == REFERENCE
+    assert receipt.event_id
+
+
+@WEBHOOKS
+def test_a_webhook_that_is_not_signed_says_nothing(
+    subject: Subject, reports: Reports, nowhere: Place
+) -> None:
+    provider, believed = subject.make(nowhere, FIRST), list[str]()
+    for why, headers, raw in forged(reports):
+        with suppress(InvalidSignatureError, ValueError):
+            provider.parse_receipts(headers, raw)
+            believed.append(why)
+    assert believed == []
+
+
+@WEBHOOKS
+@pytest.mark.parametrize("raw", [b"", b"{", b"null", b"7", b'"x"', b"[" * 10_000, b"\xff", b"[{}]"])
+def test_signed_nonsense_is_no_defect_of_ours(
+    subject: Subject, reports: Reports, nowhere: Place, raw: bytes
+) -> None:
+    with pytest.raises((InvalidSignatureError, ValueError)):
+        subject.make(nowhere, FIRST).parse_receipts(reports.sign(raw, True), raw)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [subject for subject in SUBJECTS if subject.reports is None],
+    ids=lambda subject: subject.name,
+)
+def test_who_sends_no_webhooks_believes_none(subject: Subject, nowhere: Place) -> None:
+    provider = subject.make(nowhere, FIRST)
+    for _, reports in WITH_WEBHOOKS:
+        raw = reports.body(REFERENCE)
+        with suppress(ValueError):
+            assert provider.parse_receipts(reports.sign(raw, True), raw) == []

@@ -1,0 +1,109 @@
+"""The contract of :mod:`providers.contract`, kept by every provider."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import providers as package
+from domain.time import utc_now
+from providers.contract import NotAttemptedError, SendResult
+from tests.providers.contract import checks
+from tests.providers.contract.cases import EXPECTED, UNREACHED, Case
+from tests.providers.contract.everybody import EVERY, SUBJECTS
+from tests.providers.contract.runner import Seen, send
+from tests.providers.contract.subjects import Subject
+from tests.support.providers.fcm import Project
+
+EVERY_CASE = pytest.mark.parametrize(
+    ("subject", "case"),
+    [(subject, case) for subject in SUBJECTS for case in Case if case not in subject.never],
+    ids=lambda value: value.name if isinstance(value, Subject) else value.value,
+)
+
+
+_SEEN: dict[tuple[str, Case], Seen] = {}
+
+
+def provider_classes() -> Iterator[Any]:
+    """Return every class of the service that is a provider."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            is_own = found.__module__ == module.name and not getattr(found, "_is_protocol", False)
+            if is_own and hasattr(found, "send") and hasattr(found, "parse_receipts"):
+                yield found
+
+
+def test_every_provider_is_under_contract() -> None:
+    assert {subject.provider for subject in SUBJECTS} == set(provider_classes())
+
+
+def test_every_case_is_expected_to_be_something() -> None:
+    assert EXPECTED.keys() == set(Case) - {Case.ACCEPTED}
+
+
+@EVERY
+def test_a_case_that_a_provider_cannot_have_is_left_out_for_a_reason(subject: Subject) -> None:
+    had = set(Case) - subject.never.keys()
+    assert subject.desks.keys() == had - UNREACHED
+    assert all(reason.endswith(".") for reason in subject.never.values())
+
+
+@pytest.fixture
+def seen(subject: Subject, case: Case, project: Project) -> Seen:
+    """Give a test what came of a case; all tests look at the same send."""
+    if (subject.name, case) not in _SEEN:
+        _SEEN[subject.name, case] = send(subject, case, project)
+    return _SEEN[subject.name, case]
+
+
+@EVERY_CASE
+def test_what_comes_of_it(subject: Subject, case: Case, seen: Seen) -> None:
+    checks.check_outcome(subject, case, seen)
+
+
+@EVERY_CASE
+def test_it_is_handed_over_once_and_nowhere_else(subject: Subject, case: Case, seen: Seen) -> None:
+    checks.check_once(subject, case, seen)
+
+
+@EVERY_CASE
+def test_the_time_limit_is_kept(subject: Subject, case: Case, seen: Seen) -> None:
+    checks.check_time(case, seen)
+
+
+@EVERY_CASE
+def test_nothing_private_is_said_or_kept(subject: Subject, case: Case, seen: Seen) -> None:
+    checks.check_silence(seen)
+
+
+@EVERY
+def test_our_reference_goes_along(subject: Subject, project: Project) -> None:
+    seen = send(subject, Case.ACCEPTED, project)
+    assert isinstance(seen.outcome, SendResult)
+    assert [subject.outbound.reference.encode() in one for one in seen.received] == (
+        [True] * subject.begun.get(Case.ACCEPTED, 1)
+    )
+
+
+@EVERY
+def test_no_request_begins_when_a_messages_time_is_over(subject: Subject, project: Project) -> None:
+    late = replace(subject.outbound, expires_at=utc_now())
+    seen = send(replace(subject, outbound=late), Case.ACCEPTED, project)
+    assert (seen.begun, list(seen.received)) == (0, [])
+    assert isinstance(seen.outcome, NotAttemptedError) == bool(subject.begun.get(Case.ACCEPTED, 1))
+
+
+@EVERY
+def test_what_is_refused_is_on_record_with_the_providers_own_words(
+    subject: Subject, project: Project
+) -> None:
+    for case in {Case.BUSY, Case.BAD_RECIPIENT, Case.REFUSED} - subject.never.keys():
+        answer = send(subject, case, project).outcome.answer
+        assert answer is not None
+        assert answer.status >= 400
+        assert answer.excerpt

@@ -1,0 +1,276 @@
+"""Push by FCM: what is sent for a message, on Android, on Apple's devices and in browsers."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from domain.errors import FailureCode, PermanentError
+from domain.states import Priority
+from providers.contract import Message, SendRequest
+from providers.fcm.messages import MAX_PAYLOAD
+from providers.fcm.provider import FCM
+from tests.fcm_schema import check, schemas
+from tests.support.providers.fcm import THREAD, Project, push
+from tests.unit.building import NOON
+from tests.waiting import LIMIT
+
+
+def sent(project: Project, outbound: SendRequest, *, clock: datetime | None = None) -> Any:
+    """Return the message FCM gets for a push."""
+    fcm = project.fcm()
+    if clock is not None:
+        fcm = _ahead(fcm, project, clock)
+    assert fcm.send(outbound, timeout=LIMIT).provider_id
+    return project.sent()[-1]
+
+
+def _ahead(fcm: FCM, project: Project, clock: datetime) -> FCM:
+    # Google takes no assertion of another time: the access token is fetched in the present.
+    fcm.send(push(), timeout=LIMIT)
+    return project.fcm(clock=lambda: clock)
+
+
+def saying(text: str = "Paid", **fields: Any) -> Message:
+    return Message(subject=None, text=text, **fields)
+
+
+def test_a_push_has_a_token_a_notification_and_our_references(project: Project) -> None:
+    assert sent(project, push()) == {
+        "token": "device-1",
+        "notification": {"title": "Paid", "body": "Your payment has arrived."},
+        "data": {"reference": f"{THREAD}.push.1", "notification_id": THREAD},
+        "android": {"priority": "NORMAL", "notification": {"tag": f"{THREAD}-push"}},
+        "apns": {"headers": {"apns-priority": "5", "apns-collapse-id": f"{THREAD}-push"}},
+        "webpush": {
+            "headers": {"Urgency": "normal", "Topic": f"{THREAD}-push"},
+            "notification": {"tag": f"{THREAD}-push"},
+        },
+    }
+
+
+def test_a_push_is_one_post_to_the_projects_address(project: Project) -> None:
+    project.fcm().send(push(), timeout=LIMIT)
+    [request] = project.requests()
+    assert request["path"] == "/v1/projects/notify-sandbox/messages:send"
+    assert request["body"]["validate_only"] is False
+
+
+def test_an_image_is_for_every_platform(project: Project) -> None:
+    url = "https://cdn.example.com/sunrise.png"
+    message = sent(project, push(message=saying(image_url=url)))
+    assert message["notification"]["image"] == url
+    assert message["apns"]["fcm_options"] == {"image": url}
+    assert message["apns"]["payload"] == {"aps": {"mutable-content": 1}}
+
+
+@pytest.mark.parametrize(
+    ("link", "opens"),
+    [
+        ("https://shop.example.com/orders/1", True),
+        ("http://shop.example.com/orders/1", False),
+        ("shop://orders/1", False),
+    ],
+)
+def test_a_deep_link_is_data_and_opens_a_page_if_it_is_one(
+    project: Project, link: str, *, opens: bool
+) -> None:
+    message = sent(project, push(message=saying(deep_link=link)))
+    assert message["data"]["deep_link"] == link
+    assert message["webpush"].get("fcm_options") == ({"link": link} if opens else None)
+
+
+def test_data_are_texts_and_what_is_none_is_json(project: Project) -> None:
+    payload = {
+        "text": "1001",
+        "number": 1001,
+        "share": 0.5,
+        "yes": True,
+        "nothing": None,
+        "list": [1, "two"],
+        "object": {"name": "João"},
+    }
+    assert sent(project, push(message=saying(payload=payload)))["data"] == {
+        "text": "1001",
+        "number": "1001",
+        "share": "0.5",
+        "yes": "true",
+        "nothing": "null",
+        "list": '[1,"two"]',
+        "object": '{"name":"João"}',
+        "reference": f"{THREAD}.push.1",
+        "notification_id": THREAD,
+    }
+
+
+def test_our_own_data_come_before_the_callers(project: Project) -> None:
+    payload = {"notification_id": "1", "reference": "2", "deep_link": "shop://3"}
+    data = sent(project, push(message=saying(payload=payload)))["data"]
+    assert data["notification_id"] == THREAD
+    assert data["reference"] == f"{THREAD}.push.1"
+    assert data["deep_link"] == "shop://3", "the message has none of its own"
+
+
+@pytest.mark.parametrize(
+    "key", ["from", "message_type", "google.", "google.c.a.e", "gcm.notification.title", "gcm.n.e"]
+)
+def test_a_key_that_firebase_keeps_for_itself_is_refused_unsent(project: Project, key: str) -> None:
+    with pytest.raises(PermanentError) as error:
+        project.fcm().send(push(message=saying(payload={key: "1"})), timeout=LIMIT)
+    assert error.value.code is FailureCode.REJECTED
+    assert project.requests() == []
+
+
+def test_a_key_that_only_looks_like_one_of_firebases_is_the_callers(project: Project) -> None:
+    data = sent(project, push(message=saying(payload={"sent_from": "1", "agcm.x": "2"})))["data"]
+    assert (data["sent_from"], data["agcm.x"]) == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("priority", "android", "apns", "web"),
+    [
+        (Priority.CRITICAL, "HIGH", "10", "high"),
+        (Priority.HIGH, "HIGH", "10", "high"),
+        (Priority.NORMAL, "NORMAL", "5", "normal"),
+        (Priority.LOW, "NORMAL", "5", "low"),
+    ],
+)
+def test_an_urgent_push_wakes_the_device(
+    project: Project, priority: Priority, android: str, apns: str, web: str
+) -> None:
+    message = sent(project, push(priority=priority))
+    assert message["android"]["priority"] == android
+    assert message["apns"]["headers"]["apns-priority"] == apns
+    assert message["webpush"]["headers"]["Urgency"] == web
+
+
+def test_a_push_that_shows_nothing_is_data_and_never_urgent_for_apple(project: Project) -> None:
+    silent = Message(subject=None, text="", payload={"sync": True})
+    message = sent(project, push(message=silent, priority=Priority.CRITICAL))
+    assert "notification" not in message
+    assert message["data"]["sync"] == "true"
+    assert message["apns"]["headers"]["apns-priority"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("left", "kept"),
+    [
+        (timedelta(minutes=10), 600),
+        (timedelta(seconds=1.9), 1),
+        (timedelta(seconds=0.9), 0),
+        (timedelta(days=28), 2_419_200),
+        (timedelta(days=400), 2_419_200),
+    ],
+)
+def test_a_push_is_kept_for_a_device_that_is_away_until_it_expires(
+    project: Project, left: timedelta, kept: int
+) -> None:
+    message = sent(project, push(expires_at=NOON + left), clock=NOON)
+    assert message["android"]["ttl"] == f"{kept}s"
+    assert message["webpush"]["headers"]["TTL"] == str(kept)
+    assert message["apns"]["headers"]["apns-expiration"] == str(int(NOON.timestamp()) + kept)
+
+
+def test_a_push_without_an_end_is_kept_as_long_as_firebase_likes(project: Project) -> None:
+    message = sent(project, push())
+    assert "ttl" not in message["android"]
+    assert "TTL" not in message["webpush"]["headers"]
+    assert "apns-expiration" not in message["apns"]["headers"]
+
+
+@pytest.mark.parametrize("thread", ["x" * 200, "a/b", "é" * 40, "not.url.safe"])
+def test_a_later_copy_replaces_the_first_whatever_the_threads_name(
+    project: Project, thread: str
+) -> None:
+    first, second = (
+        sent(project, push(thread=thread, reference=f"{thread}.push.{number}")) for number in (1, 2)
+    )
+    for message in (first, second):
+        name = message["android"]["notification"]["tag"]
+        assert name == message["apns"]["headers"]["apns-collapse-id"]
+        assert name == message["webpush"]["headers"]["Topic"]
+        assert len(name) <= 32
+        assert name.isascii()
+        assert name.isalnum()
+    assert first["android"] == second["android"]
+    assert first["data"]["reference"] != second["data"]["reference"]
+
+
+def test_a_push_of_no_thread_replaces_nothing(project: Project) -> None:
+    message = sent(project, push(thread=""))
+    assert "notification_id" not in message["data"]
+    assert "notification" not in message["android"]
+    assert "apns-collapse-id" not in message["apns"]["headers"]
+    assert message["webpush"] == {"headers": {"Urgency": "normal"}}
+
+
+def weight(message: Any) -> int:
+    """Return the bytes of a message that reach a device."""
+    texts = {**message["data"], **message["notification"]}
+    own = json.dumps(message["webpush"]["notification"], separators=(",", ":"))
+    return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items()) + len(own)
+
+
+def test_four_kilobytes_are_sent_and_a_byte_more_is_not(project: Project) -> None:
+    def filled(size: int) -> SendRequest:
+        return push(message=saying("é" * 100, payload={"fill": "x" * size}))
+
+    left = MAX_PAYLOAD - weight(sent(project, filled(0)))
+    assert weight(sent(project, filled(left))) == MAX_PAYLOAD
+    with pytest.raises(PermanentError) as error:
+        project.fcm().send(filled(left + 1), timeout=LIMIT)
+    assert error.value.code is FailureCode.TOO_LARGE
+    assert str(MAX_PAYLOAD) in error.value.reason
+    assert [request["accepted"] for request in project.requests()] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script> & \"quotes\" 'too'",
+        "👩‍👩‍👧 caf\u00e9 e\u0301 مرحبا",
+        "line one\nline two\r\n\x00\u2028\\",
+    ],
+)
+def test_texts_are_passed_on_as_they_are(project: Project, text: str) -> None:
+    message = Message(subject=text, text=text, payload={"text": text, "list": [text]})
+    found = sent(project, push(message=message))
+    assert found["notification"] == {"title": text, "body": text}
+    assert found["data"]["text"] == text
+    assert json.loads(found["data"]["list"]) == [text]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(subject="\ud800", text="x"),
+        saying(payload={"half": "\ud800"}),
+        saying(payload={"half": ["\ud800"]}),
+        saying(payload={"no json": object()}),
+    ],
+)
+def test_what_cannot_be_written_is_never_sent(project: Project, message: Message) -> None:
+    with pytest.raises(PermanentError) as error:
+        project.fcm().send(push(message=message), timeout=LIMIT)
+    assert error.value.code is FailureCode.RENDER_FAILED
+    assert project.requests() == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"tokens": "x"},
+        {"data": {"number": 1}},
+        {"android": {"ttl": "soon"}},
+        {"android": {"ttl": 5}},
+        {"android": {"priority": "URGENT"}},
+        {"android": {"notification": {"label": "x"}}},
+        {"webpush": {"headers": {"TTL": 5}}},
+        {"apns": {"fcm_options": {"link": "x"}}},
+    ],
+)
+def test_the_schema_the_tests_hold_pushes_against_is_strict(message: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError):
+        check(json.dumps({"message": message}).encode())
+    assert "SendMessageRequest" in schemas()

@@ -1,0 +1,67 @@
+"""The suite's own guard: a push that FCM's schema does not allow fails the test that sent it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.errors import PermanentError
+from providers.contract import SendRequest
+from providers.fcm import messages, provider
+from sandbox.log import REQUESTS_FILE
+from tests import fcm_schema
+from tests.scripted import Scripted
+from tests.support.providers.fcm import Project, push
+from tests.waiting import LIMIT
+
+BAD = {"android_config": {"urgency": "high"}}
+
+
+NOTED = "request.message.android: there is no field urgency"
+
+
+@pytest.fixture
+def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a field in every push that FCM does not know."""
+    arguments = messages.build_payload
+
+    def spoilt(outbound: SendRequest, **now: Any) -> dict[str, Any]:
+        return arguments(outbound, **now) | BAD
+
+    monkeypatch.setattr(messages, "build_payload", spoilt)
+    monkeypatch.setattr(provider, "build_payload", spoilt)
+
+
+@pytest.mark.usefixtures("wrong")
+def test_it_sees_what_goes_to_fcm(project: Project) -> None:
+    with pytest.raises(PermanentError):
+        project.fcm().send(push(), timeout=LIMIT)
+    assert fcm_schema.take_noted() == [NOTED]
+
+
+@pytest.mark.usefixtures("wrong")
+def test_it_sees_what_goes_to_a_provider_of_a_test() -> None:
+    Scripted().send(push(), timeout=LIMIT)
+    assert fcm_schema.take_noted() == [NOTED]
+
+
+@pytest.mark.usefixtures("wrong")
+def test_it_sees_what_another_process_sent(project: Project) -> None:
+    with pytest.raises(PermanentError):
+        project.fcm().send(push(), timeout=LIMIT)
+    fcm_schema.take_noted()
+    fcm_schema.look_into(Path(project.sandbox.data, REQUESTS_FILE))
+    assert NOTED in fcm_schema.take_noted()
+
+
+def test_it_finds_nothing_wrong_with_a_push_as_it_is(project: Project) -> None:
+    project.fcm().send(push(), timeout=LIMIT)
+    Scripted().send(push(), timeout=LIMIT)
+    assert fcm_schema.take_noted() == []
+
+
+def test_it_knows_a_field_in_either_spelling() -> None:
+    for name in ("collapse_key", "collapseKey"):
+        body = {"message": {"token": "device-1", "android": {name: "x"}}}
+        assert fcm_schema.problems(json.dumps(body).encode()) == []

@@ -1,0 +1,106 @@
+"""Push by FCM: a token of another sender, and whether the device or our project is wrong."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.errors import (
+    InvalidRecipientError,
+    ProviderError,
+    ProviderUnavailableError,
+    RecipientAction,
+)
+from providers.fcm import responses
+from providers.fcm.provider import FCM
+from providers.fcm.responses import PROVEN_FOR, STRANGERS, MismatchCause, SenderHistory
+from tests.support.providers.fcm import Project, push
+from tests.unit.building import NOON
+from tests.waiting import LIMIT
+
+SECOND = timedelta(seconds=1)
+
+
+def refusal(fcm: FCM, token: str = "wrong-sender-1") -> ProviderError:
+    with pytest.raises(ProviderError) as error:
+        fcm.send(push(token), timeout=LIMIT)
+    return error.value
+
+
+# What FCM is told, and what a send becomes.
+
+
+def test_a_project_that_has_taken_nothing_may_be_the_wrong_one(project: Project) -> None:
+    error = refusal(project.fcm())
+    assert type(error) is ProviderUnavailableError
+    assert error.scope == responses.SENDER_SCOPE, "one device holds up nobody else"
+    assert error.answer is not None
+    assert (error.answer.status, error.answer.code) == (403, "SENDER_ID_MISMATCH")
+
+
+def test_a_token_is_suspect_at_a_project_that_takes_others(project: Project) -> None:
+    fcm = project.fcm()
+    fcm.send(push("device-1"), timeout=LIMIT)
+    error = refusal(fcm)
+    assert isinstance(error, InvalidRecipientError)
+    assert error.action is RecipientAction.SUSPECT
+    assert error.reason == "Device token belongs to another Firebase project"
+
+
+def test_so_many_devices_in_a_row_are_no_coincidence(project: Project) -> None:
+    fcm = project.fcm()
+    fcm.send(push("device-1"), timeout=LIMIT)
+    errors = [refusal(fcm, f"wrong-sender-{n}") for n in range(STRANGERS)]
+    assert [type(e) for e in errors] == [InvalidRecipientError] * (STRANGERS - 1) + [
+        ProviderUnavailableError
+    ]
+    (*_, last) = errors
+    assert isinstance(last, ProviderUnavailableError)
+    assert last.scope is None
+    fcm.send(push("device-1"), timeout=LIMIT)
+    assert isinstance(refusal(fcm), InvalidRecipientError)
+
+
+@pytest.mark.parametrize("token", ["unregistered-1", "invalid-1", "ratelimit-1", "bad-field-1"])
+def test_another_refusal_proves_nothing(project: Project, token: str) -> None:
+    fcm = project.fcm()
+    refusal(fcm, token)
+    assert isinstance(refusal(fcm), ProviderUnavailableError)
+
+
+# What is known of a project.
+
+
+def test_a_proof_is_good_for_an_hour() -> None:
+    assert timedelta(hours=1) == PROVEN_FOR
+    sender = SenderHistory()
+    sender.accepted(now=NOON)
+    assert sender.refused("a", now=NOON + PROVEN_FOR) is MismatchCause.DEVICE
+    assert sender.refused("a", now=NOON + PROVEN_FOR + SECOND) is MismatchCause.NOBODY
+
+
+def test_proofs_may_come_out_of_order() -> None:
+    sender = SenderHistory()
+    sender.accepted(now=NOON + PROVEN_FOR)
+    sender.accepted(now=NOON)
+    assert sender.refused("a", now=NOON + 2 * PROVEN_FOR) is MismatchCause.DEVICE
+
+
+def test_one_device_however_often_is_one() -> None:
+    sender = SenderHistory()
+    assert {sender.refused("a", now=NOON) for _ in range(10 * STRANGERS)} == {MismatchCause.NOBODY}
+
+
+def test_without_any_proof_too_so_many_devices_are_no_coincidence() -> None:
+    sender = SenderHistory()
+    assert STRANGERS == 5
+    blames = [sender.refused(str(n), now=NOON) for n in range(STRANGERS + 2)]
+    assert blames == [MismatchCause.NOBODY] * (STRANGERS - 1) + [MismatchCause.PROJECT] * 3
+    assert sender.refused("0", now=NOON) is MismatchCause.PROJECT
+    sender.accepted(now=NOON)
+    assert sender.refused("0", now=NOON) is MismatchCause.DEVICE
+
+
+def test_nothing_of_a_token_is_kept() -> None:
+    sender = SenderHistory()
+    sender.refused("secret-token", now=NOON)
+    assert "secret-token" not in str(vars(sender))

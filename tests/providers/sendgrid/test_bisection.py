@@ -1,0 +1,162 @@
+"""A request for many that is refused for the sake of a few: who is asked for, and how often."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderResponse,
+    ProviderUnavailableError,
+    RecipientAction,
+    TransientError,
+)
+from providers.contract import NotAttemptedError, SendResult
+from providers.sendgrid.provider import MAX_REQUESTS, Outcome, RequestResult, send_bisecting
+
+SENT = SendResult(provider_id="sg-1", answer=ProviderResponse(status=202))
+
+
+BLAMED = InvalidRecipientError("no such address", action=RecipientAction.SUSPECT)
+
+
+LOST = TransientError("no answer", code=FailureCode.TIMEOUT, ambiguous=True)
+
+
+BUSY = TransientError("busy", code=FailureCode.RATE_LIMITED, retry_after=5)
+
+
+BROKEN = TransientError("broken", code=FailureCode.PROVIDER_ERROR)
+
+
+LOCKED = ProviderUnavailableError("wrong key")
+
+
+TOO_LARGE = PermanentError("too large", code=FailureCode.TOO_LARGE)
+
+
+class Provider:
+    """Refuses every request with one of the ``bad``; gives others its ``answers``, or sends."""
+
+    def __init__(self, bad: Sequence[int] = (), answers: Sequence[Outcome] = ()) -> None:
+        self.bad = set(bad)
+        self.answers = list(answers)
+        self.asked: list[list[int]] = []
+        self.sent: Counter[int] = Counter()
+
+    def __call__(self, group: Sequence[int]) -> RequestResult:
+        self.asked.append(list(group))
+        if self.bad.intersection(group):
+            return RequestResult(outcome=BLAMED, is_about_a_recipient=True)
+        outcome = self.answers.pop(0) if self.answers else SENT
+        if isinstance(outcome, SendResult) or outcome is LOST:
+            self.sent.update(group)
+        return RequestResult(outcome=outcome)
+
+
+def asked(provider: Provider, *requests: Sequence[int], seconds: int = 10**6) -> dict[int, Outcome]:
+    """Ask; there is time for so many requests after the first."""
+    left = iter(range(seconds))
+    return send_bisecting(requests, ask=provider, has_time=lambda: next(left, None) is not None)
+
+
+@given(
+    count=st.integers(1, 200),
+    bad=st.sets(st.integers(0, 199), max_size=4),
+)
+def test_those_who_are_refused_are_blamed_and_all_others_get_it_once(
+    count: int, bad: set[int]
+) -> None:
+    provider = Provider(sorted(bad))
+    outcomes = asked(provider, range(count))
+    blamed = bad & set(range(count))
+    assert {n for n, outcome in outcomes.items() if outcome is BLAMED} == blamed
+    assert {n for n, outcome in outcomes.items() if outcome is SENT} == set(range(count)) - blamed
+    assert provider.sent == Counter(set(range(count)) - blamed)
+
+
+def test_a_request_that_is_taken_is_the_only_one() -> None:
+    provider = Provider()
+    assert asked(provider, range(1_000)) == dict.fromkeys(range(1_000), SENT)
+    assert len(provider.asked) == 1
+
+
+def test_one_bad_address_among_a_thousand_takes_about_twenty_requests() -> None:
+    provider = Provider([617])
+    outcomes = asked(provider, range(1_000))
+    assert outcomes[617] is BLAMED
+    assert len(provider.asked) <= 21
+
+
+def test_the_larger_groups_go_first() -> None:
+    provider = Provider([0])
+    asked(provider, range(16))
+    sizes = [len(group) for group in provider.asked]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_refusal_that_is_about_all_is_not_taken_apart() -> None:
+    provider = Provider(answers=[TOO_LARGE])
+    assert asked(provider, range(100)) == dict.fromkeys(range(100), TOO_LARGE)
+    assert len(provider.asked) == 1
+
+
+@pytest.mark.parametrize("outcome", [BUSY, BROKEN, LOCKED])
+def test_when_the_provider_takes_nothing_the_rest_is_not_asked_for(outcome: ProviderError) -> None:
+    provider = Provider([0], [SENT, outcome])
+    outcomes = asked(provider, range(16))
+    taken = sorted(n for n, one in outcomes.items() if one is SENT)
+    assert taken == list(range(8, 16))
+    assert {outcomes[n] for n in range(8)} == {outcome}
+    assert provider.sent == Counter(taken)
+
+
+def test_an_unknown_outcome_is_that_of_its_request_and_the_others_go_on() -> None:
+    provider = Provider([0], [LOST])
+    outcomes = asked(provider, range(8))
+    assert {n for n, one in outcomes.items() if one is LOST} == {4, 5, 6, 7}
+    assert outcomes[0] is BLAMED
+    assert {n for n, one in outcomes.items() if one is SENT} == {1, 2, 3}
+    assert max(provider.sent.values()) == 1
+
+
+def test_without_time_what_is_left_is_given_back() -> None:
+    provider = Provider([0])
+    outcomes = asked(provider, range(16), seconds=2)
+    assert len(provider.asked) == 3
+    assert {n for n, one in outcomes.items() if one is SENT} == set(range(8, 16))
+    left = [outcomes[n] for n in range(8)]
+    assert all(isinstance(one, NotAttemptedError) and not one.ambiguous for one in left)
+
+
+def test_the_first_request_is_made_however_little_time_there_is() -> None:
+    provider = Provider()
+    assert asked(provider, [0, 1], seconds=0) == {0: SENT, 1: SENT}
+
+
+def test_a_batch_that_is_bad_all_over_ends() -> None:
+    provider = Provider(range(1_000))
+    outcomes = asked(provider, range(1_000))
+    assert len(provider.asked) == MAX_REQUESTS
+    assert outcomes.keys() == set(range(1_000))
+    assert all(isinstance(one, NotAttemptedError) or one is BLAMED for one in outcomes.values())
+    assert provider.sent == Counter()
+
+
+def test_several_requests_are_made_one_after_the_other() -> None:
+    provider = Provider([1])
+    outcomes = asked(provider, [0, 1], [2, 3], [4])
+    assert provider.asked[:3] == [[0, 1], [2, 3], [4]]
+    assert [outcomes[n] for n in range(5)] == [SENT, BLAMED, SENT, SENT, SENT]
+
+
+def test_nobody_is_asked_for_nothing() -> None:
+    provider = Provider()
+    assert asked(provider) == {}
+    assert provider.asked == []

@@ -1,0 +1,255 @@
+"""Mail by SendGrid: what each answer other than the documented one means."""
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderUnavailableError,
+    RecipientAction,
+    TransientError,
+)
+from providers.sendgrid.provider import MAX_ID_LENGTH
+from tests.support.fakes import socket_server
+from tests.support.providers.sendgrid import account
+from tests.unit.building import NOON, outbound
+from tests.waiting import LIMIT
+
+EPOCH = int(NOON.timestamp())
+
+
+def errors(*fields: str | None) -> bytes:
+    return json.dumps(
+        {"errors": [{"message": "wrong", "field": field, "help": None} for field in fields]}
+    ).encode()
+
+
+def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
+    with (
+        socket_server.serving(socket_server.answering(answer)) as server,
+        pytest.raises(ProviderError) as error,
+    ):
+        account(base_url=server.url).send(outbound(), timeout=timeout)
+    return error.value
+
+
+# What is not.
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "code"),
+    [
+        (429, b"", TransientError, FailureCode.RATE_LIMITED),
+        (408, b"", TransientError, FailureCode.PROVIDER_ERROR),
+        (500, b"", TransientError, FailureCode.PROVIDER_ERROR),
+        (502, b"<html>Bad gateway</html>", TransientError, FailureCode.PROVIDER_ERROR),
+        (503, errors(None), TransientError, FailureCode.PROVIDER_ERROR),
+        (599, b"", TransientError, FailureCode.PROVIDER_ERROR),
+        (301, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (302, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (307, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (399, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (401, errors(None), ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (403, errors("from"), ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (404, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (405, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (415, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (400, errors("subject"), PermanentError, FailureCode.REJECTED),
+        (400, errors("from.email"), PermanentError, FailureCode.REJECTED),
+        (400, errors("content.0.value"), PermanentError, FailureCode.REJECTED),
+        (400, errors(None), PermanentError, FailureCode.REJECTED),
+        (400, b"not JSON", PermanentError, FailureCode.REJECTED),
+        (400, b"", PermanentError, FailureCode.REJECTED),
+        (413, b"", PermanentError, FailureCode.TOO_LARGE),
+        (402, b"", PermanentError, FailureCode.REJECTED),
+        (418, b"", PermanentError, FailureCode.REJECTED),
+        (
+            *(400, errors("personalizations.0.to.0.email")),
+            *(InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+        ),
+        (
+            *(400, errors("subject", "personalizations.0.to.0.email")),
+            *(InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+        ),
+        (
+            *(400, errors("personalizations.0.to")),
+            *(InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+        ),
+    ],
+)
+def test_an_answer_other_than_202_is_an_error_of_its_class(
+    status: int, body: bytes, kind: type[ProviderError], code: FailureCode
+) -> None:
+    error = refusal(socket_server.response(status, body))
+    assert type(error) is kind
+    assert error.code is code
+    assert error.answer is not None
+    assert error.answer.status == status
+
+
+def test_a_complaint_about_another_part_of_the_personalization_is_not_about_the_address() -> None:
+    for field in (
+        "personalizations.0.custom_args",
+        "personalizations",
+        "personalizations.0.subject",
+    ):
+        assert type(refusal(socket_server.response(400, errors(field)))) is PermanentError
+
+
+@pytest.mark.parametrize("status", [200, 201, 203, 204 + 1, 206, 299])
+def test_another_success_than_the_documented_one_may_mean_that_it_went(status: int) -> None:
+    error = refusal(socket_server.response(status, b"{}"))
+    assert isinstance(error, TransientError)
+    assert error.ambiguous
+
+
+def test_no_credit_left_is_a_matter_of_the_account() -> None:
+    body = json.dumps({"errors": [{"message": "Maximum credits exceeded"}]}).encode()
+    error = refusal(socket_server.response(401, body))
+    assert isinstance(error, ProviderUnavailableError)
+    assert error.answer is not None
+    assert "Maximum credits exceeded" in error.answer.excerpt
+
+
+def test_a_bad_address_is_counted_and_not_given_up_at_once() -> None:
+    error = refusal(socket_server.response(400, errors("personalizations.0.to.0.email")))
+    assert isinstance(error, InvalidRecipientError)
+    assert error.action is RecipientAction.SUSPECT
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"[]", b"null", b'"x"', b"7", b"{}", b'{"errors": null}', b'{"errors": {}}'),
+        *(b'{"errors": [1, null, "x"]}', b'{"errors": [{}]}', b'{"errors": [{"field": null}]}'),
+        *(b'{"errors": [{"field": {}}]}', b'{"errors": [{"field": 7}]}', b"\xff\xfe", b"{"),
+        *(b'{"errors": [{"message": "caf\xe9"}]}', b'{"\xff": 1}', b'{"errors": [{"field": "\\ud8'),
+    ],
+)
+def test_a_body_sendgrid_does_not_document_is_no_defect_of_ours(body: bytes) -> None:
+    error = refusal(socket_server.response(400, body))
+    assert type(error) is PermanentError
+    assert error.answer is not None
+    assert error.answer.code is None
+
+
+def test_a_field_is_kept_up_to_a_length_and_without_an_address() -> None:
+    error = refusal(socket_server.response(400, errors(f"x ada@example.com {'x' * 5_000}")))
+    assert error.answer is not None
+    assert error.answer.code is not None
+    assert error.answer.code.startswith("x [address] xxx")
+    assert len(error.answer.code) == MAX_ID_LENGTH
+
+
+def test_a_body_nested_without_end_is_no_defect_of_ours() -> None:
+    assert type(refusal(socket_server.response(400, b"[" * 10_000))) is PermanentError
+
+
+def test_what_sendgrid_complains_about_is_kept_without_the_address() -> None:
+    body = json.dumps(
+        {"errors": [{"field": "subject", "message": "ada@example.com may not get this"}]}
+    ).encode()
+    error = refusal(socket_server.response(400, body))
+    assert error.answer is not None
+    assert error.answer.code == "subject"
+    assert "ada" not in error.answer.excerpt
+    assert "may not get this" in error.answer.excerpt
+
+
+@pytest.mark.parametrize(
+    ("headers", "pause"),
+    [
+        ([f"X-RateLimit-Reset: {EPOCH + 30}"], 30.0),
+        ([f"X-RateLimit-Reset: {EPOCH + 30}", "Retry-After: 5"], 30.0),
+        ([f"X-RateLimit-Reset: {EPOCH + 10**6}"], 86_400.0),
+        ([f"X-RateLimit-Reset: {EPOCH}"], None),
+        ([f"X-RateLimit-Reset: {EPOCH - 3600}"], None),
+        (["X-RateLimit-Reset: 9999999999"], 86_400.0),
+        (["X-RateLimit-Reset: 60", "Retry-After: 5"], 5.0),
+        (["X-RateLimit-Reset: soon", "Retry-After: 5"], 5.0),
+        (["X-RateLimit-Reset: -1"], None),
+        (["X-RateLimit-Reset: 17637264000000"], None),
+        (["X-RateLimit-Reset: "], None),
+        (["Retry-After: 120"], 120.0),
+        (["Retry-After: Sat, 21 Nov 2026 12:02:00 GMT"], 120.0),
+        (["Retry-After: soon"], None),
+        ([], None),
+    ],
+)
+def test_a_rate_limit_says_when_it_is_over(headers: list[str], pause: float | None) -> None:
+    error = refusal(socket_server.response(429, b"", *headers))
+    assert isinstance(error, TransientError)
+    assert error.retry_after == pause
+
+
+def test_an_unavailable_account_may_say_when_to_come_again() -> None:
+    error = refusal(socket_server.response(403, b"", "Retry-After: 60"))
+    assert isinstance(error, ProviderUnavailableError)
+    assert error.retry_after == 60.0
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        socket_server.resetting,
+        socket_server.answering(b"HTTP/1.1 202 Accepted\r\nContent-Length: 10\r\n\r\n{"),
+        socket_server.answering(b""),
+    ],
+    ids=["accepts then resets", "truncated 202", "accepts then hangs up"],
+)
+def test_a_mail_that_left_and_got_no_whole_answer_may_have_gone(
+    handler: socket_server.Handler,
+) -> None:
+    with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
+        account(base_url=server.url).send(outbound(), timeout=LIMIT)
+    assert error.value.ambiguous
+    assert error.value.code is FailureCode.CONNECTION_LOST
+
+
+def test_a_mail_that_was_taken_and_never_answered_may_have_gone() -> None:
+    with (
+        socket_server.serving(socket_server.stopping()) as server,
+        pytest.raises(TransientError) as error,
+    ):
+        account(base_url=server.url).send(outbound(), timeout=0.3)
+    assert error.value.ambiguous
+    assert error.value.code is FailureCode.TIMEOUT
+
+
+def test_a_provider_that_is_not_there_got_nothing() -> None:
+    with pytest.raises(TransientError) as error:
+        account().send(outbound(), timeout=LIMIT)
+    assert not error.value.ambiguous
+
+
+def test_a_redirect_gets_neither_the_mail_nor_the_key() -> None:
+    elsewhere = socket_server.KeepAlive(socket_server.response(202))
+    with socket_server.serving(elsewhere) as other:
+        error = refusal(socket_server.response(302, b"", f"Location: {other.url}/v3/mail/send"))
+        assert other.connections == 0
+    assert isinstance(error, ProviderUnavailableError)
+
+
+def test_no_reason_holds_an_address_or_the_key() -> None:
+    for status in (400, 401, 413, 429, 500):
+        error = refusal(socket_server.response(status, errors("personalizations.0.to.0.email")))
+        assert "@" not in error.reason
+        assert "SG." not in error.reason
+
+
+def test_the_accounts_key_is_not_shown_when_the_account_is() -> None:
+    one = account(webhook_public_key=base64.b64encode(b"key").decode())
+    assert "SG.key" not in repr(one)
+
+
+def test_the_clock_of_the_account_is_the_one_it_was_given() -> None:
+    moved = account(clock=lambda: NOON + timedelta(seconds=20))
+    headers = {"x-ratelimit-reset": str(EPOCH + 30)}
+    assert moved._pause(headers) == 10.0
+    assert datetime.fromtimestamp(EPOCH, UTC) == NOON

@@ -1,0 +1,293 @@
+"""SendGrid's event webhook: who may call it, and what its events say."""
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
+from providers.http import EXCERPT_LENGTH
+from providers.sendgrid.provider import SendGrid
+from providers.sendgrid.webhooks import REPLAY_WINDOW, SIGNATURE_HEADER, TIMESTAMP_HEADER
+from tests.unit.building import NOON
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+REFERENCE = f"{'a' * 24}.email.1"
+
+
+EPOCH = str(int(NOON.timestamp()))
+
+
+K = ReceiptKind
+
+
+def public(key: ec.EllipticCurvePrivateKey) -> str:
+    return base64.b64encode(
+        key.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    ).decode()
+
+
+def account(public_key: str | None = None, now: datetime = NOON) -> SendGrid:
+    return SendGrid(
+        api_key="SG.key",
+        base_url="http://127.0.0.1:1",
+        sender="notifications@example.com",
+        webhook_public_key=public(KEY) if public_key is None else public_key,
+        clock=lambda: now,
+    )
+
+
+def signed(
+    raw: bytes, *, timestamp: str = EPOCH, key: ec.EllipticCurvePrivateKey = KEY
+) -> dict[str, str]:
+    signature = key.sign(timestamp.encode() + raw, ec.ECDSA(hashes.SHA256()))
+    return {
+        SIGNATURE_HEADER: base64.b64encode(signature).decode(),
+        TIMESTAMP_HEADER: timestamp,
+    }
+
+
+def event(**fields: Any) -> dict[str, Any]:
+    return {
+        "event": "delivered",
+        "timestamp": int(NOON.timestamp()),
+        "sg_event_id": "e-1",
+        "sg_message_id": "sg-1.filter0001.123.ABC-0",
+        "reference": REFERENCE,
+        "email": "ada@example.com",
+        "smtp-id": "<x@y>",
+        "unique_args": {"more": [1, 2]},
+    } | fields
+
+
+def received(*events: Any) -> list[Receipt]:
+    raw = json.dumps(events).encode()
+    return account().parse_receipts(signed(raw), raw)
+
+
+# Who may call.
+
+
+def test_a_signed_webhook_is_read() -> None:
+    assert len(received(event())) == 1
+
+
+def test_an_empty_list_is_a_webhook_too() -> None:
+    assert received() == []
+
+
+@pytest.mark.parametrize(
+    "age",
+    [timedelta(0), REPLAY_WINDOW, -REPLAY_WINDOW, timedelta(minutes=9), timedelta(minutes=-9)],
+)
+def test_a_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
+    raw = b"[]"
+    assert account(now=NOON + age).parse_receipts(signed(raw), raw) == []
+
+
+@pytest.mark.parametrize(
+    "age", [REPLAY_WINDOW + timedelta(seconds=1), -REPLAY_WINDOW - timedelta(seconds=1)]
+)
+def test_an_old_webhook_is_refused_though_its_signature_is_good(age: timedelta) -> None:
+    with pytest.raises(InvalidSignatureError, match="ten minutes"):
+        account(now=NOON + age).parse_receipts(signed(b"[]"), b"[]")
+
+
+def test_without_a_key_every_webhook_is_refused() -> None:
+    with pytest.raises(InvalidSignatureError, match="no public key"):
+        account(public_key="").parse_receipts(signed(b"[]"), b"[]")
+
+
+def test_a_webhook_signed_by_somebody_else_is_refused() -> None:
+    with pytest.raises(InvalidSignatureError):
+        account().parse_receipts(signed(b"[]", key=OTHER_KEY), b"[]")
+
+
+@pytest.mark.parametrize("tampered", [b"[ ]", b"[]\n", b"", b"[{}]", "[\u00e9]".encode()])
+def test_a_body_that_was_changed_is_refused(tampered: bytes) -> None:
+    with pytest.raises(InvalidSignatureError):
+        account().parse_receipts(signed(b"[]"), tampered)
+
+
+def test_a_timestamp_that_was_changed_is_refused() -> None:
+    headers = signed(b"[]") | {TIMESTAMP_HEADER: str(int(EPOCH) + 1)}
+    with pytest.raises(InvalidSignatureError):
+        account().parse_receipts(headers, b"[]")
+
+
+@pytest.mark.parametrize("missing", [SIGNATURE_HEADER, TIMESTAMP_HEADER])
+def test_a_header_that_is_missing_is_a_refusal(missing: str) -> None:
+    headers = signed(b"[]")
+    del headers[missing]
+    with pytest.raises(InvalidSignatureError):
+        account().parse_receipts(headers, b"[]")
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        *("", " ", "x", "====", "not base64!", "AAAA", "\u00e9\u00e8", "\u0661\u0662", "\ud800"),
+        *(
+            "A" * 100_000,
+            "MEUCIQ==",
+            base64.b64encode(b"\x30\x06\x02\x01\x00\x02\x01\x00").decode(),
+        ),
+    ],
+)
+def test_a_signature_that_cannot_be_one_is_refused(signature: str) -> None:
+    with pytest.raises(InvalidSignatureError):
+        account().parse_receipts(signed(b"[]") | {SIGNATURE_HEADER: signature}, b"[]")
+
+
+@given(st.text(max_size=100) | st.binary(max_size=80).map(lambda b: base64.b64encode(b).decode()))
+def test_no_signature_but_the_right_one_opens(signature: str) -> None:
+    with pytest.raises(InvalidSignatureError):
+        account().parse_receipts(
+            {SIGNATURE_HEADER: signature, TIMESTAMP_HEADER: EPOCH}, b'[{"event": "delivered"}]'
+        )
+
+
+@pytest.mark.parametrize(
+    "timestamp",
+    [
+        *("", "now", "0", "-1", "1763726400000", "17637264", "1763726400.5", " 1763726400"),
+        *("1763726400 ", "\u0661" * 10, "0x69205700", "1763726400\n", "9999999999", "NaN"),
+    ],
+)
+def test_a_timestamp_that_cannot_be_one_is_refused(timestamp: str) -> None:
+    raw = b"[]"
+    with pytest.raises(InvalidSignatureError):
+        account().parse_receipts(signed(raw, timestamp=timestamp), raw)
+
+
+@pytest.mark.parametrize(
+    "public_key",
+    ["x", "AAAA", "not base64!", "\u00e9", base64.b64encode(b"x" * 91).decode(), public(OTHER_KEY)],
+)
+def test_a_wrong_key_refuses_everything(public_key: str) -> None:
+    with pytest.raises(InvalidSignatureError):
+        account(public_key).parse_receipts(signed(b"[]"), b"[]")
+
+
+def test_a_key_that_is_none_is_told_from_a_signature_that_is_none() -> None:
+    with pytest.raises(InvalidSignatureError, match="as configured"):
+        account("not a key").parse_receipts(signed(b"[]"), b"[]")
+
+
+def test_a_body_that_is_not_text_is_refused() -> None:
+    raw = b"\xff\xfe["
+    with pytest.raises(InvalidSignatureError):
+        account().parse_receipts(signed(raw), raw)
+
+
+# What its events say.
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"event": "processed"}, K.QUEUED),
+        ({"event": "deferred"}, K.DEFERRED),
+        ({"event": "delivered"}, K.DELIVERED),
+        ({"event": "open"}, K.OPENED),
+        ({"event": "click"}, K.CLICKED),
+        ({"event": "bounce"}, K.BOUNCED),
+        ({"event": "bounce", "type": "bounce"}, K.BOUNCED),
+        ({"event": "bounce", "type": "blocked"}, K.BLOCKED),
+        ({"event": "delivered", "type": "blocked"}, K.DELIVERED),
+        ({"event": "dropped"}, K.REJECTED),
+        ({"event": "spamreport"}, K.COMPLAINED),
+        ({"event": "unsubscribe"}, K.UNSUBSCRIBED),
+        ({"event": "group_unsubscribe"}, K.UNSUBSCRIBED),
+    ],
+)
+def test_every_event_has_its_kind(fields: dict[str, str], kind: ReceiptKind) -> None:
+    (receipt,) = received(event(**fields))
+    assert receipt.kind is kind
+
+
+@pytest.mark.parametrize("name", ["group_resubscribe", "account_status_change", "", "DELIVERED"])
+def test_an_event_that_says_nothing_to_us_is_left_out(name: str) -> None:
+    assert [r.event_id for r in received(event(event=name), event(sg_event_id="e-2"))] == ["e-2"]
+
+
+def test_an_event_says_what_when_to_whom_and_why() -> None:
+    (receipt,) = received(event(event="bounce", reason="550 no mailbox for ada@example.com"))
+    assert receipt == Receipt(
+        reference=REFERENCE,
+        provider_id="sg-1",
+        kind=K.BOUNCED,
+        at=NOON,
+        reason="550 no mailbox for [address]",
+        event_id="e-1",
+        address="ada@example.com",
+    )
+
+
+@pytest.mark.parametrize(
+    ("sg_message_id", "provider_id"),
+    [
+        ("14c5d75ce93.dfd.64b469.filter0001.16648.5515E0B88.0", "14c5d75ce93"),
+        ("sg-1", "sg-1"),
+        ("", None),
+        (".filter", None),
+    ],
+)
+def test_the_message_id_is_what_stands_before_the_first_dot(
+    sg_message_id: str, provider_id: str | None
+) -> None:
+    (receipt,) = received(event(sg_message_id=sg_message_id))
+    assert receipt.provider_id == provider_id
+
+
+def test_an_event_may_know_nothing_of_us() -> None:
+    bare = {"event": "delivered", "timestamp": 1, "sg_event_id": "e-1"}
+    (receipt,) = received(bare)
+    assert (receipt.reference, receipt.provider_id, receipt.address) == (None, None, None)
+    assert receipt.at == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+
+
+def test_events_keep_their_order_and_their_repetitions() -> None:
+    ids = ["e-3", "e-1", "e-1", "e-2"]
+    assert [r.event_id for r in received(*[event(sg_event_id=i) for i in ids])] == ids
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(b"", b"{}", b"null", b'"x"', b"[", b"[{}]", b"[1]", b"[null]", b"[[]]"),
+        b'[{"more": ' + b"[" * 100_000,
+        json.dumps([event(timestamp="soon")]).encode(),
+        json.dumps([event(sg_event_id=None)]).encode(),
+        json.dumps([event(reference={"$gt": ""})]).encode(),
+        json.dumps([event(email=["ada@example.com"])]).encode(),
+    ],
+)
+def test_a_signed_body_that_is_no_list_of_events_is_a_value_error(raw: bytes) -> None:
+    with pytest.raises(ValueError, match=r"JSON|nested|expected|Expected|truncated|missing|Object"):
+        account().parse_receipts(signed(raw), raw)
+
+
+def test_a_time_that_is_none_is_a_value_error() -> None:
+    for timestamp in (10**12, 10**17, -(10**17)):
+        raw = json.dumps([event(timestamp=timestamp)]).encode()
+        with pytest.raises(ValueError, match=r"time|year"):
+            account().parse_receipts(signed(raw), raw)
+
+
+def test_a_reason_is_kept_up_to_a_length() -> None:
+    (receipt,) = received(event(event="bounce", reason="x" * 100_000))
+    assert receipt.reason == "x" * EXCERPT_LENGTH

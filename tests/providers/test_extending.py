@@ -1,0 +1,160 @@
+"""docs/adding_a_channel.md, carried out: a provider of a few lines, from its table to a mail."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.conf import settings as django_settings
+
+from domain.states import Channel
+from domain.time import utc_now
+from notifications import dispatch
+from providers import registry
+from providers.contract import Provider
+from tests import factories
+from tests.providers.contract import checks
+from tests.providers.contract.cases import Case
+from tests.providers.contract.runner import send
+from tests.providers.contract.servers import http_desks
+from tests.providers.contract.subjects import ASKS_FOR_A_PAUSE, EMAIL, Place, Subject, message
+from tests.support.fakes import socket_server
+from tests.support.providers.fcm import Project
+
+ROOT = Path(django_settings.BASE_DIR)
+
+
+PAGE = (ROOT / "docs" / "adding_a_channel.md").read_text(encoding="utf-8")
+
+
+MODULE, MAKER = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+NAME = "providers.paperboy"
+
+
+TAKEN = socket_server.response(201, b"", "X-Letter-Id: letter-1")
+
+
+@pytest.fixture
+def paperboy(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
+    """Give a test the page's module."""
+    module = ModuleType(NAME)
+    module.__package__ = NAME.rpartition(".")[0]
+    monkeypatch.setitem(sys.modules, NAME, module)
+    exec(compile(MODULE, NAME, "exec"), module.__dict__)
+    found: type[Any] = module.__dict__["Paperboy"]
+    return found
+
+
+@pytest.fixture
+def registered(paperboy: type[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have mail go by it, as the registry says."""
+    own = {**vars(registry), "Paperboy": paperboy}
+    exec(compile(MAKER, "registry", "exec"), own)
+    monkeypatch.setattr(registry, "_makers", lambda _channel: [own["paperboy"]])
+    registry.clear()
+    yield
+    registry.clear()
+
+
+def subject(paperboy: type[Any]) -> Subject:
+    """Return what the page asks for: how it is made, and what it would answer."""
+
+    def make(place: Place, account: str) -> Provider:
+        provider: Provider = paperboy(key=f"key-of-{account}", base_url=place.url, clock=utc_now)
+        return provider
+
+    return Subject(
+        provider=paperboy,
+        make=make,
+        outbound=message("email", EMAIL),
+        desks=http_desks(
+            *(201, b"", "X-Letter-Id: letter-1"),
+            refusals={
+                Case.TOO_MANY: socket_server.response(429, b"", ASKS_FOR_A_PAUSE),
+                Case.NO_CREDENTIALS: socket_server.response(401),
+                Case.BAD_RECIPIENT: socket_server.response(404, f"{EMAIL} is none".encode()),
+                Case.REFUSED: socket_server.response(400),
+            },
+        ),
+        secrets=lambda _place: ["key-of-first"],
+    )
+
+
+@pytest.mark.parametrize("case", Case)
+def test_it_keeps_to_the_contract(paperboy: type[Any], project: Project, case: Case) -> None:
+    one = subject(paperboy)
+    seen = send(one, case, project)
+    checks.check_outcome(one, case, seen)
+    checks.check_once(one, case, seen)
+    checks.check_time(case, seen)
+    checks.check_silence(seen)
+
+
+def sent(settings: Any, answer: bytes) -> tuple[ObjectId, list[bytes]]:
+    """Send a mail by it to a server that answers so; return the notification and what came."""
+    desk = socket_server.KeepAlive(answer)
+    with socket_server.serving(desk) as server:
+        settings.PAPERBOY_URL, settings.PAPERBOY_KEY = server.url, "key"
+        document = factories.accepted(created_at=utc_now())
+        dispatch.deliver([document["_id"]], channel=Channel.EMAIL)
+    return document["_id"], desk.requests
+
+
+@pytest.mark.usefixtures("db", "broker", "registered")
+def test_mail_goes_by_it(settings: Any) -> None:
+    notification_id, (request,) = sent(settings, TAKEN)
+    delivery = factories.delivery(factories.read(notification_id))
+    assert (delivery["status"], delivery["provider"]) == ("sent", "paperboy")
+    assert delivery["provider_message_id"] == "letter-1"
+    assert json.loads(request.partition(b"\r\n\r\n")[2]) == {
+        "to": "ada@example.com",
+        "subject": "Paid",
+        "text": "Your payment has arrived.",
+        "reference": f"{notification_id}.email.1",
+    }
+    (attempt,) = factories.attempts(notification_id)
+    assert (attempt["status"], attempt["provider"]) == ("sent", "paperboy")
+
+
+@pytest.mark.usefixtures("db", "broker", "registered")
+@pytest.mark.parametrize(
+    ("status", "fate"),
+    [
+        (404, ("failed", "invalid_recipient", 0)),
+        (401, ("pending", "channel_unavailable", 1)),
+        (429, ("pending", "rate_limited", 0)),
+        (503, ("pending", "provider_error", 0)),
+        (200, ("unknown", "provider_error", 0)),
+    ],
+)
+def test_what_it_answers_is_what_its_table_says(
+    settings: Any, status: int, fate: tuple[str, str, int]
+) -> None:
+    notification_id, requests = sent(settings, socket_server.response(status))
+    delivery = factories.delivery(factories.read(notification_id))
+    assert (delivery["status"], delivery["failure_code"], delivery["excused_count"]) == fate
+    assert len(requests) == 1
+
+
+def test_every_place_that_knows_a_single_channel_is_on_the_page() -> None:
+    folders = ("domain", "providers", "notifications", "recipients", "devices", "access")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    knowing = {
+        str(path.relative_to(ROOT))
+        for path in paths
+        if "Channel.WHATSAPP" in path.read_text(encoding="utf-8")
+    }
+    assert len(knowing) > 5
+    assert {place for place in knowing if f"`{place}`" not in PAGE} == set()
+
+
+def test_every_place_on_the_page_is_there() -> None:
+    for place in re.findall(r"`([\w/]+\.py)`", PAGE):
+        assert (ROOT / place).exists() or place == "providers/paperboy.py", place

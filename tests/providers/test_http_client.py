@@ -1,0 +1,206 @@
+"""Many requests by one thread: all at once, none twice, each with its own end."""
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from domain.errors import ProviderUnavailableError, TransientError
+from providers import http_client
+from providers.http import Exchange, Request, Response
+from tests.support.fakes import socket_server
+from tests.support.fakes.posting import post
+from tests.waiting import LIMIT, SHORT, lag
+
+
+def asking(url: str, *, body: bytes = b"{}", timeout: float = LIMIT) -> Exchange[Response]:
+    return (yield Request(url=f"{url}/send", headers={}, body=body, timeout=timeout))
+
+
+def statuses(outcomes: list[Response | Exception]) -> list[int]:
+    return [one.status for one in outcomes if isinstance(one, Response)]
+
+
+def test_all_are_under_way_at_once_in_one_thread() -> None:
+    together = threading.Barrier(16, timeout=LIMIT)
+
+    def handle(connection: socket.socket) -> None:
+        socket_server.read_request(connection)
+        together.wait()
+        connection.sendall(socket_server.response(202))
+
+    with socket_server.serving(handle) as server:
+        assert (
+            statuses(http_client.run_exchanges(asking(server.url) for _ in range(16))) == [202] * 16
+        )
+
+
+def test_each_gets_the_answer_to_its_own_request() -> None:
+    def echo(connection: socket.socket) -> None:
+        body = socket_server.read_request(connection).partition(b"\r\n\r\n")[2]
+        connection.sendall(socket_server.response(200, body, "Connection: close"))
+
+    with socket_server.serving(echo) as server:
+        bodies = [str(number).encode() for number in range(20)]
+        outcomes = http_client.run_exchanges(asking(server.url, body=body) for body in bodies)
+    assert [one.body for one in outcomes if isinstance(one, Response)] == bodies
+
+
+def test_connections_serve_the_next_round_too() -> None:
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        for _ in range(3):
+            http_client.run_exchanges(asking(server.url) for _ in range(8))
+        assert server.connections <= 8
+
+
+def test_one_that_fails_keeps_none_of_the_others_from_its_answer() -> None:
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        url = server.url
+        outcomes = http_client.run_exchanges(
+            [asking(url), asking("http://127.0.0.1:1"), asking(url)]
+        )
+    assert statuses(outcomes) == [202, 202]
+    assert isinstance(outcomes[1], TransientError)
+
+
+def test_what_cannot_be_a_request_keeps_none_of_the_others_from_its_answer() -> None:
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        outcomes = http_client.run_exchanges([asking("nowhere"), asking(server.url)])
+    assert isinstance(outcomes[0], ProviderUnavailableError)
+    assert statuses(outcomes) == [202]
+
+
+def test_a_slow_answer_holds_up_nobody_and_keeps_to_its_own_deadline() -> None:
+    done: list[str] = []
+
+    def noted(url: str, timeout: float) -> Exchange[Response]:
+        try:
+            return (yield from asking(url, timeout=timeout))
+        finally:
+            done.append(url)
+
+    with (
+        socket_server.serving(socket_server.stopping()) as silent,
+        socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as quick,
+    ):
+        outcomes = http_client.run_exchanges([noted(silent.url, SHORT), noted(quick.url, LIMIT)])
+    assert isinstance(outcomes[0], TransientError)
+    assert outcomes[0].ambiguous
+    assert done == [quick.url, silent.url]
+
+
+def test_an_exchange_may_ask_again_after_an_answer_and_after_a_failure() -> None:
+    def stubborn(url: str) -> Exchange[list[int]]:
+        seen = []
+        try:
+            yield Request(url="http://127.0.0.1:1", headers={}, body=b"")
+        except TransientError:
+            seen.append(0)
+        for _ in range(2):
+            answer = yield from asking(url)
+            seen.append(answer.status)
+        return seen
+
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        assert http_client.run_exchange(stubborn(server.url)) == [0, 202, 202]
+
+
+def test_an_exchange_that_asks_nothing_needs_no_connection() -> None:
+    def silent() -> Exchange[str]:
+        return "nothing to ask"
+        yield
+
+    assert http_client.run_exchange(silent()) == "nothing to ask"
+    assert not http_client._pools[os.getpid()]
+
+
+def test_a_defect_of_one_exchange_is_its_own_outcome() -> None:
+    def broken(url: str) -> Exchange[Response]:
+        yield from asking(url)
+        raise KeyError("ours")
+
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        outcomes = http_client.run_exchanges([broken(server.url), asking(server.url)])
+    assert isinstance(outcomes[0], KeyError)
+    assert statuses(outcomes) == [202]
+
+
+@pytest.mark.parametrize("pause", [0.0, 1.2])
+def test_a_request_on_a_connection_that_was_used_before_is_not_repeated(
+    pause: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libcurl would: a server that hangs up without an answer may have taken the message.
+
+    After a second it also looks whether the connection is still there.
+    """
+    monkeypatch.setattr(http_client, "UNCHECKED", LIMIT)
+    requests: list[bytes] = []
+
+    def handle(connection: socket.socket) -> None:
+        requests.append(socket_server.read_request(connection))
+        connection.sendall(socket_server.response(202))
+        requests.append(socket_server.read_request(connection))
+
+    with socket_server.serving(handle) as server:
+        post(server.url)
+        lag(pause)
+        with pytest.raises(TransientError) as error:
+            post(server.url)
+        assert error.value.ambiguous
+        assert (len(requests), server.connections) == (2, 1)
+
+
+def test_connections_are_lent_to_one_thread_at_a_time_the_warm_ones_first() -> None:
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        post(server.url)
+        (warm,) = http_client._pools[os.getpid()]
+        both = threading.Barrier(2, timeout=LIMIT)
+
+        def meet(url: str) -> Exchange[Response]:
+            answer = yield from asking(url)
+            both.wait()
+            return answer
+
+        def run(talk: Callable[[], object]) -> threading.Thread:
+            thread = threading.Thread(target=talk)
+            thread.start()
+            return thread
+
+        for thread in [run(lambda: http_client.run_exchange(meet(server.url))) for _ in range(2)]:
+            thread.join()
+        assert len(http_client._pools[os.getpid()]) == 2
+        assert warm in http_client._pools[os.getpid()]
+
+
+def test_a_forked_process_has_connections_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        post(server.url)
+        monkeypatch.setattr("os.getpid", lambda: 4711)
+        post(server.url)
+        assert server.connections == 2
+        http_client.close_all()
+
+
+def test_what_was_said_is_forgotten_when_it_is_over() -> None:
+    """A connection lies idle for hours; a mail with its files, and the key, must not."""
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        body = b"x" * 1_000
+        before = sys.getrefcount(body)
+        post(server.url, body=body)
+        assert sys.getrefcount(body) == before
+
+
+def test_connections_that_a_rush_has_left_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        idle = http_client._pools[os.getpid()]
+        post(server.url)
+        left = idle.pop()
+        post(server.url)
+        idle.appendleft(left)
+        monkeypatch.setattr(left, "_used_at", left._used_at - http_client.RESTED - 1)
+        post(server.url)
+        assert left not in idle
+        assert len(idle) == 1

@@ -1,0 +1,118 @@
+"""Pauses and excerpts: what is read from a provider's answer."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from providers import http, http_client
+from tests.waiting import computing
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "pause"),
+    [
+        ("0", 0.0),
+        ("1", 1.0),
+        ("120", 120.0),
+        (" 120 ", 120.0),
+        ("86400", 86_400.0),
+        ("86401", 86_400.0),
+        ("9" * 400, 86_400.0),
+        ("Sat, 21 Nov 2026 12:02:00 GMT", 120.0),
+        ("Saturday, 21-Nov-26 12:02:00 GMT", 120.0),
+        ("Sat Nov 21 12:02:00 2026", 120.0),
+        ("Sun, 21 Nov 2027 12:00:00 GMT", 86_400.0),
+        ("Sat, 21 Nov 2026 12:00:00 GMT", None),
+        ("Fri, 20 Nov 2026 12:00:00 GMT", None),
+        ("", None),
+        ("   ", None),
+        ("-5", None),
+        ("1.5", None),
+        ("soon", None),
+        ("inf", None),
+        ("nan", None),
+        ("1e3", None),
+        ("Sat, 31 Feb 2026 12:00:00 GMT", None),
+        ("\u0661\u0662", None),
+        ("\x00", None),
+        ("Sat, 21 Nov 2026 12:02:00 +99999999999999", None),
+        ("21 Nov 99999999999999 12:02:00 GMT", None),
+    ],
+)
+def test_a_pause_is_in_seconds_or_until_a_date(value: str, pause: float | None) -> None:
+    assert http.retry_after({"retry-after": value}, now=NOW) == pause
+
+
+def test_without_the_header_no_pause_is_asked_for() -> None:
+    assert http.retry_after({}, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause"),
+    [(-1.0, None), (0.0, None), (0.5, 0.5), (86_400.0, 86_400.0), (1e12, 86_400.0)],
+)
+def test_a_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:
+    assert http.clamp_pause(seconds) == pause
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("mailbox ada@example.com is full", "mailbox [address] is full"),
+        ("<ada@example.com>: unknown", "<[address]>: unknown"),
+        ('{"to": "ada+tag@sub.example.com"}', '{"to": "[address]"}'),
+        ("call +351 912 345 678 now", "call [address] now"),
+        ("call +351912345678", "call [address]"),
+        ("(351) 912-345-678", "([address]"),
+        ("o'neill@example.com is unknown", "[address] is unknown"),
+        ('"ada lovelace"@example.com', "[address]"),
+        ("/unsubscribe?to=ada%40example.com", "[address]"),
+        ("550 5.1.1 +351912345678 on 2026-11-21.", "550 5.1.1 [address] on 2026-11-21."),
+        ("+6834002", "[address]"),
+        ("queued as 1234567", "queued as 1234567"),
+        ("nothing to hide", "nothing to hide"),
+        ("", ""),
+    ],
+)
+def test_addresses_and_numbers_are_taken_out(text: str, redacted: str) -> None:
+    assert http.redact(text) == redacted
+
+
+def test_reply_codes_and_dates_are_no_phone_numbers() -> None:
+    for text in ("550 5.1.1 no such user", "since 2026-11-21", "421 4.7.0 (try later)"):
+        assert http.redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x", "1", '"', '"a', "1   ", "1    ", "@", "a@", "%40", "+1", "+", "550 5.", "a%4", "("],
+)
+def test_no_text_takes_long(text: str) -> None:
+    """A provider's answer is up to 64 KB of anything."""
+    with computing(at_most=0.5):
+        http.redact(text * (http_client.MAX_BODY // len(text)))
+
+
+def test_an_excerpt_is_short_and_holds_no_address() -> None:
+    body = b"x" * 980 + b" ada@example.com is unknown"
+    answer = http.Response(status=550, headers={}, body=body)
+    assert len(answer.excerpt) <= http.EXCERPT_LENGTH + len("[address]")
+    assert "ada" not in answer.excerpt
+
+
+def test_an_excerpt_holds_no_half_of_an_address() -> None:
+    """An address that the cut goes through is still one."""
+    for length in range(http.EXCERPT_LENGTH - 20, http.EXCERPT_LENGTH):
+        body = b"x" * length + b" ada.lovelace@example.com"
+        assert "ada" not in http.Response(status=550, headers={}, body=body).excerpt
+
+
+def test_a_body_in_another_encoding_is_shown_as_well_as_it_can_be() -> None:
+    assert http.Response(status=500, headers={}, body=b"caf\xe9").text == "caf\ufffd"
+
+
+def test_dates_are_compared_with_the_time_that_is_passed_in() -> None:
+    header = {"retry-after": "Sat, 21 Nov 2026 12:02:00 GMT"}
+    assert http.retry_after(header, now=NOW + timedelta(seconds=90)) == 30.0

@@ -1,0 +1,243 @@
+"""Fetching a file whose address somebody else chose: whole, in time, and from nowhere private."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.errors import FailureCode, PermanentError, ProviderError
+from notifyproject.outside import connections
+from providers.mail import DownloadError
+from tests.support.fakes import socket_server
+from tests.support.fakes.file_server import HOST, Files, certificate, files_at, get, read_head
+from tests.waiting import ending, lag
+
+Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.Wire]]
+
+
+SHORT = 0.4
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture
+def serve(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Give a test a way to serve files at any name."""
+    return lambda handler: files_at(handler, file, monkeypatch)
+
+
+def failure(serve: Serve, handler: socket_server.Handler, **options: Any) -> ProviderError:
+    with serve(handler), pytest.raises(ProviderError) as error:
+        get(**options)
+    return error.value
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+UNTIL_THE_END = b"HTTP/1.1 200 OK\r\n\r\n"
+
+
+# What is fetched.
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [socket_server.response(200, b"a file")],
+        [CHUNKED, b"2\r\na \r\n", b"4\r\nfile\r\n0\r\n\r\n"],
+        [UNTIL_THE_END, b"a ", b"file"],
+        [b"HTTP/1.1 100 Continue\r\n\r\n", socket_server.response(200, b"a file")],
+    ],
+    ids=["with a length", "in chunks", "until the end", "after a hundred"],
+)
+def test_a_file_is_fetched_whole(serve: Serve, parts: list[bytes]) -> None:
+    with serve(Files(*parts)):
+        assert get() == b"a file"
+
+
+def test_nothing_is_sent_along_but_what_is_wanted(serve: Serve) -> None:
+    files = Files(socket_server.response(200, b"a file"))
+    with serve(files):
+        get(f"https://{HOST}/a%20b/\u00e9?x=1&y=%2F#part")
+    assert sorted(files.asked[0].decode().split("\r\n")) == [
+        *("", ""),
+        "Accept-Encoding: identity",
+        "Accept: */*",
+        "Connection: close",
+        "GET /a%20b/%C3%A9?x=1&y=%2F HTTP/1.1",
+        f"Host: {HOST}",
+        "User-Agent: notifyproject",
+    ]
+
+
+def test_a_proxy_of_the_environment_is_not_asked(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    with serve(Files(socket_server.response(200, b"a file"))):
+        assert get() == b"a file"
+
+
+# What is not there, or not now.
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 599, 408, 425, 429])
+def test_a_server_in_trouble_may_have_it_later(serve: Serve, status: int) -> None:
+    error = failure(serve, Files(socket_server.response(status, b"x")))
+    assert isinstance(error, DownloadError)
+    assert not error.ambiguous
+    assert str(status) in error.reason
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 416, 204, 206, 203])
+def test_what_is_not_there_will_not_be(serve: Serve, status: int) -> None:
+    error = failure(serve, Files(socket_server.response(status, b"x")))
+    assert type(error) is PermanentError
+    assert error.code is FailureCode.ATTACHMENT_UNAVAILABLE
+    assert str(status) in error.reason
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(serve: Serve, status: int) -> None:
+    files = Files(socket_server.response(status, b"", "Location: https://169.254.169.254/latest"))
+    assert type(failure(serve, files)) is PermanentError
+    assert len(files.asked) == 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip"])
+def test_what_comes_packed_is_not_unpacked_and_not_sent_as_it_is(
+    serve: Serve, encoding: str
+) -> None:
+    files = Files(socket_server.response(200, b"\x1f\x8b", f"Content-Encoding: {encoding}"))
+    assert type(failure(serve, files)) is PermanentError
+
+
+@pytest.mark.parametrize(
+    "parts", [[socket_server.response(200)], [CHUNKED, b"0\r\n\r\n"], [UNTIL_THE_END]]
+)
+def test_an_empty_file_is_none(serve: Serve, parts: list[bytes]) -> None:
+    error = failure(serve, Files(*parts))
+    assert type(error) is PermanentError
+    assert "empty" in error.reason
+
+
+# How much of it.
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [socket_server.response(200, b"x" * 1_001)],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n"],
+        [CHUNKED, b"3e9\r\n" + b"x" * 1_001 + b"\r\n0\r\n\r\n"],
+        [UNTIL_THE_END, b"x" * 1_001],
+    ],
+    ids=["a length", "a length beyond all", "in chunks", "until the end"],
+)
+def test_more_than_is_allowed_is_too_large(serve: Serve, parts: list[bytes]) -> None:
+    error = failure(serve, Files(*parts))
+    assert type(error) is PermanentError
+    assert error.code is FailureCode.TOO_LARGE
+
+
+def test_as_much_as_is_allowed_is_not(serve: Serve) -> None:
+    with serve(Files(socket_server.response(200, b"x" * 1_000))):
+        assert len(get()) == 1_000
+
+
+def test_what_never_ends_is_not_read_to_the_end(serve: Serve) -> None:
+    written = 0
+
+    def endless(connection: socket.socket) -> None:
+        nonlocal written
+        read_head(connection)
+        connection.sendall(UNTIL_THE_END)
+        while True:
+            connection.sendall(b"x" * 65536)
+            written += 65536
+
+    assert failure(serve, endless).code is FailureCode.TOO_LARGE
+    assert written < 8 * 1024 * 1024
+
+
+# What breaks.
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"],
+        [CHUNKED, b"a\r\nhalf"],
+        [CHUNKED, b"4\r\nhalf\r\n"],
+        [CHUNKED, b"what?\r\n"],
+        [b"what?\r\n\r\n"],
+        [b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n"],
+        [b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000 + b"\r\n\r\n"],
+    ],
+    ids=lambda parts: parts[-1][-20:].decode() if parts else "nothing",
+)
+def test_half_an_answer_is_none(serve: Serve, parts: list[bytes]) -> None:
+    error = failure(serve, Files(*parts))
+    assert isinstance(error, DownloadError)
+    assert not error.ambiguous
+
+
+def test_a_connection_that_is_cut_off_is_not_the_end_of_the_file(serve: Serve) -> None:
+    """Somebody between may do that: without the end that TLS has, half a file is not a whole."""
+
+    def cut(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(UNTIL_THE_END + b"half")
+        connection.shutdown(socket.SHUT_RDWR)
+        raise ConnectionAbortedError
+
+    assert isinstance(failure(serve, cut), DownloadError)
+
+
+@pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", UNTIL_THE_END + b"ha"])
+def test_a_server_that_falls_silent_is_not_waited_for(serve: Serve, first: bytes) -> None:
+    def stall(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(first)
+        connection.recv(1)
+
+    with ending():
+        error = failure(serve, stall, seconds=SHORT)
+    assert isinstance(error, DownloadError)
+    assert "in time" in error.reason
+
+
+def test_a_server_that_speaks_slowly_is_not_listened_to_for_longer(serve: Serve) -> None:
+    def drip(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(UNTIL_THE_END)
+        while True:
+            connection.sendall(b"x")
+            lag(0.05)
+
+    with ending():
+        assert isinstance(failure(serve, drip, seconds=SHORT), DownloadError)
+
+
+def test_a_server_that_is_not_there_may_be_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "addresses_of", lambda host, port: [("127.0.0.1", 1)] * 2)
+    with pytest.raises(DownloadError):
+        get()
+
+
+def test_a_handshake_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket_server.serving(
+        lambda connection: connection.recv(9_999) and connection.recv(1)
+    ) as server:
+        here = [("127.0.0.1", server.port)]
+        monkeypatch.setattr(connections, "addresses_of", lambda host, port: here)
+        with pytest.raises(DownloadError), ending():
+            get(seconds=SHORT)

@@ -1,0 +1,137 @@
+"""What a mail says about itself: where to unsubscribe, and where answers go; by both providers."""
+
+import email
+import email.policy
+from dataclasses import replace
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+
+from domain.errors import FailureCode, PermanentError
+from providers.contract import Message
+from providers.sendgrid.provider import SendGrid
+from tests.support.fakes import socket_server
+from tests.support.fakes.smtp_server import MailServer, provider
+from tests.unit.building import NOON, outbound
+from tests.waiting import LIMIT
+
+pytestmark = pytest.mark.usefixtures("opened")
+
+
+URL = "https://notify.example.com/u/" + "A-_b" * 60
+"""Longer than a line of mail."""
+
+
+LEAVING = Message(subject="News", text="There is news.", unsubscribe_url=URL)
+
+
+UNSUBSCRIBING = {
+    "List-Unsubscribe": f"<{URL}>",
+    "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+}
+
+
+def sendgrid(**fields: Any) -> SendGrid:
+    return SendGrid(
+        api_key="SG.key",
+        base_url="http://127.0.0.1:1",
+        sender="Notifications <notifications@example.com>",
+        webhook_public_key="",
+        clock=lambda: NOON,
+        **fields,
+    )
+
+
+def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMessage, bytes]:
+    """Return a mail as a server gets it, read and raw."""
+    server = MailServer()
+    with socket_server.serving(server) as running:
+        plain = provider(running.port)
+        smtp = replace(plain, reply_to=reply_to)
+        smtp.send(outbound(message=message), timeout=LIMIT)
+    (raw,) = server.mails
+    return email.message_from_bytes(raw, policy=email.policy.default), raw
+
+
+# Unsubscribing.
+
+
+def test_sendgrid_is_told_where_to_unsubscribe_by_one_click() -> None:
+    body = sendgrid().body(outbound(message=LEAVING))
+    assert body["personalizations"][0]["headers"] == UNSUBSCRIBING
+    assert "substitutions" not in body["personalizations"][0]
+
+
+def test_a_mail_server_is_told_where_to_unsubscribe_by_one_click() -> None:
+    mail, _ = by_smtp(LEAVING)
+    assert {name: mail[name] for name in UNSUBSCRIBING} == UNSUBSCRIBING
+
+
+def test_the_link_goes_over_the_wire_in_one_piece() -> None:
+    """Cut in two, or encoded as words are, it is none to a mail program."""
+    _, raw = by_smtp(LEAVING)
+    assert f"\r\nList-Unsubscribe: <{URL}>\r\n".encode() in raw
+    assert b"=?utf-8?" not in raw
+    assert b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" in raw
+
+
+def test_a_mail_that_nobody_subscribed_to_says_nothing_of_it() -> None:
+    assert "headers" not in sendgrid().body(outbound())["personalizations"][0]
+    mail, _ = by_smtp(Message(subject="Paid", text="Your payment has arrived."))
+    assert not any(name.startswith("List-") for name in mail)
+
+
+def test_a_link_that_is_more_than_one_line_is_refused_before_anybody_is_called() -> None:
+    message = Message(subject="News", text="x", unsubscribe_url="https://x/\r\nBcc: eve@x.example")
+    with pytest.raises(PermanentError) as error:
+        by_smtp(message)
+    assert error.value.code is FailureCode.RENDER_FAILED
+
+
+# Answers.
+
+DEFAULT = "The Shop's friends <friends@example.com>"
+
+
+@pytest.mark.parametrize(
+    ("own", "default", "expected"),
+    [
+        (None, None, None),
+        (None, "", None),
+        (None, DEFAULT, {"email": "friends@example.com", "name": "The Shop's friends"}),
+        (None, "friends@example.com", {"email": "friends@example.com"}),
+        ("agent@example.com", None, {"email": "agent@example.com"}),
+        ("agent@example.com", DEFAULT, {"email": "agent@example.com"}),
+        ("agent@stra\u00dfe.example", None, {"email": "agent@xn--strae-oqa.example"}),
+    ],
+)
+def test_answers_go_where_the_message_says_or_else_where_they_always_go(
+    own: str | None, default: str | None, expected: dict[str, str] | None
+) -> None:
+    message = Message(subject="Paid", text="Your payment has arrived.", reply_to=own)
+    body = sendgrid(reply_to=default).body(outbound(message=message))
+    assert body.get("reply_to") == expected
+    header = by_smtp(message, reply_to=default)[0]["Reply-To"]
+    if expected is None:
+        assert header is None
+    else:
+        (address,) = header.addresses
+        assert address.addr_spec == expected["email"]
+        assert address.display_name == expected.get("name", "")
+
+
+def test_a_name_in_any_script_arrives_as_it_is() -> None:
+    name = "Atendimento caf\u00e9 \u0645\u0631\u062d\u0628\u0627"
+    mail, _ = by_smtp(Message(subject="x", text="x"), reply_to=f"{name} <a@example.com>")
+    assert mail["Reply-To"].addresses[0].display_name == name
+
+
+@pytest.mark.parametrize("reply_to", ["a@example.com\r\nBcc: eve@example.com", "a@\u2602\u2602"])
+def test_an_address_for_answers_that_is_none_is_refused_before_anybody_is_called(
+    reply_to: str,
+) -> None:
+    message = Message(subject="x", text="x", reply_to=reply_to)
+    with pytest.raises(PermanentError) as error:
+        by_smtp(message)
+    assert error.value.code is FailureCode.RENDER_FAILED

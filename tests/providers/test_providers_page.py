@@ -1,0 +1,85 @@
+"""docs/providers.md says what the code does."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from django.conf import settings
+
+from domain.retry import OUTAGE_DELAY, OUTAGE_MAX_DELAY, OUTAGE_PATIENCE
+from notifications.breaker import MIN_FAILURES, MIN_PERCENT
+from notifyproject.settings.environment import Environment
+from providers import http
+from providers.response_rules import ResponseKind
+from recipients.suspicions import MAX_STRIKES
+from tests.providers.contract.everybody import SUBJECTS
+from tests.support.docs_pages.providers import spans, tables
+
+PAGE = Path(settings.BASE_DIR, "docs", "providers.md").read_text(encoding="utf-8")
+
+
+OURS = re.compile(r"(EMAIL|ATTACHMENT|SENDGRID|SMTP|FCM|WHATSAPP|RATE(?!_LIMIT)|SANDBOX)_[A-Z_]+")
+"""Variables that are about providers; how much an app may ask for is not."""
+
+
+def section(heading: str) -> str:
+    """Return what stands under a heading."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, heading
+    return found[1]
+
+
+@pytest.mark.parametrize("heading", tables())
+def test_a_table_is_the_codes_own(heading: str) -> None:
+    rows = [line for line in section(heading).splitlines(keepends=True) if line.startswith("|")]
+    assert "".join(rows) == tables()[heading]
+
+
+def test_every_class_is_explained() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", section("What a class means"), re.MULTILINE)
+    assert rows[:7] == ["class", "accepted", *ResponseKind]
+
+
+def test_every_variable_is_there_with_its_default() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\| ", PAGE, re.MULTILINE)
+    defaults = {one.name: str(one.default) for one in msgspec.structs.fields(Environment)}
+    wanted = {name: value for name, value in defaults.items() if OURS.fullmatch(name)}
+    assert dict(rows) == wanted
+    assert len(rows) == len(wanted)
+
+
+def test_no_variable_is_named_that_is_none() -> None:
+    named = set(re.findall(r"`([A-Z]+_[A-Z_]+)[`=]", PAGE))
+    assert named <= set(Environment.__struct_fields__)
+
+
+def test_every_provider_is_on_the_page() -> None:
+    for name in ("SendGrid", "SMTP", "Firebase", "WhatsApp", "In-app"):
+        assert name in PAGE
+    assert len(SUBJECTS) == 5
+
+
+def test_the_numbers_in_the_words_are_the_codes() -> None:
+    assert f"{MIN_FAILURES} such in a minute, if they are half of all" in PAGE
+    assert MIN_PERCENT == 50
+    waits = (OUTAGE_DELAY.seconds, OUTAGE_MAX_DELAY.seconds // 60, OUTAGE_PATIENCE.days)
+    assert waits == (30, 15, 3)
+    assert f"{waits[0]} s, 1, 2 … {waits[1]} min, for three days at most" in PAGE
+    assert f"after {http.TOTAL_TIMEOUT:.0f} seconds it is over" in PAGE
+    assert MAX_STRIKES == 3
+    assert PAGE.count("three times in a row") == 1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ((429,), "429"),
+        (range(300, 400), "300 to 399"),
+        ((1, 2, 5), "1, 2, 5"),
+        ((131051, 131052, 131053), "131051 to 131053"),
+        ((*range(300, 302), 401, 403, 404, 405), "300, 301, 401, 403 to 405"),
+    ],
+)
+def test_numbers_are_written_as_people_do(numbers: range, said: str) -> None:
+    assert spans(numbers) == said

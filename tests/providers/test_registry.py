@@ -1,0 +1,111 @@
+"""The providers of what API clients in test mode send: the sandbox, and nobody else."""
+
+from typing import Any
+
+import pytest
+
+from domain.states import Channel
+from notifyproject.settings.environment import Environment
+from providers import registry
+from providers.in_app import InAppProvider
+from providers.registry import providers_for
+from sandbox import meta_account
+from sandbox.config import WHATSAPP_API_VERSION
+from sandbox.providers.sendgrid.provider import KEY_PREFIX, KEYS
+from sandbox.providers.whatsapp import refusals
+
+SANDBOX = "http://sandbox.test:8001"
+
+
+SENT = [channel for channel in Channel if channel is not Channel.IN_APP]
+
+
+@pytest.fixture(autouse=True)
+def everything_is_set_up(settings: Any) -> None:
+    """Set every provider up, and a sandbox beside them."""
+    settings.EMAIL_PROVIDERS = ("smtp", "sendgrid")
+    settings.SENDGRID_API_KEY, settings.SENDGRID_URL = "SG.real", "https://sendgrid.test"
+    settings.FCM_CREDENTIALS = settings.SANDBOX_FCM_CREDENTIALS = '{"client_email": "a@b.test"}'
+    settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAreal", "1"
+    settings.WHATSAPP_API_VERSION = "v25.0"
+    settings.SANDBOX_URL = SANDBOX
+
+
+@pytest.mark.parametrize("channel", SENT)
+def test_a_test_goes_to_the_sandbox_and_to_nobody_else(channel: Channel) -> None:
+    found: tuple[Any, ...] = providers_for(channel, test=True)
+    assert [one.base_url for one in found] == [SANDBOX]
+
+
+@pytest.mark.parametrize("channel", SENT)
+def test_no_account_of_a_test_is_one_that_is_used_for_real(channel: Channel) -> None:
+    tests = providers_for(channel, test=True)
+    real = providers_for(channel)
+    assert not {one.account for one in tests} & {one.account for one in real}
+    assert not {one.name for one in tests} & {one.name for one in real}
+
+
+def test_not_even_if_the_sandbox_stands_in_for_the_real_ones(settings: Any) -> None:
+    """As in the local stack: the same addresses, keys and numbers."""
+    settings.EMAIL_PROVIDERS = ("sendgrid",)
+    settings.SENDGRID_API_KEY, settings.SENDGRID_URL = registry.SANDBOX_SENDGRID_KEY, SANDBOX
+    settings.WHATSAPP_TOKEN = registry.SANDBOX_WHATSAPP_KEY
+    settings.WHATSAPP_PHONE_NUMBER_ID = registry.SANDBOX_WHATSAPP_NUMBER
+    settings.FCM_URL = settings.WHATSAPP_URL = SANDBOX
+    for channel in SENT:
+        (test,), (real,) = providers_for(channel, test=True), providers_for(channel)
+        assert test.account != real.account
+
+
+def test_no_rate_of_a_real_provider_holds_up_a_test(settings: Any) -> None:
+    names = {one.name for channel in SENT for one in providers_for(channel, test=True)}
+    assert not names & settings.PROVIDER_RATES.keys()
+
+
+@pytest.mark.parametrize("channel", SENT)
+def test_without_a_sandbox_a_test_goes_nowhere(settings: Any, channel: Channel) -> None:
+    settings.SANDBOX_URL = ""
+    assert providers_for(channel, test=True) == ()
+    assert providers_for(channel) != ()
+
+
+def test_pushes_go_nowhere_without_the_sandboxs_account(settings: Any) -> None:
+    settings.SANDBOX_FCM_CREDENTIALS = ""
+    assert providers_for(Channel.PUSH, test=True) == ()
+    assert providers_for(Channel.EMAIL, test=True) != ()
+
+
+def test_the_inbox_needs_no_sandbox(settings: Any) -> None:
+    settings.SANDBOX_URL = ""
+    assert [type(one) for one in providers_for(Channel.IN_APP, test=True)] == [InAppProvider]
+
+
+def test_the_version_of_whatsapps_api_is_the_configured_one() -> None:
+    number: Any
+    for test in (True, False):
+        (number,) = providers_for(Channel.WHATSAPP, test=test)
+        assert number.version == "v25.0"
+
+
+def test_providers_are_made_once_and_anew_when_a_setting_changes(settings: Any) -> None:
+    first = providers_for(Channel.EMAIL, test=True)
+    assert providers_for(Channel.EMAIL, test=True) is first
+    settings.SANDBOX_URL = "http://elsewhere.test"
+    changed: tuple[Any, ...] = providers_for(Channel.EMAIL, test=True)
+    assert changed[0].base_url == "http://elsewhere.test"
+    registry.clear()
+    assert providers_for(Channel.EMAIL, test=True) is not changed
+
+
+def test_the_sandbox_takes_what_is_shown_to_it() -> None:
+    assert registry.SANDBOX_WHATSAPP_KEY == meta_account.KEY
+    assert registry.SANDBOX_WHATSAPP_KEY not in refusals.KEYS
+    assert registry.SANDBOX_WHATSAPP_NUMBER == meta_account.PHONE_NUMBER_ID
+    assert registry.SANDBOX_SENDGRID_KEY.startswith(KEY_PREFIX)
+    assert registry.SANDBOX_SENDGRID_KEY not in KEYS
+    assert Environment().WHATSAPP_API_VERSION == WHATSAPP_API_VERSION
+
+
+def test_mail_has_no_provider_without_a_key_and_without_a_sandbox(settings: Any) -> None:
+    settings.EMAIL_PROVIDERS, settings.SENDGRID_URL = ("sendgrid",), ""
+    assert providers_for(Channel.EMAIL) == ()

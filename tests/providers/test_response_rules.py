@@ -1,0 +1,114 @@
+"""Provider answers as data."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderResponse,
+    ProviderUnavailableError,
+    RecipientAction,
+    TransientError,
+)
+from providers.response_rules import ResponseKind, ResponseRule, classify
+
+TABLE = [
+    ResponseRule(
+        statuses=(400,), field=r"to\..*", kind=ResponseKind.INVALID_RECIPIENT, reason="Nobody."
+    ),
+    ResponseRule(
+        statuses=(400,), kind=ResponseKind.PERMANENT, code=FailureCode.REJECTED, reason="Refused."
+    ),
+    ResponseRule(statuses=range(300, 400), kind=ResponseKind.UNAVAILABLE, reason="Elsewhere."),
+    ResponseRule(
+        statuses=(429,),
+        kind=ResponseKind.TRANSIENT,
+        code=FailureCode.RATE_LIMITED,
+        reason="Slower.",
+    ),
+    ResponseRule(
+        statuses=(504,), kind=ResponseKind.AMBIGUOUS, code=FailureCode.TIMEOUT, reason="Silent."
+    ),
+]
+
+
+def error(status: int, *fields: str, retry_after: float | None = None) -> ProviderError:
+    return classify(
+        TABLE, answer=ProviderResponse(status=status), fields=fields, retry_after=retry_after
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "kind", "code"),
+    [
+        (400, ["to.email"], InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+        (400, ["subject", "to.email"], InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+        (400, ["subject"], PermanentError, FailureCode.REJECTED),
+        (400, ["into.email"], PermanentError, FailureCode.REJECTED),
+        (400, [""], PermanentError, FailureCode.REJECTED),
+        (400, [], PermanentError, FailureCode.REJECTED),
+        (302, [], ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (429, [], TransientError, FailureCode.RATE_LIMITED),
+        (504, [], TransientError, FailureCode.TIMEOUT),
+        (418, [], PermanentError, FailureCode.REJECTED),
+        (499, ["to.email"], PermanentError, FailureCode.REJECTED),
+        (500, [], TransientError, FailureCode.PROVIDER_ERROR),
+        (599, [], TransientError, FailureCode.PROVIDER_ERROR),
+        (200, [], TransientError, FailureCode.PROVIDER_ERROR),
+        (100, [], TransientError, FailureCode.PROVIDER_ERROR),
+        (999, [], TransientError, FailureCode.PROVIDER_ERROR),
+    ],
+)
+def test_the_first_row_that_matches_says_what_an_answer_is(
+    status: int, fields: list[str], kind: type[ProviderError], code: FailureCode
+) -> None:
+    found = error(status, *fields)
+    assert type(found) is kind
+    assert found.code is code
+
+
+@pytest.mark.parametrize("status", [200, 204, 100, 304 - 204, 600, 999])
+def test_an_answer_nobody_documents_may_mean_that_it_went(status: int) -> None:
+    found = error(status)
+    assert isinstance(found, TransientError)
+    assert found.ambiguous
+
+
+@given(status=st.integers(0, 999), fields=st.lists(st.text(max_size=20), max_size=3))
+def test_every_answer_is_some_error_with_its_status_in_the_reason(
+    status: int, fields: list[str]
+) -> None:
+    found = error(status, *fields)
+    assert found.reason.endswith(f"({status})")
+    assert found.answer == ProviderResponse(status=status)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, TransientError), (302, ProviderUnavailableError)]
+)
+def test_the_pause_a_provider_asks_for_is_passed_on(
+    status: int, kind: type[TransientError | ProviderUnavailableError]
+) -> None:
+    found = error(status, retry_after=7.5)
+    assert isinstance(found, kind)
+    assert found.retry_after == 7.5
+
+
+def test_an_unknown_outcome_asks_for_no_pause() -> None:
+    found = error(504, retry_after=7.5)
+    assert isinstance(found, TransientError)
+    assert found.retry_after is None
+
+
+def test_a_row_says_what_becomes_of_the_recipient() -> None:
+    for action in RecipientAction:
+        rule = ResponseRule(
+            statuses=(410,), kind=ResponseKind.INVALID_RECIPIENT, reason="Gone.", action=action
+        )
+        found = classify([rule], answer=ProviderResponse(status=410), fields=[], retry_after=None)
+        assert isinstance(found, InvalidRecipientError)
+        assert found.action is action

@@ -1,0 +1,98 @@
+"""WhatsApp's webhooks: who has written to us, and what of it is kept."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from providers.whatsapp.webhooks import Inbound, redact_webhook
+from tests.support.providers.whatsapp import EPOCH, PHONE, change, number, status, webhook, written
+from tests.unit.building import NOON
+
+
+def who(*messages: Any, **fields: Any) -> list[Inbound]:
+    return number().parse_inbound(webhook(change(messages=messages, **fields)))
+
+
+def test_who_writes_is_known_by_number_and_time() -> None:
+    assert who(written()) == [Inbound(phone=PHONE, at=NOON)]
+
+
+def test_a_number_is_not_shown() -> None:
+    assert PHONE not in repr(who(written()))
+
+
+@pytest.mark.parametrize("kind", ["text", "image", "button", "interactive", "reaction", "new-kind"])
+def test_whatever_somebody_sends_us_is_written(kind: str) -> None:
+    assert len(who(written(type=kind))) == 1
+
+
+@pytest.mark.parametrize("kind", ["system", "request_welcome"])
+def test_what_whatsapp_itself_tells_us_is_not(kind: str) -> None:
+    assert who(written(type=kind)) == []
+
+
+@pytest.mark.parametrize("sender", [..., None, "", "GB.1349120865530274", "+447700900999", "12"])
+def test_who_hides_the_number_is_passed_over(sender: Any) -> None:
+    assert who(written(**{"from": sender}), written()) == [Inbound(phone=PHONE, at=NOON)]
+
+
+def test_what_is_written_to_another_number_of_the_account_opens_no_window_to_ours() -> None:
+    assert who(written(), number="100000000000002") == []
+
+
+def test_without_a_number_it_is_taken_for_ours() -> None:
+    raw = webhook({"field": "messages", "value": {"messages": [written()]}})
+    assert len(number().parse_inbound(raw)) == 1
+
+
+def test_several_entries_with_reports_between_them() -> None:
+    later = written(timestamp=str(EPOCH + 60), **{"from": "351912345678"})
+    raw = webhook(change(status()), change(messages=[written()]), change(messages=[later]))
+    assert number().parse_inbound(raw) == [
+        Inbound(phone=PHONE, at=NOON),
+        Inbound(phone="+351912345678", at=datetime.fromtimestamp(EPOCH + 60, UTC)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "message", ["x", None, 7, written(timestamp="soon"), written(timestamp=...), written(type=7)]
+)
+def test_an_odd_shape_is_a_value_error(message: Any) -> None:
+    with pytest.raises(ValueError, match=r"Expected|missing"):
+        who(message)
+
+
+# What is kept.
+
+
+def test_neither_words_nor_names_are_kept() -> None:
+    raw = webhook(change(status(), messages=[written("My diagnosis")]))
+    kept = redact_webhook(raw)
+    assert "diagnosis" not in kept
+    assert "Lovelace" not in kept
+    (value,) = [c["value"] for c in json.loads(kept)["entry"][0]["changes"]]
+    assert value["statuses"] == [status()]
+    assert value["messages"] == [
+        {"id": "wamid.in.1", "from": PHONE[1:], "timestamp": str(EPOCH), "type": "text"}
+    ]
+
+
+def test_of_other_subjects_the_name_is_kept() -> None:
+    raw = webhook({"field": "history", "value": {"messages": [written("My diagnosis")]}})
+    assert json.loads(redact_webhook(raw))["entry"] == [{"changes": [{"field": "history"}]}]
+
+
+def test_what_is_kept_says_the_same_as_what_came() -> None:
+    raw = webhook(change(status("read"), status()), change(messages=[written("\ud83d")]))
+    kept = redact_webhook(raw).encode()
+    assert kept.isascii()
+    assert number().parse_inbound(kept) == number().parse_inbound(raw)
+    assert redact_webhook(kept) == kept.decode()
+
+
+@pytest.mark.parametrize("raw", [b"", b"{}", b"\xff", webhook(change(messages=["x"]))])
+def test_what_is_no_webhook_is_not_kept(raw: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        redact_webhook(raw)

@@ -1,0 +1,237 @@
+"""WhatsApp against the sandbox, a real server: every magic number, and every report it sends."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderUnavailableError,
+    TransientError,
+)
+from domain.time import utc_now
+from providers.contract import InvalidSignatureError, ReceiptKind, SendResult
+from sandbox.config import Config
+from sandbox.providers.whatsapp.outcomes import ERRORS, NUMBERS
+from sandbox.server import running
+from tests.sandbox.conftest import QUICK, receiving
+from tests.support.providers.whatsapp import HELLO, PHONE, Line, chat
+from tests.waiting import LIMIT, SHORT
+
+K = ReceiptKind
+
+
+AMBIGUOUS = {"timeout", "timeout-lost", "reset", "truncated", "empty", "not-json"}
+
+
+ACCEPTED = {
+    *("delivered", "read", "sent", "no-events", "disordered", "failed", "failed-at-once"),
+    *("chosen-not", "held", "slow", "dripping"),
+}
+
+
+EXPECTED: dict[str, type[ProviderError]] = {
+    **dict.fromkeys(AMBIGUOUS, TransientError),
+    **dict.fromkeys(
+        (
+            *("ratelimit", "ratelimit-400", "ratelimit-once", "pair-ratelimit", "flaky"),
+            *("account-ratelimit", "app-ratelimit", "server-error", "unavailable", "bad-gateway"),
+            *("api-unknown", "api-service", "maintenance"),
+        ),
+        TransientError,
+    ),
+    **dict.fromkeys(
+        (
+            *("auth", "capability", "no-permission", "number-deleted", "missing-permission"),
+            *("policy", "access-denied", "locked", "name-not-approved", "payment", "certificate"),
+            *("not-registered", "spam-ratelimit", "expired-token", "redirect"),
+        ),
+        ProviderUnavailableError,
+    ),
+    **dict.fromkeys(
+        ("undeliverable", "opted-out", "same-number", "not-allowed"), InvalidRecipientError
+    ),
+    **dict.fromkeys(
+        (
+            *("window-closed", "not-delivered", "experiment", "invalid", "missing"),
+            *("unsupported", "no-code", "unknown-code"),
+        ),
+        PermanentError,
+    ),
+}
+"""What becomes of a text to each magic number."""
+
+
+@pytest.fixture(scope="module")
+def _one_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
+    with receiving() as receiver:
+        config = Config(
+            data=tmp_path_factory.mktemp("sandbox"),
+            whatsapp_webhook_url=receiver.url,
+            timings=replace(QUICK, delivered=0.15, late=60.0),
+        )
+        with running(config) as sandbox:
+            yield Line(sandbox=sandbox, receiver=receiver)
+
+
+@pytest.fixture
+def line(_one_line: Line) -> Line:
+    _one_line.call("POST", "_sandbox/reset", {})
+    _one_line.receiver.posts.clear()
+    return replace(_one_line, reference=f"{uuid.uuid4().hex[:24]}.whatsapp.1")
+
+
+# Answers.
+
+
+def test_every_magic_number_is_here() -> None:
+    assert set(NUMBERS.values()) == ACCEPTED | EXPECTED.keys()
+
+
+@pytest.mark.parametrize("outcome", sorted(EXPECTED))
+def test_a_refusal_is_the_error_that_the_contract_says(line: Line, outcome: str) -> None:
+    error = line.send(outcome, timeout=SHORT if outcome.startswith("timeout") else LIMIT)
+    assert type(error) is EXPECTED[outcome]
+    assert getattr(error, "ambiguous", False) is (outcome in AMBIGUOUS)
+    assert len(line.requests()) == 1
+    if outcome in ERRORS:
+        assert error.answer is not None
+        assert error.answer.code == str(ERRORS[outcome])
+    assert "447700" not in str(error)
+
+
+@pytest.mark.parametrize("outcome", sorted(ACCEPTED))
+def test_an_acceptance_has_the_id_of_the_message(line: Line, outcome: str) -> None:
+    result = line.send(outcome)
+    assert isinstance(result, SendResult)
+    (request,) = line.requests()
+    assert result.provider_id == request["message_id"]
+    assert request["references"] == [line.reference]
+
+
+def test_a_rate_limit_may_say_for_how_long(line: Line) -> None:
+    error = line.send("ratelimit")
+    assert isinstance(error, TransientError)
+    assert (error.code, error.retry_after) == (FailureCode.RATE_LIMITED, 5.0)
+
+
+def test_a_closed_window_opens_for_the_template(line: Line) -> None:
+    result = line.send("window-closed", approved=line.add_template("order_shipped"))
+    assert isinstance(result, SendResult)
+    assert [request["accepted"] for request in line.requests()] == [True, False]
+
+
+def test_a_template_may_be_held_for_a_check(line: Line) -> None:
+    result = line.send("held", approved=HELLO, window_open=False)
+    assert isinstance(result, SendResult)
+    assert result.answer.code == "held_for_quality_assessment"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"name": "nothing_like_it"}, "132001"),
+        ({"language": "pt_PT"}, "132001"),
+        ({"parameters": ("Ada",)}, "132000"),
+        ({"parameters": ("Ada", "x" * 2_000)}, "132005"),
+    ],
+)
+def test_a_template_that_does_not_fit_is_refused(
+    line: Line, change: dict[str, Any], code: str
+) -> None:
+    template = replace(line.add_template("order_shipped"), **change)
+    error = line.send(approved=template, window_open=False)
+    assert type(error) is PermanentError
+    assert error.answer is not None
+    assert error.answer.code == code
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"token": ""},
+        {"token": "EAAexpired"},
+        {"token": "EAArevoked"},
+        {"token": "EAAnoscope"},
+        {"token": "nonsense"},
+        {"phone_number_id": "100000000000009"},
+        {"phone_number_id": ""},
+        {"version": "v26"},
+    ],
+)
+def test_a_wrong_configuration_is_no_fault_of_the_message(
+    line: Line, fields: dict[str, str]
+) -> None:
+    with pytest.raises(ProviderUnavailableError):
+        line.number(**fields).send(chat(), timeout=LIMIT)
+
+
+# Reports.
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kinds"),
+    [
+        ("delivered", {K.SENT, K.DELIVERED}),
+        ("read", {K.SENT, K.DELIVERED, K.READ}),
+        ("failed", {K.SENT, K.FAILED}),
+        ("failed-at-once", {K.FAILED}),
+        ("chosen-not", {K.REJECTED}),
+    ],
+)
+def test_reports_are_about_the_message_that_was_sent(
+    line: Line, outcome: str, kinds: set[ReceiptKind]
+) -> None:
+    result = line.send(outcome)
+    assert isinstance(result, SendResult)
+    receipts = line.receipts(len(kinds))
+    assert {receipt.kind for receipt in receipts} == kinds
+    assert {receipt.provider_id for receipt in receipts} == {result.provider_id}
+
+
+def test_an_undeliverable_number_may_be_found_out_later(line: Line) -> None:
+    line.send("failed-at-once")
+    (receipt,) = line.receipts(1)
+    assert receipt.reason is not None
+    assert receipt.reason.startswith("WhatsApp cannot deliver to this number")
+    assert receipt.reason.endswith("(131026)")
+
+
+def test_reports_may_come_twice_and_in_no_order(line: Line) -> None:
+    line.send("disordered")
+    receipts = line.receipts(6)
+    assert receipts[0].kind is K.READ
+    assert len({receipt.event_id for receipt in receipts}) == 3
+    by_time = sorted(receipts, key=lambda receipt: receipt.at)
+    assert [receipt.kind for receipt in by_time[::2]] == [K.SENT, K.DELIVERED, K.READ]
+
+
+def test_a_webhook_of_another_account_is_refused(line: Line) -> None:
+    line.send()
+    line.receipts(2)
+    with pytest.raises(InvalidSignatureError):
+        line.parsed(line.receiver.posts[0], app_secret="another")
+
+
+def test_what_somebody_writes_is_told_with_the_number_and_the_time(line: Line) -> None:
+    words = {"from": PHONE, "text": "Danke \U0001f600", "name": "Ädä"}
+    before = utc_now().replace(microsecond=0)
+    line.call("POST", "_sandbox/whatsapp/written", words)
+    (inbound,) = line.inbound()
+    assert inbound.phone == PHONE
+    assert before <= inbound.at <= utc_now()
+    (raw,) = [post.raw for post in line.receiver.posts if b"Danke" in post.raw]
+    assert b"\\ud83d\\ude00" in raw
+
+
+def test_the_handshake_is_answered(line: Line) -> None:
+    line.send()
+    line.receipts(2)
+    asked = line.receiver.handshakes[0]
+    assert line.number().challenge(asked) == asked["hub.challenge"]

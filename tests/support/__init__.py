@@ -1,0 +1,1 @@
+"""What tests share: factories, fakes and clients."""

@@ -1,0 +1,196 @@
+"""The tables of docs/providers.md, made of the code's own."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from domain.errors import FailureCode, RecipientAction
+from notifications import receipts
+from notifications.receipts import STATUSES, SUPPRESSIONS
+from providers.contract import ReceiptKind
+from providers.fcm import responses
+from providers.fcm.responses import FcmRule
+from providers.response_rules import UNKNOWN_RESPONSES, ResponseKind, ResponseRule
+from providers.sendgrid import provider as sendgrid_provider
+from providers.sendgrid import webhooks
+from providers.smtp import provider as smtp_provider
+from providers.whatsapp import responses as whatsapp_responses
+from providers.whatsapp import webhooks as whatsapp_webhooks
+from providers.whatsapp.responses import CodeRule
+from tests.providers.contract.cases import EXPECTED, UNREACHED, Case
+
+ANY_STATUS = range(1000)
+
+
+FIELDS: Mapping[tuple[str, str | None], str] = {
+    ("sendgrid", r"personalizations\.\d+\.to\b.*"): ", about `personalizations.*.to`",
+    ("smtp", "connection.*"): " to the connection itself",
+    ("smtp", "sender.*"): " to the sender",
+    ("smtp", r"recipient (?!5\.7\.).*"): " to the recipient, unless it says 5.7.x",
+}
+"""What a rule's pattern means. One that is new needs words."""
+
+
+DEVICES: Mapping[RecipientAction | None, str] = {
+    None: "",
+    RecipientAction.DEACTIVATE: ": switched off",
+    RecipientAction.SUSPECT: ": counted, the third in a row is proof",
+    RecipientAction.SUPPRESS: ": nothing more is sent to it",
+    RecipientAction.SUPPRESS_MARKETING: ": no more marketing is sent to it",
+}
+
+
+WHATEVER = (
+    *(Case.NOBODY_LISTENS, Case.NO_SUCH_HOST, Case.NOT_TAKEN),
+    *(Case.SILENT, Case.HUNG_UP, Case.RESET, Case.TRUNCATED, Case.DRIPPING),
+)
+"""What happens to the connection, and is the same for all."""
+
+
+MEANING = ("class", "failure code", "what the record says")
+
+
+NOTHING = "\N{EN DASH}"
+
+
+def tables() -> Mapping[str, str]:
+    """Return every table that stands on the page, by the heading it belongs to."""
+    return {
+        "Whatever the provider": _whatever(),
+        "What SendGrid answers": _rules("sendgrid", sendgrid_provider.ANSWERS),
+        "What SendGrid reports": _reported(webhooks.EVENTS),
+        "What a mail server answers": _rules("smtp", smtp_provider.ANSWERS),
+        "What Firebase answers": _firebase(responses.ROWS),
+        "What WhatsApp answers": _whatsapp(whatsapp_responses.CODES),
+        "What WhatsApp answers without a code": _rules(
+            "whatsapp", (*whatsapp_responses.STATUSES, *whatsapp_responses.NOT_THE_API)
+        ),
+        "What WhatsApp reports": _reported(whatsapp_webhooks.STATUSES),
+    }
+
+
+def _whatever() -> str:
+    rows = [
+        (_upper(case), "no" if case in UNREACHED else "yes", _expected(case)) for case in WHATEVER
+    ]
+    return _table(("what happens", "the message left", "class"), rows)
+
+
+def _expected(case: Case) -> str:
+    return (ResponseKind.AMBIGUOUS if EXPECTED[case].ambiguous else ResponseKind.TRANSIENT).value
+
+
+def _rules(provider: str, rules: Sequence[ResponseRule]) -> str:
+    rows = [
+        (
+            _statuses(rule) + (FIELDS[provider, rule.field] if rule.field else ""),
+            _class(rule.kind, rule.action),
+            _code(rule.kind, rule.code),
+            rule.reason,
+        )
+        for rule in _reachable((*rules, *UNKNOWN_RESPONSES))
+    ]
+    return _table(("answer", *MEANING), rows)
+
+
+def _reachable(rules: Iterable[ResponseRule]) -> Iterable[ResponseRule]:
+    """Leave out a rule whose every answer one above it has decided."""
+    decided: set[int] = set()
+    for rule in rules:
+        if set(rule.statuses) - decided:
+            yield rule
+        if rule.field is None:
+            decided |= set(rule.statuses)
+
+
+def _statuses(rule: ResponseRule) -> str:
+    return "any other" if rule.statuses == ANY_STATUS else spans(rule.statuses)
+
+
+def _firebase(rows: Sequence[FcmRule]) -> str:
+    return _table(
+        ("answer", *MEANING),
+        [
+            (row.when, _class(row.kind, row.action), _code(row.kind, row.failure), row.reason)
+            for row in rows
+        ],
+    )
+
+
+def _whatsapp(rules: Sequence[CodeRule]) -> str:
+    return _table(
+        ("WhatsApp's code", *MEANING, "if it is reported later"),
+        [
+            (
+                spans(rule.codes) + (f" with subcode {rule.subcode}" if rule.subcode else ""),
+                _class(rule.kind, rule.action),
+                _code(rule.kind, rule.code),
+                rule.reason,
+                f"`{receipts.CODES[rule.reported].value}`",
+            )
+            for rule in rules
+        ],
+    )
+
+
+def _reported(events: Mapping[str, ReceiptKind]) -> str:
+    return _table(
+        ("event", "the delivery becomes", "the address"),
+        [(f"`{event}`", _becomes(kind), _address(kind)) for event, kind in events.items()],
+    )
+
+
+def _becomes(kind: ReceiptKind) -> str:
+    status = STATUSES.get(kind)
+    code = receipts.CODES.get(kind)
+    return NOTHING if status is None else status.value + (f", `{code.value}`" if code else "")
+
+
+def _address(kind: ReceiptKind) -> str:
+    if kind not in SUPPRESSIONS:
+        return NOTHING
+    _, marketing_only = SUPPRESSIONS[kind]
+    return "no more marketing" if marketing_only else "nothing more"
+
+
+def _class(kind: ResponseKind, action: RecipientAction | None) -> str:
+    return kind.value + (DEVICES[action] if kind is ResponseKind.INVALID_RECIPIENT else "")
+
+
+def _code(kind: ResponseKind, code: FailureCode) -> str:
+    """Return the failure code of a delivery's record; two classes have one of their own."""
+    own = {
+        ResponseKind.UNAVAILABLE: FailureCode.CHANNEL_UNAVAILABLE,
+        ResponseKind.INVALID_RECIPIENT: FailureCode.INVALID_RECIPIENT,
+    }
+    return f"`{own.get(kind, code).value}`"
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Return numbers as people write them: 1, 2, 200 to 299."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(_span(run[0], run[-1]) for run in runs)
+
+
+def _span(first: int, last: int) -> str:
+    if last - first > 1:
+        return f"{first} to {last}"
+    return str(first) if first == last else f"{first}, {last}"
+
+
+def _upper(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [" | ".join(line) for line in rows]
+    return "".join(
+        [
+            f"| {' | '.join(head)} |\n",
+            "|" + "---|" * len(head) + "\n",
+            *(f"| {line} |\n" for line in lines),
+        ]
+    )

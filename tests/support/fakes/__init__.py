@@ -1,0 +1,1 @@
+"""Servers and providers of the tests."""

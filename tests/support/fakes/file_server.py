@@ -1,0 +1,88 @@
+"""A server of files at https://files.example.com, on this machine, and trust in its certificate."""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from notifyproject.outside import connections
+from notifyproject.outside.deadlines import Deadline
+from providers import mail
+from tests.support.fakes import socket_server
+from tests.support.fakes.certificates import self_signed
+from tests.waiting import LIMIT
+
+HOST = "files.example.com"
+
+
+URL = f"https://{HOST}/invoices/7.pdf"
+
+
+def certificate(folder: Path, *, host: str = HOST) -> Path:
+    """Return a file with a certificate for this server, or another's, and its key."""
+    return self_signed(folder, host=host)
+
+
+def encrypted(handler: socket_server.Handler, file: Path) -> socket_server.Handler:
+    """Return a handler that does the same behind TLS and ends it properly."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+
+    def handle(connection: socket.socket) -> None:
+        secure = context.wrap_socket(connection, server_side=True)
+        try:
+            handler(secure)
+            secure.unwrap()
+        finally:
+            secure.close()
+
+    return handle
+
+
+class Files:
+    """Says the same to each request, and keeps what was asked."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = parts
+        self.asked: list[bytes] = []
+
+    def __call__(self, connection: socket.socket) -> None:
+        self.asked.append(read_head(connection))
+        for part in self.parts:
+            connection.sendall(part)
+
+
+def read_head(connection: socket.socket) -> bytes:
+    """Return a request that has no body."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        some = connection.recv(65536)
+        if not some:
+            break
+        head += some
+    return head
+
+
+@contextlib.contextmanager
+def files_at(
+    handler: socket_server.Handler, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[socket_server.Wire]:
+    """Let every host be this handler's server, and trust its certificate."""
+    with socket_server.serving(encrypted(handler, file)) as server:
+        here = [("127.0.0.1", server.port)]
+        monkeypatch.setattr(connections, "addresses_of", lambda host, port: here)
+        # The product's own context, and with it all that it says of how a connection ends.
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        connections.trust.cache_clear()
+        try:
+            yield server
+        finally:
+            connections.trust.cache_clear()
+
+
+def get(url: str = URL, *, limit: int = 1_000, seconds: float = LIMIT) -> bytes:
+    """Fetch a file."""
+    return mail.download(url, limit=limit, deadline=Deadline.after(seconds))

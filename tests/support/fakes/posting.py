@@ -1,0 +1,25 @@
+"""Requests by the pooled HTTP client, to servers that a test has made."""
+
+import pytest
+
+from domain.errors import TransientError
+from providers import http, http_client
+from tests.support.fakes import socket_server
+from tests.waiting import LIMIT
+
+
+def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Response:
+    """Post some JSON with a key."""
+    return http_client.post(
+        f"{url}/send",
+        body=body,
+        headers={"Authorization": "Bearer secret", "Content-Type": "application/json"},
+        timeout=timeout,
+    )
+
+
+def failure(handler: socket_server.Handler, *, timeout: float = LIMIT) -> TransientError:
+    """Return how a request to such a server fails."""
+    with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
+        post(server.url, timeout=timeout)
+    return error.value

@@ -1,0 +1,135 @@
+"""A mail server that says what a test has written down for each command."""
+
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import pytest
+
+from domain.errors import ProviderError
+from providers.smtp.provider import SMTP
+from tests.support.fakes import socket_server
+from tests.unit.building import NOON, outbound
+from tests.waiting import LIMIT, lag
+
+OK = {
+    "greeting": "220 mail.example.com",
+    "EHLO": "250 mail.example.com",
+    "HELO": "250 mail.example.com",
+    "MAIL": "250 OK",
+    "RCPT": "250 OK",
+    "DATA": "354 Go on",
+    "message": "250 Queued as 1234",
+    "RSET": "250 OK",
+    "QUIT": "221 Bye",
+    "AUTH": "235 Welcome",
+}
+
+
+SILENCE, HANG_UP, RESET, NOTHING = "silence", "hang up", "reset", "nothing"
+
+
+@dataclass
+class MailServer:
+    """A handler for :func:`wire.serving`.
+
+    ``replies`` by command; ``greeting`` and ``message`` (the end of the mail) count as such. A
+    reply may be one of SILENCE, HANG_UP and RESET, or ``<reply>, hang up``; NOTHING goes on
+    without one.
+    """
+
+    replies: Mapping[str, str] = field(default_factory=dict)
+    pause: float = 0.0
+    """Seconds before each reply."""
+    idle: float | None = None
+    """Seconds after the first mail after which a connection without a command is closed ..."""
+    farewell: str = ""
+    """... and what is said then."""
+    until: str = "QUIT"
+    """Command after whose reply the connection is somebody else's."""
+    commands: list[str] = field(default_factory=list)
+    mails: list[bytes] = field(default_factory=list)
+
+    def __call__(self, connection: socket.socket) -> None:
+        self._reply(connection, "greeting")
+        lines = connection.makefile("rb")
+        while True:
+            try:
+                line = lines.readline()
+            except TimeoutError:
+                connection.sendall(f"{self.farewell}\r\n".encode() if self.farewell else b"")
+                return
+            if not line:
+                return
+            command = line[:4].decode().strip().upper()
+            self.commands.append(line.decode().strip())
+            self._reply(connection, command)
+            if command == "DATA" and self._says("DATA").startswith("354"):
+                self._take(connection, lines)
+            if command == self.until:
+                return
+
+    def _take(self, connection: socket.socket, lines: BinaryIO) -> None:
+        if self._says("message") == "hang up mid-mail":
+            lines.readline()
+            raise ConnectionAbortedError
+        mail = b""
+        while (line := lines.readline()) not in (b".\r\n", b""):
+            mail += line.removeprefix(b".")
+        self.mails.append(mail)
+        if self.idle is not None and len(self.mails) == 1:
+            connection.settimeout(self.idle)
+        self._reply(connection, "message")
+
+    def _says(self, command: str) -> str:
+        return self.replies.get(command, OK.get(command, "502 What?"))
+
+    def _reply(self, connection: socket.socket, command: str) -> None:
+        reply = self._says(command)
+        lag(self.pause)
+        if reply == SILENCE:
+            while connection.recv(1024):
+                pass
+            raise ConnectionAbortedError
+        if reply == RESET:
+            socket_server.reset(connection)
+            raise ConnectionAbortedError
+        if reply == HANG_UP:
+            raise ConnectionAbortedError
+        if reply != NOTHING:
+            connection.sendall(f"{reply.partition(', hang up')[0]}\r\n".encode())
+        if reply.endswith(", hang up"):
+            raise ConnectionAbortedError
+
+
+def provider(port: int, **options: Any) -> SMTP:
+    """Return a provider that sends by a server on this port."""
+    default = {
+        "host": "127.0.0.1",
+        "port": port,
+        "username": "",
+        "password": "",
+        "use_tls": False,
+        "use_ssl": False,
+    }
+    return SMTP(
+        sender="Notifications <notifications@example.com>",
+        options=default | options,
+        clock=lambda: NOON,
+    )
+
+
+@contextlib.contextmanager
+def mail_server(server: MailServer, **options: Any) -> Iterator[tuple[SMTP, socket_server.Wire]]:
+    """Run a mail server and give the provider that sends by it."""
+    with socket_server.serving(server) as running:
+        yield provider(running.port, **options), running
+
+
+def refusal(replies: dict[str, str], *, timeout: float = LIMIT) -> ProviderError:
+    """Return what becomes of a mail to a server that says this."""
+    with mail_server(MailServer(replies)) as (smtp, _), pytest.raises(ProviderError) as error:
+        smtp.send(outbound(), timeout=timeout)
+    return error.value

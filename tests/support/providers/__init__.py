@@ -1,0 +1,1 @@
+"""Accounts with providers in the sandbox."""

@@ -1,0 +1,170 @@
+"""SendGrid accounts, mails to many recipients, and mails as SendGrid's own library builds them."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import urllib3
+from sendgrid.helpers.mail import (
+    Attachment,
+    Content,
+    CustomArg,
+    Disposition,
+    Email,
+    FileContent,
+    FileName,
+    FileType,
+    Header,
+    Mail,
+    Personalization,
+    ReplyTo,
+    Subject,
+    Substitution,
+    To,
+)
+
+from domain.errors import ProviderError
+from providers.contract import Message, SendRequest, SendResult
+from providers.mail import File
+from providers.sendgrid.provider import SendGrid, SubstitutionTag
+from sandbox.server import Sandbox
+from tests.unit.building import NOON, outbound
+from tests.waiting import LIMIT, until
+
+NEWS = Message(subject="News", text="There is news.", html="<p>There is news.</p>")
+
+
+LINK = "https://notify.example.com/u/"
+
+
+def mails(*recipients: str, **fields: Any) -> list[SendRequest]:
+    """Return the same mail for each of these, with references of their own."""
+    default = {"message": NEWS, "category": "marketing", "recipient_name": None}
+    return [
+        outbound(reference=f"{number:024x}.email.1", recipient=recipient, **(default | fields))
+        for number, recipient in enumerate(recipients)
+    ]
+
+
+def leaving(recipient: str, *, number: int = 0, token: str, **fields: Any) -> SendRequest:
+    """Return a mail by which its recipient may unsubscribe with a token of their own."""
+    url = f"{LINK}{token}"
+    message = Message(
+        subject="News",
+        text=f"There is news.\n\nUnsubscribe: {url}",
+        html=f'<p>There is news.</p><a href="{url}">Unsubscribe</a>',
+        unsubscribe_url=url,
+    )
+    (mail,) = mails(recipient, message=message, **fields)
+    return outbound(
+        reference=f"{number:024x}.email.1",
+        recipient=mail.recipient,
+        recipient_name=None,
+        message=message,
+        category="marketing",
+    )
+
+
+def people(count: int, *others: str) -> list[str]:
+    """Return the addresses of so many whose mail arrives, and then these."""
+    return [*(f"person-{number}@example.com" for number in range(count)), *others]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A SendGrid account."""
+
+    sandbox: Sandbox
+
+    def sendgrid(self, **fields: Any) -> SendGrid:
+        """Return our own channel, with the sandbox as its provider."""
+        default: dict[str, Any] = {
+            "api_key": "SG.test",
+            "base_url": self.sandbox.url,
+            "sender": "The Shop <shop@example.com>",
+            "webhook_public_key": self.sandbox.public_key,
+            "clock": lambda: datetime.now(UTC),
+        }
+        return SendGrid(**(default | fields))
+
+    def send(
+        self, outbounds: Sequence[SendRequest], *, timeout: float = LIMIT, **fields: Any
+    ) -> list[SendResult | ProviderError]:
+        """Send the same mail to many."""
+        return self.sendgrid(**fields).send_many(outbounds, timeout=timeout)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return the requests that came, oldest first."""
+        found = self._control("GET", "/requests?provider=sendgrid&limit=1000")["results"]
+        return found[::-1]
+
+    def bodies(self) -> list[dict[str, Any]]:
+        """Return the bodies of those that came, oldest first."""
+        return [request["body"] for request in self.requests()]
+
+    def reached(self) -> list[str]:
+        """Return whom SendGrid has taken a mail for, once for each time."""
+        taken = (request for request in self.requests() if request["accepted"])
+        return sorted(address for request in taken for address in request["recipients"])
+
+    def until_reached(self, count: int) -> list[str]:
+        """Return the same, as soon as it is so many."""
+        return until(lambda: len(found := self.reached()) >= count and found)
+
+    def script(self, address: str, outcome: str, *, times: int | None = None) -> None:
+        """Say what becomes of the mails for an address."""
+        self._control("PUT", f"/behaviours/{address}", {"outcome": outcome, "times": times})
+
+    def reset(self) -> None:
+        """Forget what came and what was scripted."""
+        self._control("POST", "/reset")
+
+    def _control(self, method: str, path: str, body: Any = None) -> Any:
+        with urllib3.PoolManager(retries=False) as pool:
+            answer = pool.request(method, f"{self.sandbox.url}/_sandbox{path}", json=body)
+            assert answer.status < 300, answer.data
+            return answer.json() if answer.data else None
+
+
+def account(**fields: Any) -> SendGrid:
+    """Return an account; ``fields`` replace its own."""
+    default: dict[str, Any] = {
+        "api_key": "SG.key",
+        "base_url": "http://127.0.0.1:1",
+        "sender": "Notifications <notifications@example.com>",
+        "webhook_public_key": "",
+        "clock": lambda: NOON,
+    }
+    return SendGrid(**(default | fields))
+
+
+def built(outbound: SendRequest, file: File, tag: SubstitutionTag | None) -> dict[str, Any]:
+    """Return the body of a mail from Shop, with an address for answers and one file."""
+    message, url = outbound.message, outbound.message.unsubscribe_url
+    person = Personalization()
+    person.add_to(To(outbound.recipient, outbound.recipient_name))
+    person.add_custom_arg(CustomArg("reference", outbound.reference))
+    if url is not None:
+        person.add_header(Header("List-Unsubscribe", f"<{url}>"))
+        person.add_header(Header("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"))
+        if tag is not None:
+            person.add_substitution(Substitution(tag.text, url.rpartition("/")[2]))
+    mail = Mail()
+    mail.from_email = Email("shop@example.com", "Shop")
+    mail.subject = Subject(message.subject)
+    mail.reply_to = ReplyTo(message.reply_to)
+    for kind, text in (("text/plain", message.text), ("text/html", message.html)):
+        if text:
+            mail.add_content(Content(kind, tag.put_into(text, url=url) if tag else text))
+    mail.add_attachment(
+        Attachment(
+            FileContent(base64.b64encode(file.content).decode("ascii")),
+            FileName(file.filename),
+            FileType(file.content_type),
+            Disposition("attachment"),
+        )
+    )
+    mail.add_personalization(person)
+    return dict(mail.get())

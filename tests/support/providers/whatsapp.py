@@ -1,0 +1,301 @@
+"""WhatsApp numbers in the sandbox, messages as another library builds them, and webhooks."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import httpx
+import pywa
+import urllib3
+from pywa.types.templates import BodyText, TemplateLanguage
+
+from domain.errors import ProviderError
+from domain.time import utc_now
+from notifyproject.settings.environment import Environment
+from providers.contract import ApprovedTemplate, Message, Receipt, SendRequest, SendResult
+from providers.whatsapp.provider import Body, WhatsApp
+from providers.whatsapp.webhooks import SIGNATURE_HEADER, Inbound
+from sandbox.providers.whatsapp.outcomes import digits
+from sandbox.server import Sandbox
+from tests.sandbox.conftest import Post, Receiver, until
+from tests.support.fakes import socket_server
+from tests.unit.building import NOON, outbound
+from tests.waiting import LIMIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What a test does with the number."""
+
+    sandbox: Sandbox
+    receiver: Receiver
+    reference: str = ""
+    """Of this test's messages: the reports of others' may still be on their way."""
+
+    def number(self, **fields: Any) -> WhatsApp:
+        """Return our own channel, with the sandbox as its provider."""
+        account = self.sandbox.whatsapp
+        default: dict[str, Any] = {
+            "token": account.access_token,
+            "phone_number_id": account.phone_number_id,
+            "base_url": self.sandbox.url,
+            "app_secret": account.app_secret,
+            "verify_token": account.verify_token,
+            "clock": utc_now,
+        }
+        return number(**(default | fields))
+
+    def send(
+        self, outcome: str = "", *, timeout: float = LIMIT, **fields: Any
+    ) -> SendResult | ProviderError:
+        """Send a message to whom the outcome happens; return what came of it."""
+        message = chat(reference=self.reference, **fields)
+        if outcome:
+            message = replace(message, recipient=f"+447700{digits(outcome)}")
+        try:
+            return self.number().send(message, timeout=timeout)
+        except ProviderError as error:
+            return error
+
+    def add_template(self, name: str) -> ApprovedTemplate:
+        """Have a template with two places approved."""
+        account = self.sandbox.whatsapp
+        body = {"type": "BODY", "text": "Hello {{1}}, your order {{2}} has shipped."}
+        wanted = {"name": name, "language": "en", "category": "UTILITY", "components": [body]}
+        path = f"{API_VERSION}/{account.business_account_id}/message_templates"
+        self.call("POST", path, wanted, Authorization=f"Bearer {account.access_token}")
+        return replace(ORDER, name=name)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return what the sandbox got of this test's messages, newest first."""
+        return self.call("GET", f"_sandbox/requests?reference={self.reference}")["results"]
+
+    def receipts(self, count: int) -> list[Receipt]:
+        """Wait for so many reports; return them, each webhook's signature verified."""
+        until(lambda: len(self._receipts()) >= count)
+        assert len(self._receipts()) == count
+        return self._receipts()
+
+    def inbound(self) -> list[Inbound]:
+        """Wait until somebody has written; return who, and when."""
+        until(lambda: bool(self._inbound()))
+        return self._inbound()
+
+    def parsed(self, post: Post, **fields: Any) -> list[Receipt]:
+        """Return the reports of one webhook."""
+        headers = {name.lower(): value for name, value in post.headers.items()}
+        return self.number(**fields).parse_receipts(headers, post.raw)
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        """Call the sandbox; return the JSON of its answer."""
+        with urllib3.PoolManager(retries=False) as pool:
+            answer = pool.request(method, f"{self.sandbox.url}/{path}", json=body, headers=headers)
+            return answer.json() if answer.data else None
+
+    def _receipts(self) -> list[Receipt]:
+        found = [receipt for post in list(self.receiver.posts) for receipt in self.parsed(post)]
+        return [receipt for receipt in found if receipt.reference == self.reference]
+
+    def _inbound(self) -> list[Inbound]:
+        posts = list(self.receiver.posts)
+        return [one for post in posts for one in self.number().parse_inbound(post.raw)]
+
+
+REFERENCE = f"{'a' * 24}.whatsapp.1"
+
+
+PHONE = "+447700900999"
+"""Nobody's number, and not a magic one."""
+
+
+PHONE_NUMBER_ID = "100000000000001"
+
+
+API_VERSION = Environment().WHATSAPP_API_VERSION
+
+
+ORDER = ApprovedTemplate(name="order_shipped", language="en", parameters=("Ada", "1001"))
+
+
+HELLO = ApprovedTemplate(name="hello_world", language="en_US")
+"""The one template that every account has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked(WhatsApp):
+    """Our channel, each of whose messages is built by pywa, too, before it leaves."""
+
+    def _post(self, body: Body, *, timeout: float) -> SendResult:
+        assert by_pywa(body) == body
+        return super()._post(body, timeout=timeout)
+
+
+def number(**fields: Any) -> WhatsApp:
+    """Return a number at nobody's Cloud API."""
+    default: dict[str, Any] = {
+        "token": "EAAsecret",
+        "phone_number_id": PHONE_NUMBER_ID,
+        "base_url": "http://127.0.0.1:1",
+        "app_secret": "app-secret",
+        "verify_token": "verify-token",
+        "version": API_VERSION,
+        "clock": lambda: NOON,
+    }
+    return Checked(**(default | fields))
+
+
+def chat(text: str = "Your payment has arrived.", **fields: Any) -> SendRequest:
+    """Return a message to Ada; fields of the message are taken for those."""
+    inner = {name: fields.pop(name) for name in list(fields) if name in Message.__slots__}
+    default: dict[str, Any] = {
+        "reference": REFERENCE,
+        "recipient": PHONE,
+        "message": Message(subject="Paid", text=text, **inner),
+    }
+    return outbound(**(default | fields))
+
+
+def acceptance(**message: Any) -> bytes:
+    """Return the documented acceptance."""
+    return answer(
+        {
+            "messaging_product": "whatsapp",
+            "contacts": [{"input": PHONE, "wa_id": PHONE[1:]}],
+            "messages": [{"id": "wamid.1", **message}],
+        }
+    )
+
+
+def refused(code: Any, *, status: int = 400, headers: tuple[str, ...] = (), **error: Any) -> bytes:
+    """Return an error of the Graph API."""
+    told = {"message": f"(#{code}) No", "type": "OAuthException", "code": code, "fbtrace_id": "A1"}
+    return answer({"error": told | error}, status, *headers)
+
+
+def answer(body: Any, status: int = 200, *headers: str) -> bytes:
+    """Return a whole HTTP response."""
+    return socket_server.response(status, json.dumps(body).encode(), *headers)
+
+
+def attempt(message: SendRequest, *answers: bytes) -> tuple[Any, list[dict[str, Any]]]:
+    """Send one message to a server that answers so; return what came of it, and what it got."""
+    got: list[dict[str, Any]] = []
+    left = iter(answers)
+
+    def handle(connection: Any) -> None:
+        while request := socket_server.read_request(connection):
+            got.append(json.loads(request.partition(b"\r\n\r\n")[2]))
+            connection.sendall(next(left))
+
+    with socket_server.serving(handle) as server:
+        try:
+            return number(base_url=server.url).send(message, timeout=LIMIT), got
+        except ProviderError as error:
+            return error, got
+
+
+def by_pywa(body: Body) -> Mapping[str, Any]:
+    """Return the same message as pywa makes it."""
+    client, common = _pywa(), {"to": body["to"], "tracker": body["biz_opaque_callback_data"]}
+    content = body[body["type"]]
+    if body["type"] == "text":
+        client.send_message(**common, text=content["body"], preview_url=content["preview_url"])
+    elif body["type"] == "image":
+        client.send_image(**common, image=content["link"], caption=content.get("caption"))
+    else:
+        values = [v["text"] for c in content.get("components", ()) for v in c["parameters"]]
+        client.send_template(
+            **common,
+            name=content["name"],
+            language=TemplateLanguage(content["language"]["code"]),
+            params=[BodyText.params(*values)] if values else None,
+        )
+    built = _SENT.pop()
+    for component in built.get("template", {}).get("components", ()):
+        # Meta's own examples write it small; its API takes both.
+        component["type"] = component["type"].lower()
+    return built
+
+
+_SENT: list[dict[str, Any]] = []
+
+
+@cache
+def _pywa() -> pywa.WhatsApp:
+    def take(request: httpx.Request) -> httpx.Response:
+        _SENT.append(json.loads(request.content))
+        contacts, messages = [{"input": PHONE, "wa_id": PHONE[1:]}], [{"id": "wamid.1"}]
+        return httpx.Response(200, json={"contacts": contacts, "messages": messages})
+
+    session = httpx.Client(transport=httpx.MockTransport(take))
+    return pywa.WhatsApp(phone_id=PHONE_NUMBER_ID, token="EAAsecret", session=session)
+
+
+SECRET = "app-secret"
+
+
+EPOCH = int(NOON.timestamp())
+
+
+def status(kind: str = "delivered", **fields: Any) -> dict[str, Any]:
+    """Return a report about Ada's message; a field that is ... is left out."""
+    default = {
+        "id": "wamid.1",
+        "status": kind,
+        "timestamp": str(EPOCH),
+        "recipient_id": PHONE[1:],
+        "biz_opaque_callback_data": REFERENCE,
+        "conversation": {"id": "c-1", "origin": {"type": "utility"}},
+        "pricing": {"billable": True, "category": "utility"},
+    }
+    return {name: value for name, value in (default | fields).items() if value is not ...}
+
+
+def failed(code: Any = 131026, **fields: Any) -> dict[str, Any]:
+    """Return the report that Ada's message did not reach her."""
+    error = {"code": code, "title": "No", "href": "https://x"}
+    return status("failed", **{"errors": [error], **fields})
+
+
+def written(text: str = "Hello", **fields: Any) -> dict[str, Any]:
+    """Return what Ada wrote; a field that is ... is left out."""
+    default = {
+        "from": PHONE[1:],
+        "id": "wamid.in.1",
+        "timestamp": str(EPOCH),
+        "type": "text",
+        "text": {"body": text},
+    }
+    return {name: value for name, value in (default | fields).items() if value is not ...}
+
+
+def change(
+    *statuses: Any, messages: Any = (), number: str = PHONE_NUMBER_ID, **fields: Any
+) -> dict[str, Any]:
+    """Return one change of an account."""
+    value: dict[str, Any] = {
+        "messaging_product": "whatsapp",
+        "metadata": {"display_phone_number": "15550100000", "phone_number_id": number},
+    }
+    if statuses:
+        value["statuses"] = list(statuses)
+    if messages:
+        value["contacts"] = [{"wa_id": PHONE[1:], "profile": {"name": "Ada Lovelace"}}]
+        value["messages"] = list(messages)
+    return {"field": "messages", "value": value, **fields}
+
+
+def webhook(*changes: Any, **fields: Any) -> bytes:
+    """Return the body of a webhook."""
+    entry = {"id": "200000000000002", "changes": list(changes)}
+    return json.dumps({"object": "whatsapp_business_account", "entry": [entry], **fields}).encode()
+
+
+def signed(raw: bytes, *, secret: str = SECRET) -> dict[str, str]:
+    """Return the header that Meta signs a body with."""
+    signature = hmac.new(secret.encode(), raw, hashlib.sha256).hexdigest()
+    return {SIGNATURE_HEADER: f"sha256={signature}"}
