@@ -103,11 +103,17 @@ class WebWorker(ThreadWorker):
         """Answer what cannot be answered by Django; no name of gunicorn's may change."""
         refusal = web_refusals.refusal_of(exc)
         request_id = web_refusals.new_request_id()
-        known = {"request_id": request_id, "status": refusal.status, "reason": type(exc).__name__}
+        status, reason = refusal.status, type(exc).__name__
         if refusal.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-            log.error("web_request_failed", **known, exc_info=exc)
+            log.error(
+                "web_request_failed",
+                request_id=request_id,
+                status=status,
+                reason=reason,
+                exc_info=exc,
+            )
         else:
-            log.info("web_request_refused", **known)
+            log.info("web_request_refused", request_id=request_id, status=status, reason=reason)
         client.sendall(refusal.as_bytes(request_id=request_id))
 
     def finish_request(self, conn: Connection, fs: Future[bool]) -> None:

@@ -13,20 +13,20 @@ SEVERE = frozenset({"E", "F"})
 """Errors and fatal errors, as mongod's log marks them."""
 
 
-def size(log: Path) -> int:
+def size(path: Path) -> int:
     """Return how long a log is now; 0 if there is none."""
-    return log.stat().st_size if log.exists() else 0
+    return path.stat().st_size if path.exists() else 0
 
 
-def lines(log: Path, *, since: int) -> list[str]:
+def lines(path: Path, *, since: int) -> list[str]:
     """Return the last lines of a log after a position.
 
     mongod writes much after the error that ends it: of its log it is the errors that are returned.
     """
-    if not log.exists():
+    if not path.exists():
         return []
-    with log.open("rb") as file:
-        file.seek(max(since, size(log) - LONGEST_TAIL))
+    with path.open("rb") as file:
+        file.seek(max(since, size(path) - LONGEST_TAIL))
         said = file.read().decode(errors="replace").splitlines()
     entries = [_entry(line) for line in said]
     severe = [_in_words(entry) for entry in entries if entry and entry.get("s") in SEVERE]

@@ -47,7 +47,7 @@ class World:
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Give all tests here one database: what is live in it never changes."""
     with django_db_blocker.unblock():
-        types.forget()
+        types.invalidate()
         yield
         database._empty_what_was_written()
 

@@ -19,10 +19,10 @@ from notifications.jobs import Job
 from notifications.targets import address_of
 from notifyproject.logs import configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
+from tests.architecture.code import SERVICE
 from tests.unit.building import NOON, claimed
 
 ADDRESS, BODY, KEY = "ada@example.com", "Your code is 493817.", "SG.s3cret"
-OURS = ("access", "analytics", "devices", "notifications", "notifyproject", "recipients")
 TELLTALE = {
     *("address", "email", "phone", "to", "recipient", "body", "subject", "text", "html", "content"),
     *("data", "payload", "message", "document", "key", "api_key", "token", "secret", "password"),
@@ -211,7 +211,7 @@ def log_calls() -> list[tuple[str, ast.Call]]:
     root = Path(settings.BASE_DIR)
     return [
         (f"{path.relative_to(root)}:{node.lineno}", node)
-        for top in OURS
+        for top in SERVICE
         for path in sorted((root / top).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if is_log_call(node)
