@@ -121,11 +121,12 @@ def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
 
 
 def dump() -> dict[Key, RawBSONDocument]:
-    """Return every document of the database."""
+    """Return every document of the database but the versions of caches, which are no data."""
     database = connection.database.with_options(codec_options=RAW)
     return {
         (name, str(document["_id"])): document
         for name in database.list_collection_names()
+        if name != "cache_versions"
         for document in database[name].find()
     }
 
