@@ -18,7 +18,7 @@ from sandbox.server import Sandbox
 from tests.api.conftest import App, new_app
 from tests.api.inboxes import Person
 from tests.api.live_data import PEOPLE, Untouched, seed
-from tests.flows.conftest import wait_for
+from tests.waiting import until
 
 KEYS = ("bulk-1", "broadcast-1")
 WORDS = {"subject": "Spring", "body": "It is spring."}
@@ -72,7 +72,7 @@ def hear_everything(provider: Sandbox) -> None:
         states = {event["state"] for one in messages for event in one["events"]}
         return bool(states) and states <= {"sent", "failed"}
 
-    wait_for(is_quiet)
+    until(is_quiet)
     receipts.apply_early(now=utc_now())
     telling.tell(now=utc_now())
 
