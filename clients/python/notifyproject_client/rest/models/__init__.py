@@ -93,6 +93,7 @@ from .member_view import MemberView
 from .notification_list import NotificationList
 from .notification_request import NotificationRequest
 from .notification_request_data import NotificationRequestData
+from .notification_status import NotificationStatus
 from .notification_view import NotificationView
 from .notification_view_data import NotificationViewData
 from .parts_request import PartsRequest
@@ -116,7 +117,6 @@ from .recipient_view import RecipientView
 from .reschedule_request import RescheduleRequest
 from .statistics_group_view import StatisticsGroupView
 from .statistics_view import StatisticsView
-from .status import Status
 from .suppression_list import SuppressionList
 from .suppression_reason import SuppressionReason
 from .suppression_request import SuppressionRequest
@@ -229,6 +229,7 @@ __all__ = (
     "NotificationList",
     "NotificationRequest",
     "NotificationRequestData",
+    "NotificationStatus",
     "NotificationView",
     "NotificationViewData",
     "PartsRequest",
@@ -252,7 +253,6 @@ __all__ = (
     "RescheduleRequest",
     "StatisticsGroupView",
     "StatisticsView",
-    "Status",
     "SuppressionList",
     "SuppressionReason",
     "SuppressionRequest",

@@ -9,8 +9,8 @@ from attrs import field as _attrs_field
 
 from ..models.category import Category, check_category
 from ..models.channel import Channel, check_channel
+from ..models.notification_status import NotificationStatus, check_notification_status
 from ..models.priority import Priority, check_priority
-from ..models.status import Status, check_status
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class NotificationView:
 
     Attributes:
         id (str):
-        status (Status): Where a notification stands as a whole: computed from its deliveries in every write.
+        status (NotificationStatus): Where a notification stands as a whole: computed from its deliveries in every
+            write.
         type_ (str):
         category (Category): What a notification is for; marketing needs the recipient's consent.
         priority (Priority): How urgent a notification is; each has queues of its own, served strictly in order.
@@ -71,7 +72,7 @@ class NotificationView:
     """
 
     id: str
-    status: Status
+    status: NotificationStatus
     type_: str
     category: Category
     priority: Priority
@@ -358,7 +359,7 @@ class NotificationView:
         d = dict(src_dict)
         id = d.pop("id")
 
-        status = check_status(d.pop("status"))
+        status = check_notification_status(d.pop("status"))
 
         type_ = d.pop("type")
 

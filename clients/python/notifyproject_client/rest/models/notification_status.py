@@ -1,6 +1,6 @@
 from typing import Literal
 
-Status = Literal[
+NotificationStatus = Literal[
     "cancelled",
     "created",
     "delivered",
@@ -13,7 +13,7 @@ Status = Literal[
     "sent",
 ]
 
-STATUS_VALUES: set[Status] = {
+NOTIFICATION_STATUS_VALUES: set[NotificationStatus] = {
     "cancelled",
     "created",
     "delivered",
@@ -27,7 +27,7 @@ STATUS_VALUES: set[Status] = {
 }
 
 
-def check_status(value: str) -> Status:
-    if value in STATUS_VALUES:
+def check_notification_status(value: str) -> NotificationStatus:
+    if value in NOTIFICATION_STATUS_VALUES:
         return value
-    raise TypeError(f"Unexpected value {value!r}. Expected one of {STATUS_VALUES!r}")
+    raise TypeError(f"Unexpected value {value!r}. Expected one of {NOTIFICATION_STATUS_VALUES!r}")
