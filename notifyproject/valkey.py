@@ -35,7 +35,7 @@ class Away(Exception):
 
 def client() -> redis.Redis:
     """Return this process's client: bytes in and out, and no second try of anything."""
-    return _client(os.getpid())
+    return _client(os.getpid(), settings.REDIS_URL)
 
 
 @contextmanager
@@ -107,9 +107,9 @@ def _script(lent: redis.Redis, script: str) -> Script:
 
 
 @cache
-def _client(_process_id: int) -> redis.Redis:
+def _client(_process_id: int, url: str) -> redis.Redis:
     return redis.Redis.from_url(
-        settings.REDIS_URL,
+        url,
         decode_responses=False,
         socket_connect_timeout=ANSWER,
         socket_timeout=ANSWER,

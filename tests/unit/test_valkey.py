@@ -2,6 +2,7 @@
 
 import os
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -59,3 +60,9 @@ def test_a_defect_of_ours_is_not_taken_for_an_absence() -> None:
         raise ZeroDivisionError
     with asking():
         pass
+
+
+def test_another_address_has_another_client(settings: Any) -> None:
+    ours = valkey.client()
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    assert valkey.client() is not ours
