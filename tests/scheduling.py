@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-TOGETHER = ("tests/browser/", "tests/architecture/")
-"""Folders that share what is dear to make: a Chromium, the syntax trees of all files."""
+TOGETHER = ("tests/browser/", "tests/architecture/", "tests/serving/")
+"""Folders that share what is dear to make: a Chromium, syntax trees of all files, a web."""
 LONG = (
-    *("tests/browser/", "tests/faults/", "tests/flows/", "tests/admin/test_explain.py"),
+    *("tests/browser/", "tests/serving/", "tests/faults/", "tests/flows/"),
+    *("tests/admin/test_explain.py", "tests/api/test_live_data.py"),
     *("tests/sandbox/test_outbox_browser.py", "tests/store/test_plans.py", "tests/store/"),
 )
 """What takes long, the longest first; everything else follows in its order."""

@@ -21,6 +21,7 @@ from sandbox.config import Config, Timings
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import Sandbox, running
 from tests import fcm_schema, live_requests
+from tests.conftest import written
 from tests.waiting import until
 
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -94,7 +95,8 @@ def copies(taker: Sandbox) -> Counter[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return what makes a process use the test's own database and broker."""
+    """Return what makes a process use the test's own database and broker; both are emptied."""
+    written.by_others = True
     default = django_settings.DATABASES["default"]
     plain = parse_uri(default["HOST"], validate=False)["database"]
     return {

@@ -18,7 +18,7 @@ from access import keys
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import pausing
-from notifyproject.db.collections import collection, database
+from notifyproject.db.collections import collection
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack import servers
 from sandbox.config import Config
@@ -115,13 +115,12 @@ def processes(
 
 
 @pytest.fixture
-def service(processes: list[str], db: None, broker: Any) -> Iterator[Service]:
+def service(processes: list[str], db: None, broker: Any) -> Service:
     """Give a test an app and the processes."""
+    written.by_others = True
     app = new_app("app")
     one, two, worker = (Process(url=url, key=app.key) for url in processes)
-    yield Service(app=app, webs=(one, two), worker=worker)
-    # Other processes wrote these: the listener of this one did not see it.
-    written.names.update(database().list_collection_names())
+    return Service(app=app, webs=(one, two), worker=worker)
 
 
 def delivery(notification_id: str) -> dict[str, Any]:

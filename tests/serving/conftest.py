@@ -17,6 +17,7 @@ from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.running import Addresses, programs
 from notifyproject.stack.servers import HOST, die_with_parent, free_port
 from tests.api.conftest import App, new_app
+from tests.conftest import written
 from tests.faults.conftest import environment
 from tests.waiting import LIMIT, until
 
@@ -52,6 +53,12 @@ class Served:
 
 
 Serve = Callable[..., Served]
+
+
+@pytest.fixture(autouse=True)
+def _written_by_the_programs(db: None) -> None:
+    """Have everything emptied: the programs run for many tests."""
+    written.by_others = True
 
 
 @pytest.fixture(scope="package")
