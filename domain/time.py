@@ -78,7 +78,7 @@ def truncate_to_milliseconds(instant: datetime) -> datetime:
 def parse_timestamp(text: str) -> datetime:
     """Return the UTC instant that RFC 3339 ``text`` names; finer than a millisecond is cut off.
 
-    Raises TimeProblem for anything else, a timestamp without an offset included.
+    Raises InvalidTimeError for anything else, a timestamp without an offset included.
     """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
@@ -98,7 +98,7 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def parse_zone(name: str) -> ZoneInfo:
-    """Return the IANA time zone of this name; raises TimeProblem if there is none."""
+    """Return the IANA time zone of this name; raises InvalidTimeError if there is none."""
     # ZoneInfo takes the name for a path: only names from the database's own list are tried.
     if name not in zone_names():
         raise InvalidTimeError("unknown_timezone", "Expected an IANA zone such as Europe/Lisbon.")
@@ -108,7 +108,7 @@ def parse_zone(name: str) -> ZoneInfo:
 def resolve_send_at(*, asked: datetime | None, now: datetime) -> datetime:
     """Return when to send: ``asked``, or now if that is None or up to five minutes past.
 
-    Raises TimeProblem further in the past or over 365 days ahead.
+    Raises InvalidTimeError further in the past or over 365 days ahead.
     """
     if asked is None or now - PAST_TOLERANCE <= asked <= now:
         return now
@@ -122,7 +122,7 @@ def resolve_send_at(*, asked: datetime | None, now: datetime) -> datetime:
 def resolve_reminder(*, event_at: datetime, before: timedelta, now: datetime) -> datetime:
     """Return when to remind of an event: so long before it, or now if that is past.
 
-    Raises TimeProblem once the event has begun, or over 365 days ahead.
+    Raises InvalidTimeError once the event has begun, or over 365 days ahead.
     """
     if event_at <= now:
         raise InvalidTimeError(
@@ -136,7 +136,7 @@ def resolve_expiry(
 ) -> datetime | None:
     """Return the instant from which nothing may be sent any more; None if it never expires.
 
-    Raises TimeProblem if it is not after ``send_at``, or the ttl is not within 1 s and 30 days.
+    Raises InvalidTimeError if it is not after ``send_at``, or the ttl is not from 1 s to 30 days.
     """
     if ttl_seconds is not None:
         if not 0 < ttl_seconds <= MAX_TTL.total_seconds():
@@ -156,7 +156,7 @@ class Resolved:
 
 
 def parse_local(text: str) -> datetime:
-    """Return the naive local time ``2026-03-29T01:30`` names; raises TimeProblem."""
+    """Return the naive local time ``2026-03-29T01:30`` names; raises InvalidTimeError."""
     if not _LOCAL.fullmatch(text):
         raise InvalidTimeError(
             "invalid_datetime", "Expected a local time such as 2026-12-01T09:00."
@@ -171,7 +171,7 @@ def resolve_local(local: datetime, zone: tzinfo) -> Resolved:
     """Return the instant of a naive local time.
 
     A time that happens twice is the first; one a clock change skips is the first instant after.
-    Raises TimeProblem if that is beyond the calendar.
+    Raises InvalidTimeError if that is beyond the calendar.
     """
     try:
         instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
@@ -208,7 +208,7 @@ class QuietHours:
 
     @classmethod
     def parse(cls, *, start: str, end: str, zone: str) -> "QuietHours":
-        """Return quiet hours from ``22:00``, ``07:00`` and a zone's name; raises TimeProblem."""
+        """Return quiet hours from ``22:00``, ``07:00`` and a time zone; raises InvalidTimeError."""
         begins, ends = _parse_wall_clock(start), _parse_wall_clock(end)
         if begins == ends:
             raise InvalidTimeError("empty_quiet_hours", "Quiet hours cannot start when they end.")

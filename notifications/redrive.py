@@ -67,7 +67,7 @@ def retry(
 
     ``failed_until``: only those that failed by then, so that asking twice opens them once.
     Raises LookupError if there is none, NotPossible if nothing has failed or its time is over,
-    SecretGone if it would say nothing but dots, ContentRemoved if nothing at all.
+    SecretExpiredError if it would say nothing but dots, ContentRemoved if nothing at all.
     """
     document = _document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
@@ -97,7 +97,7 @@ def resend(
 
     Asked twice for the same ``new_id``, it is sent once.
     Raises LookupError if there is none, NotPossible if it was never on one of these channels,
-    SecretGone if it would say nothing but dots, ContentRemoved if nothing at all.
+    SecretExpiredError if it would say nothing but dots, ContentRemoved if nothing at all.
     """
     document = _document(notification_id)
     if store.is_content_removed(document):
@@ -136,8 +136,8 @@ def reschedule(*, notification_id: ObjectId, asked: datetime, now: datetime) -> 
     """Send at another time what has not been sent.
 
     What expires so long after its send time still does; an expiry at an instant stays. Raises
-    LookupError if there is none, TimeProblem for a time that cannot be, NotPossible once something
-    was tried.
+    LookupError if there is none, InvalidTimeError for a time that cannot be, NotPossible once
+    something was tried.
     """
     document = _document(notification_id)
     send_at = time.resolve_send_at(asked=asked, now=now)
@@ -154,7 +154,7 @@ def follow_clock(*, user_id: str, zone: str, now: datetime) -> int:
     """Move what waits for a time on a person's own clock to that time in the zone they are in now.
 
     What names a zone itself stays, and so does what has been tried. A time that is over there is
-    now. Returns how many were moved; may be repeated. Raises TimeProblem for what is no zone.
+    now. Returns how many were moved; may be repeated. Raises InvalidTimeError for what is no zone.
     """
     there = time.parse_zone(zone)
     moved = []
@@ -201,7 +201,10 @@ def _has_failed(document: Document, channels: Sequence[Channel]) -> bool:
 
 
 def _secret(document: Document) -> SensitiveContent | None:
-    """Return what a notification hides; raises SecretGone, NotPossible if it cannot be opened."""
+    """Return the sensitive content.
+
+    Raises SecretExpiredError, and NotPossible if it cannot be decrypted.
+    """
     try:
         return store.secret_in(document)
     except content.SecretExpiredError:

@@ -54,7 +54,7 @@ def render(
 
 
 def _secret(claimed: Claimed) -> SensitiveContent | None:
-    """Return what a delivery hides; raises SecretGone, SealBroken."""
+    """Return what a delivery hides; raises SecretExpiredError, SealBroken."""
     return secret_of(
         notification_id=claimed.notification_id, content=claimed.content, sealed=claimed.sealed
     )

@@ -13,7 +13,7 @@ UNSENT = 1024 * 1024
 
 
 class Answer:
-    """What gunicorn writes an answer into, in place of the socket: it does not wait for clients."""
+    """A buffer that gunicorn writes a response into, in place of the socket."""
 
     def __init__(self, client: socket.socket, *, seconds: float) -> None:
         self._socket = client

@@ -1,4 +1,4 @@
-"""What the server itself refuses, before a view sees it: problems like those of the views."""
+"""Problem documents for requests that the server refuses before a view sees them."""
 
 import json
 import uuid

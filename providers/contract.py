@@ -145,13 +145,13 @@ class Provider(Protocol):
         """Hand one message to the provider within ``timeout`` seconds.
 
         Raises one of the errors of :mod:`domain.errors`, and nothing else, for anything but
-        the provider's documented acceptance; :class:`NotTried` if the message's own time is over
-        before its request begins.
+        the provider's documented acceptance; :class:`NotAttemptedError` if the message's own time
+        is over before its request begins.
         """
         ...
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return the events of a webhook; raises InvalidSignature or ValueError."""
+        """Return the events of a webhook; raises InvalidSignatureError or ValueError."""
         ...
 
 
@@ -163,7 +163,7 @@ class NotAttemptedError(TransientError):
 
 
 def is_expired(outbound: SendRequest, *, now: datetime) -> bool:
-    """Return whether a message's time is over: :class:`NotTried`, then.
+    """Return whether a message's time is over: :class:`NotAttemptedError`, then.
 
     To be asked right before a request that something else, a file or a token, may have held up.
     """
@@ -206,6 +206,6 @@ class BatchProvider(Provider, Protocol):
     ) -> list[SendResult | ProviderError]:
         """Hand messages that may go together to the provider; return what became of each.
 
-        :class:`NotTried` is what was left when the time was over. Raises nothing.
+        :class:`NotAttemptedError` is what was left when the time was over. Raises nothing.
         """
         ...

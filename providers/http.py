@@ -1,6 +1,6 @@
 """What is said to a provider by HTTP, and what it answers: values and texts, no connection.
 
-Requests are made in :mod:`.transfers`.
+Requests are made in :mod:`.http_client`.
 """
 
 import re

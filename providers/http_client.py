@@ -104,7 +104,7 @@ class Transfer:
     """A request on its way, and as much of its answer as has come."""
 
     def __init__(self, handle: pycurl.Curl, request: Request) -> None:
-        """Prepare ``handle``; raises ChannelUnavailable for what cannot be a request."""
+        """Prepare ``handle``; raises ProviderUnavailableError for what cannot be a request."""
         self._handle = handle
         self._body = io.BytesIO(request.body)
         self._left = False
@@ -247,7 +247,7 @@ def post(
 
     Raises TransientError: not ambiguous when no byte has left (DNS, refused, TLS, connect timeout),
     ambiguous after that (no answer in ``timeout`` seconds, a cut answer, an acceptance of over
-    64 KB). Raises ChannelUnavailable when the URL or a header, as configured, cannot be one.
+    64 KB). Raises ProviderUnavailableError when the URL or a header, as configured, cannot be one.
     """
     return run_exchange(
         _request_exchange(Request(url=url, headers=headers, body=body, timeout=timeout))

@@ -99,7 +99,7 @@ def fetch_attachments(
 ) -> Iterator[tuple[File, ...]]:
     """Give the files of a mail that has ``timeout`` seconds to be sent in.
 
-    Raises DownloadFailed when they may be had later, PermanentError when they will not: one is not
+    Raises DownloadError when they may be had later, PermanentError when they will not: one is not
     there, its host is not among ``hosts`` or is not public, or all of them are larger than 10 MB.
     """
     if not attachments:
@@ -178,9 +178,9 @@ def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
     """Return what is at an https URL: at least one byte, at most ``limit``.
 
     The file is whole: its end is its length, its last chunk or, where the response has neither,
-    TLS's close_notify. A connection that ends earlier or otherwise is a DownloadFailed.
+    TLS's close_notify. A connection that ends earlier or otherwise is a DownloadError.
 
-    Raises DownloadFailed when it may work later, PermanentError when it will not: the code is
+    Raises DownloadError when it may work later, PermanentError when it will not: the code is
     TOO_LARGE for more than ``limit``. Their reasons begin in lower case and hold no part of the
     URL.
     """

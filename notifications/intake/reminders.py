@@ -52,7 +52,7 @@ def _times(
     person: KnownRecipient | None,
     now: datetime,
 ) -> tuple[datetime, datetime]:
-    """Return when the event begins and when to remind of it; raises TimeProblem."""
+    """Return when the event begins and when to remind of it; raises InvalidTimeError."""
     if request.scheduled_at is not None or request.scheduled_local is not None:
         raise time.InvalidTimeError(
             "conflict", "Give the time of the event or of sending, not both."

@@ -34,7 +34,7 @@ def secret_of(
 ) -> SensitiveContent | None:
     """Return what a notification hides; None if that is nothing.
 
-    Raises SecretGone, and SealBroken if no key of this process opens it.
+    Raises SecretExpiredError, and SealBroken if no key of this process opens it.
     """
     if sealed is None:
         if content.is_masked:

@@ -32,7 +32,7 @@ class WorkLimitError(ResourceLimitError):
 
 
 class Budget:
-    """What is left of the work that a rendering may take."""
+    """The remaining budget of one rendering."""
 
     __slots__ = ("left",)
 

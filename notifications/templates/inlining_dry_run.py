@@ -21,7 +21,7 @@ _PROGRAM = Path(__file__).with_name("inliner.py")
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What came of fragments, in their order."""
+    """The result of a dry run: the inlined fragments, in their order."""
 
     inlined: Sequence[str]
     """Up to the first one that failed."""

@@ -1,4 +1,4 @@
-"""What a machine must have before anything is installed or started: ``make`` looks first.
+"""Prerequisites of the machine, which ``make`` checks before it installs or starts anything.
 
 A program that imports nothing but Python's own library: it runs before there is a virtual
 environment. As root it installs what is missing by apt; anybody else is told the command.
@@ -26,7 +26,7 @@ APT_SECONDS = 900
 
 
 class Kind(StrEnum):
-    """How one looks whether something is there."""
+    """The kind of check that finds a prerequisite."""
 
     LIBRARY = "library"
     MODULE = "module"
@@ -91,7 +91,7 @@ PACKAGES = {one.name: one.package for one in (*MONGOD, *NODE)}
 
 
 class Purpose(StrEnum):
-    """What is about to be done."""
+    """The purpose of a check: the stack, or the tests."""
 
     UP = "up"
     TEST = "test"

@@ -29,7 +29,7 @@ STEADY_SECONDS = 30.0
 """A program that ran this long is restarted at once when it ends."""
 POLL_SECONDS = 0.1
 FAILED_STARTS = 2
-"""So often a program may exit with an error without ever having been steady."""
+"""Failed exits in a row, each before the program was steady, that end the stack."""
 RELAY_SECONDS = 1.0
 """Until the last lines of a program that has ended are read."""
 

@@ -74,7 +74,7 @@ class ServiceAccount:
     def assertion(self, *, now: datetime) -> str:
         """Return a signed statement of who asks for an access token, good for an hour.
 
-        Takes a tenth of a second, for the key is read and checked. Raises UnusableAccount.
+        Takes a tenth of a second, for the key is read and checked. Raises InvalidCredentialsError.
         """
         claims = {
             "iss": self.email,
@@ -93,7 +93,7 @@ class ServiceAccount:
 def read_service_account(source: str) -> ServiceAccount:
     """Return the account in ``source``: the path of Google's JSON, or the JSON itself.
 
-    Raises UnusableAccount.
+    Raises InvalidCredentialsError.
     """
     if not source.strip():
         raise InvalidCredentialsError("No Firebase service account is configured.")
@@ -201,7 +201,7 @@ class TokenCache:
     def current(self, *, deadline: Deadline) -> AccessToken:
         """Return a token to send with, waiting until ``deadline`` for one if there is none.
 
-        Raises ChannelUnavailable if Google gives none or not in time.
+        Raises ProviderUnavailableError if Google gives none or not in time.
         """
         with self._lock:
             token, now = self._token, self._clock()
@@ -282,7 +282,7 @@ def _result(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
 def _fetch(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
     """Ask Google for a token, once; the account is read anew, for its key may have changed.
 
-    Raises ChannelUnavailable and nothing else, whatever the endpoint does.
+    Raises ProviderUnavailableError and nothing else, whatever the endpoint does.
     """
     now = clock()
     try:

@@ -65,7 +65,8 @@ class Client(FCMNotification):
     ) -> http.Response:
         """POST a body and return FCM's answer, within ``timeout`` seconds in all.
 
-        Raises ChannelUnavailable without an access token, and what :func:`.transfers.post` raises.
+        Raises ProviderUnavailableError without an access token, and the errors of
+        :func:`providers.http_client.post`.
         """
         return http_client.run_exchange(self.asked(payload or b"", timeout=timeout))
 

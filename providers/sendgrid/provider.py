@@ -318,7 +318,7 @@ class SendGrid:
         They are all one :meth:`same_mail`; raises ValueError if not, and nothing else. A thousand
         go in one request. All that share one with an unknown outcome have that outcome; if one of
         them is refused for itself, the others go without it, as far as ``timeout`` allows:
-        :class:`.base.NotTried` is what was left.
+        :class:`providers.contract.NotAttemptedError` is what was left.
         """
         if len({self.same_mail(outbound.message) for outbound in outbounds}) > 1:
             raise ValueError("these are different mails")
@@ -345,7 +345,7 @@ class SendGrid:
         }
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return the events of a webhook; raises InvalidSignature or ValueError."""
+        """Return the events of a webhook; raises InvalidSignatureError or ValueError."""
         webhooks.verify(headers, raw, public_key=self.webhook_public_key, now=self.clock())
         return webhooks.parse_receipts(raw)
 

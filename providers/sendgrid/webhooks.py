@@ -58,7 +58,7 @@ class _Event(msgspec.Struct):
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: datetime) -> None:
-    """Raise InvalidSignature unless SendGrid signed this body within the last ten minutes."""
+    """Raise InvalidSignatureError unless SendGrid signed this body within the last ten minutes."""
     if not public_key:
         raise InvalidSignatureError("no public key is configured")
     timestamp = headers.get(TIMESTAMP_HEADER, "")

@@ -165,7 +165,7 @@ class WhatsApp:
         return replace(result, answer=replace(result.answer, excerpt=said))
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return the events of a webhook; raises InvalidSignature or ValueError."""
+        """Return the events of a webhook; raises InvalidSignatureError or ValueError."""
         webhooks.verify(headers, raw, app_secret=self.app_secret)
         return webhooks.parse_receipts(raw)
 
@@ -178,7 +178,7 @@ class WhatsApp:
         return webhooks.parse_opt_outs(raw, phone_number_id=self.phone_number_id)
 
     def challenge(self, query: Mapping[str, str]) -> str:
-        """Return the answer to Meta's handshake; raises InvalidSignature."""
+        """Return the answer to Meta's handshake; raises InvalidSignatureError."""
         return webhooks.challenge(query, verify_token=self.verify_token)
 
     def _asked(self, body: Body, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:

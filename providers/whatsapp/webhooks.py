@@ -151,7 +151,7 @@ class _Webhook(msgspec.Struct):
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
-    """Raise InvalidSignature unless the app's secret signed this body."""
+    """Raise InvalidSignatureError unless the app's secret signed this body."""
     if not app_secret:
         raise InvalidSignatureError("no app secret is configured")
     given = _SIGNATURE.fullmatch(headers.get(SIGNATURE_HEADER, ""))
@@ -163,7 +163,7 @@ def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
 
 
 def challenge(query: Mapping[str, str], *, verify_token: str) -> str:
-    """Return what proves that the webhook is ours; raises InvalidSignature for a stranger."""
+    """Return what proves that the webhook is ours; raises InvalidSignatureError for a stranger."""
     if not verify_token:
         raise InvalidSignatureError("no verify token is configured")
     given = query.get("hub.verify_token", "").encode(errors="replace")
