@@ -56,14 +56,19 @@ def test_a_connection_the_server_has_closed_meanwhile_is_replaced() -> None:
         assert server.connections == 2
 
 
+ESTABLISHED = "01"
+"""A connection's state in Linux's table. One that was closed stays in the table for a minute."""
 KEEPALIVE = "02"
-"""A socket's timer in Linux's table of connections: it asks whether the other side is there."""
+"""A socket's timer in Linux's table: it asks whether the other side is there."""
 
 
 def timers_of_connections_to(port: int) -> list[str]:
-    """Return the timer of each connection of this machine to a port of its own."""
-    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    return [line.split()[5][:2] for line in lines if line.split()[2].endswith(f":{port:04X}")]
+    """Return the timer of each open connection of this machine to a port of its own.
+
+    The port may be one that an earlier server had: its closed connections are left out.
+    """
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return [row[5][:2] for row in rows if row[2].endswith(f":{port:04X}") and row[3] == ESTABLISHED]
 
 
 def test_an_idle_connection_is_kept_alive_so_that_no_firewall_forgets_it() -> None:
