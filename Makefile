@@ -18,6 +18,8 @@ BIN := .venv/bin
 UV_VERSION := 0.13.8
 PIP_AUDIT_VERSION := 2.10.1
 OPENAPI_CLIENT_VERSION := 0.29.1
+# One more than there are cores: a worker waits a third of its time for servers it starts.
+TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 export PORT
 
 # The virtual environment's, once there is one.
@@ -35,7 +37,7 @@ down: .venv/local
 	$(BIN)/python manage.py stack --stop
 
 test: machine-for-tests .venv/dev
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadgroup $(TESTS)
 
 lint: .venv/dev
 	$(BIN)/ruff check --quiet .

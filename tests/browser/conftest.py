@@ -1,7 +1,6 @@
 """A real browser at a desk's and a phone's size, before a live server."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,10 +20,9 @@ from playwright.sync_api import (
 from playwright.sync_api import TimeoutError as TookTooLong
 
 from access.models import StaffUser
-from notifyproject.stack import libraries
+from notifyproject.stack import libraries, prerequisites
 from tests.waiting import LIMIT
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 PASSWORD = "a-long-Secret-9"
 WAIT = LIMIT * 1000
@@ -38,9 +36,11 @@ expect.set_options(timeout=WAIT)
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """Give a Chromium without a window, started once for all tests of this folder."""
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    program = prerequisites.browser()
     if program is None:
-        pytest.fail("These tests need Chromium: install it with apt-get install chromium.")
+        pytest.fail(
+            "These tests need Chromium: install it with apt-get install chromium-headless-shell."
+        )
     libraries.check_playwright()
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     # The browser's driver runs an event loop in this thread; tests use the database beside it.

@@ -1,15 +1,18 @@
-"""``python -m tests.flows.service_process PORT``: the service in a process of its own.
+"""``python -m tests.flows.service_process COUNT``: the service in that many processes.
 
-Serves the web application, and sends what is due in this process on ``POST /batch``: one program
-is a web process or a worker, with caches that no other process shares.
+Each serves the web application, and sends what is due in this process on ``POST /batch``: it is a
+web process or a worker, with caches that no other process shares. The program loads once and
+forks, as a load takes seconds. Each process writes its port to standard output when it is ready.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from notifyproject.stack.servers import die_with_parent
 from notifyproject.wsgi import application
 
 HOST = "127.0.0.1"
@@ -39,7 +42,17 @@ def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
     return [str(sent).encode()]
 
 
-if __name__ == "__main__":
-    with make_server(HOST, int(sys.argv[1]), serve, Server, QuietHandler) as server:
-        print("ready", flush=True)
+def main(count: int) -> None:
+    """Serve in this process and in ``count - 1`` children, which die with it."""
+    for _ in range(count - 1):
+        if os.fork() == 0:
+            die_with_parent()
+            break
+    with make_server(HOST, 0, serve, Server, QuietHandler) as server:
+        # In one write: the pipe is shared.
+        os.write(sys.stdout.fileno(), b"%d\n" % server.server_port)
         server.serve_forever()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

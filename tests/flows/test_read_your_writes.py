@@ -92,25 +92,19 @@ def processes(
     variables = {**os.environ, **environment()}
     if request.param == "valkey_away":
         variables["REDIS_URL"] = NOBODY_LISTENS
-    ports = [servers.free_port() for _ in range(3)]
     with ExitStack() as stack:
         sandbox = stack.enter_context(running(Config(data=data)))
-        started = [
-            subprocess.Popen(
-                [sys.executable, "-m", "tests.flows.service_process", str(port)],
-                cwd=BASE_DIR,
-                env={**variables, "SENDGRID_URL": sandbox.url},
-                stdout=subprocess.PIPE,
-                preexec_fn=servers.die_with_parent,
-            )
-            for port in ports
-        ]
-        for process in started:
-            stack.callback(process.communicate)
-            stack.callback(process.kill)
-        for process in started:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
+        program = subprocess.Popen(
+            [sys.executable, "-m", "tests.flows.service_process", "3"],
+            cwd=BASE_DIR,
+            env={**variables, "SENDGRID_URL": sandbox.url},
+            stdout=subprocess.PIPE,
+            preexec_fn=servers.die_with_parent,
+        )
+        stack.callback(program.communicate)
+        stack.callback(program.kill)
+        assert program.stdout is not None
+        ports = [int(program.stdout.readline()) for _ in range(3)]
         yield [f"http://{HOST}:{port}" for port in ports]
 
 

@@ -1,12 +1,11 @@
 """The outbox page in a browser, as wide as a phone and in the dark."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from notifyproject.stack import libraries
+from notifyproject.stack import libraries, prerequisites
 from tests.sandbox.chats import Chats, buttons, message, text
 from tests.sandbox.conftest import Box, Receiver, mail
 from tests.sandbox.pushes import Pushes
@@ -18,11 +17,11 @@ WIDTH = 390
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    """Start Debian's Chromium once; every test goes to a page of its own sandbox."""
+    """Start Chromium once; every test goes to a page of its own sandbox."""
     libraries.check_playwright()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"),
+            executable_path=prerequisites.browser(),
             args=["--no-sandbox", "--headless", "--disable-background-networking"],
         )
         page = browser.new_page(viewport={"width": WIDTH, "height": 844}, color_scheme="dark")

@@ -72,7 +72,7 @@ def serve(_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             port = addresses.port if name == "web" else addresses.port + 2
             log = tmp_path_factory.mktemp(name) / "log"
             process = subprocess.Popen(
-                program.command,
+                _with_one_worker(program.command),
                 cwd=BASE_DIR,
                 env={**os.environ, **environment(), **variables},
                 stdout=stack.enter_context(log.open("wb")),
@@ -101,14 +101,20 @@ def web(serve: Serve) -> Served:
 
 @pytest.fixture(scope="package")
 def impatient(serve: Serve) -> Served:
-    """Give tests a web that gives its clients three seconds."""
-    return serve(WEB_CLIENT_SECONDS="3", WEB_CLIENT_RATE="1000")
+    """Give tests a web that gives its clients three seconds, and logs what it refuses."""
+    return serve(WEB_CLIENT_SECONDS="3", WEB_CLIENT_RATE="1000", LOG_LEVEL="INFO")
 
 
 @pytest.fixture
 def app(db: None, broker: object) -> App:
     """Give a test an app with every scope."""
     return new_app("app")
+
+
+def _with_one_worker(command: list[str]) -> list[str]:
+    """Return a command of gunicorn for one worker process: each takes seconds to start."""
+    at = command.index("--workers") + 1
+    return [*command[:at], "1", *command[at + 1 :]]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -5,11 +5,15 @@ import socket
 
 import pytest
 
+from bench.slow_clients import Kind, SlowClients
 from notifyproject.web_connection import MAX_BODY, MAX_HEAD
 from tests.api.conftest import App, request
 from tests.serving.conftest import Serve, Served
 from tests.serving.exchange import Answers, get, post
 from tests.waiting import LIMIT
+
+ENDLESS = (Kind.SILENT, Kind.HEAD, Kind.BODY, Kind.IDLE)
+"""Slow clients that would keep a process from ending if it waited for them."""
 
 # For the processes, whose database it is.
 pytestmark = pytest.mark.usefixtures("db")
@@ -157,23 +161,26 @@ def test_what_is_no_request_is_refused_as_a_problem(
         assert answers.is_over()
 
 
-def test_a_refusal_is_one_line_of_the_log(serve: Serve) -> None:
-    web = serve(LOG_LEVEL="INFO")
-    with web.connect() as client:
+def test_a_refusal_is_one_line_of_the_log(impatient: Served) -> None:
+    with impatient.connect() as client:
         client.sendall(get("/healthz", "Bad Name: ada@example.com"))
         problem = Answers(client).next().problem()
-    (line,) = [text for text in web.log.read_text().splitlines() if "refused" in text]
-    assert problem["request_id"] in line
-    assert "ada" not in web.log.read_text()
-    assert "Logging error" not in web.log.read_text()
+    log = impatient.log.read_text()
+    (line,) = [text for text in log.splitlines() if problem["request_id"] in text]
+    assert "refused" in line
+    assert "ada" not in log
+    assert "Logging error" not in log
 
 
 def test_a_request_begun_before_the_process_ends_is_answered(serve: Serve, app: App) -> None:
     web = serve()
     headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
-    with web.connect() as client, web.connect():
+    with SlowClients(target=web.target, kinds=ENDLESS, count=20), web.connect() as client:
+        answers = Answers(client)
+        client.sendall(get("/healthz"))
+        assert answers.next().status == 200  # so the process has accepted the connection
         client.sendall(post(*headers, body=_body()[:50]))
         web.process.terminate()
         client.sendall(_body()[50:])
-        assert Answers(client).next().status == 202
+        assert answers.next().status == 202
     assert web.process.wait(timeout=LIMIT) == 0

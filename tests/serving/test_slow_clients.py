@@ -148,12 +148,3 @@ def _bundle() -> bytes:
     from django.contrib.staticfiles import finders
 
     return Path(finders.find(LARGE.removeprefix("/static/"))).read_bytes()
-
-
-def test_slow_clients_do_not_keep_a_process_from_ending(serve: Serve) -> None:
-    web = serve()
-    with SlowClients(
-        target=web.target, kinds=(Kind.SILENT, Kind.HEAD, Kind.BODY, Kind.IDLE), count=20
-    ):
-        web.process.terminate()
-        assert web.process.wait(timeout=LIMIT) == 0
