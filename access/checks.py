@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
-from .inbox_tokens import MIN_KEY_BYTES
+from .clients.inbox_tokens import MIN_KEY_BYTES
 
 
 def inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:

@@ -14,16 +14,16 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from notifyproject import audit
+from notifyproject.platform import audit
 
-from . import second_factor
 from .models import StaffUser
-from .second_factor import PAUSE, Standing, Verdict
-from .second_factor_gate import CHECK, RENEW, SET_UP, is_given, note_given
+from .staff import second_factor
+from .staff.second_factor import PAUSE, CodeResult, Enrollment
+from .staff.second_factor_gate import CHECK, RENEW, SET_UP, is_given, note_given
 
 SAYINGS = {
-    Verdict.WRONG: "This code is not right, or was used already. Wait for the next one.",
-    Verdict.PAUSED: f"Too many codes were wrong. Try again in {PAUSE.seconds // 60} minutes.",
+    CodeResult.WRONG: "This code is not right, or was used already. Wait for the next one.",
+    CodeResult.PAUSED: f"Too many codes were wrong. Try again in {PAUSE.seconds // 60} minutes.",
 }
 
 
@@ -42,7 +42,7 @@ class CodeForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def check(request: HttpRequest) -> HttpResponse:
     """Ask for a code of the app, or a recovery code."""
-    standing = second_factor.standing(request.user.pk)
+    standing = second_factor.enrollment_of(request.user.pk)
     if standing is None:
         return HttpResponseRedirect(reverse(SET_UP))
     if is_given(request, standing):
@@ -51,7 +51,7 @@ def check(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         code = form.cleaned_data["code"]
         verdict = second_factor.check(request.user.pk, code, now=datetime.now(UTC))
-        if verdict is Verdict.RIGHT:
+        if verdict is CodeResult.RIGHT:
             note_given(request, standing)
             _tell_of_recovery_codes(request, standing)
             return _onwards(request)
@@ -65,7 +65,7 @@ def check(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def set_up(request: HttpRequest) -> HttpResponse:
     """Set up the app on a phone: the first time, or another phone."""
-    now, standing = datetime.now(UTC), second_factor.standing(request.user.pk)
+    now, standing = datetime.now(UTC), second_factor.enrollment_of(request.user.pk)
     if standing is not None and not is_given(request, standing):
         return HttpResponseRedirect(f"{reverse(CHECK)}?next={reverse(SET_UP)}")
     form = CodeForm(request.POST or None)
@@ -73,8 +73,10 @@ def set_up(request: HttpRequest) -> HttpResponse:
         codes = second_factor.confirm(request.user.pk, form.cleaned_data["code"], now=now)
         if codes is not None:
             return _enrolled(request, codes, "Set up the second factor.")
-        form.add_error("code", SAYINGS[Verdict.WRONG])
-    invitation = second_factor.invite(request.user.pk, name=request.user.get_username(), now=now)
+        form.add_error("code", SAYINGS[CodeResult.WRONG])
+    invitation = second_factor.begin_enrollment(
+        request.user.pk, name=request.user.get_username(), now=now
+    )
     return _page(
         request,
         "set_up.html",
@@ -90,7 +92,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["POST"])
 def renew(request: HttpRequest) -> HttpResponse:
     """Make new recovery codes in place of the old ones."""
-    standing = second_factor.standing(request.user.pk)
+    standing = second_factor.enrollment_of(request.user.pk)
     if standing is None or not is_given(request, standing):
         return HttpResponseRedirect(reverse(CHECK))
     codes = second_factor.renew_recovery_codes(request.user.pk)
@@ -99,7 +101,7 @@ def renew(request: HttpRequest) -> HttpResponse:
 
 def _enrolled(request: HttpRequest, codes: list[str], what: str) -> HttpResponse:
     """Show recovery codes, this once; the session goes on with the second factor given."""
-    standing = second_factor.standing(request.user.pk)
+    standing = second_factor.enrollment_of(request.user.pk)
     if standing is not None:
         note_given(request, standing)
     user = request.user
@@ -113,8 +115,8 @@ def _enrolled(request: HttpRequest, codes: list[str], what: str) -> HttpResponse
     return _page(request, "recovery_codes.html", "Your recovery codes", codes=codes)
 
 
-def _tell_of_recovery_codes(request: HttpRequest, before: Standing) -> None:
-    now = second_factor.standing(request.user.pk)
+def _tell_of_recovery_codes(request: HttpRequest, before: Enrollment) -> None:
+    now = second_factor.enrollment_of(request.user.pk)
     if now is not None and now.recovery_codes < before.recovery_codes:
         left = now.recovery_codes
         messages.warning(

@@ -37,7 +37,7 @@ class Finding:
         return f"{self.rule_id}:{self.what}"
 
 
-def note(finding: Finding, *, now: datetime) -> Document | None:
+def record(finding: Finding, *, now: datetime) -> Document | None:
     """Open an incident, or note that it goes on; return it if this call has opened it."""
     seen = {"last_seen_at": now, "title": finding.title, "detail": finding.detail}
     goes_on = {"key": finding.key, "is_open": True}
@@ -61,7 +61,7 @@ def note(finding: Finding, *, now: datetime) -> Document | None:
     return new
 
 
-def end_others(going_on: Collection[str], *, now: datetime) -> list[Document]:
+def resolve_others(going_on: Collection[str], *, now: datetime) -> list[Document]:
     """Resolve the open incidents that have not been seen for a while; return those."""
     ended = []
     wanted = {"is_open": True, "last_seen_at": {"$lte": now - CALM}}
@@ -78,7 +78,7 @@ def end_others(going_on: Collection[str], *, now: datetime) -> list[Document]:
     return ended
 
 
-def untold(*, since: datetime) -> list[Document]:
+def unnotified(*, since: datetime) -> list[Document]:
     """Return incidents opened since then of which operators have yet to be told something."""
     begun: dict[str, Any] = {"told_open_at": None}
     over: dict[str, Any] = {"is_open": False, "told_over_at": None}
@@ -86,7 +86,7 @@ def untold(*, since: datetime) -> list[Document]:
     return list(collection("incidents").find(wanted).sort(NEWEST_FIRST).hint("inc_opened"))
 
 
-def note_told(incident_id: ObjectId, field: str, *, now: datetime) -> None:
+def mark_notified(incident_id: ObjectId, field: str, *, now: datetime) -> None:
     """Note that operators were told: ``told_open_at`` or ``told_over_at``."""
     collection("incidents").update_one({"_id": incident_id}, {"$set": {field: now}})
 

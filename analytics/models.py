@@ -60,7 +60,7 @@ class MetricsAggregate(models.Model):
     seconds = models.FloatField(null=True, blank=True)
     """Of a latency: all of them together."""
     histogram = ArrayField(models.IntegerField(), null=True, blank=True)
-    """Of a latency: how many fell into each bucket of :data:`analytics.histogram.BOUNDS`."""
+    """Of a latency: how many fell into each bucket of :data:`analytics.metrics.BOUNDS`."""
     timestamp = models.DateTimeField()
     """When the span begins, UTC."""
     interval = word(Interval)

@@ -13,7 +13,7 @@ from typing import Any
 from bson import ObjectId
 from pymongo import WriteConcern
 
-from access import keys
+from access.clients import registry
 from access.models import Scope
 from notifications.rollup import running
 from notifyproject.db.collections import collection
@@ -131,7 +131,7 @@ def _moved(document: Document, age: timedelta, number: int) -> Document:
 def _clients(now: datetime) -> list[ObjectId]:
     scopes = [Scope.NOTIFICATIONS_WRITE]
     names = [f"app {number}" for number in range(CLIENTS)]
-    return [keys.create_client(name=name, scopes=scopes, now=now) for name in names]
+    return [registry.create_client(name=name, scopes=scopes, now=now) for name in names]
 
 
 def _kinds() -> list[Document]:

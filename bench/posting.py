@@ -90,14 +90,14 @@ def _post_office(bench: Bench) -> Iterator[Web]:
 
 def new_key() -> str:
     """Return a key of a new API client that may notify."""
-    from access import keys
+    from access.clients import registry
     from access.models import Scope
     from domain.time import utc_now
 
-    client_id = keys.create_client(
+    client_id = registry.create_client(
         name=f"bench {uuid4().hex[:8]}", scopes=[Scope.NOTIFICATIONS_WRITE], now=utc_now()
     )
-    return keys.issue_key(client_id=client_id, now=utc_now()).text
+    return registry.issue_key(client_id=client_id, now=utc_now()).text
 
 
 def _ask_for(web: Web, *, seconds: float) -> int:

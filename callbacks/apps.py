@@ -1,6 +1,9 @@
-"""Django's name for this app."""
+"""Django app config and checks of callbacks."""
+
+from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core import checks
 
 
@@ -13,6 +16,16 @@ class CallbacksConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the system checks."""
-        from .checks import no_loopback
+        checks.register(check_loopback, checks.Tags.security, deploy=True)
 
-        checks.register(no_loopback, checks.Tags.security, deploy=True)
+
+def check_loopback(**_: Any) -> list[checks.CheckMessage]:
+    """Return an error if apps on this very machine are called back: on a server that is a hole."""
+    if not settings.CALLBACK_LOOPBACK:
+        return []
+    problem = checks.Error(
+        "CALLBACK_LOOPBACK is on: an app could have services of this machine called.",
+        hint="It is for a stack on one machine.",
+        id="callbacks.E001",
+    )
+    return [problem]

@@ -4,8 +4,8 @@ from bson import ObjectId
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 
+from .events import DisabledReason
 from .models import Callback, CallbackMessage
-from .states import DisabledReason
 
 DISABLED = {
     DisabledReason.GONE: "Switched off: its receiver answered 410, that it is gone.",

@@ -1,4 +1,4 @@
-"""What an app may be told of, and what such a message looks like. Pure."""
+"""Event types, states, and the body of an event. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +8,33 @@ from typing import Any
 
 import msgspec
 from bson import ObjectId
+
+
+class CallbackState(StrEnum):
+    """Whether a callback is called."""
+
+    ACTIVE = "active"
+    DISABLED = "disabled"
+
+
+class DisabledReason(StrEnum):
+    """Why a callback is not called any more."""
+
+    GONE = "gone"
+    """Its receiver answered 410."""
+    FAILING = "failing"
+    """Nothing came through for five days."""
+    BY_OPERATOR = "by_operator"
+
+
+class CallbackStatus(StrEnum):
+    """Where one message to an app stands."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    """The receiver answered with a status from 200 to 299."""
+    FAILED = "failed"
+    """It is not tried again unless somebody asks."""
 
 
 class EventType(StrEnum):
@@ -35,7 +62,7 @@ class EventType(StrEnum):
     """Somebody asked for it. It goes to every callback, whatever it is for."""
 
 
-CHOOSABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
+SUBSCRIBABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
 """What a callback may be for."""
 
 
@@ -55,12 +82,12 @@ class Event:
     data: Mapping[str, Any]
 
 
-def body_of(event: Event) -> str:
+def encode_event(event: Event) -> str:
     """Return the body of the request that tells of an event: the same bytes at every try."""
-    document = {"type": event.type.value, "timestamp": written(event.at), "data": event.data}
+    document = {"type": event.type.value, "timestamp": format_time(event.at), "data": event.data}
     return msgspec.json.encode(document).decode()
 
 
-def written(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """Return an instant as it stands in bodies: UTC, with milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

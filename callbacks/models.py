@@ -8,8 +8,7 @@ from django_mongodb_backend.models import EmbeddedModel
 from notifyproject.db.fields import optional_moment, optional_text, word, words
 from notifyproject.db.indexes import MongoIndex
 
-from .events import EventType
-from .states import CallbackState, CallbackStatus, DisabledReason
+from .events import CallbackState, CallbackStatus, DisabledReason, EventType
 
 URL_LENGTH = 2048
 EXCERPT_LENGTH = 500

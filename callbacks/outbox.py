@@ -1,31 +1,274 @@
-"""What an app is told: recorded first, then hinted at."""
+"""Outbox: messages recorded once, claimed, settled, and replayed."""
 
+import secrets
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
+from pymongo import ReturnDocument
+from pymongo.errors import BulkWriteError
 
-from notifyproject.db.collections import collection
+from domain.queues import CALLBACKS
+from notifyproject.db import paging
+from notifyproject.db.collections import came_twice, collection
+from notifyproject.db.leases import unclaimed
+from notifyproject.db.paging import Cursor, Page
+from notifyproject.platform import broker
 
-from . import hints, messages, registry
-from .events import Event, EventType
+from . import subscriptions
+from .events import CallbackState, CallbackStatus, Event, EventType, encode_event
+from .models import TRIES_KEPT
+from .retry import Decision, TryOutcome
+
+CALL = "notifications.call_back"
+
+
+def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
+    """Tell a worker to call an app back, now or at an instant less than a minute ahead.
+
+    Returns whether the broker took it.
+    """
+    return broker.publish(CALL, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
+
 
 Document = Mapping[str, Any]
 
 
-def tell(events: Sequence[Event], *, now: datetime) -> None:
+MESSAGE_LEASE = timedelta(seconds=90)
+"""Longer than the slowest round of tries."""
+
+
+MESSAGE_RETENTION = timedelta(days=30)
+
+
+NEWEST_FIRST = (("created_at", -1), ("_id", -1))
+
+
+SWITCHED_OFF = "The callback was switched off."
+
+
+NO_MORE = "The callback was removed."
+
+
+S = CallbackStatus
+
+
+class StillPendingError(Exception):
+    """A message that is to be sent again has not ended yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedMessage:
+    """A message that this worker, and no other, may send until the lease ends."""
+
+    id: str
+    token: str
+    body: bytes
+    tries: int
+    """Before the one that comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryRecord:
+    """What became of one request."""
+
+    at: datetime
+    duration_ms: int
+    status_code: int | None = None
+    error: str | None = None
+    excerpt: str | None = None
+
+
+def record(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
+    """Store what the apps want to be told of these events; return who has something new waiting.
+
+    What was recorded before is left as it is. Of a callback that is switched off, a message has
+    failed from the start: it can be sent again later. Raises PyMongoError.
+    """
+    callbacks = subscriptions.of_clients(sorted({event.client_id for event in events}))
+    documents = [
+        _document(event, callbacks[event.client_id], now)
+        for event in events
+        if event.client_id in callbacks and _is_wanted(event, callbacks[event.client_id])
+    ]
+    if documents:
+        try:
+            collection("callback_messages").insert_many(documents, ordered=False)
+        except BulkWriteError as error:
+            if not came_twice(error):
+                raise
+    return list({d["client_id"]: None for d in documents if d["status"] == S.PENDING})
+
+
+def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMessage]:
+    """Claim what is due of an app, the oldest first; of several callers one gets each."""
+    token = secrets.token_hex(16)
+    due = {
+        "client_id": client_id,
+        "next_try_at": {"$lte": now},
+        **unclaimed(now=now),
+    }
+    found = collection("callback_messages").find(due, {"_id": 1}).hint("cbm_due")
+    ids = [document["_id"] for document in found.sort("next_try_at", 1).limit(limit)]
+    if not ids:
+        return []
+    lease = {"token": token, "lease_until": now + MESSAGE_LEASE}
+    free = {"_id": {"$in": ids}, **due}
+    collection("callback_messages").update_many(free, {"$set": {"claim": lease}})
+    mine = collection("callback_messages").find({"_id": {"$in": ids}, "claim.token": token})
+    return [
+        ClaimedMessage(id=d["_id"], token=token, body=d["body"].encode(), tries=d["tries"])
+        for d in mine.sort("next_try_at", 1)
+    ]
+
+
+def settle(held: ClaimedMessage, tried: TryRecord, decision: Decision) -> bool:
+    """Write what became of a try; return whether the message was still ours."""
+    fields = {
+        "at": tried.at,
+        "duration_ms": tried.duration_ms,
+        "status_code": tried.status_code,
+        "error": tried.error,
+        "excerpt": tried.excerpt,
+    }
+    history = {"$each": [_present(fields)], "$slice": -TRIES_KEPT}
+    changes: dict[str, Any] = {"tries": held.tries + 1}
+    gone = {"claim": ""}
+    if tried.error is not None:
+        changes["error"] = tried.error
+    else:
+        gone["error"] = ""
+    if decision.verdict is TryOutcome.RETRY:
+        changes["next_try_at"] = decision.at
+    else:
+        is_done = decision.verdict is TryOutcome.DELIVERED
+        changes["status"] = (S.DELIVERED if is_done else S.FAILED).value
+        changes |= {"delivered_at": tried.at} if is_done else {}
+        gone["next_try_at"] = ""
+    result = collection("callback_messages").update_one(
+        {"_id": held.id, "claim.token": held.token},
+        {"$set": changes, "$unset": gone, "$push": {"history": history}},
+    )
+    return result.matched_count == 1
+
+
+def release(held: Sequence[ClaimedMessage]) -> None:
+    """Give back what was not tried."""
+    for token in {one.token for one in held}:
+        ids = [one.id for one in held if one.token == token]
+        collection("callback_messages").update_many(
+            {"_id": {"$in": ids}, "claim.token": token}, {"$unset": {"claim": ""}}
+        )
+
+
+def next_due(client_id: ObjectId) -> datetime | None:
+    """Return when the next message of an app is due; None if none is."""
+    wanted = {"client_id": client_id, "next_try_at": {"$exists": True}}
+    found = collection("callback_messages").find(wanted, {"next_try_at": 1}).hint("cbm_due")
+    for document in found.sort("next_try_at", 1).limit(1):
+        return document["next_try_at"]
+    return None
+
+
+def fail_pending(*, client_id: ObjectId, reason: str) -> int:
+    """End what waits for a callback that is switched off or gone; return how much that was."""
+    result = collection("callback_messages").update_many(
+        {"client_id": client_id, "next_try_at": {"$exists": True}},
+        {
+            "$set": {"status": S.FAILED.value, "error": reason},
+            "$unset": {"next_try_at": "", "claim": ""},
+        },
+    )
+    return result.modified_count
+
+
+def waiting_clients() -> list[ObjectId]:
+    """Return the apps that have a message waiting."""
+    stages: list[dict[str, Any]] = [
+        {"$match": {"next_try_at": {"$exists": True}}},
+        {"$group": {"_id": "$client_id"}},
+    ]
+    found = collection("callback_messages").aggregate(stages, hint="cbm_due")
+    return sorted(document["_id"] for document in found)
+
+
+def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
+    """Send a message again, under its own id; ``client_id`` None: whosever it is.
+
+    Raises LookupError if there is none, NoCallback if there is nowhere to send it, StillPending.
+    """
+    wanted = {"_id": message_id, **({} if client_id is None else {"client_id": client_id})}
+    document = collection("callback_messages").find_one(wanted)
+    if document is None:
+        raise LookupError("no such message")
+    subscriptions.get(document["client_id"])
+    replayed = collection("callback_messages").find_one_and_update(
+        {**wanted, "status": {"$ne": S.PENDING.value}},
+        {
+            "$set": {
+                "status": S.PENDING.value,
+                "tries": 0,
+                "next_try_at": now,
+                "replayed_at": now,
+            },
+            "$unset": {"delivered_at": "", "error": ""},
+        },
+        return_document=ReturnDocument.AFTER,
+    )
+    if replayed is None:
+        raise StillPendingError
+    return replayed
+
+
+def page(
+    *, client_id: ObjectId, status: CallbackStatus | None, limit: int, place: Cursor | None
+) -> Page:
+    """Return part of an app's messages, newest first. Raises PyMongoError."""
+    wanted = {"client_id": client_id} | ({} if status is None else {"status": status.value})
+    return paging.page("callback_messages", wanted, order=NEWEST_FIRST, limit=limit, place=place)
+
+
+def _is_wanted(event: Event, callback: Document) -> bool:
+    return event.type is EventType.TEST or event.type.value in callback["events"]
+
+
+def _document(event: Event, callback: Document, now: datetime) -> dict[str, Any]:
+    is_on = callback["state"] == CallbackState.ACTIVE
+    return _present(
+        {
+            "_id": event.id,
+            "client_id": event.client_id,
+            "type": event.type.value,
+            "notification_id": event.notification_id,
+            "body": encode_event(event),
+            "status": (S.PENDING if is_on else S.FAILED).value,
+            "tries": 0,
+            "next_try_at": now if is_on else None,
+            "error": None if is_on else SWITCHED_OFF,
+            "created_at": now,
+            "purge_at": now + MESSAGE_RETENTION,
+        }
+    )
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def record_events(events: Sequence[Event], *, now: datetime) -> None:
     """Tell apps of events, those that want to be; an event that was told before is not told again.
 
     When it returns, all of it is recorded. Raises PyMongoError.
     """
-    for client_id in messages.record(events, now=now):
-        hints.publish(client_id, now=now)
+    for client_id in record(events, now=now):
+        send_wakeup(client_id, now=now)
 
 
 def send_test(client_id: ObjectId, *, now: datetime) -> Document:
     """Tell an app of nothing, to see whether it hears; raises NoCallback."""
-    registry.get(client_id)
+    subscriptions.get(client_id)
     event = Event(
         id=f"evt_test_{ObjectId()}",
         client_id=client_id,
@@ -33,16 +276,16 @@ def send_test(client_id: ObjectId, *, now: datetime) -> Document:
         at=now,
         data={"message": "This is a test."},
     )
-    tell([event], now=now)
+    record_events([event], now=now)
     document = collection("callback_messages").find_one({"_id": event.id})
     if document is None:
         # The callback was removed meanwhile.
-        raise registry.NoCallback
+        raise subscriptions.NoCallbackError
     return document
 
 
 def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Send a message again; see :func:`callbacks.messages.replay`."""
-    document = messages.replay(message_id=message_id, client_id=client_id, now=now)
-    hints.publish(document["client_id"], now=now)
+    """Send a message again; see :func:`callbacks.outbox.reopen`."""
+    document = reopen(message_id=message_id, client_id=client_id, now=now)
+    send_wakeup(document["client_id"], now=now)
     return document

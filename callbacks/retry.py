@@ -1,11 +1,57 @@
-"""What follows a try to call back. Pure: the time and the dice are passed in."""
+"""Retry policy and receiver health. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from http import HTTPStatus
+
+from .events import DisabledReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverHealth:
+    """What is known of a receiver from the tries so far."""
+
+    failures: int = 0
+    """In a row."""
+    failing_since: datetime | None = None
+    last_success_at: datetime | None = None
+    last_failure_at: datetime | None = None
+    last_error: str | None = None
+    is_gone: bool = False
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether so many tries failed in a row that it is only probed."""
+        return self.failures >= FAILURES_TO_OPEN
+
+    def succeeded(self, *, at: datetime) -> "ReceiverHealth":
+        """Return it after a try that came through: all is well again."""
+        return replace(
+            self, failures=0, failing_since=None, last_success_at=at, last_error=None, is_gone=False
+        )
+
+    def failed(self, *, at: datetime, error: str, is_gone: bool = False) -> "ReceiverHealth":
+        """Return it after a try that did not."""
+        return replace(
+            self,
+            failures=self.failures + 1,
+            failing_since=self.failing_since or at,
+            last_failure_at=at,
+            last_error=error,
+            is_gone=is_gone,
+        )
+
+    def to_be_disabled(self, *, now: datetime) -> DisabledReason | None:
+        """Return why the callback is to be switched off; None if it is not."""
+        if self.is_gone:
+            return DisabledReason.GONE
+        if self.failing_since and is_given_up(failing_since=self.failing_since, now=now):
+            return DisabledReason.FAILING
+        return None
+
 
 DELAYS = (
     timedelta(seconds=5),
@@ -17,25 +63,41 @@ DELAYS = (
     timedelta(hours=11),
 )
 """Wait before each further try: with the first, eight tries within about a day."""
+
+
 MAX_TRIES = len(DELAYS) + 1
+
+
 JITTER = 0.2
 """Waits differ by up to this share, so that what failed together does not come back together."""
+
+
 MAX_RETRY_AFTER = timedelta(hours=12)
 """A receiver that asks for a longer pause is taken at this."""
 
+
 GONE = HTTPStatus.GONE
+
+
 FAILURES_TO_OPEN = 5
 """After so many failed tries in a row, whatever they were of, a receiver is left alone a while."""
+
+
 OPEN_FOR = timedelta(seconds=30)
 """The first such while; it doubles each time one more try fails after it."""
+
+
 MAX_OPEN_FOR = timedelta(minutes=10)
+
+
 MAX_DOUBLINGS = 10
+
 
 DISABLED_AFTER = timedelta(days=5)
 """A callback that nothing has come through to for this long is switched off."""
 
 
-class Verdict(StrEnum):
+class TryOutcome(StrEnum):
     """What a try means for its delivery."""
 
     DELIVERED = "delivered"
@@ -49,11 +111,11 @@ class Verdict(StrEnum):
 class Decision:
     """What follows a try; ``at``: when the next one is due."""
 
-    verdict: Verdict
+    verdict: TryOutcome
     at: datetime | None = None
 
 
-def decide(
+def decide_retry(
     *, status: int | None, tries: int, pause: timedelta | None, now: datetime, dice: float
 ) -> Decision:
     """Return what follows a try, the ``tries``-th of its delivery.
@@ -62,14 +124,14 @@ def decide(
     from 0 to 1.
     """
     if status is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return Decision(Verdict.DELIVERED)
+        return Decision(TryOutcome.DELIVERED)
     if status == GONE:
-        return Decision(Verdict.GONE)
+        return Decision(TryOutcome.GONE)
     if tries >= MAX_TRIES:
-        return Decision(Verdict.GIVE_UP)
+        return Decision(TryOutcome.GIVE_UP)
     wait = DELAYS[tries - 1] * (1 + JITTER * (2 * dice - 1))
     asked = min(pause or timedelta(0), MAX_RETRY_AFTER)
-    return Decision(Verdict.RETRY, at=_to_the_millisecond(now + max(wait, asked)))
+    return Decision(TryOutcome.RETRY, at=_to_the_millisecond(now + max(wait, asked)))
 
 
 def pause_of(headers: Mapping[str, str], *, now: datetime) -> timedelta | None:

@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from domain.states import Channel
+from notifyproject.platform.concurrency import ConcurrencyLimiter
 
-from .room import Room, channel_threads
+from .room import channel_threads
 
 ALONE = 4
 """Deliveries that go alone, one after the other, in one message: a minute at 15 s for each, and a
 message is not thought lost before two."""
 
-_threads = Room()
+_threads = ConcurrencyLimiter()
 _claim = threading.Lock()
 _held = threading.local()
 

@@ -22,7 +22,7 @@ from typing import cast
 
 import structlog
 
-from notifyproject import valkey
+from notifyproject.platform import valkey
 from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
@@ -120,7 +120,7 @@ def ask(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
     args: list[str | int] = [valkey.to_milliseconds(now), token, PROBE_LEASE // _MILLISECOND]
     try:
         answers = valkey.run(_ASK, keys=[_circuit(name) for name in names], args=args)
-    except valkey.Away:
+    except valkey.Unavailable:
         return dict.fromkeys(names, Allowed())
     return {name: _permission(answer, token) for name, answer in zip(names, answers, strict=True)}
 
@@ -161,9 +161,9 @@ def give_back(account: str, *, probe: Probe, now: datetime) -> None:
 def close(account: str) -> bool:
     """Close a circuit and forget its past, because an operator says so; False without Valkey."""
     try:
-        with valkey.asking() as client:
+        with valkey.connection() as client:
             client.delete(_circuit(account))
-    except valkey.Away:
+    except valkey.Unavailable:
         return False
     log.info("circuit_closed", account=account, by="operator")
     return True
@@ -173,14 +173,14 @@ def states(*, now: datetime) -> list[CircuitState] | None:
     """Return every circuit that had an outcome within a day; None if Valkey does not answer."""
     since = valkey.to_milliseconds(now - LISTED)
     try:
-        with valkey.asking() as client:
+        with valkey.connection() as client:
             names = cast("list[bytes]", client.zrangebyscore(_INDEX, since, "+inf"))
             accounts = [name.decode() for name in names]
             with client.pipeline(transaction=False) as pipe:
                 for account in accounts:
                     pipe.hgetall(_circuit(account))
                 found = pipe.execute()
-    except valkey.Away:
+    except valkey.Unavailable:
         return None
     circuits = zip(accounts, found, strict=True)
     return sorted((_state(*circuit, now=now) for circuit in circuits), key=lambda c: c.account)
@@ -228,7 +228,7 @@ def _change(account: str, now: datetime, reason: str, what: Sequence[str | int])
     args: list[str | int] = [account, valkey.to_milliseconds(now), _RULES, reason, *what]
     try:
         until = valkey.run(_CHANGE, keys=[_circuit(account), _INDEX], args=args)
-    except valkey.Away:
+    except valkey.Unavailable:
         return
     if until == 0:
         log.info("circuit_closed", account=account, by="probe")

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 import structlog
 from pymongo.errors import PyMongoError
 
-from callbacks import interest
+from callbacks import subscriptions
 from domain.queues import CALLBACKS
-from notifyproject import publishing
+from notifyproject.platform import broker
 
 from .store import NewNotification
 
@@ -40,7 +40,10 @@ def awaited(new: Sequence[NewNotification]) -> list[NewNotification]:
 
     Raises PyMongoError.
     """
-    return [replace(one, calls_back=True) if interest.has(one.client_id) else one for one in new]
+    return [
+        replace(one, calls_back=True) if subscriptions.is_subscribed(one.client_id) else one
+        for one in new
+    ]
 
 
 def changed(*, now: datetime) -> None:
@@ -48,12 +51,12 @@ def changed(*, now: datetime) -> None:
     if time.monotonic() < _last.until or not _is_anybody_waiting():
         return
     _last.until = time.monotonic() + PAUSE.total_seconds()
-    publishing.publish(TELL, args=[], queue=CALLBACKS, at=now + PAUSE, now=now)
+    broker.publish(TELL, args=[], queue=CALLBACKS, at=now + PAUSE, now=now)
 
 
 def look(*, now: datetime) -> None:
     """Have a worker look at once: there is more than was told."""
-    publishing.publish(TELL, args=[], queue=CALLBACKS, at=None, now=now)
+    broker.publish(TELL, args=[], queue=CALLBACKS, at=None, now=now)
 
 
 def forget() -> None:
@@ -63,7 +66,7 @@ def forget() -> None:
 
 def _is_anybody_waiting() -> bool:
     try:
-        return interest.is_any()
+        return subscriptions.has_subscribers()
     except PyMongoError as error:
         # What was written is marked: it is found by the sweep.
         log.warning("callbacks_unknown", reason=type(error).__name__)

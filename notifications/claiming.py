@@ -1,14 +1,12 @@
 """What a worker claims, and what of it goes together."""
 
-import os
-import socket
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import cache
 
 from bson import ObjectId
 
 from domain.states import Channel
+from notifyproject.platform.process import worker_name
 
 from . import store
 from .store import Claimed
@@ -45,9 +43,3 @@ def left_alone(
     claimed = {one.notification_id for one in claims}
     left = [one for one in ids if one not in claimed]
     return store.suspects(ids=left, channel=channel, now=now)
-
-
-@cache
-def worker_name() -> str:
-    """Return the name this process signs its claims with."""
-    return f"{socket.gethostname()}:{os.getpid()}"

@@ -5,12 +5,12 @@ from datetime import datetime
 
 import structlog
 
-from devices import registry
+from devices import status
 from devices.models import DeactivationReason
-from devices.registry import Evidence
+from devices.status import Evidence
 from domain.errors import InvalidRecipientError, RecipientAction
 from providers.contract import SendResult
-from recipients import suspicions
+from recipients import suppressions
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 
@@ -42,7 +42,7 @@ def draw(sent: Sequence[tuple[Job, Result]], *, provider: str, now: datetime) ->
             known = alive.get(result.device_id, result.finished_at)
             alive[result.device_id] = max(known, result.finished_at)
     if alive:
-        registry.alive(accepted=alive)
+        status.record_success(accepted=alive)
 
 
 def _is_wrong_sender(sent: Sequence[tuple[Job, Result]]) -> bool:
@@ -70,10 +70,10 @@ def _blame(
         return
     log.info("address_blamed", delivery_id=job.claimed.reference, action=error.action.value)
     if error.action is RecipientAction.SUSPECT:
-        strikes = suspicions.strike(
+        strikes = suppressions.record_soft_bounce(
             channel=channel.value, address=address, event=job.claimed.reference, now=now
         )
-        if strikes < suspicions.MAX_STRIKES:
+        if strikes < suppressions.MAX_SOFT_BOUNCES:
             return
     unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING
     suppress(
@@ -99,10 +99,10 @@ def _blame_device(
     # Whether a token is another sender's depends on who we are: one answer is no proof.
     if evidence.code == MISMATCH:
         reason = DeactivationReason.SENDER_MISMATCH
-        registry.suspect(device_ids=ids, reason=reason, evidence=evidence, now=now)
+        status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
     elif error.action is RecipientAction.SUSPECT:
         reason = DeactivationReason.SUSPECT
-        registry.suspect(device_ids=ids, reason=reason, evidence=evidence, now=now)
+        status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
     else:
         reason = DeactivationReason.UNREGISTERED
-        registry.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)
+        status.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)

@@ -10,7 +10,7 @@ from enum import StrEnum
 import structlog
 from bson import ObjectId
 
-from devices import registry
+from devices import status
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 
 from . import callback_hints, queries, store
@@ -54,7 +54,7 @@ def receive(
         raise NotPushed
     if not document.get("is_test", False):
         # A test push never left the sandbox: its receipt says nothing about the device.
-        registry.alive(accepted={}, receipts={device_id: now})
+        status.record_success(accepted={}, receipts={device_id: now})
     reference = Reference(notification_id, Channel.PUSH, delivery["attempt_count"], device_id)
     changed = store.apply_report(
         Report(

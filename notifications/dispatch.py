@@ -12,9 +12,9 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifyproject import crash
-from notifyproject.crash import Boundary
-from notifyproject.platform import cache
+from notifyproject.platform import cache, crash_points, process
+from notifyproject.platform.crash_points import Boundary
+from notifyproject.platform.process import worker_name
 from providers.contract import Provider
 from providers.registry import providers_for
 
@@ -29,13 +29,11 @@ from . import (
     routing,
     screening,
     spans,
-    stopping,
     store,
     targets,
     wording,
 )
 from .batch_report import BatchReport
-from .claiming import worker_name
 from .jobs import Job, rounds
 from .lanes import Wakeup
 from .outcomes import Result, conclude
@@ -51,7 +49,7 @@ S = DeliveryStatus
 
 def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
     """Send what of these deliveries is due; any number of callers at once is safe."""
-    crash.at(Boundary.TASK_TAKEN)
+    crash_points.reach(Boundary.TASK_TAKEN)
     report = BatchReport()
     for some in claiming.batches(ids):
         cache.compare_at_next_read()
@@ -59,7 +57,7 @@ def deliver(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now
         _deliver_batch(claims, channel, clock, report)
         lone = claiming.left_alone(some, claims, channel=channel, now=clock())
         _deliver_alone(lone, channel, clock, report)
-    crash.at(Boundary.TASK_DONE)
+    crash_points.reach(Boundary.TASK_DONE)
     return report
 
 
@@ -71,7 +69,7 @@ def _deliver_alone(
     with alone.some(channel) as most:
         for one in ids[:most]:
             with alone.one():
-                if stopping.is_asked():
+                if process.is_shutting_down():
                     break
                 claims = claiming.claim_alone(one, channel=channel, now=clock())
                 _deliver_batch(claims, channel, clock, report)
@@ -84,7 +82,7 @@ def _deliver_batch(
 ) -> None:
     report.claimed += len(claims)
     if claims:
-        crash.at(Boundary.CLAIMED)
+        crash_points.reach(Boundary.CLAIMED)
     for is_test in (False, True):
         if alike := [claimed for claimed in claims if claimed.is_test is is_test]:
             providers = providers_for(channel, test=is_test)
@@ -103,7 +101,7 @@ def _deliver_claimed(
     aimed = [claimed for claimed in ready if claimed.reference in aim.targets]
     messages, unrenderable = wording.render(aimed, now=clock())
     _park([*parked, *aim.parked, *unrenderable], clock(), report)
-    crash.at(Boundary.RENDERED)
+    crash_points.reach(Boundary.RENDERED)
     drafts = [
         Job(
             claimed=claimed,
@@ -117,7 +115,7 @@ def _deliver_claimed(
     ]
     is_proven = health.is_proven(providers[0], now=clock()) if drafts else False
     left = rounds(providers[0], drafts, is_proven=is_proven) if drafts else []
-    while left and not stopping.is_asked():
+    while left and not process.is_shutting_down():
         if not _round(left[0], providers, clock, report):
             break
         left.pop(0)
@@ -130,7 +128,7 @@ def _round(
     """Send some of a batch; return False if the turn for it did not come, or too late."""
     claims = [job.claimed for job in drafts]
     with turns.take(providers[0].name, claims, now=clock()) as is_ours:
-        if not is_ours or stopping.is_asked():
+        if not is_ours or process.is_shutting_down():
             return False
         routes, waiting = routing.choose(
             claims,
@@ -144,7 +142,7 @@ def _round(
             _send(route, [_on(route, drafted[c.reference]) for c in route.claims], clock)
             for route in routes
         ]
-    crash.at(Boundary.BATCH_SENT)
+    crash_points.reach(Boundary.BATCH_SENT)
     _park(waiting, clock(), report)
     for one in sent:
         _conclude(one, clock(), report)
@@ -192,7 +190,7 @@ def _send(route: Route, jobs: Sequence[Job], clock: Clock) -> _Sent:
     by_id = {job.claimed.notification_id: job for job in jobs}
     alone.begun()
     started = [replace(by_id[c.notification_id], claimed=c) for c in begun]
-    crash.at(Boundary.STARTED)
+    crash_points.reach(Boundary.STARTED)
     return _Sent(route, begun, send_all(provider, started, clock), now)
 
 
@@ -204,7 +202,7 @@ def _conclude(sent: _Sent, now: datetime, report: BatchReport) -> None:
     _withdraw(sent.begun, [job.claimed for job, _ in sent.results], now, report)
     flat = [(job, result) for job, results in sent.results for result in results]
     health.report(provider, [result for _, result in flat], probes=route.probes, now=now)
-    crash.at(Boundary.REPORTED)
+    crash_points.reach(Boundary.REPORTED)
     consequences.draw(flat, provider=provider.name, now=now)
     tried = [results for _, results in sent.results]
     spans.attempted(settlements, tried, began_at=sent.began_at, now=now)
@@ -225,7 +223,7 @@ def _settlement(route: Route, job: Job, results: Sequence[Result], now: datetime
 
 def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchReport) -> None:
     ours = store.settle(settlements, now=now)
-    crash.at(Boundary.SETTLED)
+    crash_points.reach(Boundary.SETTLED)
     if ours < len(settlements):
         log.info("outcomes_overtaken", count=len(settlements) - ours)
     inbox_hints.settled(settlements)
@@ -254,7 +252,7 @@ def _release(claims: Sequence[Claimed], now: datetime, report: BatchReport) -> N
     if not claims:
         return
     store.release(claims, now=now)
-    crash.at(Boundary.RELEASED)
+    crash_points.reach(Boundary.RELEASED)
     for claimed in claims:
         report.count(S.PENDING)
         report.look_again(claimed, at=now)
@@ -264,7 +262,7 @@ def _park(parked: Sequence[Parked], now: datetime, report: BatchReport) -> None:
     parked = [_or_sent(one) for one in parked]
     store.park(parked, now=now)
     callback_hints.changed(now=now)
-    crash.at(Boundary.PARKED)
+    crash_points.reach(Boundary.PARKED)
     for one in parked:
         report.count(one.status)
         if one.next_attempt_at is not None:

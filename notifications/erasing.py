@@ -10,11 +10,11 @@ from datetime import datetime
 
 import structlog
 
-from access import inbox_tokens
+from access.clients import inbox_tokens
 from devices import queries as devices
-from devices import registry as device_registry
+from devices import registration as devices_registration
 from domain.states import Channel
-from recipients import conversations, registry, suppressions, suspicions, topics
+from recipients import registration, service_windows, suppressions, topics
 from recipients.addresses import WHATSAPP
 
 from . import store
@@ -59,7 +59,7 @@ def erase(
     with it. Raises PyMongoError.
     """
     until = timer() + (SECONDS if seconds is None else seconds)
-    person = registry.begin_erasing(user_id, now=now)
+    person = registration.begin_erasure(user_id, now=now)
     if person is not None or store.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
     own = _addresses((person or {}).get("email"), (person or {}).get("phone"))
@@ -71,7 +71,7 @@ def erase(
             break
     else:
         _forget_addresses(own)
-        registry.forget(user_id)
+        registration.forget(user_id)
         is_complete = True
     log.info("person_erased", user_id=user_id, notifications=count, is_complete=is_complete)
     return Erasure(
@@ -104,7 +104,7 @@ def _forget_devices(user_id: str) -> int:
     """Forget a user's devices; return how many there were."""
     count = 0
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
-        count += sum(device_registry.remove(device_id=device["_id"]) for device in found)
+        count += sum(devices_registration.remove(device_id=device["_id"]) for device in found)
     return count
 
 
@@ -112,9 +112,9 @@ def _forget_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
     """Forget addresses wherever they stand by themselves; what holds them back goes on to."""
     known = [(channel.value, address) for channel, address in pairs]
     suppressions.anonymise(known)
-    conversations.forget(address for channel, address in known if channel == WHATSAPP)
+    service_windows.forget(address for channel, address in known if channel == WHATSAPP)
     for channel, address in known:
-        suspicions.clear(channel=channel, address=address)
+        suppressions.clear_soft_bounces(channel=channel, address=address)
 
 
 def _addresses(email: str | None, phone: str | None) -> list[tuple[Channel, str]]:

@@ -10,8 +10,8 @@ from bson import ObjectId
 from devices import queries as devices
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Place
-from recipients import conversations, registry, suppressions, topics
+from notifyproject.db.paging import Cursor
+from recipients import registration, service_windows, suppressions, topics
 from recipients.addresses import EMAIL, WHATSAPP
 
 from .store import Document
@@ -40,13 +40,13 @@ class Export:
 
 
 def export(
-    user_id: str, *, client_id: ObjectId | None, limit: int, place: Place | None = None
+    user_id: str, *, client_id: ObjectId | None, limit: int, place: Cursor | None = None
 ) -> Export:
     """Return what is held about a person; of notifications, those of one client, or of all.
 
     Those behind ``place``, newest first, the deleted ones too. Raises PyMongoError.
     """
-    person = registry.one(user_id)
+    person = registration.one(user_id)
     email, phone = (person.get("email"), person.get("phone")) if person else (None, None)
     wanted: dict[str, Any] = {"user_id": user_id}
     if client_id is not None:
@@ -62,7 +62,7 @@ def export(
             if address
             for one in suppressions.of_address(channel=channel, address=address)
         ],
-        last_inbound_at=conversations.last_inbound(phone) if phone else None,
+        last_inbound_at=service_windows.last_inbound(phone) if phone else None,
         notifications=page.documents,
         attempts=_attempts([document["_id"] for document in page.documents]),
         has_more=page.has_next,

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from analytics import aggregates, histogram, incidents
-from analytics.aggregates import Figure
+from analytics import incidents, metrics
+from analytics.metrics import MetricValue
 from analytics.models import AlertKind, Interval
 
 from . import breaker, figures, pausing, provider_health, workers
@@ -77,7 +77,7 @@ class _Shared(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield what there is to tell."""
         now = self._now
-        found = aggregates.read(Interval.MINUTE, since=now - WINDOW, until=now)
+        found = metrics.read(Interval.MINUTE, since=now - WINDOW, until=now)
         yield _deliveries(found)
         yield from _latency(found)
         yield from _work(now)
@@ -86,7 +86,7 @@ class _Shared(Collector):
         yield _incidents()
 
 
-def _deliveries(found: list[Figure]) -> Metric:
+def _deliveries(found: list[MetricValue]) -> Metric:
     family = GaugeMetricFamily(
         f"{PREFIX}_deliveries_last_hour",
         "Deliveries of the last hour by what became of them, of attempts begun in it.",
@@ -108,7 +108,7 @@ def _deliveries(found: list[Figure]) -> Metric:
     return family
 
 
-def _latency(found: list[Figure]) -> Iterator[Metric]:
+def _latency(found: list[MetricValue]) -> Iterator[Metric]:
     family = HistogramMetricFamily(
         f"{PREFIX}_due_to_sent_seconds_last_hour",
         "From when a delivery was due until the provider took it, of attempts of the last hour.",
@@ -117,8 +117,8 @@ def _latency(found: list[Figure]) -> Iterator[Metric]:
     waits = [figure for figure in found if figure.metric == Name.LATENCY]
     for channel in sorted({figure.dimensions["channel"] for figure in waits}):
         own = [figure for figure in waits if figure.dimensions["channel"] == channel]
-        counts, total, buckets = aggregates.waits(own), 0, []
-        for bound, count in zip([*histogram.BOUNDS, float("inf")], counts, strict=True):
+        counts, total, buckets = metrics.merge_histograms(own), 0, []
+        for bound, count in zip([*metrics.BOUNDS, float("inf")], counts, strict=True):
             total += count
             buckets.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
         family.add_metric([channel], buckets, sum(figure.seconds or 0 for figure in own))

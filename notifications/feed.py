@@ -58,7 +58,7 @@ def page(
         inbox.holds(**which),
         order=NEWEST_FIRST,
         limit=limit,
-        place=paging.place_of(after=after, before=before),
+        place=paging.cursor_of(after=after, before=before),
         hint=INDEX,
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from analytics import aggregates, histogram, spans
+from analytics import metrics, rollup_state
 from analytics.models import Interval
 from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
 from notifyproject.db.collections import collection
@@ -36,7 +36,7 @@ class Tally:
     """Deliveries by what became of them, and how long they waited."""
 
     counts: Counter[Metric] = field(default_factory=Counter)
-    waits: list[int] = field(default_factory=histogram.empty)
+    waits: list[int] = field(default_factory=metrics.empty)
 
     @property
     def accepted(self) -> int:
@@ -76,12 +76,12 @@ class Tally:
 
     def wait(self, share: float) -> float | None:
         """Return the seconds from when it was due in which this share of what was sent went."""
-        return histogram.quantile(self.waits, share)
+        return metrics.quantile(self.waits, share)
 
     def add(self, other: "Tally") -> None:
         """Add another tally to this one."""
         self.counts.update(other.counts)
-        self.waits = histogram.add(self.waits, other.waits)
+        self.waits = metrics.add(self.waits, other.waits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,21 +146,21 @@ class Backlog:
 
 def traffic(*, now: datetime) -> Traffic:
     """Return what happened in the last 24 clock hours, from the figures of the hours."""
-    last_hour = aggregates.begin(Interval.HOUR, now)
+    last_hour = metrics.begin(Interval.HOUR, now)
     first_hour = last_hour - timedelta(hours=HOURS - 1)
     hours = {
         first_hour + timedelta(hours=n): {channel: Tally() for channel in Channel}
         for n in range(HOURS)
     }
-    found = aggregates.read_summed(
+    found = metrics.read_summed(
         Interval.HOUR, since=first_hour, until=now, metrics=COUNTED, by=("channel",)
     )
     for figure in found:
         tally = hours[figure.timestamp][Channel(figure.dimensions["channel"])]
         tally.counts[Metric(figure.metric)] += int(figure.value)
         if figure.histogram is not None:
-            tally.waits = histogram.add(tally.waits, figure.histogram)
-    return Traffic(hours=hours, counted_at=spans.counted_at())
+            tally.waits = metrics.add(tally.waits, figure.histogram)
+    return Traffic(hours=hours, counted_at=rollup_state.counted_at())
 
 
 def failures(

@@ -11,7 +11,7 @@ from bson import ObjectId
 
 from domain.queues import BROADCASTS, queue_name
 from domain.states import Channel, Priority
-from notifyproject import publishing
+from notifyproject.platform import broker
 
 DELIVER, DRAW, CANARY = "notifications.deliver", "notifications.draw", "notifications.canary"
 
@@ -22,7 +22,7 @@ BROADCAST = "notifications.broadcast"
 OPERATE = "notifications.operate"
 
 
-SOON = publishing.SOON
+SOON = broker.SOON
 """Hints are published up to this many seconds ahead; the sweep takes care of what lies further."""
 
 
@@ -42,7 +42,7 @@ def publish(
         return False
     args = [[str(one) for one in ids], channel.value, priority.value]
     queue = queue_name(channel, priority)
-    return publishing.publish(DELIVER, args=args, queue=queue, at=at, now=now)
+    return broker.publish(DELIVER, args=args, queue=queue, at=at, now=now)
 
 
 def publish_draw(
@@ -59,24 +59,24 @@ def publish_draw(
     ``ticket``: see :mod:`notifications.lanes`. Returns whether the broker took it.
     """
     args = [str(client_id), channel.value, priority.value, ticket]
-    return publishing.publish(DRAW, args=args, queue=queue_name(channel, priority), at=at, now=now)
+    return broker.publish(DRAW, args=args, queue=queue_name(channel, priority), at=at, now=now)
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
     """Tell a worker to go on with a broadcast; return whether the broker took it."""
-    return publishing.publish(BROADCAST, args=[str(broadcast_id)], queue=BROADCASTS, at=at, now=now)
+    return broker.publish(BROADCAST, args=[str(broadcast_id)], queue=BROADCASTS, at=at, now=now)
 
 
 def publish_canary(*, now: datetime) -> bool:
     """Ask for a sign of life of any worker, by the broker; return whether it took the message."""
-    return publishing.publish(CANARY, args=[], queue=None, at=None, now=now)
+    return broker.publish(CANARY, args=[], queue=None, at=None, now=now)
 
 
 def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datetime) -> bool:
     """Tell a worker to go on with a bulk operation; return whether the broker took it."""
-    return publishing.publish(OPERATE, args=[str(operation_id)], queue=None, at=at, now=now)
+    return broker.publish(OPERATE, args=[str(operation_id)], queue=None, at=at, now=now)
 
 
 def depth(queue: str) -> int | None:
     """Return how many hints wait in a queue; None if the broker cannot be reached."""
-    return publishing.depth(queue)
+    return broker.queue_depth(queue)

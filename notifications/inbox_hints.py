@@ -12,8 +12,8 @@ import structlog
 from bson import ObjectId
 
 from domain.states import Channel
-from notifyproject import valkey
 from notifyproject.db.collections import collection
+from notifyproject.platform import valkey
 
 from .store import Document, Inbox, Settlement
 
@@ -65,9 +65,9 @@ def _send(keys: Sequence[str]) -> None:
     for start in range(0, len(keys), MOST):
         message = " ".join(keys[start : start + MOST])
         try:
-            with valkey.asking() as client:
+            with valkey.connection() as client:
                 client.publish(TOPIC, message)
-        except valkey.Away:
+        except valkey.Unavailable:
             log.info("inbox_hints_not_published", count=len(keys) - start)
             return
 

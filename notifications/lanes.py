@@ -23,7 +23,7 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import Channel, DeliveryStatus, Priority
-from notifyproject import valkey
+from notifyproject.platform import valkey
 
 from . import hints
 from .store import Document
@@ -179,7 +179,7 @@ def leave(lane: Lane, ticket: Ticket | None) -> None:
     If it was given to another meanwhile, as this one was thought lost, it stays with that one.
     """
     if ticket is not None:
-        with suppress(valkey.Away):
+        with suppress(valkey.Unavailable):
             valkey.run(_LEAVE, keys=[lane.key(ticket.slot)], args=[ticket.number])
 
 
@@ -196,11 +196,11 @@ def _take(lane: Lane, slots: Sequence[int], *, at: datetime, now: datetime) -> b
     tickets = [Ticket(slot, secrets.token_hex(8)) for slot in slots]
     life = math.ceil((at - now).total_seconds()) + SLOT_LIFE
     try:
-        with valkey.asking() as lent, lent.pipeline(transaction=False) as pipe:
+        with valkey.connection() as lent, lent.pipeline(transaction=False) as pipe:
             for ticket in tickets:
                 pipe.set(lane.key(ticket.slot), ticket.number, nx=True, ex=life)
             taken = pipe.execute()
-    except valkey.Away:
+    except valkey.Unavailable:
         return False
     free = [ticket for ticket, is_ours in zip(tickets, taken, strict=True) if is_ours]
     published = [_draw(lane, ticket, at=at, now=now) for ticket in free]
@@ -224,10 +224,10 @@ def _draw(lane: Lane, ticket: Ticket | None, *, at: datetime, now: datetime) -> 
 def _is_crowd(lane: Lane, count: int) -> bool:
     """Return whether a client has more in a lane, with these, than is hinted at by id."""
     try:
-        with valkey.asking() as lent, lent.pipeline(transaction=False) as pipe:
+        with valkey.connection() as lent, lent.pipeline(transaction=False) as pipe:
             pipe.incrby(lane.key("count"), count)
             pipe.expire(lane.key("count"), WINDOW, nx=True)
             total, _ = pipe.execute()
-    except valkey.Away:
+    except valkey.Unavailable:
         return False
     return int(total) > CROWD

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import structlog
 
-from notifyproject import valkey
+from notifyproject.platform import valkey
 from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
@@ -70,7 +70,7 @@ def take(account: str, count: int, *, rate: float | None, burst: int, now: datet
     args: list[str | int | float] = [at, _RULES, count, "" if rate is None else rate, burst]
     try:
         granted, wait = valkey.run(_TAKE, keys=[_key(account)], args=args)
-    except valkey.Away:
+    except valkey.Unavailable:
         granted, wait = _own(account).take(count, rate=rate, burst=burst, now=at)
     return Grant(granted, wait * _MILLISECOND)
 
@@ -85,7 +85,7 @@ def slow_down(account: str, *, retry_after: float | None, now: datetime) -> None
     _own(account).slow_down(pause=pause, now=at)
     try:
         share = valkey.run(_SLOW_DOWN, keys=[_key(account)], args=[at, _RULES, pause])
-    except valkey.Away:
+    except valkey.Unavailable:
         return
     if share >= 0:
         log.warning("rate_slowed_down", account=account, share=share / 1000, pause_ms=pause)
@@ -104,11 +104,11 @@ class Standing:
 def look(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Standing] | None:
     """Return where these accounts' rates stand; None if Valkey does not answer."""
     try:
-        with valkey.asking() as client, client.pipeline(transaction=False) as pipe:
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             for account in accounts:
                 pipe.hmget(_key(account), "share", "blocked_until")
             found = pipe.execute()
-    except valkey.Away:
+    except valkey.Unavailable:
         return None
     return {
         account: _standing(share, until, now)

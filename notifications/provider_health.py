@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from django.conf import settings
 
-from analytics import aggregates, histogram
-from analytics.aggregates import Figure
+from analytics import metrics
+from analytics.metrics import MetricValue
 from analytics.models import Interval
 from domain.states import AttemptStatus, Channel
 from providers.registry import providers_for
@@ -116,7 +116,7 @@ def _health(
     circuits: Sequence[CircuitState] | None,
     pause: Pause | None,
     standing: Standing | None,
-    figures: Sequence[Figure],
+    figures: Sequence[MetricValue],
     now: datetime,
 ) -> ProviderHealth:
     own = [c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")]
@@ -124,7 +124,7 @@ def _health(
     bad = [f for f in tried if f.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
     good = [f for f in tried if f.dimensions["status"] == A.SENT]
     rate, _ = settings.PROVIDER_RATES.get(name, (None, 1))
-    waits = aggregates.waits(f for f in figures if f.metric == Metric.LATENCY)
+    waits = metrics.merge_histograms(f for f in figures if f.metric == Metric.LATENCY)
     return ProviderHealth(
         name=name,
         account=account,
@@ -138,7 +138,7 @@ def _health(
         refused=_sum(bad),
         last_success=_last_minute(good, name, (A.SENT,), now),
         last_failure=_last_minute(bad, name, (A.FAILED, A.UNKNOWN), now),
-        p95=histogram.quantile(waits, 0.95),
+        p95=metrics.quantile(waits, 0.95),
     )
 
 
@@ -162,29 +162,29 @@ def _word(
     return next((word for word, is_so in troubles.items() if is_so), Health.WELL)
 
 
-def _figures(now: datetime) -> list[Figure]:
+def _figures(now: datetime) -> list[MetricValue]:
     wanted = (Metric.TRIED.value, Metric.LATENCY.value)
-    return aggregates.read_summed(
+    return metrics.read_summed(
         Interval.HOUR, since=now - DAY, until=now, metrics=wanted, by=("provider", "status")
     )
 
 
-def _sum(figures: Iterable[Figure]) -> int:
+def _sum(figures: Iterable[MetricValue]) -> int:
     return sum(int(figure.value) for figure in figures)
 
 
 def _last_minute(
-    hours: Sequence[Figure], provider: str, statuses: Sequence[AttemptStatus], now: datetime
+    hours: Sequence[MetricValue], provider: str, statuses: Sequence[AttemptStatus], now: datetime
 ) -> datetime | None:
     """Return the last minute with an attempt of this provider that ended so."""
     hour = max((figure.timestamp for figure in hours), default=None)
     if hour is None:
         return None
-    minute = aggregates.last(
+    minute = metrics.last(
         Interval.MINUTE,
         Metric.TRIED.value,
         since=hour,
-        until=min(hour + aggregates.LENGTH[Interval.HOUR], now),
+        until=min(hour + metrics.LENGTH[Interval.HOUR], now),
         dimensions={"provider": [provider], "status": [status.value for status in statuses]},
     )
     return minute or hour

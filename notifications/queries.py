@@ -142,7 +142,7 @@ def page(
         filters.match(),
         order=NEWEST_FIRST,
         limit=limit,
-        place=paging.place_of(after=after, before=before),
+        place=paging.cursor_of(after=after, before=before),
     )
 
 

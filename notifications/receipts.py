@@ -10,11 +10,11 @@ from pymongo.errors import BulkWriteError
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifyproject import crash
-from notifyproject.crash import Boundary
 from notifyproject.db.collections import came_twice, collection
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 from providers.contract import Receipt, ReceiptKind
-from recipients import suspicions
+from recipients import suppressions
 from recipients.models import SuppressionReason
 from recipients.suppressions import suppress
 
@@ -85,7 +85,7 @@ def receive(receipts: Sequence[Receipt], *, provider: str, body: str, now: datet
             "purge_at": now + LOG_RETENTION,
         }
     )
-    crash.at(Boundary.WEBHOOK_LOGGED)
+    crash_points.reach(Boundary.WEBHOOK_LOGGED)
     applied = apply(receipts, provider=provider, now=now)
     collection("webhook_log").update_one(
         {"_id": entry.inserted_id},
@@ -111,12 +111,12 @@ def apply(receipts: Sequence[Receipt], *, provider: str, now: datetime) -> Appli
         reference = references[receipt.event_id]
         if _apply_one(receipt, reference, provider, now):
             changed.append((receipt, reference))
-        crash.at(Boundary.RECEIPT_APPLIED)
+        crash_points.reach(Boundary.RECEIPT_APPLIED)
         _blame(receipt, reference, provider, now)
     _keep_early(unmatched, provider, now)
     callback_hints.changed(now=now)
     _remember(matched, provider, now)
-    crash.at(Boundary.RECEIPTS_REMEMBERED)
+    crash_points.reach(Boundary.RECEIPTS_REMEMBERED)
     spans.reported(changed, codes=CODES, provider=provider, now=now)
     return Applied(len(receipts), len(changed), len(receipts) - len(new), len(unmatched))
 
@@ -209,13 +209,13 @@ def _blame(receipt: Receipt, reference: Reference, provider: str, now: datetime)
     if address is None:
         return
     if not told:
-        suspicions.clear(channel=channel, address=address)
+        suppressions.clear_soft_bounces(channel=channel, address=address)
         return
     if receipt.is_undeliverable:
-        strikes = suspicions.strike(
+        strikes = suppressions.record_soft_bounce(
             channel=channel, address=address, event=receipt.event_id, now=now
         )
-        if strikes < suspicions.MAX_STRIKES:
+        if strikes < suppressions.MAX_SOFT_BOUNCES:
             return
     reason, marketing_only = SUPPRESSIONS.get(receipt.kind, (SuppressionReason.HARD_BOUNCE, False))
     suppress(

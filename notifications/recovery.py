@@ -12,9 +12,9 @@ import structlog
 
 from domain import queues, retry
 from domain.states import Channel, Priority
-from notifyproject import crash
-from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 
 from . import broadcasts, hints, lanes, operations, queries, receipts, schedule, store, types
 from .alone import ALONE
@@ -53,19 +53,19 @@ class SweepReport:
 
 def sweep(*, now: datetime) -> SweepReport:
     """Rescue, resolve, and publish hints for what is due; safe to run anywhere, at any time."""
-    crash.at(Boundary.SWEEP_BEGINS)
+    crash_points.reach(Boundary.SWEEP_BEGINS)
     receipts.apply_early(now=now)
     rescued = rescue(now=now)
-    crash.at(Boundary.RESCUED)
+    crash_points.reach(Boundary.RESCUED)
     resolved = resolve_unknown(now=now)
-    crash.at(Boundary.RESOLVED)
+    crash_points.reach(Boundary.RESOLVED)
     forgotten = store.forget_secrets(now=now)
     counts = _Counts()
     for priority in Priority:
         _publish_due(priority, counts, now)
     operated = operations.revive(now=now)
     counts.unpublished += broadcasts.wake(now=now)
-    crash.at(Boundary.SWEEP_HINTED)
+    crash_points.reach(Boundary.SWEEP_HINTED)
     hints.publish_canary(now=now)
     _sign(SWEEP, now)
     report = SweepReport(counts.hinted, counts.drawn, counts.unpublished, rescued, resolved)

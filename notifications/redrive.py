@@ -10,9 +10,9 @@ from domain import content, time
 from domain.content import SensitiveContent
 from domain.retry import DEFAULT_MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, Priority
-from notifyproject import crash, tracing
-from notifyproject.crash import Boundary
-from notifyproject.sealing import SealBroken
+from notifyproject.platform import crash_points, tracing
+from notifyproject.platform.crash_points import Boundary
+from notifyproject.platform.encryption import DecryptionError
 
 from . import callback_hints, inbox_hints, lanes, queries, retention, store, types
 from .store import Document, NewDelivery, NewNotification
@@ -81,7 +81,7 @@ def retry(
     if reopened is None:
         # Read anew: it may have changed since, and be too old by now.
         raise _why_not(_document(notification_id), chosen, now)
-    crash.at(Boundary.REOPENED)
+    crash_points.reach(Boundary.REOPENED)
     lanes.announce([reopened], now=now)
     return reopened
 
@@ -209,7 +209,7 @@ def _secret(document: Document) -> SensitiveContent | None:
         return store.secret_in(document)
     except content.SecretExpiredError:
         raise SecretGone from None
-    except SealBroken as problem:
+    except DecryptionError as problem:
         raise NotPossible(f"Its secret cannot be opened: {problem}.") from None
 
 

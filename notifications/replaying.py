@@ -10,7 +10,7 @@ from providers.contract import Receipt
 from providers.registry import whatsapp
 from providers.sendgrid import webhooks
 from providers.whatsapp import webhooks as whatsapp_webhooks
-from recipients import conversations
+from recipients import service_windows
 
 from . import receipts, unsubscribing
 from .receipts import Applied
@@ -63,5 +63,5 @@ def _heed_people(raw: bytes, *, provider: str, now: datetime) -> None:
     """Note who had written, and what they wished; raises ValueError."""
     number = whatsapp()
     written, wishes = number.parse_inbound(raw), number.parse_wishes(raw)
-    conversations.note_inbound([(one.phone, one.at) for one in written], now=now)
+    service_windows.record_inbound([(one.phone, one.at) for one in written], now=now)
     unsubscribing.heed(wishes, provider=provider, now=now)

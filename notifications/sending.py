@@ -17,8 +17,8 @@ import structlog
 from django.conf import settings
 
 from domain.errors import FailureCode, ProviderError, TransientError
-from notifyproject import crash
-from notifyproject.crash import Boundary
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 from providers import http_client
 from providers.contract import (
     BatchProvider,
@@ -117,13 +117,13 @@ def _send_together(
     """Send the same mail to several people at once; None for who was too late or not tried."""
     started_at, ticks = clock(), time.monotonic()
     in_time = [parcel for parcel in group if not _is_too_late(parcel, started_at)]
-    crash.at(Boundary.GROUP_BEGINS)
+    crash_points.reach(Boundary.GROUP_BEGINS)
     try:
         outcomes = provider.send_many([p.outbound for p in in_time], timeout=TOTAL_TIMEOUT)
     except Exception as error:
         # As in _try: whether these left, nobody knows.
         outcomes = [_defect(error, parcel.outbound) for parcel in in_time]
-    crash.at(Boundary.GROUP_ANSWERED)
+    crash_points.reach(Boundary.GROUP_ANSWERED)
     taken = {p.outbound.reference: o for p, o in zip(in_time, outcomes, strict=True)}
     return [
         _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)
@@ -144,9 +144,9 @@ def _one(provider: Provider, parcel: Parcel, clock: Clock) -> Exchange[Result | 
     started_at, ticks = clock(), time.monotonic()
     if _is_too_late(parcel, started_at):
         return None
-    crash.at(Boundary.SEND_BEGINS)
+    crash_points.reach(Boundary.SEND_BEGINS)
     outcome = yield from _try(provider, parcel.outbound)
-    crash.at(Boundary.SEND_ANSWERED)
+    crash_points.reach(Boundary.SEND_ANSWERED)
     if isinstance(outcome, NotAttemptedError):
         return None
     return _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)

@@ -12,8 +12,8 @@ from pymongo.errors import PyMongoError
 
 from domain.errors import FailureCode, ProviderError
 from domain.states import DeliveryStatus
-from notifyproject import tracing
-from notifyproject.tracing import Kind, Span
+from notifyproject.platform import tracing
+from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Receipt, ReceiptKind
 
 from . import queries

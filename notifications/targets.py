@@ -9,7 +9,7 @@ from devices import queries as devices
 from domain import retry
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
-from recipients import conversations
+from recipients import service_windows
 
 from . import gate, types
 from .store import Claimed, DeviceLog, Parked, device_logs
@@ -62,7 +62,7 @@ def address_of(claimed: Claimed) -> Target:
 
 def _at_phones(claims: Sequence[Claimed], now: datetime) -> Aimed:
     """Return the phones, and whether each has written to us within a day."""
-    written = conversations.open_windows([c.recipient.phone or "" for c in claims], now=now)
+    written = service_windows.open_windows([c.recipient.phone or "" for c in claims], now=now)
     return {
         c.reference: (replace(address_of(c), window_open=c.recipient.phone in written),)
         for c in claims

@@ -3,10 +3,10 @@
 from bson import ObjectId
 from celery import shared_task
 
-from callbacks import hints as call_hints
-from callbacks import working as calling
+from callbacks import outbox, worker
 from domain.states import Channel, Priority
 from domain.time import utc_now
+from notifyproject.platform import process
 
 from . import (
     alerts,
@@ -18,7 +18,6 @@ from . import (
     recovery,
     rollup,
     schedule,
-    stopping,
     telling,
     working,
 )
@@ -52,17 +51,17 @@ def tell() -> None:
     telling.tell(now=utc_now())
 
 
-@shared_task(name=call_hints.CALL)
+@shared_task(name=outbox.CALL)
 def call_back(client_id: str) -> None:
     """Send an app what it is to be told."""
-    calling.call(ObjectId(client_id), clock=utc_now, is_stopping=stopping.is_asked)
+    worker.run_round(ObjectId(client_id), clock=utc_now, is_stopping=process.is_shutting_down)
 
 
 @shared_task(name=schedule.CALLBACKS)
 def callbacks() -> None:
     """Find what apps are to be told and no hint reached; every minute, by beat's schedule."""
     telling.tell(now=utc_now())
-    calling.sweep(now=utc_now())
+    worker.sweep(now=utc_now())
 
 
 @shared_task(name=schedule.RETENTION)

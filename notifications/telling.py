@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from callbacks import outbox, registry
+from callbacks import outbox, subscriptions
 from callbacks.events import Event, EventType
 from domain.states import OPEN, Channel, DeliveryStatus
 
@@ -53,7 +53,7 @@ def tell(*, now: datetime) -> int:
     for _ in range(MOST):
         documents = store.untold(limit=BATCH)
         events = [event for document in documents for event in events_of(document)]
-        outbox.tell(events, now=now)
+        outbox.record_events(events, now=now)
         store.told(documents)
         total += len(documents)
         if len(documents) < BATCH:
@@ -172,10 +172,10 @@ def _milliseconds(at: datetime) -> int:
 
 def _enrol(now: datetime) -> None:
     """Catch up with what was accepted by processes that had not heard of a new callback."""
-    for callback in registry.to_enrol(before=now - 2 * ENROLLING):
+    for callback in subscriptions.pending_backfills(before=now - 2 * ENROLLING):
         since = callback["enrols_from"]
         count = store.enrol(
             client_id=callback["_id"], since=since, until=since + ENROLLING, now=now
         )
-        registry.enrolled(callback["_id"], since=since)
+        subscriptions.mark_backfilled(callback["_id"], since=since)
         log.info("callback_enrolled", client_id=str(callback["_id"]), notifications=count)

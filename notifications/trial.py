@@ -6,9 +6,10 @@ from typing import Any
 
 from bson import ObjectId
 
+from access.clients import registry
 from domain.states import Channel
 
-from . import intake, ourselves
+from . import intake
 from .intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
 
 TYPE = "transactional"
@@ -28,7 +29,7 @@ def send(*, channel: Channel, address: str, now: datetime) -> ObjectId:
         channels=[channel.value],
         content=ContentRequest(subject=SUBJECT, body=BODY),
     )
-    caller = Caller(client_id=ourselves.client_id(now=now))
+    caller = Caller(client_id=registry.system_client_id(now=now))
     acceptance = intake.accept(request, caller=caller, now=now)
     return ObjectId(acceptance.document["_id"])
 
@@ -53,7 +54,7 @@ def send_version(
         channels=[channel.value],
         data=dict(example),
     )
-    caller = Caller(client_id=ourselves.client_id(now=now), template_version=version)
+    caller = Caller(client_id=registry.system_client_id(now=now), template_version=version)
     acceptance = intake.accept(request, caller=caller, now=now)
     return ObjectId(acceptance.document["_id"])
 

@@ -12,7 +12,7 @@ from domain.content import SecretExpiredError, SensitiveContent
 from domain.errors import FailureCode
 from domain.retry import RetryAt
 from domain.states import Channel, DeliveryStatus
-from notifyproject.sealing import SealBroken
+from notifyproject.platform.encryption import DecryptionError
 from providers.contract import Message
 
 from . import approved, rendering, secrecy, types, unsubscribing
@@ -48,7 +48,7 @@ def render(
             parked.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
         except SecretExpiredError as problem:
             parked.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
-        except SealBroken as problem:
+        except DecryptionError as problem:
             parked.append(_unopened(claimed, problem, now))
     return messages, parked
 
@@ -80,7 +80,7 @@ def _message(claimed: Claimed, secret: SensitiveContent | None) -> Message:
     return replace(message, approved=approved.choose(wordings, locale=locale, data=data))
 
 
-def _unopened(claimed: Claimed, problem: SealBroken, now: datetime) -> Parked:
+def _unopened(claimed: Claimed, problem: DecryptionError, now: datetime) -> Parked:
     """Return what becomes of a delivery whose secret this process does not open: it waits."""
     log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
     reason = f"Its secret cannot be opened here: {problem}."

@@ -9,11 +9,11 @@ from celery import current_app
 from django.conf import settings
 from kombu.exceptions import OperationalError
 
-from analytics import spans
+from analytics import rollup_state
 from domain import queues
 from domain.states import Channel, Priority
-from notifyproject import valkey
 from notifyproject.db.collections import collection
+from notifyproject.platform import valkey
 
 from .recovery import last_canary, last_sweep
 
@@ -83,7 +83,7 @@ def service_depth() -> int | None:
 
 def signs() -> Signs:
     """Return the signs of life."""
-    return Signs(sweep=last_sweep(), canary=last_canary(), rollup=spans.counted_at())
+    return Signs(sweep=last_sweep(), canary=last_canary(), rollup=rollup_state.counted_at())
 
 
 def seen(*, now: datetime) -> list[Worker]:
@@ -113,10 +113,10 @@ def seen(*, now: datetime) -> list[Worker]:
 def answering() -> Sequence[str] | None:
     """Ask every worker for an answer within half a second; None if the broker does not answer."""
     try:
-        with valkey.asking() as broker:
+        with valkey.connection() as broker:
             broker.ping()
         answers = current_app.control.ping(timeout=PING_SECONDS)
-    except (valkey.Away, OperationalError, redis.RedisError, OSError):
+    except (valkey.Unavailable, OperationalError, redis.RedisError, OSError):
         return None
     return sorted(name for answer in answers for name in answer)
 
@@ -125,11 +125,11 @@ def _depths() -> dict[str, int] | None:
     """Return how many messages each queue holds, in one question."""
     names = [queue.name for queue in settings.CELERY_TASK_QUEUES]
     try:
-        with valkey.asking() as broker, broker.pipeline(transaction=False) as pipe:
+        with valkey.connection() as broker, broker.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.llen(name)
             return dict(zip(names, pipe.execute(), strict=True))
-    except valkey.Away:
+    except valkey.Unavailable:
         return None
 
 

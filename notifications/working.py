@@ -14,14 +14,15 @@ from django.conf import settings
 
 from domain.states import Channel, Priority
 from domain.time import utc_now
-from notifyproject import crash
-from notifyproject.crash import Boundary
+from notifyproject.platform import crash_points, process
+from notifyproject.platform.concurrency import ConcurrencyLimiter
+from notifyproject.platform.crash_points import Boundary
 
-from . import broadcasts, dispatch, lanes, queries, stopping
+from . import broadcasts, dispatch, lanes, queries
 from .alone import ALONE
 from .batch_report import BatchReport
 from .lanes import Lane, Ticket
-from .room import Room, channel_threads
+from .room import channel_threads
 from .sending import Clock
 
 NO_ROOM = timedelta(seconds=1)
@@ -37,7 +38,7 @@ def deliver(
 ) -> None:
     """Send what of these is due, and see to it that what must wait is looked at again."""
     with _threads.enter(channel, most=channel_threads()) as is_in:
-        if not is_in or stopping.is_asked():
+        if not is_in or process.is_shutting_down():
             now = clock()
             lanes.publish(ids, channel=channel, priority=priority, at=now + NO_ROOM, now=now)
             return
@@ -56,7 +57,7 @@ def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
     second later all the same, for if these hang another process has room.
     """
     lanes.leave(lane, ticket)
-    crash.at(Boundary.TURN_TAKEN)
+    crash_points.reach(Boundary.TURN_TAKEN)
     with (
         _batches.enter(lane, most=_most_batches()) as has_room,
         _threads.enter(lane.channel, most=channel_threads()) as is_in,
@@ -65,7 +66,7 @@ def draw(lane: Lane, ticket: Ticket | None, *, clock: Clock = utc_now) -> int:
         if not has_room:
             lanes.come_back(lane, at=now + NO_ROOM, now=now)
             return 0
-        if not is_in or stopping.is_asked():
+        if not is_in or process.is_shutting_down():
             lanes.invite(lane, at=now + NO_ROOM, now=now)
             return 0
         try:
@@ -92,7 +93,7 @@ def deliver_here(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
     each client a batch in turn.
     """
     total, ends_at = 0, time.monotonic() + seconds
-    while not stopping.is_asked() and time.monotonic() < ends_at:
+    while not process.is_shutting_down() and time.monotonic() < ends_at:
         pages = broadcasts.go_on_here(clock=clock)
         claimed = _first_lanes(clock)
         if not pages and not claimed:
@@ -183,8 +184,8 @@ def _look_ahead(lane: Lane, now: datetime) -> None:
             lanes.look_again(lane, at=lanes.moment(one.at, now=now), now=now)
 
 
-_threads = Room()
-_batches = Room()
+_threads = ConcurrencyLimiter()
+_batches = ConcurrencyLimiter()
 
 
 def _most_batches() -> int:

@@ -13,12 +13,11 @@ class NotifyprojectConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the system checks, have caches compared, and turn traces on if wanted."""
-        from . import tracing
-        from .platform import cache
-        from .sealing import keys_are_good
+        from .platform import cache, tracing
+        from .platform.encryption import check_keys
 
         request_started.connect(cache.compare_at_next_read)
         task_prerun.connect(cache.compare_at_next_read)
-        checks.register(keys_are_good, checks.Tags.security)
+        checks.register(check_keys, checks.Tags.security)
         checks.register(tracing.wanted_and_possible)
         tracing.start()

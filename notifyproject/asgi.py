@@ -5,7 +5,7 @@ from typing import Any
 
 import django
 
-from .starting import refuse_unsafe_settings
+from .platform.process import refuse_unsafe_settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
 

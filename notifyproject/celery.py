@@ -37,7 +37,7 @@ def _refuse_unsafe_settings(**_: Any) -> None:
     """End the process if a setting would lose or misdirect notifications."""
     from django.core.management.base import SystemCheckError
 
-    from .starting import refuse_unsafe_settings
+    from .platform.process import refuse_unsafe_settings
 
     try:
         refuse_unsafe_settings()
@@ -78,17 +78,17 @@ def _share_heaps(**_: Any) -> None:
 @worker_ready.connect
 def _leave_alone_what_stays(**_: Any) -> None:
     """Keep the garbage collector from going through all that is loaded, over and over."""
-    from .starting import set_aside_what_stays
+    from .platform.process import freeze_gc
 
-    set_aside_what_stays()
+    freeze_gc()
 
 
 @worker_ready.connect
 def _end_in_time(sender: Any, **_: Any) -> None:
     """End the process when another is to take its place: it hears nothing, or is too large."""
-    from . import renewal
+    from .platform import watchdog
 
-    heard = renewal.begin(
+    heard = watchdog.begin(
         queues=tuple(sender.app.amqp.queues.consume_from), threads=sender.controller.concurrency
     )
     task_received.connect(heard, weak=False)
@@ -105,6 +105,6 @@ def _close_inherited_connections(**_: Any) -> None:
 @worker_shutting_down.connect
 def _begin_nothing_new(**_: Any) -> None:
     """Let a running batch end after the round that is under way; the rest is given back."""
-    from notifications import stopping
+    from .platform import process
 
-    stopping.ask()
+    process.request_shutdown()

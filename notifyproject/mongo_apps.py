@@ -30,7 +30,7 @@ class MongoContentTypesConfig(ContentTypesConfig):
 
 
 class MongoAxesConfig(AxesConfig):
-    """django-axes without its models: access/lockout.py keeps what it asks to be kept."""
+    """django-axes without its models: access/staff/lockout.py keeps what it asks to be kept."""
 
     default_auto_field = OBJECT_ID
 

@@ -2,7 +2,7 @@
 
 Attachments are fetched over https right before the send and kept no longer. A file that cannot be
 fetched leaves no doubt about the mail, since nothing of it has left. Nothing is unpacked. The rules
-for the host that a file comes from are in :mod:`notifyproject.outside.connections`.
+for the host that a file comes from are in :mod:`notifyproject.platform.egress`.
 """
 
 import http.client
@@ -23,9 +23,7 @@ from email_validator import validate_email
 
 from domain.content import HTTPS_PORT, MAX_BYTES, Attachment, attachment_host
 from domain.errors import FailureCode, PermanentError, TransientError
-from notifyproject.outside.addresses import NotPublic
-from notifyproject.outside.connections import Connection
-from notifyproject.outside.deadlines import Deadline
+from notifyproject.platform.egress import Connection, Deadline, NotPublicError
 
 from .contract import Message
 from .http import CONNECT_TIMEOUT
@@ -194,7 +192,7 @@ def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
         with connection.getresponse() as answer:
             _check_response(answer, limit)
             return _content(answer, limit)
-    except NotPublic as error:
+    except NotPublicError as error:
         reason = "its host is not on the public Internet"
         raise PermanentError(reason, code=UNAVAILABLE) from error
     except (OSError, http.client.HTTPException) as error:

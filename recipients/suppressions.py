@@ -1,4 +1,4 @@
-"""Adding and lifting suppressions: one document for each reason why an address is held back.
+"""Suppressions: one document for each reason, and the soft bounces that lead to one.
 
 Lifting one reason leaves the others; of all that stand, the strictest holds.
 """
@@ -12,16 +12,47 @@ from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Page, Place
+from notifyproject.db.paging import Cursor, Page
 
-from . import suspicions
-from .addresses import ADDRESSED, address_digest
+from .addresses import ADDRESSED, address_digest, address_key
 from .models import SuppressionReason
 
+MAX_SOFT_BOUNCES = 3
+"""So many in a row, and the address is not written to any more."""
+
+
+MEMORY = timedelta(days=30)
+"""A strike that no other follows for so long is forgotten."""
+
+
+def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
+    """Count one more against an address; return how many there are now. Raises PyMongoError.
+
+    ``event`` names what counts: told twice, or by two at once, it counts once.
+    """
+    stored = collection("suspicions").find_one_and_update(
+        {"_id": address_key(channel, address)},
+        {"$addToSet": {"events": event}, "$set": {"expires_at": now + MEMORY}},
+        upsert=True,
+        return_document=ReturnDocument.AFTER,
+    )
+    return len(stored["events"]) if stored is not None else 1
+
+
+def clear_soft_bounces(*, channel: str, address: str) -> None:
+    """Forget what was counted: something has reached the person. Raises PyMongoError."""
+    collection("suspicions").delete_one({"_id": address_key(channel, address)})
+
+
 Document = Mapping[str, Any]
+
+
 Expression = Any
 
+
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
+
+
 PERSONS_OWN = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
 """What the person wants. Nobody lifts it by the way: whoever does names it."""
 
@@ -95,7 +126,7 @@ def lift(
         if collection("suppressions").delete_one(one).deleted_count:
             lifted.append(reason)
     if SuppressionReason.HARD_BOUNCE in lifted:
-        suspicions.clear(channel=channel, address=address)
+        clear_soft_bounces(channel=channel, address=address)
     return tuple(lifted)
 
 
@@ -105,7 +136,7 @@ def lift_one(suppression_id: str) -> bool:
     if found is None:
         return False
     if found["reason"] == SuppressionReason.HARD_BOUNCE and found.get("address"):
-        suspicions.clear(channel=found["channel"], address=found["address"])
+        clear_soft_bounces(channel=found["channel"], address=found["address"])
     return True
 
 
@@ -120,7 +151,7 @@ def page(
     channel: str | None = None,
     reason: SuppressionReason | None = None,
     limit: int,
-    place: Place | None = None,
+    place: Cursor | None = None,
 ) -> Page:
     """Return up to ``limit`` suppressions, newest first. Raises PyMongoError."""
     wanted: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Document, Page, Place
+from notifyproject.db.paging import Cursor, Document, Page
 
 TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 BATCH = 1_000
@@ -51,7 +51,7 @@ def leave_all(user_id: str) -> int:
     return collection("topic_members").delete_many({"user_id": user_id}).deleted_count
 
 
-def members(*, topic: str, limit: int, place: Place | None = None) -> Page:
+def members(*, topic: str, limit: int, place: Cursor | None = None) -> Page:
     """Return up to ``limit`` members of a topic by user id. Raises PyMongoError."""
     return paging.page("topic_members", {"topic": topic}, order=BY_KEY, limit=limit, place=place)
 
@@ -62,7 +62,7 @@ def stream(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[
     Whoever joins meanwhile before that place is passed over, and nobody comes twice: a broadcast
     keeps the last user id it has seen, and goes on from there. Raises PyMongoError.
     """
-    place = Place((member_id(topic, after),)) if after is not None else None
+    place = Cursor((member_id(topic, after),)) if after is not None else None
     return [one["user_id"] for one in members(topic=topic, limit=limit, place=place).documents]
 
 

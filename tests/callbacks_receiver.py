@@ -11,9 +11,9 @@ from typing import Any
 
 from bson import ObjectId
 
-from callbacks import registry
-from callbacks.events import CHOOSABLE, EventType
-from callbacks.registry import Made
+from callbacks import subscriptions
+from callbacks.events import SUBSCRIBABLE, EventType
+from callbacks.subscriptions import SavedCallback
 from tests.factories import CLIENT, NOON
 from tests.support.fakes import socket_server
 
@@ -79,10 +79,10 @@ def called_back(
     url: str,
     *,
     client_id: ObjectId = CLIENT,
-    events: Sequence[EventType] = CHOOSABLE,
+    events: Sequence[EventType] = SUBSCRIBABLE,
     now: datetime = NOON,
-) -> Made:
+) -> SavedCallback:
     """Make a callback of an app, and forget that its notifications have to be caught up with."""
-    made = registry.put(client_id=client_id, url=url, events=events, loopback=True, now=now)
-    registry.enrolled(client_id, since=now)
+    made = subscriptions.put(client_id=client_id, url=url, events=events, loopback=True, now=now)
+    subscriptions.mark_backfilled(client_id, since=now)
     return made

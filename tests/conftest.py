@@ -18,8 +18,8 @@ from pymongo import WriteConcern, monitoring
 from notifications import backlog, callback_hints, retention, types
 from notifications import templates as message_templates
 from notifications.alerts import rules
-from notifyproject import publishing, valkey
-from notifyproject.platform import cache
+from notifyproject.platform import broker as platform_broker
+from notifyproject.platform import cache, valkey
 from providers import registry
 from sandbox import google_account, server
 from tests import fcm_schema
@@ -76,7 +76,7 @@ def _a_private_key_is_read_once() -> Iterator[None]:
 def _whoever_is_late_is_waited_for() -> Iterator[None]:
     """On a machine at its limit Valkey is late now and then, and no test is to run without it."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (publishing, valkey):
+        for module in (platform_broker, valkey):
             patch.setattr(module, "ANSWER", LIMIT)
         patch.setattr(server, "START_TIMEOUT", LIMIT)
         yield
@@ -126,9 +126,9 @@ def broker() -> Iterator[redis.Redis]:
 @pytest.fixture
 def valkey_anew() -> Iterator[None]:
     """Have a test ask Valkey like a new process, whatever another test found when it asked."""
-    valkey.forget()
+    valkey.clear()
     yield
-    valkey.forget()
+    valkey.clear()
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def _every_push_is_looked_at() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_memory_between_tests() -> Iterator[None]:
-    publishing._health = publishing._Health()
+    platform_broker._health = platform_broker._BrokerHealth()
     cache.clear_all()
     callback_hints.forget()
     yield

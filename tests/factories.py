@@ -7,10 +7,10 @@ from typing import Any
 
 from bson import ObjectId
 
-from devices import registry
+from devices import registration
 from devices.models import Platform
 from devices.preferences import Preferences
-from devices.registry import Registration
+from devices.registration import Registration
 from domain.content import Content, Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
@@ -186,9 +186,9 @@ def device(
 ) -> str:
     """Register a device and return its id."""
     new = Registration(user_id=user_id, token=token, platform=platform, **fields)
-    device_id: str = registry.register(new, now=at)["_id"]
+    device_id: str = registration.register(new, now=at)["_id"]
     if preferences is not None:
-        registry.set_preferences(device_id=device_id, preferences=preferences, now=at)
+        registration.set_preferences(device_id=device_id, preferences=preferences, now=at)
     return device_id
 
 

@@ -22,7 +22,7 @@ from notifyproject.console.posts import refusal
 from notifyproject.console.words import chip
 from notifyproject.db.admin import MongoModelAdmin
 
-from .. import keys
+from ..clients import registry
 from ..models import APIClient, Scope
 
 CHANGE_URL = "admin:access_apiclient_change"
@@ -146,9 +146,9 @@ class APIClientAdmin(MongoModelAdmin):
             "client": client,
             "client_keys": [_key_row(client, key, now) for key in client.keys] if client else [],
             "may_change_keys": self.has_change_permission(request, client),
-            "max_active_keys": keys.MAX_ACTIVE_KEYS,
+            "max_active_keys": registry.MAX_ACTIVE_KEYS,
             "has_room": client is not None
-            and sum(_is_active(key, now) for key in client.keys) < keys.MAX_ACTIVE_KEYS,
+            and sum(_is_active(key, now) for key in client.keys) < registry.MAX_ACTIVE_KEYS,
         }
         return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
 
@@ -162,7 +162,7 @@ class APIClientAdmin(MongoModelAdmin):
                 is_active=obj.is_active,
             )
         else:
-            obj.pk = keys.create_client(
+            obj.pk = registry.create_client(
                 name=obj.name, scopes=scopes, is_test=obj.is_test, now=_now()
             )
 
@@ -178,8 +178,8 @@ class APIClientAdmin(MongoModelAdmin):
         days = LIVES[life]
         expires_at = now + timedelta(days=days) if days else None
         try:
-            issued = keys.issue_key(client_id=client.pk, now=now, expires_at=expires_at)
-        except keys.TooManyKeys as problem:
+            issued = registry.issue_key(client_id=client.pk, now=now, expires_at=expires_at)
+        except registry.TooManyKeys as problem:
             messages.error(request, str(problem))
             return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
         _record(request, client, f"Issued the key {_shown(client, issued)}.")
@@ -208,7 +208,7 @@ class APIClientAdmin(MongoModelAdmin):
         is_asked = own is not None and _is_active(own, now)
         if is_asked and request.POST.get("confirmed") != "yes":
             return self._revoke_page(request, client, own)
-        if own is not None and keys.revoke_key(prefix=prefix, now=now):
+        if own is not None and registry.revoke_key(prefix=prefix, now=now):
             shown = _shown(client, own)
             _record(request, client, f"Revoked the key {shown}.")
             messages.success(request, f"The key {shown} is revoked: it works no more.")
@@ -242,11 +242,11 @@ class APIClientAdmin(MongoModelAdmin):
 
 
 def _is_active(key: Any, now: datetime) -> bool:
-    return keys.is_active({"revoked_at": key.revoked_at, "expires_at": key.expires_at}, now)
+    return registry.is_active({"revoked_at": key.revoked_at, "expires_at": key.expires_at}, now)
 
 
 def _shown(client: Any, key: Any) -> str:
-    return keys.shown(key.prefix, is_test=client.is_test)
+    return registry.shown(key.prefix, is_test=client.is_test)
 
 
 def _key_row(client: Any, key: Any, now: datetime) -> dict[str, Any]:

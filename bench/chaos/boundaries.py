@@ -1,10 +1,10 @@
-"""How each boundary of :mod:`notifyproject.crash` is come to. Data alone."""
+"""How each boundary of :mod:`notifyproject.platform.crash_points` is come to. Data alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from notifyproject.crash import Boundary
+from notifyproject.platform.crash_points import Boundary
 
 EMAIL, PUSH, WHATSAPP, IN_APP = EVERY_CHANNEL = ("email", "push", "whatsapp", "in_app")
 REPORTING = (EMAIL, WHATSAPP)

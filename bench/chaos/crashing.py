@@ -11,7 +11,7 @@ from typing import Any
 
 import urllib3
 
-from notifyproject.crash import Boundary
+from notifyproject.platform.crash_points import Boundary
 
 from . import bodies, hinting
 from .bodies import Body

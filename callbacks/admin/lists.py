@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 from notifyproject.console.posts import refusal
 from notifyproject.console.words import chip
 
+from ..events import CallbackState, DisabledReason
 from ..models import Callback
 from ..retry import FAILURES_TO_OPEN
-from ..states import CallbackState, DisabledReason
 from . import operations
 from .naming import OfAnApp
 from .showing import MEANINGS, NOTHING, REASONS, moment

@@ -20,9 +20,9 @@ from notifyproject.db.collections import collection
 from notifyproject.db.fields import choices
 from notifyproject.db.keyset_list import KeysetChangeList
 
+from ..events import CallbackStatus
 from ..models import Callback, CallbackMessage
 from ..retry import MAX_TRIES
-from ..states import CallbackStatus
 from . import operations
 from .naming import OfAnApp
 from .showing import NOTHING, TONES, moment, names_of

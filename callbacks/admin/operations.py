@@ -6,22 +6,22 @@ from datetime import UTC, datetime
 from django.contrib import messages as told
 from django.http import HttpRequest
 
-from .. import audit, messages, outbox, registry
-from ..messages import StillPending
+from .. import audit, outbox, subscriptions
+from ..events import DisabledReason
 from ..models import Callback, CallbackMessage
-from ..registry import NoCallback
-from ..states import DisabledReason
+from ..outbox import StillPendingError
+from ..subscriptions import NoCallbackError
 
 
 def switch(request: HttpRequest, callback: Callback, *, on: bool) -> None:
     """Switch a callback, and tell the user whether that changed anything."""
     client_id, now, words = callback.client_id, _now(), "on again" if on else "off"
     if on:
-        is_done = registry.enable(client_id=client_id, now=now)
+        is_done = subscriptions.enable(client_id=client_id, now=now)
     else:
         reason = DisabledReason.BY_OPERATOR
-        is_done = registry.disable(client_id=client_id, reason=reason, now=now)
-        messages.fail_pending(client_id=client_id, reason=messages.SWITCHED_OFF)
+        is_done = subscriptions.disable(client_id=client_id, reason=reason, now=now)
+        outbox.fail_pending(client_id=client_id, reason=outbox.SWITCHED_OFF)
     if not is_done:
         told.warning(request, f"It was switched {words} already, or is gone.")
         return
@@ -35,9 +35,9 @@ def replay(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
     for message in wanted:
         try:
             outbox.replay(message_id=message.pk, client_id=None, now=_now())
-        except StillPending:
+        except StillPendingError:
             _count(refused, "it has not ended yet")
-        except NoCallback:
+        except NoCallbackError:
             _count(refused, "its app has no callback any more")
         except LookupError:
             _count(refused, "it is not there any more")

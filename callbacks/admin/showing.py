@@ -7,7 +7,7 @@ from bson import ObjectId
 
 from notifyproject.db.collections import collection
 
-from ..states import CallbackStatus, DisabledReason
+from ..events import CallbackStatus, DisabledReason
 
 NOTHING = "-"
 REASONS: Mapping[DisabledReason, str] = {

@@ -16,7 +16,7 @@ from notifyproject.console.words import chip
 from notifyproject.db.admin import ReadOnlyAdmin
 from notifyproject.db.collections import collection
 
-from .. import state, tokens
+from .. import presence, tokens
 from ..models import DeactivationReason, Device, Platform
 from . import switching
 from .explanations import MEANINGS, PLATFORMS, REASONS
@@ -175,7 +175,7 @@ class DeviceAdmin(ReadOnlyAdmin):
     @admin.display(description="Now")
     def now(self, row: Any) -> str:
         """What its app said of itself within the last hour."""
-        known = state.read([row.pk]).get(row.pk)
+        known = presence.read([row.pk]).get(row.pk)
         if known is None:
             return "No heartbeat within the last hour"
         words = (

@@ -9,7 +9,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest
 
-from .. import registry
+from .. import status
 from ..models import DeactivationReason, Device
 
 
@@ -30,12 +30,12 @@ def _switched(device_id: str, *, on: bool, by: Any) -> bool:
     now = datetime.now(UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)
     if on:
-        return registry.reactivate(device_id=device_id, now=now)
+        return status.reactivate(device_id=device_id, now=now)
     return bool(
-        registry.deactivate(
+        status.deactivate(
             device_ids=[device_id],
             reason=DeactivationReason.BY_OPERATOR,
-            evidence=registry.Evidence(at=now, source=by.get_username()),
+            evidence=status.Evidence(at=now, source=by.get_username()),
             now=now,
         )
     )

@@ -16,11 +16,11 @@ from analytics import incidents
 from analytics.models import AlertKind, AlertRule, Incident
 from domain.states import Channel
 from domain.time import utc_now
-from notifyproject import audit
 from notifyproject.console.posts import refusal
 from notifyproject.console.words import chip
 from notifyproject.db.admin import MongoModelAdmin, ReadOnlyAdmin
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
+from notifyproject.platform import audit
 
 from ..models import NotificationType
 from .explanations import CHANNELS

@@ -17,8 +17,8 @@ from django.urls import reverse
 from access.models import APIClient, StaffUser
 from domain.states import NotificationStatus
 from domain.time import utc_now
-from notifyproject import audit, tracing
 from notifyproject.console.posts import refusal
+from notifyproject.platform import audit, tracing
 from recipients.masking import may_reveal_addresses, may_see_addresses
 
 from .. import queries

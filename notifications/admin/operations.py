@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from domain.states import Channel
 from domain.time import InvalidTimeError
-from notifyproject import audit
+from notifyproject.platform import audit
 
 from .. import hastening, redrive
 from ..models import Notification

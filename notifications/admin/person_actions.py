@@ -22,13 +22,13 @@ from django.http import (
 )
 from django.urls import reverse
 
-from access import inbox_tokens
+from access.clients import inbox_tokens
 from access.models import APIClient
 from devices.tokens import shortened
 from domain.time import utc_now
-from notifyproject import audit
 from notifyproject.console.posts import refusal
-from notifyproject.db.paging import MAX_PAGE, Place
+from notifyproject.db.paging import MAX_PAGE, Cursor
+from notifyproject.platform import audit
 from recipients.masking import may_reveal_addresses
 from recipients.models import Recipient
 
@@ -147,7 +147,7 @@ def _exported(user_id: str) -> Iterator[str]:
         if not held.has_more:
             break
         last = held.notifications[-1]
-        place = Place((last["created_at"], last["_id"]))
+        place = Cursor((last["created_at"], last["_id"]))
         held = exporting.export(user_id, client_id=None, limit=MAX_PAGE, place=place)
     yield "]}"
 

@@ -13,14 +13,14 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from access.inbox_tokens import LIFETIME
+from access.clients.inbox_tokens import LIFETIME
 from access.models import APIClient, Scope
 from devices import queries as devices
 from devices.admin.explanations import PLATFORMS, REASONS
 from devices.models import DeactivationReason, Platform
 from domain.states import Channel
 from notifyproject.db.collections import collection
-from recipients import conversations, suppressions, topics
+from recipients import service_windows, suppressions, topics
 from recipients.addresses import EMAIL, WHATSAPP
 from recipients.masking import mask_text, may_reveal_addresses
 from recipients.models import Recipient, SuppressionReason
@@ -161,7 +161,7 @@ def _suppressions(person: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _last_inbound(person: Mapping[str, Any]) -> Any:
     phone = person.get("phone")
-    return conversations.last_inbound(phone) if phone else None
+    return service_windows.last_inbound(phone) if phone else None
 
 
 def _device(device: Document) -> dict[str, Any]:

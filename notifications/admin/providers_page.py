@@ -12,9 +12,9 @@ from django.utils.html import format_html
 
 from domain.states import Channel
 from domain.time import utc_now
-from notifyproject import audit
 from notifyproject.console.posts import refusal
 from notifyproject.db.admin import ReadOnlyAdmin
+from notifyproject.platform import audit
 
 from .. import breaker, intake, pausing, provider_health, trial
 from ..breaker import State

@@ -9,8 +9,8 @@ from django.utils.html import format_html
 
 from domain.states import Channel
 from domain.time import utc_now
-from notifyproject import audit
 from notifyproject.console.posts import refusal
+from notifyproject.platform import audit
 
 from .. import intake, templates, trial, types
 from ..models import NotificationType

@@ -13,11 +13,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.time import utc_now
-from notifyproject import audit
 from notifyproject.console.posts import refusal
 from notifyproject.db.admin import BoundedChangeList, ReadOnlyAdmin
 from notifyproject.db.admin_filters import WordFilter
 from notifyproject.db.keyset_list import KeysetChangeList
+from notifyproject.platform import audit
 from recipients.masking import mask_text, may_see_addresses
 
 from .. import replaying

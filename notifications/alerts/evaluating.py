@@ -38,15 +38,15 @@ def _evaluate(looked_at: list[rules.Rule], now: datetime, *, end: bool = True) -
         _note(finding, now)
     going_on = {finding.key for finding in found}
     if end:
-        for over in incidents.end_others(going_on, now=now):
+        for over in incidents.resolve_others(going_on, now=now):
             log.warning("alert_resolved", incident=str(over["_id"]), kind=over["kind"])
-    for incident in incidents.untold(since=now - TOLD_WITHIN):
+    for incident in incidents.unnotified(since=now - TOLD_WITHIN):
         tell(incident, now=now)
     return len(going_on)
 
 
 def _note(finding: Finding, now: datetime) -> None:
-    opened = incidents.note(finding, now=now)
+    opened = incidents.record(finding, now=now)
     if opened is not None:
         log.critical(
             "alert_opened",

@@ -7,13 +7,14 @@ from datetime import datetime
 import structlog
 from django.conf import settings
 
+from access.clients import registry
 from access.models import StaffUser
 from analytics import incidents
 from devices import queries as devices
 from domain.states import Channel
 from recipients import queries as recipients
 
-from .. import intake, ourselves
+from .. import intake
 from ..intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
 from ..store import Document
 from .watching import OUR_TYPE
@@ -53,9 +54,9 @@ def tell(incident: Document, *, now: datetime) -> None:
         log.error("alert_has_no_recipients", incident=str(incident["_id"]))
     told = [_tell_one(operator, incident, is_over, now) for operator in everybody]
     if any(told) or not everybody:
-        incidents.note_told(incident["_id"], "told_open_at", now=now)
+        incidents.mark_notified(incident["_id"], "told_open_at", now=now)
         if is_over:
-            incidents.note_told(incident["_id"], "told_over_at", now=now)
+            incidents.mark_notified(incident["_id"], "told_over_at", now=now)
 
 
 def operators() -> list[Operator]:
@@ -95,7 +96,7 @@ def _tell_one(operator: Operator, incident: Document, is_over: bool, now: dateti
         content=ContentRequest(subject=_subject(incident, is_over), body=_body(incident, is_over)),
     )
     caller = Caller(
-        client_id=ourselves.client_id(now=now),
+        client_id=registry.system_client_id(now=now),
         idempotency_key=f"alert:{incident['_id']}:{phase}:{operator.name}",
     )
     try:

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from access.clients.authentication import SafeWrite
 from access.models import Scope
-from access.permissions import SafeWrite
 from domain import time
 from domain.states import Channel
 from domain.time import utc_now

@@ -6,12 +6,12 @@ from django.conf import settings
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from access.clients.authentication import SafeWrite
 from access.models import Scope
-from access.permissions import SafeWrite
-from callbacks import audit, messages, outbox, registry
-from callbacks.messages import NEWEST_FIRST, NO_MORE, SWITCHED_OFF, StillPending
-from callbacks.registry import NoCallback, TooManySecrets
-from callbacks.states import CallbackState
+from callbacks import audit, outbox, subscriptions
+from callbacks.events import CallbackState
+from callbacks.outbox import NEWEST_FIRST, NO_MORE, SWITCHED_OFF, StillPendingError
+from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from domain.time import utc_now
 
 from . import callbacks_requests as requests
@@ -62,8 +62,8 @@ class Callbacks(APIView):
         raw = decode(read_body(request._request))
         check_values(raw)
         body = convert(raw, CallbackRequest)
-        before = registry.of_clients([request.user.id]).get(request.user.id)
-        made = registry.put(
+        before = subscriptions.of_clients([request.user.id]).get(request.user.id)
+        made = subscriptions.put(
             client_id=request.user.id,
             url=body.url,
             events=requests.events_of(body),
@@ -78,10 +78,10 @@ class Callbacks(APIView):
     def delete(self, request: Any) -> Response:
         """Call the app back no more. What waits to be told is not told."""
         try:
-            registry.remove(request.user.id)
-        except NoCallback:
+            subscriptions.remove(request.user.id)
+        except NoCallbackError:
             raise not_found() from None
-        messages.fail_pending(client_id=request.user.id, reason=NO_MORE)
+        outbox.fail_pending(client_id=request.user.id, reason=NO_MORE)
         _record(request, "Called back no more.")
         return Response(status=204)
 
@@ -102,10 +102,10 @@ class Secret(APIView):
         """Replace the secret. For a day, messages are signed with the old one, too."""
         now = utc_now()
         try:
-            secret = registry.rotate(request.user.id, now=now)
-        except NoCallback:
+            secret = subscriptions.rotate(request.user.id, now=now)
+        except NoCallbackError:
             raise not_found() from None
-        except TooManySecrets:
+        except TooManySecretsError:
             detail = "It was replaced too often within a day: the ones before it still sign."
             raise Problem(status=409, code="too_many_secrets", detail=detail) from None
         _record(request, "Secret replaced.")
@@ -127,7 +127,7 @@ class Deliveries(APIView):
     def get(self, request: Any) -> Response:
         """List what the app was told in the last 30 days, newest first."""
         wanted = requests.list_request(request.query_params)
-        page = messages.page(
+        page = outbox.page(
             client_id=request.user.id,
             status=wanted.status,
             limit=wanted.asked.limit,
@@ -161,7 +161,7 @@ class Replay(APIView):
             )
         except LookupError:
             raise not_found() from None
-        except StillPending:
+        except StillPendingError:
             detail = "It has not been told yet, and is tried again by itself."
             raise Problem(status=409, code="still_pending", detail=detail) from None
         return Response(delivery_view(document), status=202)
@@ -185,19 +185,19 @@ class Test(APIView):
         _switched_on(_own(request))
         try:
             document = outbox.send_test(request.user.id, now=utc_now())
-        except NoCallback:
+        except NoCallbackError:
             raise not_found() from None
         return Response(delivery_view(document), status=202)
 
 
-def _own(request: Any) -> registry.Document:
+def _own(request: Any) -> subscriptions.Document:
     try:
-        return registry.get(request.user.id)
-    except NoCallback:
+        return subscriptions.get(request.user.id)
+    except NoCallbackError:
         raise not_found() from None
 
 
-def _differs(before: registry.Document, after: registry.Document) -> bool:
+def _differs(before: subscriptions.Document, after: subscriptions.Document) -> bool:
     """Return whether another receiver is called, or one that was not."""
     return any(before[name] != after[name] for name in ("url", "state"))
 
@@ -206,6 +206,6 @@ def _record(request: Any, message: str) -> None:
     audit.record_by_app(request.user.id, request.user.name, message)
 
 
-def _switched_on(callback: registry.Document) -> None:
+def _switched_on(callback: subscriptions.Document) -> None:
     if callback["state"] != CallbackState.ACTIVE:
         raise Problem(status=409, code="callback_disabled", detail=SWITCHED_OFF)

@@ -9,9 +9,8 @@ import msgspec
 from bson import ObjectId
 from msgspec import Meta
 
-from callbacks.events import EventType
-from callbacks.keys import OVERLAP
-from callbacks.states import CallbackState, CallbackStatus, DisabledReason
+from callbacks.events import CallbackState, CallbackStatus, DisabledReason, EventType
+from callbacks.subscriptions import OVERLAP
 
 _EXAMPLE = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA="
 

@@ -9,17 +9,16 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 
-from callbacks import targets
-from callbacks.events import CHOOSABLE, EventType
+from callbacks import endpoints
+from callbacks.events import SUBSCRIBABLE, CallbackStatus, EventType
 from callbacks.models import URL_LENGTH
-from callbacks.states import CallbackStatus
 
 from ..intake.problems import Collector
 from . import paging
 from .paging import Asked
 
 LIST = "callback-deliveries"
-EVENTS = sorted(event.value for event in CHOOSABLE)
+EVENTS = sorted(event.value for event in SUBSCRIBABLE)
 STATUSES = sorted(status.value for status in CallbackStatus)
 DESCRIBED = (OpenApiParameter("status", str, enum=STATUSES), *paging.DESCRIBED)
 
@@ -56,8 +55,8 @@ def events_of(body: CallbackRequest) -> list[EventType]:
     """
     problems = Collector()
     try:
-        targets.parse(body.url, loopback=settings.CALLBACK_LOOPBACK)
-    except targets.BadTarget as problem:
+        endpoints.parse_url(body.url, loopback=settings.CALLBACK_LOOPBACK)
+    except endpoints.InvalidUrlError as problem:
         problems.add("/url", problem.code, str(problem))
     for place, name in enumerate(body.events):
         if name not in EVENTS:

@@ -7,10 +7,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
-from devices import queries, registry, state
+from devices import presence, queries, status
+from devices import registration as devices_registration
 from devices.models import DeactivationReason
-from devices.registry import Evidence
-from devices.state import DeviceState
+from devices.presence import Presence
+from devices.status import Evidence
 from devices.tokens import is_device_id
 from domain.time import utc_now
 
@@ -50,7 +51,7 @@ class Devices(APIView):
     def put(self, request: Any) -> Response:
         """Register a device by its token; one that was another user's leaves that user."""
         new = registration(_body(request, DeviceRequest))
-        return _answer(registry.register(new, now=utc_now()))
+        return _answer(devices_registration.register(new, now=utc_now()))
 
     @describe(
         operation="listDevices",
@@ -65,7 +66,7 @@ class Devices(APIView):
         page = queries.page(
             user_id=asked.user_id, limit=asked.limit, after=asked.after, before=asked.before
         )
-        states = state.read([document["_id"] for document in page.documents])
+        states = presence.read([document["_id"] for document in page.documents])
         results = [device_view(one, states.get(one["_id"])) for one in page.documents]
         return Response(DeviceList(results=results, **lists.cursors(page)))
 
@@ -108,7 +109,7 @@ class OneDevice(APIView):
     )
     def delete(self, request: Any, device_id: str) -> Response:
         """Forget a device and its token."""
-        if not registry.remove(device_id=_id(device_id)):
+        if not devices_registration.remove(device_id=_id(device_id)):
             raise not_found()
         return Response(status=204)
 
@@ -129,16 +130,16 @@ class Heartbeat(APIView):
     def post(self, request: Any, device_id: str) -> Response:
         """Tell how a device is now. An answer that is not active means: register again."""
         device_id, body, now = _id(device_id), _body(request, HeartbeatRequest), utc_now()
-        document = registry.heartbeat(device_id=device_id, now=now)
+        document = devices_registration.heartbeat(device_id=device_id, now=now)
         if document is None:
             raise not_found()
-        told = DeviceState(
+        told = Presence(
             online=body.online,
             app_foreground=body.app_foreground,
             notification_enabled=body.notification_enabled,
             last_active=now,
         )
-        return Response(device_view(document, told if state.store(device_id, told) else None))
+        return Response(device_view(document, told if presence.store(device_id, told) else None))
 
 
 class Preferences(APIView):
@@ -158,7 +159,7 @@ class Preferences(APIView):
         """Replace a device's preferences."""
         device_id, body = _id(device_id), _body(request, DevicePreferencesRequest)
         return _answer(
-            registry.set_preferences(
+            devices_registration.set_preferences(
                 device_id=device_id, preferences=preferences(body), now=utc_now()
             )
         )
@@ -180,23 +181,25 @@ def _id(text: str) -> str:
 def _answer(document: Document | None) -> Response:
     if document is None:
         raise not_found()
-    return Response(device_view(document, state.read([document["_id"]]).get(document["_id"])))
+    return Response(device_view(document, presence.read([document["_id"]]).get(document["_id"])))
 
 
 def _changed(device_id: str, body: DeviceChanges) -> Document | None:
     """Carry out what a body changes, each by a write of its own; all may be repeated."""
     now, told = utc_now(), description(body)
-    if told and registry.update(device_id=device_id, changes=told, now=now) is None:
+    if told and devices_registration.update(device_id=device_id, changes=told, now=now) is None:
         return None
     if body.device_token is not UNSET:
-        renewed = registry.replace_token(device_id=device_id, token=body.device_token, now=now)
+        renewed = devices_registration.replace_token(
+            device_id=device_id, token=body.device_token, now=now
+        )
         if renewed is None:
             return None
         device_id = renewed["_id"]
     if body.is_active is True:
-        registry.reactivate(device_id=device_id, now=now)
+        status.reactivate(device_id=device_id, now=now)
     elif body.is_active is False:
-        registry.deactivate(
+        status.deactivate(
             device_ids=[device_id],
             reason=DeactivationReason.BY_USER,
             evidence=Evidence(at=now, source="api"),

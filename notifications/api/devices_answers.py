@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from devices.models import DeactivationReason, Platform
-from devices.state import DeviceState
+from devices.presence import Presence
 from devices.tokens import shortened
 
 
@@ -74,7 +74,7 @@ class DeviceList(msgspec.Struct, kw_only=True, frozen=True):
     previous: str | None
 
 
-def device_view(document: Mapping[str, Any], state: DeviceState | None) -> DeviceView:
+def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceView:
     """Return a stored device as it is shown to apps."""
     shown = {name: document[name] for name in _PLAIN & document.keys()}
     return msgspec.convert(
@@ -93,7 +93,7 @@ _COMPUTED = {"id", "device_token", "notification_preferences", "state"}
 _PLAIN = set(DeviceView.__struct_fields__) - _COMPUTED
 
 
-def _state_view(state: DeviceState) -> DeviceStateView:
+def _state_view(state: Presence) -> DeviceStateView:
     return DeviceStateView(
         online=state.online,
         app_foreground=state.app_foreground,

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from access.clients.authentication import SafeWrite
 from access.models import Scope
-from access.permissions import SafeWrite
 from devices.tokens import is_device_id
 from domain.time import utc_now
 

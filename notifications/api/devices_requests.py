@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from devices.models import Platform
 from devices.preferences import Preferences
-from devices.registry import Registration
+from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, is_token
 
 from ..device_receipts import Event

@@ -8,9 +8,8 @@ from django.conf import settings
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from access.authentication import InboxAuthentication
-from access.inbox_tokens import InboxUser
-from access.permissions import OwnsInbox, SafeWrite
+from access.clients.authentication import InboxAuthentication, OwnsInbox, SafeWrite
+from access.clients.inbox_tokens import InboxUser
 from domain.time import utc_now
 
 from .. import feed, inbox

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from domain.content import Content, SecretExpiredError
 from domain.states import Category, Channel
-from notifyproject.sealing import SealBroken
+from notifyproject.platform.encryption import DecryptionError
 
 from .. import rendering
 from ..models.notification import USER_ID_LENGTH
@@ -101,7 +101,7 @@ def _said(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any]
         return content, None
     try:
         secret = secret_in(document)
-    except (SecretExpiredError, SealBroken):
+    except (SecretExpiredError, DecryptionError):
         return content, None
     return (content, None) if secret is None else (secret.reveal(content), secret.data)
 

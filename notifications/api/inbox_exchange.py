@@ -9,7 +9,7 @@ import msgspec
 from django.http import HttpRequest
 from django.utils.datastructures import CaseInsensitiveMapping
 
-from notifyproject.requests import HEADER, request_id
+from notifyproject.platform.middleware import HEADER, request_id
 
 from . import inbox_origins
 from .problems import MEDIA_TYPE, Problem

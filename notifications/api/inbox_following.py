@@ -8,9 +8,9 @@ import msgspec
 import pymongo
 from bson import ObjectId
 
-from access import inbox_tokens
-from access.authentication import person
-from access.inbox_tokens import InboxUser
+from access.clients import inbox_tokens
+from access.clients.authentication import person
+from access.clients.inbox_tokens import InboxUser
 
 from .. import feed
 from ..feed import Counts
@@ -52,7 +52,7 @@ class Follower:
     def holds(self, now: datetime) -> bool:
         """Return whether its token still does; raises PyMongoError."""
         with pymongo.timeout(DATABASE_SECONDS):
-            return inbox_tokens.holds(self.user, now=now)
+            return inbox_tokens.is_valid(self.user, now=now)
 
     def look(self, now: datetime) -> list[bytes] | None:
         """Return the events since the last look; None if the token does not hold any more.
@@ -60,7 +60,7 @@ class Follower:
         Raises PyMongoError, and then the next look finds what this one did not.
         """
         with pymongo.timeout(DATABASE_SECONDS):
-            if not inbox_tokens.holds(self.user, now=now):
+            if not inbox_tokens.is_valid(self.user, now=now):
                 return None
             since, sent, is_lost = self._beginning(now)
             # Counted first: what comes in between is told before it is in a count, and not after.

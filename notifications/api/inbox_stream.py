@@ -21,8 +21,8 @@ from bson import ObjectId
 from django.conf import settings
 from pymongo.errors import PyMongoError
 
-from access.authentication import INBOX_CHALLENGE
-from access.inbox_tokens import InboxUser
+from access.clients.authentication import INBOX_CHALLENGE
+from access.clients.inbox_tokens import InboxUser
 from domain.time import utc_now
 
 from . import inbox_following, inbox_origins

@@ -7,9 +7,9 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from access import inbox_tokens
+from access.clients import inbox_tokens
+from access.clients.authentication import SafeWrite
 from access.models import Scope
-from access.permissions import SafeWrite
 from domain.time import utc_now
 
 from .. import inbox_hints

@@ -10,7 +10,7 @@ from django.core import signing
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
-from notifyproject.db.paging import MAX_PAGE, Order, Page, Place
+from notifyproject.db.paging import MAX_PAGE, Cursor, Order, Page
 
 from ..intake.problems import Collector
 from .parameters import check_names
@@ -35,7 +35,7 @@ class Asked:
     """What part of a list is asked for."""
 
     limit: int
-    place: Place | None
+    place: Cursor | None
 
 
 def parse(query: QueryDict, *, of: str, problems: Collector, others: Collection[str] = ()) -> Asked:
@@ -57,7 +57,7 @@ def limit_of(query: QueryDict, problems: Collector) -> int:
     return int(limit)
 
 
-def place_of(query: QueryDict, *, of: str) -> Place | None:
+def place_of(query: QueryDict, *, of: str) -> Cursor | None:
     """Return the place in the list ``of`` that the cursor names; raises Problem 400."""
     text = query.get("cursor")
     if text is None:
@@ -66,7 +66,7 @@ def place_of(query: QueryDict, *, of: str) -> Place | None:
         backwards, *values = signing.loads(text, salt=salt_of(of))
     except signing.BadSignature:
         raise malformed("invalid_cursor", "This cursor is not one of ours.") from None
-    return Place(tuple(_read(value) for value in values), backwards=bool(backwards))
+    return Cursor(tuple(_read(value) for value in values), backwards=bool(backwards))
 
 
 def sides_of(query: QueryDict, *, of: str, kind: Callable[..., P]) -> tuple[P | None, P | None]:
@@ -96,10 +96,10 @@ def cursors(page: Page, *, of: str, order: Order) -> dict[str, str | None]:
 
 def cursor(document: Mapping[str, Any], *, of: str, order: Order, backwards: bool = False) -> str:
     """Return the cursor to what follows a document in the list ``of``, or to what precedes it."""
-    return cursor_to(Place(tuple(document[name] for name, _ in order), backwards), of=of)
+    return cursor_to(Cursor(tuple(document[name] for name, _ in order), backwards), of=of)
 
 
-def cursor_to(place: Place, *, of: str) -> str:
+def cursor_to(place: Cursor, *, of: str) -> str:
     """Return the cursor that names a place in the list ``of``."""
     values = [_written(value) for value in place.values]
     return signing.dumps([int(place.backwards), *values], salt=salt_of(of))

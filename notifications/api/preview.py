@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from access.clients.authentication import SafeWrite
 from access.models import Scope
-from access.permissions import SafeWrite
 from domain.time import utc_now
 
 from .. import intake

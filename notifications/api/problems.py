@@ -14,7 +14,7 @@ from pymongo.errors import PyMongoError
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from access.permissions import TestKeyError
+from access.clients.authentication import TestKeyError
 
 from ..intake import (
     AlreadyNotified,

@@ -15,10 +15,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from rest_framework.throttling import BaseThrottle
 
-from access import rates
-from access.inbox_tokens import InboxUser
-from access.keys import Client
-from access.rates import Counter, Standing
+from access.clients import rate_limits
+from access.clients.inbox_tokens import InboxUser
+from access.clients.rate_limits import Counter, RateLimitStatus
+from access.clients.registry import Client
 
 from .problems import MEDIA_TYPE, Problem
 
@@ -37,7 +37,7 @@ class CallerRate(BaseThrottle):
         if counted is None:
             return True
         counter, limit = counted
-        self.standing = request._request.standing = rates.take(counter, limit=limit)
+        self.standing = request._request.standing = rate_limits.consume(counter, limit=limit)
         return self.standing is None or self.standing.is_allowed
 
     def wait(self) -> float | None:
@@ -58,18 +58,18 @@ class RatesMiddleware:
         request.standing = None
         failures = Counter(
             scope="address",
-            identifier=rates.address_of(request.META, proxies=settings.TRUSTED_PROXIES),
+            identifier=rate_limits.client_ip(request.META, proxies=settings.TRUSTED_PROXIES),
             endpoint="authentication",
         )
         limit = settings.RATE_LIMIT_FAILED
-        standing = rates.look(failures, limit=limit)
+        standing = rate_limits.peek(failures, limit=limit)
         if standing is not None and not standing.is_allowed:
             response = _turned_away(request, standing)
         else:
             response = self.get_response(request)
             standing = request.standing
             if response.status_code == HTTPStatus.UNAUTHORIZED:
-                rates.take(failures, limit=limit)
+                rate_limits.consume(failures, limit=limit)
         if standing is not None:
             response.headers["RateLimit-Limit"] = str(standing.limit)
             response.headers["RateLimit-Remaining"] = str(standing.remaining)
@@ -94,7 +94,7 @@ def _counted(request: Any) -> tuple[Counter, int] | None:
     return None
 
 
-def _turned_away(request: HttpRequest, standing: Standing) -> HttpResponse:
+def _turned_away(request: HttpRequest, standing: RateLimitStatus) -> HttpResponse:
     log.warning("address_turned_away", reset_seconds=standing.reset)
     problem = Problem(
         status=429,

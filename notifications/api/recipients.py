@@ -11,9 +11,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
-from devices import state
+from devices import presence
 from domain.time import utc_now
-from recipients import registry
+from recipients import registration
 
 from .. import erasing, exporting, redrive
 from ..exporting import NEWEST_FIRST
@@ -73,7 +73,7 @@ class OnePerson(APIView):
         body = convert(_body(request), PersonRequest)
         person = recipients_requests.person(known_id(user_id), body)
         now = utc_now()
-        stored = registry.register(person, now=now)
+        stored = registration.register(person, now=now)
         if person.timezone is not None and not stored.is_new:
             redrive.follow_clock(user_id=person.user_id, zone=person.timezone, now=now)
         return Response(person_view(stored.document), status=201 if stored.is_new else 200)
@@ -165,7 +165,7 @@ class Preferences(APIView):
     def put(self, request: Any, user_id: str) -> Response:
         """Replace what a registered person wants."""
         wanted = recipients_preferences.preferences(_body(request))
-        stored = registry.set_preferences(
+        stored = registration.set_preferences(
             user_id=known_id(user_id),
             preferences=wanted.preferences,
             quiet_hours=wanted.quiet_hours,
@@ -182,8 +182,8 @@ def _body(request: Any) -> dict[str, Any]:
     return raw
 
 
-def _person(user_id: str) -> registry.Document:
-    found = registry.one(known_id(user_id))
+def _person(user_id: str) -> registration.Document:
+    found = registration.one(known_id(user_id))
     if found is None:
         raise not_found()
     return found
@@ -198,7 +198,7 @@ def _described(erased: erasing.Erasure) -> str:
 
 
 def _exported(held: exporting.Export, *, user_id: str, of_all: bool) -> ExportView:
-    states = state.read([device["_id"] for device in held.devices])
+    states = presence.read([device["_id"] for device in held.devices])
     return ExportView(
         user_id=user_id,
         exported_at=utc_now(),

@@ -8,7 +8,7 @@ import msgspec
 
 from domain.states import Channel
 from recipients.preferences import told
-from recipients.registry import TOLD
+from recipients.registration import TOLD
 
 from .devices_answers import DeviceView
 from .recipients_requests import PersonalQuietHours

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from recipients.registry import KEPT, Person
+from recipients.registration import UNCHANGED, Person
 
 from ..intake.addresses import AddressProblem, check_email, check_phone, has_control_characters
 from ..intake.problems import Collector
@@ -75,7 +75,7 @@ def person(user_id: str, body: PersonRequest) -> Person:
         locale=body.locale,
         timezone=body.timezone,
         attributes=body.attributes,
-        quiet_hours=KEPT if isinstance(hours, UnsetType) else stored_quiet_hours(hours),
+        quiet_hours=UNCHANGED if isinstance(hours, UnsetType) else stored_quiet_hours(hours),
     )
 
 

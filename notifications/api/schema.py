@@ -55,7 +55,7 @@ IN_AN_INBOX = (401, 429, 503)
 class KeyScheme(OpenApiAuthenticationExtension):
     """How API keys appear in the schema."""
 
-    target_class = "access.authentication.KeyAuthentication"
+    target_class = "access.clients.authentication.KeyAuthentication"
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -66,7 +66,7 @@ class KeyScheme(OpenApiAuthenticationExtension):
 class InboxTokenScheme(OpenApiAuthenticationExtension):
     """How inbox tokens appear in the schema."""
 
-    target_class = "access.authentication.InboxAuthentication"
+    target_class = "access.clients.authentication.InboxAuthentication"
     name = "inboxToken"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:

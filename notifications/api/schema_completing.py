@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from django.urls import resolve
 
-from access.permissions import refuses_test_keys
-from notifyproject.requests import HEADER as REQUEST_ID
+from access.clients.authentication import refuses_test_keys
+from notifyproject.platform.middleware import HEADER as REQUEST_ID
 
 from .idempotency import HEADER as IDEMPOTENCY_KEY
 from .idempotency import REPLAYED

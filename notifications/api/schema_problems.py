@@ -12,8 +12,8 @@ from django.http import QueryDict
 from pymongo.errors import PyMongoError
 from rest_framework import exceptions
 
-from access.permissions import TestKeyError
-from callbacks.messages import SWITCHED_OFF
+from access.clients.authentication import TestKeyError
+from callbacks.outbox import SWITCHED_OFF
 
 from .. import redrive
 from ..intake import AlreadyNotified, FieldProblem, KeyReused, Overloaded

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
-from notifyproject.db.paging import Place
+from notifyproject.db.paging import Cursor
 
 from .. import templates
 from ..intake.problems import Collector
@@ -73,4 +73,4 @@ def _page(rows: list[Version], *, has_next: bool, has_previous: bool) -> Page:
 
 
 def _cursor(version: Version, *, backwards: bool = False) -> str:
-    return paging.cursor_to(Place((version.number,), backwards), of=LIST)
+    return paging.cursor_to(Cursor((version.number,), backwards), of=LIST)

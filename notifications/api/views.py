@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from access.clients.authentication import SafeWrite
 from access.models import Scope
-from access.permissions import SafeWrite
 from domain.time import utc_now
-from notifyproject import tracing
+from notifyproject.platform import tracing
 
 from .. import inbox, intake, queries
 from ..intake import Caller, NotificationRequest
@@ -59,7 +59,7 @@ class Notifications(APIView):
             is_test=request.user.is_test,
         )
         acceptance = intake.accept(body, caller=caller, now=utc_now())
-        tracing.note({"notify.notification.id": str(acceptance.document["_id"])})
+        tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
         response = Response(
             notification_view(acceptance.document, adjusted=acceptance.adjusted), status=202
         )

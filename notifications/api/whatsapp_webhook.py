@@ -12,7 +12,7 @@ from domain.time import utc_now
 from providers.contract import InvalidSignatureError
 from providers.registry import whatsapp
 from providers.whatsapp.webhooks import redact_webhook
-from recipients import conversations
+from recipients import service_windows
 
 from .. import receipts, unsubscribing
 from .parsing import MAX_BYTES_BULK, read_raw
@@ -57,7 +57,7 @@ class WhatsAppWebhook(APIView):
         except ValueError:
             raise malformed("malformed", "Not a webhook of WhatsApp's.") from None
         applied = receipts.receive(events, provider=number.name, body=body, now=now)
-        conversations.note_inbound([(one.phone, one.at) for one in written], now=now)
+        service_windows.record_inbound([(one.phone, one.at) for one in written], now=now)
         unsubscribing.heed(wishes, provider=number.name, now=now)
         return Response(
             {"events": applied.events, "changed": applied.changed, "inbound": len(written)}

@@ -8,12 +8,12 @@ from bson import ObjectId
 
 from domain.states import BroadcastStatus, DeliveryStatus
 from domain.time import utc_now
-from notifyproject import crash
-from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
+from notifyproject.platform import crash_points, process
+from notifyproject.platform.crash_points import Boundary
+from notifyproject.platform.process import worker_name
 
-from .. import backlog, stopping, store, types
-from ..claiming import worker_name
+from .. import backlog, store, types
 from ..intake import fanning
 from ..sending import Clock
 from . import audience, progress, reading, waking
@@ -42,16 +42,16 @@ def go_on(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
     lease has ended, and nobody is told twice.
     """
     now = clock()
-    if stopping.is_asked():
+    if process.is_shutting_down():
         waking.call(broadcast_id, at=now + STOPPING, now=now)
         return False
     turn = progress.take(broadcast_id, worker=worker_name(), now=now)
     if turn is None:
         return False
-    crash.at(Boundary.BROADCAST_TAKEN)
+    crash_points.reach(Boundary.BROADCAST_TAKEN)
     is_withdrawing = turn.status is BroadcastStatus.CANCELLING
     at = _withdraw(turn, clock) if is_withdrawing else _read(turn, clock)
-    crash.at(Boundary.BROADCAST_NOTED)
+    crash_points.reach(Boundary.BROADCAST_NOTED)
     if at is not None:
         waking.call(broadcast_id, at=at, now=clock())
     return True

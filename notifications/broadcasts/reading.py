@@ -10,7 +10,7 @@ from pymongo.errors import PyMongoError
 from domain.states import NotificationStatus
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Page, Place
+from notifyproject.db.paging import Cursor, Page
 
 from .documents import Document
 
@@ -36,7 +36,7 @@ def one(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Documen
     return collection("broadcasts").find_one(wanted, WITHOUT_USER_IDS)
 
 
-def page(*, client_id: ObjectId, limit: int, place: Place | None = None) -> Page:
+def page(*, client_id: ObjectId, limit: int, place: Cursor | None = None) -> Page:
     """Return up to ``limit`` of a client's broadcasts, newest first. Raises PyMongoError."""
     return paging.page(
         "broadcasts",

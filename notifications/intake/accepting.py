@@ -9,9 +9,9 @@ import msgspec
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
-from notifyproject import crash
-from notifyproject.crash import Boundary
 from notifyproject.db.collections import collection
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 from recipients import queries as recipients
 
 from .. import callback_hints, inbox_hints, lanes, queries, store
@@ -54,16 +54,16 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if isinstance(reserved, Acceptance):
             return reserved
         prepared = reserved
-    crash.at(Boundary.KEY_RESERVED)
+    crash_points.reach(Boundary.KEY_RESERVED)
     (result,) = store.accept(callback_hints.awaited([prepared.notification]), now=now)
-    crash.at(Boundary.ACCEPT_STORED)
+    crash_points.reach(Boundary.ACCEPT_STORED)
     if isinstance(result, store.DuplicateEntity):
         is_own = result.client_id == caller.client_id
         raise AlreadyNotified(result.notification_id if is_own else None)
     lanes.announce([result.document], now=now)
     inbox_hints.accepted([result.document])
     callback_hints.changed(now=now)
-    crash.at(Boundary.ACCEPT_HINTED)
+    crash_points.reach(Boundary.ACCEPT_HINTED)
     return Acceptance(
         document=result.document, replayed=result.repeated, adjusted=prepared.adjusted
     )

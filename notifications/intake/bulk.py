@@ -8,8 +8,8 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain.states import Priority
-from notifyproject import crash
-from notifyproject.crash import Boundary
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 
 from .. import backlog, callback_hints, inbox_hints, lanes, queries, store, types
 from ..store import NewNotification
@@ -57,7 +57,7 @@ def accept_all(
         return _again(promise, requests, caller=caller, now=now)
     mine, prepared = _assess(requests, contents, caller=caller, now=now)
     promise, is_mine = bulk_promises.make(mine, caller=caller, fingerprint=fingerprint)
-    crash.at(Boundary.BULK_PROMISED)
+    crash_points.reach(Boundary.BULK_PROMISED)
     if not is_mine:
         return _again(promise, requests, caller=caller, now=now)
     kept = _keep(promise, prepared, {}, caller=caller, now=now)
@@ -181,7 +181,7 @@ def _keep(
 ) -> Promise:
     """Store what was promised and is not stored yet; return what became of the whole promise."""
     results = store.accept(callback_hints.awaited(list(prepared.values())), now=now)
-    crash.at(Boundary.BULK_STORED)
+    crash_points.reach(Boundary.BULK_STORED)
     refused = dict(invalid)
     for place, result in zip(prepared, results, strict=True):
         if isinstance(result, store.DuplicateEntity):
@@ -191,7 +191,7 @@ def _keep(
     lanes.announce(accepted, now=now)
     inbox_hints.accepted(accepted)
     callback_hints.changed(now=now)
-    crash.at(Boundary.BULK_HINTED)
+    crash_points.reach(Boundary.BULK_HINTED)
     kept = replace(
         promise,
         ids={place: one for place, one in promise.ids.items() if place not in refused},

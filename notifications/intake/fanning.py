@@ -14,8 +14,8 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifyproject import crash
-from notifyproject.crash import Boundary
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 from recipients.queries import KnownRecipient
 
 from .. import callback_hints, inbox_hints, lanes, queries, store
@@ -73,7 +73,7 @@ def fan_out(
     new = _prepare(left, request, caller=caller, page=page, now=now)
     marked = [replace(one, broadcast_id=broadcast_id) for one in callback_hints.awaited(new)]
     results = store.accept(marked, now=now)
-    crash.at(Boundary.BROADCAST_STORED)
+    crash_points.reach(Boundary.BROADCAST_STORED)
     accepted = [result.document for result in results if isinstance(result, store.Accepted)]
     lanes.announce(accepted, now=now)
     inbox_hints.accepted(accepted)

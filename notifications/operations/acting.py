@@ -13,7 +13,7 @@ from bson import ObjectId
 
 from domain import time
 from domain.states import SETTLED, BulkAction, BulkOutcome, Channel
-from notifyproject import audit
+from notifyproject.platform import audit
 
 from .. import hastening, queries, redrive
 from ..models import Notification

@@ -6,7 +6,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain.states import BulkAction
-from notifyproject import audit
+from notifyproject.platform import audit
 
 from .. import hints
 from ..models import BulkOperation

@@ -15,8 +15,9 @@ from bson import ObjectId
 
 from domain.states import BulkOutcome, BulkStage
 from domain.time import utc_now
+from notifyproject.platform import process
 
-from .. import hints, queries, stopping
+from .. import hints, queries
 from ..sending import Clock
 from . import acting, cohorts, keeping, pace, results
 from .keeping import Hold, Progress
@@ -67,7 +68,7 @@ def _work(hold: Hold, *, ends_at: datetime, clock: Clock) -> datetime | None:
     held: Hold | None = hold
     while held is not None:
         now = clock()
-        if now >= ends_at or stopping.is_asked():
+        if now >= ends_at or process.is_shutting_down():
             return now if keeping.release(held, at=now, now=now) else None
         try:
             places = cohorts.page(held.operation)

@@ -16,8 +16,8 @@ from typing import Any
 
 from bson import ObjectId
 
-from analytics import histogram
-from analytics.aggregates import Figure
+from analytics import metrics
+from analytics.metrics import MetricValue
 from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from notifyproject.db.collections import collection
 
@@ -40,7 +40,7 @@ class _Tally:
     """Counts by minute, metric and dimensions."""
 
     counts: Counter[Key] = field(default_factory=Counter)
-    waits: dict[Key, list[int]] = field(default_factory=lambda: defaultdict(histogram.empty))
+    waits: dict[Key, list[int]] = field(default_factory=lambda: defaultdict(metrics.empty))
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, row: Row, metric: Metric, **more: str) -> Key:
@@ -51,11 +51,11 @@ class _Tally:
         self.counts[key] += row["count"]
         return key
 
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[MetricValue]:
         """Return the figures."""
         for key, value in self.counts.items():
             minute, metric, dimensions = key
-            yield Figure(
+            yield MetricValue(
                 metric=metric.value,
                 dimensions=dict(dimensions),
                 value=value,
@@ -65,7 +65,7 @@ class _Tally:
             )
 
 
-def count(since: datetime, until: datetime) -> list[Figure]:
+def count(since: datetime, until: datetime) -> list[MetricValue]:
     """Return the figures of every minute from ``since`` until before ``until``: whole minutes."""
     tally = _Tally()
     for row in _accepted(since, until):
@@ -215,7 +215,7 @@ def _judged(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], fl
     bucket, waited = None, 0.0
     if is_last and delivery["status"] in SUCCEEDED and delivery.get("sent_at") is not None:
         waited = max((delivery["sent_at"] - delivery["first_due_at"]).total_seconds(), 0.0)
-        bucket = bisect_left(histogram.BOUNDS, waited)
+        bucket = bisect_left(metrics.BOUNDS, waited)
     minute = attempt["at"].replace(second=0, microsecond=0)
     own = (minute, attempt["_id"]["channel"], kind, attempt.get("provider"), outcome)
     return (*own, is_last, delivery["status"], delivery.get("failure_code"), bucket), waited

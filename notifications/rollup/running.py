@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from analytics import aggregates, spans
+from analytics import metrics, rollup_state
 from analytics.models import Interval
-from analytics.spans import Mark
+from analytics.rollup_state import ChangedMinute
 from domain.time import utc_now
 
 from . import changes
@@ -28,7 +28,7 @@ TOGETHER = 10
 """Minutes in a row that are counted by one read."""
 BUDGET_SECONDS = 40.0
 """What is left after that is for the next roll-up, a minute later."""
-MINUTE = aggregates.LENGTH[Interval.MINUTE]
+MINUTE = metrics.LENGTH[Interval.MINUTE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> Report | None:
 
     Twice is as good as once, and one that died is made good by the next.
     """
-    if not spans.take_turn(now=now):
+    if not rollup_state.acquire_lease(now=now):
         return None
     try:
         report = _run(now, time.monotonic() + budget)
-        spans.note_counted(now=now)
+        rollup_state.note_counted(now=now)
     finally:
-        spans.end_turn()
+        rollup_state.release_lease()
     log.info("rolled_up", counted=report.counted, left=report.left)
     return report
 
@@ -62,45 +62,45 @@ def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
 
     Whole hours are counted, so that hours and days stay the sums of their parts.
     """
-    start = aggregates.begin(Interval.HOUR, since)
+    start = metrics.begin(Interval.HOUR, since)
     minutes: list[datetime] = []
     while start + len(minutes) * MINUTE < until or len(minutes) % 60:
         minutes.append(start + len(minutes) * MINUTE)
-    if not spans.take_turn(now=now):
+    if not rollup_state.acquire_lease(now=now):
         return None
     try:
         for some in _in_rows(minutes):
             _recount(some, now)
-            spans.keep_turn(now=utc_now())
+            rollup_state.renew_lease(now=utc_now())
         _sum_up(minutes, now)
     finally:
-        spans.end_turn()
+        rollup_state.release_lease()
     return len(minutes)
 
 
 def _run(now: datetime, deadline: float) -> Report:
     _find_changes(now, deadline)
-    marks = {mark.minute: mark for mark in spans.due(now=now)}
-    counted: list[Mark] = []
+    marks = {mark.minute: mark for mark in rollup_state.due(now=now)}
+    counted: list[ChangedMinute] = []
     for some in _in_rows(sorted(marks, reverse=True)):
         if counted and time.monotonic() > deadline:
             break
         _recount(some, now)
         counted += [marks[minute] for minute in some]
     _sum_up([mark.minute for mark in counted], now)
-    spans.done(counted)
+    rollup_state.done(counted)
     return Report(counted=len(counted), left=len(marks) - len(counted))
 
 
 def _find_changes(now: datetime, deadline: float) -> None:
     """Note which minutes have changed, slice by slice: after a standstill there may be many."""
-    since = spans.changes_until() or now - FIRST_LOOK
+    since = rollup_state.changes_until() or now - FIRST_LOOK
     while since < now:
         until = min(since + SLICE, now)
         # What is being written this very moment is found by the next one.
-        spans.touch(changes.minutes(since - OVERLAP, until), now=now)
+        rollup_state.mark_changed(changes.minutes(since - OVERLAP, until), now=now)
         changes.write_events(since - OVERLAP, until, now=now)
-        spans.note_changes(until=until)
+        rollup_state.note_changes(until=until)
         since = until
         if time.monotonic() > deadline:
             break
@@ -109,16 +109,16 @@ def _find_changes(now: datetime, deadline: float) -> None:
 def _recount(minutes: Sequence[datetime], now: datetime) -> None:
     """Count minutes that follow one another."""
     figures = count(min(minutes), max(minutes) + MINUTE)
-    aggregates.replace(Interval.MINUTE, minutes, figures, now=now)
+    metrics.replace(Interval.MINUTE, minutes, figures, now=now)
 
 
 def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
     """Sum up the hours of these minutes, and then their days."""
-    hours = {aggregates.begin(Interval.HOUR, minute) for minute in minutes}
+    hours = {metrics.begin(Interval.HOUR, minute) for minute in minutes}
     for hour in sorted(hours):
-        aggregates.sum_up(Interval.HOUR, hour, now=now)
-    for day in sorted({aggregates.begin(Interval.DAY, hour) for hour in hours}):
-        aggregates.sum_up(Interval.DAY, day, now=now)
+        metrics.sum_up(Interval.HOUR, hour, now=now)
+    for day in sorted({metrics.begin(Interval.DAY, hour) for hour in hours}):
+        metrics.sum_up(Interval.DAY, day, now=now)
 
 
 def _in_rows(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:

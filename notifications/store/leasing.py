@@ -14,9 +14,9 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import SUCCEEDED, TRANSITIONS, Channel, DeliveryStatus
-from notifyproject import crash
-from notifyproject.crash import Boundary
 from notifyproject.db.leases import unclaimed
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 
 from .attempts import log_outcomes, log_started, log_withdrawn
 from .collections import notifications, patiently
@@ -65,7 +65,7 @@ def claim(
     collection = notifications()
     wanted = {"_id": {"$in": list(ids)}}
     result = collection.update_many({**wanted, "delivery": {"$elemMatch": claimable}}, pipeline)
-    crash.at(Boundary.CLAIM_WRITTEN)
+    crash_points.reach(Boundary.CLAIM_WRITTEN)
     if not result.matched_count:
         return []
     mine = collection.find({**wanted, "delivery.claim.token": token})
@@ -115,7 +115,7 @@ def start(claims: Sequence[Claimed], *, provider: str, worker: str, now: datetim
         for c in claims
         if c.notification_id in ours
     ]
-    crash.at(Boundary.START_WRITTEN)
+    crash_points.reach(Boundary.START_WRITTEN)
     log_started(started, provider=provider, worker=worker, now=now)
     return started
 
@@ -128,7 +128,7 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
     if not settlements:
         return 0
     log_outcomes(settlements)
-    crash.at(Boundary.SETTLE_LOGGED)
+    crash_points.reach(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
         s.claimed.reference: _error(s.claimed, s.code, s.reason, now)
@@ -146,7 +146,7 @@ def withdraw(started: Sequence[Claimed], *, now: datetime) -> int:
     if not started:
         return 0
     log_withdrawn(started, now=now)
-    crash.at(Boundary.WITHDRAW_LOGGED)
+    crash_points.reach(Boundary.WITHDRAW_LOGGED)
     changes = {
         one.reference: {
             "status": S.PENDING.value,

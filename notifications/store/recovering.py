@@ -11,8 +11,8 @@ from pymongo import UpdateOne
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
 from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
-from notifyproject import crash
-from notifyproject.crash import Boundary
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications
 from .documents import Document, Reference
@@ -61,7 +61,7 @@ def rescue(*, now: datetime, limit: int = 500) -> int:
         lost += [_lost_attempt(key, document, delivery, now) for key in keys]
         ends.append(_end(document, delivery, own, now))
     attempts().bulk_write(lost, ordered=False)
-    crash.at(Boundary.RESCUE_LOGGED)
+    crash_points.reach(Boundary.RESCUE_LOGGED)
     return notifications().bulk_write(ends, ordered=False).matched_count
 
 

@@ -14,7 +14,7 @@ from bson import ObjectId
 
 from domain.content import Content, SecretExpiredError, SensitiveContent
 from domain.states import OPEN
-from notifyproject.sealing import seal, unseal
+from notifyproject.platform.encryption import decrypt, encrypt
 
 from .collections import notifications
 from .contents import content_of
@@ -26,7 +26,7 @@ Document = Mapping[str, Any]
 def sealed(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
     """Return a secret as it is stored with its notification, and with no other."""
     fields = (secret.data, secret.content, secret.values, secret.has_own_words)
-    return seal(msgspec.json.encode(fields), about=_about(notification_id))
+    return encrypt(msgspec.json.encode(fields), about=_about(notification_id))
 
 
 def secret_of(
@@ -41,7 +41,7 @@ def secret_of(
             raise SecretExpiredError("What it says is not kept any more.")
         return None
     data, given, values, has_own_words = msgspec.json.decode(
-        unseal(sealed, about=_about(notification_id))
+        decrypt(sealed, about=_about(notification_id))
     )
     return SensitiveContent(
         data=data, content=given, values=tuple(values), has_own_words=has_own_words

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from django import template
 
-from analytics.aggregates import KEPT as FIGURES
+from analytics.metrics import KEPT as FIGURES
 from analytics.models import Interval
-from callbacks.messages import RETENTION as CALLBACKS
+from callbacks.outbox import MESSAGE_RETENTION as CALLBACKS
 
 from .. import retention
 from ..broadcasts.progress import RETENTION as BROADCASTS

@@ -14,8 +14,8 @@ from domain.errors import FailureCode
 from domain.states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import collection
 from providers.registry import is_configured
-from recipients import conversations
 from recipients import queries as recipients
+from recipients import service_windows
 from recipients.queries import KnownRecipient, Suppressed
 
 from .. import approved, types
@@ -75,7 +75,7 @@ def _surroundings(documents: Sequence[Document], *, now: datetime) -> _Surroundi
         people=recipients.known(d["user_id"] for d in documents if d.get("user_id")),
         suppressed=recipients.suppressed(pairs, now=now),
         targets=devices.targets(user_ids=users, device_ids=device_ids),
-        open_windows=conversations.open_windows(phones, now=now),
+        open_windows=service_windows.open_windows(phones, now=now),
         in_doubt=in_doubt,
         refused=refused,
     )

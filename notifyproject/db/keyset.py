@@ -10,7 +10,7 @@ from typing import Any
 from bson import ObjectId
 
 from . import paging
-from .paging import Place
+from .paging import Cursor
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEY = "id"
@@ -20,29 +20,29 @@ class NoPlace(ValueError):
     """A text that names no place in this list."""
 
 
-def as_text(place: Place) -> str:
+def as_text(place: Cursor) -> str:
     """Return a place as it stands in an address; the address says which way to go from there."""
     plain = json.dumps([_plain(value) for value in place.values], separators=(",", ":"))
     return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
 
 
-def parse(text: str, *, backwards: bool = False) -> Place:
+def parse(text: str, *, backwards: bool = False) -> Cursor:
     """Return the place a text names; raises NoPlace."""
     try:
         padded = text + "=" * (-len(text) % 4)
         values = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        return Place(tuple(_value(kind, told) for kind, told in values), backwards)
+        return Cursor(tuple(_value(kind, told) for kind, told in values), backwards)
     except (binascii.Error, ValueError, TypeError, OverflowError) as error:
         raise NoPlace("no such place") from error
 
 
-def of_row(row: Any, order: Sequence[str]) -> Place:
+def of_row(row: Any, order: Sequence[str]) -> Cursor:
     """Return where a row of a list with this order stands."""
     names = [name.lstrip("-") for name in order]
-    return Place(tuple(row.pk if name == _KEY else getattr(row, name) for name in names))
+    return Cursor(tuple(row.pk if name == _KEY else getattr(row, name) for name in names))
 
 
-def beyond(place: Place, order: Sequence[str]) -> dict[str, Any]:
+def beyond(place: Cursor, order: Sequence[str]) -> dict[str, Any]:
     """Return what holds for the documents behind a place, or before it; raises NoPlace."""
     if len(place.values) != len(order):
         raise NoPlace("a place in another list")

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from . import keyset
 from .admin import BoundedChangeList, CappedPaginator
 from .match import Match
-from .paging import Place
+from .paging import Cursor
 
 AFTER, BEFORE = "after", "before"
 
@@ -63,7 +63,7 @@ class KeysetChangeList(BoundedChangeList):
         self.can_show_all = self.multi_page = False
         self.paginator = KeysetPage(self.result_list, self.list_per_page)
 
-    def _asked(self, request: HttpRequest) -> Place | None:
+    def _asked(self, request: HttpRequest) -> Cursor | None:
         """Return where the page begins, and which way it goes; None for the first."""
         for name in (AFTER, BEFORE):
             if text := request.GET.get(name):
@@ -73,7 +73,7 @@ class KeysetChangeList(BoundedChangeList):
                     raise IncorrectLookupParameters(str(error)) from error
         return None
 
-    def read(self, place: Place | None, order: Sequence[str]) -> list[Any]:
+    def read(self, place: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return the rows behind a place or before it, the next one first, and one too many.
 
         Raises NoPlace for a place in another list.

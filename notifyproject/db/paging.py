@@ -10,8 +10,11 @@ from typing import Any
 from .collections import collection
 
 Document = Mapping[str, Any]
+
+
 Order = Sequence[tuple[str, int]]
 """Fields and directions; the last is the key."""
+
 
 MAX_PAGE = 100
 
@@ -26,7 +29,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Cursor:
     """The place of a document in a list: its values of the fields of the order."""
 
     values: tuple[Any, ...]
@@ -34,13 +37,13 @@ class Place:
     """What lies before it is asked for, not what lies behind it."""
 
 
-def place_of(
+def cursor_of(
     *, after: tuple[Any, ...] | None = None, before: tuple[Any, ...] | None = None
-) -> Place | None:
+) -> Cursor | None:
     """Return the place behind ``after``, or else before ``before``; None for the beginning."""
     if after is not None:
-        return Place(after)
-    return Place(before, backwards=True) if before is not None else None
+        return Cursor(after)
+    return Cursor(before, backwards=True) if before is not None else None
 
 
 def page(
@@ -49,7 +52,7 @@ def page(
     *,
     order: Order,
     limit: int,
-    place: Place | None = None,
+    place: Cursor | None = None,
     fields: Mapping[str, int] | None = None,
     hint: str | None = None,
 ) -> Page:
@@ -63,7 +66,7 @@ def page(
     backwards = place is not None and place.backwards
     one_more = limit + 1
     read = collection(name).find(wanted, fields, batch_size=one_more, hint=hint)
-    ordered = read.sort(turned(order) if backwards else list(order))
+    ordered = read.sort(reversed_order(order) if backwards else list(order))
     found: list[Document] = list(ordered.limit(one_more))
     more = len(found) > limit
     found = found[:limit]
@@ -72,13 +75,13 @@ def page(
     return Page(found, has_next=more, has_previous=place is not None)
 
 
-def beyond(place: Place, order: Order) -> dict[str, Any]:
+def beyond(place: Cursor, order: Order) -> dict[str, Any]:
     """Return what holds for the documents behind a place, or before it.
 
     Each step is a document that is the same up to a field and lies beyond the place in that one.
     The range before them says less than they do: it gives the index scan its bound.
     """
-    way = turned(order) if place.backwards else order
+    way = reversed_order(order) if place.backwards else order
     operators = ["$gt" if direction > 0 else "$lt" for _, direction in way]
     fields = list(zip([name for name, _ in way], operators, place.values, strict=True))
     (first, operator, value), *others = fields
@@ -91,6 +94,6 @@ def beyond(place: Place, order: Order) -> dict[str, Any]:
     return {"$and": [{first: {f"{operator}e": value}}, {"$or": steps}]}
 
 
-def turned(order: Order) -> list[tuple[str, int]]:
+def reversed_order(order: Order) -> list[tuple[str, int]]:
     """Return the order the other way round."""
     return [(name, -direction) for name, direction in order]

@@ -13,7 +13,7 @@ from .admin_filters import TimeFilter
 from .collections import collection
 from .keyset_list import AFTER, BEFORE, KeysetChangeList, turned
 from .match import Match, match_of
-from .paging import Order, Place
+from .paging import Cursor, Order
 
 WINDOW = 10_000
 """Rows that a page looks through. To read and dismiss so many takes about 150 ms."""
@@ -31,7 +31,7 @@ class WindowChangeList(KeysetChangeList):
     """Where to look through more; empty if the page is full, or there is no more."""
     window_words = f"{WINDOW:,}"
 
-    def read(self, place: Place | None, order: Sequence[str]) -> list[Any]:
+    def read(self, place: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return the rows that match, of a window if they are looked for, and one too many.
 
         Raises NoPlace for a place in another list.
@@ -40,7 +40,7 @@ class WindowChangeList(KeysetChangeList):
             return super().read(place, order)
         backwards = place is not None and place.backwards
         way = keyset.in_mongodb(order)
-        way = paging.turned(way) if backwards else way
+        way = paging.reversed_order(way) if backwards else way
         end = self._end(place, way) if self._is_looked_through() else None
         names = [turned(name) if backwards else name for name in order]
         found: list[Any] = []
@@ -79,7 +79,7 @@ class WindowChangeList(KeysetChangeList):
                 served.append(spec.condition(spec.value()))
         return served
 
-    def _end(self, place: Place | None, way: Order) -> Place | None:
+    def _end(self, place: Cursor | None, way: Order) -> Cursor | None:
         """Return where the last row of the window is; None if there is none behind it."""
         served, rows = self._served(), collection(self.model._meta.db_table)
         names = {"_id": 0, **dict.fromkeys((name for name, _ in way), 1)}
@@ -92,7 +92,7 @@ class WindowChangeList(KeysetChangeList):
             some = list(ordered.limit(_LAST_AND_NEXT - len(found)))
             found += some
             if len(found) == _LAST_AND_NEXT:
-                return Place(tuple(found[0][name] for name, _ in way))
+                return Cursor(tuple(found[0][name] for name, _ in way))
             if some:
                 before = 0
             else:
@@ -108,7 +108,7 @@ class _Part:
     fixed: int = 0
 
 
-def _parts(start: Place | None, end: Place | None, way: Order) -> list[_Part]:
+def _parts(start: Cursor | None, end: Cursor | None, way: Order) -> list[_Part]:
     """Return what lies behind ``start`` and not behind ``end``, in parts, each a range of an index.
 
     The order is a field and the key. In one condition MongoDB would read the rows to tell where

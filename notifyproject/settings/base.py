@@ -46,11 +46,11 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "notifyproject.security.SecurityHeadersMiddleware",
-    "notifyproject.requests.RequestIdMiddleware",
-    "notifyproject.tracing.middleware.TracingMiddleware",
-    "notifyproject.requests.DeadlineMiddleware",
-    "notifyproject.requests.ClockMiddleware",
+    "notifyproject.platform.middleware.SecurityHeadersMiddleware",
+    "notifyproject.platform.middleware.RequestIdMiddleware",
+    "notifyproject.platform.tracing.middleware.TracingMiddleware",
+    "notifyproject.platform.middleware.DeadlineMiddleware",
+    "notifyproject.platform.middleware.ClockMiddleware",
     "notifications.api.inbox_origins.InboxOriginsMiddleware",
     "notifications.api.rates.RatesMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -59,7 +59,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "access.second_factor_gate.SecondFactorMiddleware",
+    "access.staff.second_factor_gate.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     # Innermost: it makes a page of a login that axes did not allow.
@@ -67,11 +67,11 @@ MIDDLEWARE = [
 ]
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "access.staff_permissions.StaffBackend",
+    "access.staff.permissions.StaffBackend",
 ]
-# Limits and windows are in access/lockout.py. What is refused does not make the wait longer.
-AXES_HANDLER = "access.lockout.MongoHandler"
-AXES_LOCKOUT_CALLABLE = "access.lockout.locked_out"
+# Limits and windows are in access/staff/lockout.py. What is refused does not make the wait longer.
+AXES_HANDLER = "access.staff.lockout.LockoutHandler"
+AXES_LOCKOUT_CALLABLE = "access.staff.lockout.locked_out"
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
@@ -129,8 +129,8 @@ AUTH_PASSWORD_VALIDATORS = [
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["access.authentication.KeyAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HasScope"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["access.clients.authentication.KeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["access.clients.authentication.HasScope"],
     "DEFAULT_THROTTLE_CLASSES": ["notifications.api.rates.CallerRate"],
     "DEFAULT_PARSER_CLASSES": ["notifications.api.parsing.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["notifications.api.rendering.JSONRenderer"],

@@ -93,18 +93,18 @@ def create_roles() -> None:
 
 def _key() -> str:
     """Make the API client, or give the one there is a new key in place of its old ones."""
-    from access import keys
+    from access.clients import registry
     from access.models import APIClient, Scope
 
     now = datetime.now(UTC)
     client = APIClient.objects.filter(name=CLIENT).first()
     if client is None:
-        client_id = keys.create_client(name=CLIENT, scopes=list(Scope), now=now)
+        client_id = registry.create_client(name=CLIENT, scopes=list(Scope), now=now)
     else:
         client_id = client.pk
         for key in client.keys:
-            keys.revoke_key(prefix=key.prefix, now=now)
-    return keys.issue_key(client_id=client_id, now=now).text
+            registry.revoke_key(prefix=key.prefix, now=now)
+    return registry.issue_key(client_id=client_id, now=now).text
 
 
 def _greet(credentials: Credentials, *, is_new: bool) -> None:

@@ -21,7 +21,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from google.auth import crypt, jwt
 
 from domain.errors import ProviderError, ProviderResponse, ProviderUnavailableError
-from notifyproject.outside.deadlines import Deadline
+from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pyfcm import FCMNotification
 
 from domain.errors import FailureCode, PermanentError, ProviderResponse, ProviderUnavailableError
-from notifyproject.outside.deadlines import Deadline
+from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_of, is_expired

@@ -36,7 +36,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
-from notifyproject.outside.deadlines import Deadline
+from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
 from ..contract import (

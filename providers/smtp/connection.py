@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.mail.backends.smtp import EmailBackend
 
-from notifyproject.outside.deadlines import Deadline, DeadlineReader
+from notifyproject.platform.egress import Deadline, DeadlineReader
 
 from ..http import CONNECT_TIMEOUT
 

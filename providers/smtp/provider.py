@@ -28,7 +28,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
-from notifyproject.outside.deadlines import Deadline
+from notifyproject.platform.egress import Deadline
 
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_of, is_expired
 from ..http import UNUSABLE, excerpt

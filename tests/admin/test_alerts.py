@@ -26,7 +26,7 @@ RULE = {"name": "Mail", "kind": "failures", "channel": "email", "type": "mfa_cod
 
 
 def opened(what: str = "all") -> ObjectId:
-    found = incidents.note(
+    found = incidents.record(
         Finding(
             rule_id=ObjectId(),
             kind=AlertKind.FAILURES,

@@ -7,8 +7,8 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from callbacks import messages, outbox, registry
-from callbacks.states import DisabledReason
+from callbacks import outbox, subscriptions
+from callbacks.events import DisabledReason
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import telling
@@ -42,7 +42,7 @@ def onlooker(db: None) -> Client:
 def failed() -> str:
     """Return the id of a test that has failed."""
     document = outbox.send_test(CLIENT, now=utc_now())
-    messages.fail_pending(client_id=CLIENT, reason="It answered 500.")
+    outbox.fail_pending(client_id=CLIENT, reason="It answered 500.")
     return str(document["_id"])
 
 
@@ -83,10 +83,10 @@ def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(
 ) -> None:
     outbox.send_test(CLIENT, now=utc_now())
     console.post(f"{LIST}{CLIENT}/switch-off/")
-    assert registry.get(CLIENT)["disabled_reason"] == DisabledReason.BY_OPERATOR
+    assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.BY_OPERATOR
     assert collection("callback_messages").count_documents({"status": "failed"}) == 1
     console.post(f"{LIST}{CLIENT}/switch-on/")
-    assert registry.get(CLIENT)["state"] == "active"
+    assert subscriptions.get(CLIENT)["state"] == "active"
     entries = [e.change_message for e in LogEntry.objects.filter(object_id=str(CLIENT))]
     assert sorted(entries) == ["Switched off.", "Switched on again."]
     assert "already" in said(console.post(f"{LIST}{CLIENT}/switch-on/"))
@@ -98,7 +98,7 @@ def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
     assert "Send again" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
     for path in (f"{LIST}{CLIENT}/switch-off/", f"{MESSAGES}{message_id}/replay/"):
         assert onlooker.post(path).status_code == 403
-    assert registry.get(CLIENT)["state"] == "active"
+    assert subscriptions.get(CLIENT)["state"] == "active"
     assert LogEntry.objects.count() == 0
 
 
@@ -122,7 +122,7 @@ def test_several_are_sent_again_at_once(console: Client) -> None:
 
 def test_what_has_nowhere_to_go_is_not_sent_again(console: Client) -> None:
     message_id = failed()
-    registry.remove(CLIENT)
+    subscriptions.remove(CLIENT)
     assert "no callback" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
 
 

@@ -9,7 +9,7 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from access import keys
+from access.clients import registry
 from access.models import APIClient, Scope, StaffUser
 from domain.time import utc_now
 from tests.admin.conftest import make_staff, signed_in
@@ -23,7 +23,7 @@ WRITE, READ = Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ
 @pytest.fixture
 def shop() -> ObjectId:
     """Give a client."""
-    return keys.create_client(name="Shop", scopes=[WRITE], now=utc_now())
+    return registry.create_client(name="Shop", scopes=[WRITE], now=utc_now())
 
 
 def page(client: Client, client_id: ObjectId) -> str:
@@ -36,7 +36,7 @@ def issue(client: Client, client_id: ObjectId) -> Any:
 
 def key_in(response: Any) -> str:
     """Return the key that a page shows."""
-    found = keys.KEY.search(response.content.decode())
+    found = registry.KEY.search(response.content.decode())
     assert found is not None
     return found[0]
 
@@ -66,20 +66,20 @@ def test_a_client_needs_scopes_there_are(console: Client, scopes: list[str]) -> 
 
 
 def test_changing_a_client_leaves_its_keys(console: Client, shop: ObjectId) -> None:
-    issued = keys.issue_key(client_id=shop, now=utc_now())
+    issued = registry.issue_key(client_id=shop, now=utc_now())
     # The key is used while the form is open.
-    assert keys.authenticate(issued.text, now=utc_now()) is not None
+    assert registry.authenticate(issued.text, now=utc_now()) is not None
     console.post(f"{LIST}{shop}/change/", {"name": "Shops", "scopes": [READ], "is_active": "on"})
-    client = keys.authenticate(issued.text, now=utc_now())
+    client = registry.authenticate(issued.text, now=utc_now())
     assert client is not None
     assert (client.name, client.scopes) == ("Shops", frozenset({READ}))
     assert APIClient.objects.get(pk=shop).keys[0].last_used_at is not None
 
 
 def test_a_client_that_is_switched_off_may_do_nothing(console: Client, shop: ObjectId) -> None:
-    issued = keys.issue_key(client_id=shop, now=utc_now())
+    issued = registry.issue_key(client_id=shop, now=utc_now())
     console.post(f"{LIST}{shop}/change/", {"name": "Shop", "scopes": [READ]})
-    assert keys.authenticate(issued.text, now=utc_now()) is None
+    assert registry.authenticate(issued.text, now=utc_now()) is None
 
 
 def test_a_key_is_shown_once_and_kept_by_no_cache(console: Client, shop: ObjectId) -> None:
@@ -87,7 +87,7 @@ def test_a_key_is_shown_once_and_kept_by_no_cache(console: Client, shop: ObjectI
     assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
     text = key_in(response)
-    found = keys.authenticate(text, now=utc_now())
+    found = registry.authenticate(text, now=utc_now())
     assert found is not None
     assert found.id == shop
     later = page(console, shop)
@@ -104,8 +104,8 @@ def test_a_key_may_hold_for_some_time_only(console: Client, shop: ObjectId) -> N
     (key,) = APIClient.objects.get(pk=shop).keys
     assert timedelta(days=90) <= key.expires_at - before < timedelta(days=91)
     text = key_in(response)
-    assert keys.authenticate(text, now=key.expires_at - timedelta(minutes=1)) is not None
-    assert keys.authenticate(text, now=key.expires_at) is None
+    assert registry.authenticate(text, now=key.expires_at - timedelta(minutes=1)) is not None
+    assert registry.authenticate(text, now=key.expires_at) is None
     assert f"{key.expires_at:%b %Y}" in page(console, shop)
 
 
@@ -131,7 +131,7 @@ def test_who_would_revoke_a_key_is_asked_first(console: Client, shop: ObjectId) 
     shown = asked.content.decode()
     assert f"Revoke the key {text[:14]}… of Shop?" in shown
     assert "It was never used." in shown
-    assert keys.authenticate(text, now=utc_now()) is not None
+    assert registry.authenticate(text, now=utc_now()) is not None
     assert messages_of()[-1].startswith("Issued")
     assert "onclick" not in page(console, shop)
 
@@ -142,7 +142,7 @@ def test_a_revoked_key_opens_nothing(console: Client, shop: ObjectId) -> None:
     wanted = {"prefix": prefix, "confirmed": "yes"}
     response = console.post(f"{LIST}{shop}/revoke-key/", wanted, follow=True)
     assert "is revoked: it works no more." in response.content.decode()
-    assert keys.authenticate(text, now=utc_now()) is None
+    assert registry.authenticate(text, now=utc_now()) is None
     assert re.search(rf"ntf_{prefix}….*Revoked", page(console, shop), re.DOTALL)
     assert messages_of()[-1] == f"Revoked the key ntf_{prefix}…."
     again = console.post(f"{LIST}{shop}/revoke-key/", wanted, follow=True)
@@ -150,11 +150,11 @@ def test_a_revoked_key_opens_nothing(console: Client, shop: ObjectId) -> None:
 
 
 def test_a_key_of_another_client_is_not_revoked_here(console: Client, shop: ObjectId) -> None:
-    other = keys.create_client(name="Other", scopes=[READ], now=utc_now())
+    other = registry.create_client(name="Other", scopes=[READ], now=utc_now())
     text = key_in(issue(console, other))
     wanted = {"prefix": text.split("_")[1], "confirmed": "yes"}
     console.post(f"{LIST}{shop}/revoke-key/", wanted)
-    assert keys.authenticate(text, now=utc_now()) is not None
+    assert registry.authenticate(text, now=utc_now()) is not None
 
 
 @pytest.mark.parametrize("operation", ["issue-key", "revoke-key"])
@@ -185,7 +185,7 @@ def test_the_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -
     text = key_in(issue(console, shop))
     assert "Never" in console.get(LIST).content.decode()
     now = utc_now()
-    keys.authenticate(text, now=now)
+    registry.authenticate(text, now=now)
     shown = console.get(LIST).content.decode()
     assert text[:14] in shown
     assert text not in shown

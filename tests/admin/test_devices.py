@@ -7,12 +7,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from devices import queries, registry, state
+from devices import presence, queries, registration, status
 from devices.admin.explanations import MEANINGS, REASONS
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
-from devices.registry import Evidence, Registration
-from devices.state import DeviceState
+from devices.presence import Presence
+from devices.registration import Registration
+from devices.status import Evidence
 from devices.tokens import device_id
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -37,13 +38,13 @@ def register(token: str = TOKEN, *, user_id: str = "ada", minutes_ago: float = 1
         device_model="iPhone 15",
         timezone="Europe/Lisbon",
     )
-    return str(registry.register(new, now=utc_now() - timedelta(minutes=minutes_ago))["_id"])
+    return str(registration.register(new, now=utc_now() - timedelta(minutes=minutes_ago))["_id"])
 
 
 def refuse(one: str = ID, reason: DeactivationReason = DeactivationReason.UNREGISTERED) -> None:
     now = utc_now()
     evidence = Evidence(at=now, source="fcm", code="UNREGISTERED", notification_id="a" * 24)
-    registry.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=now)
+    status.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=now)
 
 
 def is_active(one: str = ID) -> bool:
@@ -62,14 +63,12 @@ def staff(*verbs: str) -> Client:
 def test_a_device_has_a_page_with_its_life_and_its_wishes(console: Client) -> None:
     register()
     now = utc_now()
-    registry.alive(accepted={ID: now}, receipts={ID: now})
+    status.record_success(accepted={ID: now}, receipts={ID: now})
     quiet = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
     wishes = Preferences(categories={"marketing": False}, quiet_hours=quiet)
-    registry.set_preferences(device_id=ID, preferences=wishes, now=now)
-    awake = DeviceState(
-        online=True, app_foreground=True, notification_enabled=False, last_active=now
-    )
-    state.store(ID, awake)
+    registration.set_preferences(device_id=ID, preferences=wishes, now=now)
+    awake = Presence(online=True, app_foreground=True, notification_enabled=False, last_active=now)
+    presence.store(ID, awake)
     shown = console.get(PAGE).content.decode()
     for words in (
         "iPhone 15",

@@ -15,7 +15,7 @@ from domain.time import utc_now
 from notifications import figures
 from notifyproject.db import keyset, window_list
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Place
+from notifyproject.db.paging import Cursor
 from tests import conftest
 from tests.admin import crowd
 from tests.admin.conftest import Plan, plans, reads
@@ -78,7 +78,7 @@ def test_the_list_of_all_notifications(
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
-    place = keyset.as_text(Place((many["created_at"], many["_id"])))
+    place = keyset.as_text(Cursor((many["created_at"], many["_id"])))
     url = f"/admin/notifications/notification/{query.format(place=place)}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
@@ -151,7 +151,7 @@ def test_the_list_of_what_waits(many: Any, console: Client, query: str, examined
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
-    place = keyset.as_text(Place((utc_now() - timedelta(days=9), many["_id"])))
+    place = keyset.as_text(Cursor((utc_now() - timedelta(days=9), many["_id"])))
     url = f"/admin/notifications/waitingnotification/{query.format(place=place)}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
@@ -161,7 +161,7 @@ def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
     many: Any, console: Client, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 500)
-    place = keyset.as_text(Place((utc_now() - timedelta(days=1), many["_id"])))
+    place = keyset.as_text(Cursor((utc_now() - timedelta(days=1), many["_id"])))
     url = f"/admin/notifications/waitingnotification/?reason=rate{query.format(place=place)}"
     found = plans(console, url, of="notifications")
     assert sum(plan.documents_examined for plan in found) <= 500

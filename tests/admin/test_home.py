@@ -189,7 +189,7 @@ def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> 
         title="No sweep for over 3 minutes",
         detail="There was none ever.",
     )
-    incident = incidents.note(finding, now=utc_now())
+    incident = incidents.record(finding, now=utc_now())
     assert incident is not None
     page = text_of(console)
     assert page.index("No sweep for over 3 minutes") < page.index("No sweep yet")

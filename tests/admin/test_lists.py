@@ -7,7 +7,7 @@ import pymongo
 import pytest
 from django.test import Client
 
-from access import keys
+from access.clients import registry
 from domain.time import utc_now
 from notifications.models import Notification
 from notifyproject.db import admin as lists
@@ -97,7 +97,7 @@ def test_conditions_nobody_declared_are_refused(console: Client, query: str) -> 
 )
 def test_choices_and_places_that_do_not_exist_are_refused(console: Client, query: str) -> None:
     accepted(1)
-    keys.create_client(name="Shop", scopes=[], now=utc_now())
+    registry.create_client(name="Shop", scopes=[], now=utc_now())
     assert console.get(f"{URL}?{query}").status_code == 302
 
 

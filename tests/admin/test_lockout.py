@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from access.lockout import LIMITS, WINDOW
 from access.models import StaffUser
+from access.staff.lockout import LIMITS, WINDOW
 from notifyproject.db.collections import collection
 from tests.admin.conftest import make_staff
 

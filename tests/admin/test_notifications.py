@@ -7,7 +7,7 @@ import pytest
 from bson import ObjectId
 from django.test import Client
 
-from access import keys
+from access.clients import registry
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
@@ -34,7 +34,7 @@ def test_the_newest_come_first(console: Client) -> None:
 
 def test_each_filter_narrows(console: Client) -> None:
     now = utc_now()
-    client_id = keys.create_client(name="Shop", scopes=[], now=now)
+    client_id = registry.create_client(name="Shop", scopes=[], now=now)
     plain = factories.settled(S.SENT, at=now, created_at=now)
     other = factories.accepted(
         created_at=now,

@@ -11,9 +11,9 @@ from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
 from callbacks import outbox
-from devices import registry
+from devices import registration
 from devices.models import Platform
-from devices.registry import Registration
+from devices.registration import Registration
 from domain.states import BulkAction, DeliveryStatus
 from domain.time import utc_now
 from notifications import operations, pausing, recovery
@@ -59,14 +59,16 @@ def one_of_each() -> None:
         {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
         | {"is_active": True, "created_at": now, "updated_at": now}
     )
-    registry.register(Registration(user_id="ada", token="token", platform=Platform.IOS), now=now)
+    registration.register(
+        Registration(user_id="ada", token="token", platform=Platform.IOS), now=now
+    )
     factories.hold_back(at=now)
     begun(at=now)
     failures = operations.failures(channel=None, code=None, since=None)
     operations.preview(action=BulkAction.RETRY, cohort=failures, by=operations.NOBODY, now=now)
     pausing.pause("smtp", by="maria", reason="", now=now)
     recovery.note_canary(now=now)
-    incidents.note(
+    incidents.record(
         Finding(
             rule_id=ObjectId(), kind=AlertKind.FAILURES, what="all", title="Many", detail="Many."
         ),

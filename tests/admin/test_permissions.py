@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, Permission
 from django.core.management import call_command
 
 from access.models import StaffUser
-from access.staff_permissions import StaffBackend
+from access.staff.permissions import StaffBackend
 from tests.admin.conftest import Plan, make_staff
 
 JOINED = frozenset({"staff_users_user_permissions", "staff_users_groups", "auth_group_permissions"})

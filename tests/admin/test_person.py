@@ -8,7 +8,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from access import inbox_tokens, keys
+from access.clients import inbox_tokens, registry
 from access.models import Scope
 from domain.states import DeliveryStatus
 from domain.time import utc_now
@@ -99,7 +99,7 @@ def test_addresses_are_shown_once_and_on_record(ada: Any) -> None:
 
 def test_every_inbox_token_is_ended(ada: Any, console: Client) -> None:
     now = utc_now()
-    client = keys.create_client(name="Shop", scopes=[Scope.INBOX_ISSUE], now=now)
+    client = registry.create_client(name="Shop", scopes=[Scope.INBOX_ISSUE], now=now)
     token = inbox_tokens.issue(client_id=client, user_id="ada", now=now)
     assert inbox_tokens.authenticate(token.text, now=now) is not None
     console.post(f"{PERSON}sign-out/")

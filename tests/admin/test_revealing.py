@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from access import keys
+from access.clients import registry
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from recipients.models import SuppressionReason
@@ -84,7 +84,7 @@ def test_what_went_out_has_no_verdict_on_its_page(console: Client) -> None:
 
 
 def test_the_audit_log_calls_an_app_by_its_name(console: Client) -> None:
-    app = keys.create_client(name="Shop", scopes=[], now=utc_now())
+    app = registry.create_client(name="Shop", scopes=[], now=utc_now())
     LogEntry.objects.create(
         user_id=app, object_repr="ada", action_flag=2, change_message="Exported."
     )

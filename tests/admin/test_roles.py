@@ -8,7 +8,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 
 from access.admin.roles import meaningful_permissions
-from access.roles import ADMINISTERS, OPERATES, SUPPORTS, roles
+from access.staff.permissions import ADMINISTERS, OPERATES, SUPPORTS, roles
 from notifyproject.stack import first_run
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -79,7 +79,7 @@ def test_every_permission_of_ours_is_given_to_a_role_knowingly() -> None:
         if (kind := ContentType.objects.get_for_id(permission.content_type_id)).app_label in OURS
         and not permission.codename.startswith(USUAL)
     }
-    assert own - OPERATES - SUPPORTS - ADMINISTERS == set(), "name them in access.roles"
+    assert own - OPERATES - SUPPORTS - ADMINISTERS == set(), "name them in access.staff.permissions"
 
 
 def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:
@@ -97,7 +97,7 @@ def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:
 
 def test_without_its_permissions_no_role_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = SUPPORTS | {"notifications.no_such_thing"}
-    monkeypatch.setattr("access.roles.SUPPORTS", unknown)
+    monkeypatch.setattr("access.staff.permissions.SUPPORTS", unknown)
     with pytest.raises(CommandError, match="no_such_thing"):
         created()
 

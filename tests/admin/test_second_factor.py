@@ -14,9 +14,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client, override_settings
 
-from access import second_factor
 from access.models import StaffUser
-from access.second_factor import PAUSE, STEP, TRIES, Verdict
+from access.staff import second_factor
+from access.staff.second_factor import PAUSE, STEP, TRIES, CodeResult
 from notifyproject.db.collections import collection
 from tests.admin.conftest import make_staff, signed_in
 
@@ -42,7 +42,7 @@ def required(settings: Any) -> None:
 @pytest.fixture
 def phone(ana: StaffUser) -> pyotp.TOTP:
     """Give Ana a phone that is set up."""
-    invitation = second_factor.invite(ana.pk, name="ana", now=NOW)
+    invitation = second_factor.begin_enrollment(ana.pk, name="ana", now=NOW)
     app = pyotp.TOTP(invitation.key)
     assert second_factor.confirm(ana.pk, app.at(NOW), now=NOW) is not None
     return app
@@ -134,8 +134,8 @@ def test_new_recovery_codes_take_the_place_of_the_old(ana: StaffUser, phone: pyo
     shown = browser.post(RENEW).content.decode()
     new = re.findall(r"<code>([a-z2-7-]+)</code>", shown)
     assert len(new) == 10
-    assert second_factor.check(ana.pk, old[0], now=NOW) is Verdict.WRONG
-    assert second_factor.check(ana.pk, new[0], now=NOW) is Verdict.RIGHT
+    assert second_factor.check(ana.pk, old[0], now=NOW) is CodeResult.WRONG
+    assert second_factor.check(ana.pk, new[0], now=NOW) is CodeResult.RIGHT
 
 
 # The codes.
@@ -145,21 +145,21 @@ def test_a_code_is_good_for_its_half_minute_and_the_ones_beside_it(
     ana: StaffUser, phone: pyotp.TOTP
 ) -> None:
     code = phone.at(later(10))
-    for steps, verdict in ((8, Verdict.WRONG), (12, Verdict.WRONG), (11, Verdict.RIGHT)):
+    for steps, verdict in ((8, CodeResult.WRONG), (12, CodeResult.WRONG), (11, CodeResult.RIGHT)):
         assert second_factor.check(ana.pk, f" {code[:3]} {code[3:]}", now=later(steps)) is verdict
 
 
 def test_a_code_is_good_once_and_so_is_every_earlier_one(ana: StaffUser, phone: pyotp.TOTP) -> None:
     code, earlier = phone.at(later(10)), phone.at(later(9))
-    assert second_factor.check(ana.pk, code, now=later(10)) is Verdict.RIGHT
-    assert second_factor.check(ana.pk, code, now=later(10)) is Verdict.WRONG
-    assert second_factor.check(ana.pk, earlier, now=later(10)) is Verdict.WRONG
+    assert second_factor.check(ana.pk, code, now=later(10)) is CodeResult.RIGHT
+    assert second_factor.check(ana.pk, code, now=later(10)) is CodeResult.WRONG
+    assert second_factor.check(ana.pk, earlier, now=later(10)) is CodeResult.WRONG
 
 
-def at_once(ana: StaffUser, code: str, count: int, now: datetime) -> list[Verdict]:
+def at_once(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeResult]:
     """Check the same code so often at the same moment."""
 
-    def one(_number: int) -> Verdict:
+    def one(_number: int) -> CodeResult:
         try:
             return second_factor.check(ana.pk, code, now=now)
         finally:
@@ -173,39 +173,39 @@ def test_of_requests_with_one_code_at_the_same_moment_one_gets_in(
     ana: StaffUser, phone: pyotp.TOTP
 ) -> None:
     code = phone.at(later(10))
-    assert at_once(ana, code, TRIES, later(10)).count(Verdict.RIGHT) == 1
+    assert at_once(ana, code, TRIES, later(10)).count(CodeResult.RIGHT) == 1
 
 
 def test_of_many_guesses_at_the_same_moment_a_few_are_looked_at(
     ana: StaffUser, phone: pyotp.TOTP
 ) -> None:
     verdicts = at_once(ana, "12345", 3 * TRIES, later(10))
-    assert verdicts.count(Verdict.WRONG) == TRIES
+    assert verdicts.count(CodeResult.WRONG) == TRIES
     right = phone.at(later(11))
-    assert second_factor.check(ana.pk, right, now=later(11)) is Verdict.PAUSED
+    assert second_factor.check(ana.pk, right, now=later(11)) is CodeResult.PAUSED
     after = later(10) + PAUSE
-    assert second_factor.check(ana.pk, phone.at(after), now=after) is Verdict.RIGHT
+    assert second_factor.check(ana.pk, phone.at(after), now=after) is CodeResult.RIGHT
 
 
 @pytest.mark.usefixtures("phone")
 def test_a_recovery_code_is_good_once_however_it_is_written(ana: StaffUser) -> None:
     first, second, *_ = second_factor.renew_recovery_codes(ana.pk)
-    assert second_factor.check(ana.pk, f" {first.upper()} ", now=NOW) is Verdict.RIGHT
-    assert second_factor.check(ana.pk, first, now=NOW) is Verdict.WRONG
-    assert second_factor.check(ana.pk, second.replace("-", " "), now=NOW) is Verdict.RIGHT
-    standing = second_factor.standing(ana.pk)
+    assert second_factor.check(ana.pk, f" {first.upper()} ", now=NOW) is CodeResult.RIGHT
+    assert second_factor.check(ana.pk, first, now=NOW) is CodeResult.WRONG
+    assert second_factor.check(ana.pk, second.replace("-", " "), now=NOW) is CodeResult.RIGHT
+    standing = second_factor.enrollment_of(ana.pk)
     assert standing is not None
     assert standing.recovery_codes == 8
 
 
 def test_another_phone_counts_once_it_is_confirmed(ana: StaffUser, phone: pyotp.TOTP) -> None:
-    other = pyotp.TOTP(second_factor.invite(ana.pk, name="ana", now=NOW).key)
+    other = pyotp.TOTP(second_factor.begin_enrollment(ana.pk, name="ana", now=NOW).key)
     assert other.secret != phone.secret
-    assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is Verdict.RIGHT
+    assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
     assert second_factor.confirm(ana.pk, phone.at(later(5)), now=later(5)) is None
     assert second_factor.confirm(ana.pk, other.at(later(5)), now=later(5)) is not None
-    assert second_factor.check(ana.pk, phone.at(later(7)), now=later(7)) is Verdict.WRONG
-    assert second_factor.check(ana.pk, other.at(later(7)), now=later(7)) is Verdict.RIGHT
+    assert second_factor.check(ana.pk, phone.at(later(7)), now=later(7)) is CodeResult.WRONG
+    assert second_factor.check(ana.pk, other.at(later(7)), now=later(7)) is CodeResult.RIGHT
 
 
 def test_nothing_of_it_can_be_read_in_the_database(ana: StaffUser, phone: pyotp.TOTP) -> None:
@@ -217,7 +217,7 @@ def test_nothing_of_it_can_be_read_in_the_database(ana: StaffUser, phone: pyotp.
 def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TOTP) -> None:
     keys = {"newer": b"n" * 32, "tests": b"\xd3M4" * 16}
     with override_settings(SEALING_KEYS=keys):
-        assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is Verdict.RIGHT
+        assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
     stored = collection("second_factors").find_one()
     assert stored is not None
     assert stored["sealed_key"].startswith("v1.newer.")
@@ -227,5 +227,5 @@ def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TO
 def test_without_its_key_a_recovery_code_still_lets_its_owner_in(ana: StaffUser) -> None:
     (code, *_) = second_factor.renew_recovery_codes(ana.pk)
     with override_settings(SEALING_KEYS={"other": b"x" * 32}):
-        assert second_factor.check(ana.pk, "123456", now=NOW) is Verdict.WRONG
-        assert second_factor.check(ana.pk, code, now=NOW) is Verdict.RIGHT
+        assert second_factor.check(ana.pk, "123456", now=NOW) is CodeResult.WRONG
+        assert second_factor.check(ana.pk, code, now=NOW) is CodeResult.RIGHT

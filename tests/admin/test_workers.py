@@ -9,8 +9,8 @@ from django.test import Client
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import utc_now
 from notifications import workers
-from notifyproject import valkey
 from notifyproject.db.collections import collection
+from notifyproject.platform import valkey
 from tests import factories
 from tests.admin.conftest import make_staff, signed_in
 
@@ -24,7 +24,7 @@ def text_of(client: Client, query: str = "") -> str:
 
 
 def test_it_shows_what_waits_and_who_works(console: Client, broker: redis.Redis) -> None:
-    valkey.forget()
+    valkey.clear()
     now = utc_now()
     factories.accepted(created_at=now - timedelta(hours=1))
     factories.settled(DeliveryStatus.SENT, at=now, created_at=now)
@@ -47,7 +47,7 @@ def test_it_opens_without_a_broker(console: Client, monkeypatch: pytest.MonkeyPa
     try:
         page = text_of(console, "?ask=1")
     finally:
-        valkey.forget()
+        valkey.clear()
     assert "The broker does not answer." in page
     assert "nobody can be asked" in page
 
@@ -55,7 +55,7 @@ def test_it_opens_without_a_broker(console: Client, monkeypatch: pytest.MonkeyPa
 def test_workers_are_asked_only_if_somebody_wants_it(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    valkey.forget()
+    valkey.clear()
     monkeypatch.setattr(workers, "PING_SECONDS", 0.01)
     assert "answered within" not in text_of(console)
     assert "0 answered within" in text_of(console, "?ask=1")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from domain.time import utc_now
-from recipients import conversations
+from recipients import service_windows
 from recipients.models import SuppressionReason
 from tests import factories
 from tests.api.conftest import App
@@ -19,7 +19,7 @@ def register(app: App) -> None:
     app.put(f"{ONE}/preferences", {"preferences": {"alert": {"muted": True}}})
     app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "ios"})
     app.put("/topics/news/members/ada", {})
-    conversations.note_inbound([(ADA["phone"], utc_now())], now=utc_now())
+    service_windows.record_inbound([(ADA["phone"], utc_now())], now=utc_now())
 
 
 def unsubscribe(channel: str, address: str) -> None:

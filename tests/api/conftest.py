@@ -9,7 +9,7 @@ import pytest
 from bson import ObjectId
 from django.test import Client as DjangoClient
 
-from access import keys
+from access.clients import registry
 from access.models import Scope
 from domain.time import utc_now
 from notifications.api.problems import MEDIA_TYPE
@@ -100,10 +100,10 @@ def pointers(answer: Answer) -> dict[str, str]:
 def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
     """Return a new API client with these scopes, or with all."""
     now = utc_now()
-    client_id = keys.create_client(
+    client_id = registry.create_client(
         name=name, scopes=list(scopes or Scope), is_test=is_test, now=now
     )
-    return App(id=client_id, key=keys.issue_key(client_id=client_id, now=now).text)
+    return App(id=client_id, key=registry.issue_key(client_id=client_id, now=now).text)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import jwt
 from bson import ObjectId
 from django.conf import settings
 
-from access import inbox_tokens
+from access.clients import inbox_tokens
 from domain.states import Channel
 from domain.time import utc_now
 from notifications.store import Document

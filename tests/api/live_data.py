@@ -11,7 +11,7 @@ from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 from django.db import connection
 
-from access import inbox_tokens
+from access.clients import inbox_tokens
 from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -19,7 +19,7 @@ from notifications import store
 from notifications.intake.keys import key_id
 from notifications.intake.preparing import Caller
 from notifications.store import Inbox, ProviderAnswer
-from recipients import conversations, suspicions
+from recipients import service_windows, suppressions
 from tests import factories
 from tests.api.conftest import App
 from tests.api.inboxes import claims_of
@@ -62,9 +62,11 @@ def seed(live: App) -> dict[str, str]:
         assert live.put("/devices", told).status_code == 200
     assert live.put("/suppressions/email/held@example.com", {}).status_code == 200
     factories.hold_back("gone@example.com", marketing_only=True)
-    suspicions.strike(channel="whatsapp", address="+447700900006", event="one", now=utc_now())
+    suppressions.record_soft_bounce(
+        channel="whatsapp", address="+447700900006", event="one", now=utc_now()
+    )
     written = [(person["phone"], utc_now()) for person in PEOPLE.values()]
-    conversations.note_inbound(written, now=utc_now())
+    service_windows.record_inbound(written, now=utc_now())
     assert live.put("/types/parcel_lost", KIND).status_code == 201
     versions = "/types/parcel_lost/templates"
     for _ in range(2):

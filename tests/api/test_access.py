@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from access import keys
+from access.clients import registry
 from access.models import Scope
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -41,19 +41,19 @@ def test_a_secret_of_another_key_is_refused(app: App, other_app: App) -> None:
 
 def test_a_revoked_key_is_refused_at_once(app: App) -> None:
     assert app.get("/notifications").status_code == 200
-    keys.revoke_key(prefix=app.key.split("_")[1], now=utc_now())
+    registry.revoke_key(prefix=app.key.split("_")[1], now=utc_now())
     assert app.get("/notifications").status_code == 401
 
 
 def test_an_expired_key_is_refused(app: App) -> None:
     now = utc_now()
-    issued = keys.issue_key(client_id=app.id, now=now, expires_at=now - timedelta(seconds=1))
+    issued = registry.issue_key(client_id=app.id, now=now, expires_at=now - timedelta(seconds=1))
     app.key = issued.text
     assert app.get("/notifications").status_code == 401
 
 
 def test_both_keys_work_while_an_app_is_moved(app: App) -> None:
-    second = keys.issue_key(client_id=app.id, now=utc_now()).text
+    second = registry.issue_key(client_id=app.id, now=utc_now()).text
     assert app.get("/notifications").status_code == 200
     app.key = second
     assert app.get("/notifications").status_code == 200

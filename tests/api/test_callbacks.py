@@ -8,9 +8,8 @@ import msgspec
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from callbacks import messages, registry, working
-from callbacks.events import CHOOSABLE
-from callbacks.states import DisabledReason
+from callbacks import outbox, subscriptions, worker
+from callbacks.events import SUBSCRIBABLE, DisabledReason
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import telling
@@ -56,7 +55,7 @@ def test_a_callback_is_made_and_its_secret_is_told_once(app: App) -> None:
 
 
 def test_it_may_be_for_every_event_but_a_test(app: App) -> None:
-    everything = [event.value for event in CHOOSABLE]
+    everything = [event.value for event in SUBSCRIBABLE]
     assert app.put("/callbacks", {"url": URL, "events": everything}).status_code == 200
     assert app.put("/callbacks", {"url": URL, "events": ["test"]}).status_code == 422
 
@@ -105,7 +104,7 @@ def test_a_test_comes_through_whatever_the_callback_is_for(app: App, receiver: R
     assert (sent.status_code, sent.json()["status"], sent.json()["type"]) == (
         *(202, "pending", "test"),
     )
-    working.call(app.id, clock=utc_now)
+    worker.run_round(app.id, clock=utc_now)
     (request,) = receiver.requests
     assert request.id == sent.json()["id"]
     assert request.body == sent.json()["body"]
@@ -137,10 +136,10 @@ def test_what_was_told_is_told_again(app: App, receiver: Receiver) -> None:
     sent = app.post("/callbacks/test").json()["id"]
     early = app.post(f"/callbacks/deliveries/{sent}/replay")
     assert (early.status_code, early.json()["code"]) == (409, "still_pending")
-    working.call(app.id, clock=utc_now)
+    worker.run_round(app.id, clock=utc_now)
     again = app.post(f"/callbacks/deliveries/{sent}/replay")
     assert (again.status_code, again.json()["tries"]) == (202, 0)
-    working.call(app.id, clock=utc_now)
+    worker.run_round(app.id, clock=utc_now)
     assert receiver.ids() == [sent, sent]
 
 
@@ -149,7 +148,7 @@ def test_nobody_tells_an_app_again_what_another_was_told(app: App) -> None:
     for one in (app, other):
         one.put("/callbacks", HOOK)
     sent = app.post("/callbacks/test").json()["id"]
-    messages.fail_pending(client_id=app.id, reason="It answered 500.")
+    outbox.fail_pending(client_id=app.id, reason="It answered 500.")
     assert other.post(f"/callbacks/deliveries/{sent}/replay").status_code == 404
     assert told(other) == []
 
@@ -158,7 +157,7 @@ def test_a_callback_that_is_switched_off_says_so_and_is_switched_on_by_putting_i
     app: App,
 ) -> None:
     app.put("/callbacks", HOOK)
-    registry.disable(client_id=app.id, reason=DisabledReason.FAILING, now=utc_now())
+    subscriptions.disable(client_id=app.id, reason=DisabledReason.FAILING, now=utc_now())
     seen = app.get("/callbacks").json()
     assert (seen["state"], seen["disabled_reason"]) == ("disabled", "failing")
     refused = app.post("/callbacks/test")

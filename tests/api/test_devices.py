@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from access.models import Scope
-from devices import queries, registry
+from devices import queries, status
 from devices.models import DeactivationReason
-from devices.registry import Evidence
+from devices.status import Evidence
 from devices.tokens import device_id
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -52,7 +52,7 @@ def register(app: App, **fields: Any) -> Answer:
 
 def switch_off(one: str = ID) -> None:
     now = utc_now()
-    registry.deactivate(
+    status.deactivate(
         device_ids=[one],
         reason=DeactivationReason.UNREGISTERED,
         evidence=Evidence(at=now.replace(year=now.year + 1), source="fcm"),

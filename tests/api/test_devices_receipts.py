@@ -9,9 +9,10 @@ import pytest
 from bson import ObjectId
 
 from access.models import Scope
-from devices import registry
+from devices import registration
+from devices import status as devices_status
 from devices.models import DeactivationReason
-from devices.registry import Evidence
+from devices.status import Evidence
 from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from notifications import store
@@ -106,7 +107,7 @@ def test_an_old_push_that_is_opened_does_not_switch_a_device_on_again(app: App, 
     notification_id = sent(app, phone)
     evidence = Evidence(at=NOON, source="fcm")
     reason = DeactivationReason.UNREGISTERED
-    registry.deactivate(device_ids=[phone], reason=reason, evidence=evidence, now=NOON)
+    devices_status.deactivate(device_ids=[phone], reason=reason, evidence=evidence, now=NOON)
     assert tell(app, phone, notification_id, "opened").status_code == 204
     assert app.get(f"/devices/{phone}").json()["is_active"] is False
     assert status_of(notification_id) == "read"
@@ -123,7 +124,7 @@ def test_the_first_device_that_reports_speaks_for_its_user(app: App, phone: str)
 
 def test_a_device_that_is_forgotten_since_is_believed(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
-    registry.remove(device_id=phone)
+    registration.remove(device_id=phone)
     assert tell(app, phone, notification_id).status_code == 204
     assert status_of(notification_id) == "delivered"
     assert collection("devices").count_documents({}) == 0

@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from devices import queries
-from notifyproject import valkey
+from notifyproject.platform import valkey
 from notifyproject.stack.servers import free_port
 from tests.api.conftest import App
 from tests.api.test_devices import AWAKE, ID, ONE, call, register, switch_off
@@ -67,7 +67,7 @@ def test_a_heartbeat_tells_an_inactive_device_to_register(app: App) -> None:
 def test_without_valkey_a_heartbeat_is_still_taken(app: App, settings: Any) -> None:
     register(app)
     settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
-    valkey.forget()
+    valkey.clear()
     answer = call(app, "POST", f"{ONE}/heartbeat", AWAKE)
     assert (answer.status_code, answer.json()["state"]) == (200, None)
     assert app.get(ONE).json()["state"] is None

@@ -5,12 +5,12 @@ import itertools
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from access import inbox_tokens
+from access.clients import inbox_tokens
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import dispatch, erasing
 from notifyproject.db.collections import collection, database
-from recipients import queries, suspicions
+from recipients import queries, suppressions
 from tests.api.ada import ADA, ONE, TOKEN, notify, register, unsubscribe
 from tests.api.conftest import Answer, App, pointers
 
@@ -25,7 +25,7 @@ def erase(app: App, path: str = ONE) -> Answer:
 def ada(app: App) -> App:
     """Register Ada with everything a person can have."""
     register(app)
-    suspicions.strike(channel="email", address=ADA["email"], event="1", now=utc_now())
+    suppressions.record_soft_bounce(channel="email", address=ADA["email"], event="1", now=utc_now())
     for channel, address in PAIRS:
         unsubscribe(channel, address)
     return app
@@ -41,7 +41,9 @@ def test_nothing_that_says_who_they_are_or_what_they_were_told_is_left(ada: App)
     notify(ada, channels=["email", "whatsapp"], external_id="x-1")
     notify(ada, content={"subject": "Dear Countess", "body": "Sunrise"}, data={})
     notify(ada, recipient={"email": "other.ada@example.com"})
-    suspicions.strike(channel="email", address="other.ada@example.com", event="1", now=utc_now())
+    suppressions.record_soft_bounce(
+        channel="email", address="other.ada@example.com", event="1", now=utc_now()
+    )
     notify(ada, user_id=..., recipient={"email": ADA["email"]})
     for secret in (*ADA.values(), "Countess", "Sunrise", "other.ada", TOKEN):
         assert secret in everything(), secret
@@ -95,7 +97,7 @@ def test_their_tokens_for_the_inbox_are_void(ada: App) -> None:
     user = inbox_tokens.authenticate(issued.text, now=utc_now())
     assert user is not None
     erase(ada)
-    assert not inbox_tokens.holds(user, now=utc_now())
+    assert not inbox_tokens.is_valid(user, now=utc_now())
 
 
 def test_so_are_those_of_an_app_that_never_told_them_anything(ada: App, other_app: App) -> None:

@@ -5,12 +5,12 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 
 from access.models import Scope
-from devices import state
-from devices.state import DeviceState
+from devices import presence
+from devices.presence import Presence
 from domain.time import utc_now
 from notifications import exporting
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Place
+from notifyproject.db.paging import Cursor
 from tests.api.ada import ADA, ONE, TOKEN, notify, register, unsubscribe
 from tests.api.conftest import App, new_app
 from tests.store.plans import plans
@@ -27,10 +27,10 @@ def ada(app: App, valkey_anew: None) -> App:
 def test_everything_about_a_person_is_one_document(ada: App) -> None:
     first, second = notify(ada), notify(ada)
     device = ada.get("/devices", user_id="ada").json()["results"][0]["id"]
-    awake = DeviceState(
+    awake = Presence(
         online=True, app_foreground=False, notification_enabled=True, last_active=utc_now()
     )
-    state.store(device, awake)
+    presence.store(device, awake)
     told = ada.get(f"{ONE}/export").json()
     assert told["person"] == ada.get(ONE).json()
     assert told["preferences"] == ada.get(f"{ONE}/preferences").json()
@@ -100,7 +100,7 @@ def test_a_page_is_read_by_indexes_in_its_order(ada: App) -> None:
     for client_id in (None, ada.id):
         held = exporting.export("user-7", client_id=client_id, limit=10)
         last = held.notifications[-1]
-        place = Place((last["created_at"], last["_id"]))
+        place = Cursor((last["created_at"], last["_id"]))
         for name in ("notifications", "delivery_attempts"):
             with plans(name) as found:
                 held = exporting.export("user-7", client_id=client_id, limit=10, place=place)

@@ -8,7 +8,7 @@ import redis
 from django.conf import settings as django_settings
 from structlog.testing import capture_logs
 
-from access import inbox_tokens
+from access.clients import inbox_tokens
 from domain.time import utc_now
 from notifications import dispatch, inbox, inbox_hints, queries, store
 from notifications.api.inbox_following import MOST
@@ -275,9 +275,9 @@ def test_it_ends_when_its_process_does(app: App) -> None:
 
 def test_publishing_a_hint_fails_nothing(app: App, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    from notifyproject import valkey
+    from notifyproject.platform import valkey
 
-    valkey.forget()
+    valkey.clear()
     try:
         answer = app.notify(user_id="ada", channels=["in_app"], recipient=...)
         assert answer.status_code == 202
@@ -285,4 +285,4 @@ def test_publishing_a_hint_fails_nothing(app: App, settings: Any) -> None:
         assert inbox.read(inbox=own(app), notification_id=one, now=utc_now())["is_read"]
     finally:
         settings.REDIS_URL = django_settings.REDIS_URL
-        valkey.forget()
+        valkey.clear()

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
-from access import inbox_tokens
 from access.checks import inbox_signing_key
+from access.clients import inbox_tokens
 from access.models import Scope
 from domain.time import utc_now
 from notifyproject.db.collections import collection

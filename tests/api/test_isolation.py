@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client as DjangoClient
 from django.urls import resolve
 
-from access import inbox_tokens, keys
+from access.clients import inbox_tokens, registry
 from access.models import Scope
 from devices.tokens import device_id
 from domain.content import Content
@@ -99,7 +99,7 @@ def world(db: None) -> Iterator[World]:
 
 def _world() -> World:
     first, revoked = new_app("first"), new_app("revoked")
-    keys.revoke_key(prefix=revoked.key.split("_")[1], now=utc_now())
+    registry.revoke_key(prefix=revoked.key.split("_")[1], now=utc_now())
     of_adas = inbox_token(first)
     own: dict[str, Any] = {
         "client_id": first.id,

@@ -8,7 +8,7 @@ import pytest
 import redis
 from django.conf import settings
 
-from access.permissions import SafeWrite
+from access.clients.authentication import SafeWrite
 from notifications import types
 from notifyproject.db.collections import collection
 from tests import conftest as database

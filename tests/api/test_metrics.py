@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import breaker, exposition, pausing, rollup
-from notifyproject import valkey
 from notifyproject.db.collections import collection
+from notifyproject.platform import valkey
 from providers import registry
 from tests import factories
 

@@ -8,8 +8,8 @@ import pytest
 import redis
 from django.test import Client as DjangoClient
 
-from access import rates
-from notifyproject import valkey
+from access.clients import rate_limits
+from notifyproject.platform import valkey
 from tests.api.conftest import Answer, App, request
 from tests.api.inboxes import Person
 
@@ -157,7 +157,7 @@ def test_without_valkey_requests_go_through_and_it_is_said_once(
     app: App, limits: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     limits.REDIS_URL = "redis://127.0.0.1:1/0"
-    valkey.forget()
+    valkey.clear()
     answers = [app.get("/notifications") for _ in range(6)]
     assert {answer.status_code for answer in answers} == {200}
     assert "RateLimit-Limit" not in answers[0].headers
@@ -184,4 +184,4 @@ def test_an_address_is_the_one_our_own_proxy_saw(
     forwarded: str, proxies: int, address: str
 ) -> None:
     meta = {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}
-    assert rates.address_of(meta, proxies=proxies) == address
+    assert rate_limits.client_ip(meta, proxies=proxies) == address

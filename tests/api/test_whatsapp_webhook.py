@@ -12,7 +12,7 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.api.parsing import MAX_BYTES_BULK
 from notifyproject.db.collections import collection
-from recipients.conversations import open_windows
+from recipients.service_windows import open_windows
 from tests import factories
 from tests.providers.whatsapp.test_opt_outs import told, wish
 from tests.store.failing import failing

@@ -12,7 +12,7 @@ from celery import Task
 from django.conf import settings
 from django_celery_beat.models import PeriodicTask
 
-from callbacks import hints as call_hints
+from callbacks import outbox
 from domain import queues
 from domain.states import Channel, Priority
 from notifications import callback_hints, hints, schedule, tasks
@@ -22,7 +22,7 @@ from notifyproject.stack import running
 from tests.architecture.code import ROOT, SERVICE, calls, files, text
 
 PUBLISHERS = {
-    "notifyproject/publishing.py": "hints, each to the queue that its publisher names",
+    "notifyproject/platform/broker.py": "hints, each to the queue that its publisher names",
     "notifyproject/admin/beat.py": "an operator starts a periodic task now",
 }
 """Who publishes messages, and which."""
@@ -44,7 +44,7 @@ def test_there_are_tasks() -> None:
         schedule.ROLL_UP,
         schedule.RETENTION,
         "notifications.sweep",
-        *(callback_hints.TELL, call_hints.CALL, schedule.CALLBACKS),
+        *(callback_hints.TELL, outbox.CALL, schedule.CALLBACKS),
     }
 
 

@@ -9,9 +9,13 @@ from django.test import RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.views import APIView
 
-from access.authentication import InboxAuthentication, KeyAuthentication
+from access.clients.authentication import (
+    HasScope,
+    InboxAuthentication,
+    KeyAuthentication,
+    OwnsInbox,
+)
 from access.models import Scope
-from access.permissions import HasScope, OwnsInbox
 
 OPEN = {
     "": "leads to the admin, which asks for a login",

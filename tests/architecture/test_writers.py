@@ -27,13 +27,13 @@ ORM_WRITES = frozenset(
 OURS = frozenset({"notifications", "delivery_attempts"})
 """The collections that hold delivery state."""
 NAMED = {
-    ("access/keys.py", "clients"): "api_clients",
+    ("access/clients/registry.py", "clients"): "api_clients",
     ("notifications/intake/accepting.py", "keys"): "idempotency_keys",
 }
 """Variables that stand for a collection, and for which."""
 MAKES = {
-    "analytics/aggregates.py": "whole spans of figures, replaced",
-    "analytics/spans.py": "minutes to be counted again",
+    "analytics/metrics.py": "whole spans of figures, replaced",
+    "analytics/rollup_state.py": "minutes to be counted again",
 }
 """Who else makes writes in bulk, and of what; the collection of each is looked at as of all."""
 MERGES = {"notifications/rollup/changes.py": '"into": "analytics_events"'}

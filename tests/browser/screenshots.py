@@ -20,9 +20,8 @@ from notifications import alerts, operations, pausing
 from notifications.alerts.rules import enabled
 from notifications.operations import Plan, Staff
 from notifications.verdicts import Kind
-from notifyproject import valkey
 from notifyproject.db.collections import collection
-from notifyproject.platform import cache
+from notifyproject.platform import cache, valkey
 from providers import registry
 from tests.browser.conftest import Screen
 from tests.browser.working_day import store_day
@@ -46,10 +45,10 @@ def _providers(settings: Any, broker: Any, google_account_file: Path) -> Iterato
     settings.WHATSAPP_PHONE_NUMBER_ID = "15550001111"
     # The last: each of these begins with none.
     settings.SETTINGS_MODULE = "notifyproject.settings.local"
-    for forget in (valkey.forget, cache.clear_all, registry.clear):
+    for forget in (valkey.clear, cache.clear_all, registry.clear):
         forget()
     yield
-    for forget in (valkey.forget, cache.clear_all, registry.clear):
+    for forget in (valkey.clear, cache.clear_all, registry.clear):
         forget()
 
 
@@ -91,7 +90,7 @@ def _note_trouble(now: datetime) -> None:
         title="Many final failures: 27 mails in an hour",
         detail="Most of them: SendGrid had a problem of its own (provider error).",
     )
-    incidents.note(finding, now=now - timedelta(hours=2))
+    incidents.record(finding, now=now - timedelta(hours=2))
 
 
 def _half_done(now: datetime) -> ObjectId:

@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
-from access import keys
+from access.clients import registry
 from access.models import APIClient, Scope, StaffUser
 from devices.models import Platform
 from domain.states import Channel
 from notifications import templates
 from notifications.models import NotificationType
-from notifyproject import audit
-from recipients import registry, suppressions
+from notifyproject.platform import audit
+from recipients import registration, suppressions
 from recipients.models import Suppression, SuppressionReason
 from tests import factories
 
@@ -65,7 +65,7 @@ def open_up(*, now: datetime) -> ObjectId:
     for customer in CUSTOMERS:
         _welcome(customer, now=now - timedelta(days=40))
     first, second, third, *_ = CUSTOMERS
-    registry.set_preferences(
+    registration.set_preferences(
         user_id=first.user_id,
         preferences={"marketing": {"muted": True}},
         quiet_hours={"start": "22:00", "end": "07:30", "timezone": first.timezone, "enabled": True},
@@ -81,16 +81,16 @@ def open_up(*, now: datetime) -> ObjectId:
 def _app(now: datetime) -> ObjectId:
     """Return an app whose key is being exchanged: the old one holds for some days still."""
     begins = now - timedelta(days=40)
-    shop = keys.create_client(name="shop", scopes=list(Scope)[:7], now=begins)
-    keys.issue_key(client_id=shop, now=begins, expires_at=now + timedelta(days=5))
-    keys.issue_key(client_id=shop, now=now - timedelta(days=2))
-    keys.create_client(name="warehouse", scopes=[Scope.NOTIFICATIONS_WRITE], now=begins)
+    shop = registry.create_client(name="shop", scopes=list(Scope)[:7], now=begins)
+    registry.issue_key(client_id=shop, now=begins, expires_at=now + timedelta(days=5))
+    registry.issue_key(client_id=shop, now=now - timedelta(days=2))
+    registry.create_client(name="warehouse", scopes=[Scope.NOTIFICATIONS_WRITE], now=begins)
     return shop
 
 
 def _welcome(customer: Customer, *, now: datetime) -> None:
-    registry.register(
-        registry.Person(
+    registration.register(
+        registration.Person(
             user_id=customer.user_id,
             email=customer.email,
             phone=customer.phone,

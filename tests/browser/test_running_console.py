@@ -46,7 +46,7 @@ def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     account = registry.smtp().account
     breaker.trip(account, now=now, retry_after=600, reason="535 Authentication failed")
     alerts.add_missing_defaults()
-    incidents.note(
+    incidents.record(
         Finding(
             rule_id=enabled()[0].id,
             kind=AlertKind.BREAKER_OPEN,

@@ -34,10 +34,10 @@ def _do(job: dict[str, Any]) -> None:
 
     from domain.states import Channel
     from notifications import broadcasts, dispatch, recovery
-    from notifyproject import crash
+    from notifyproject.platform import crash_points
 
     settings.SENDGRID_URL = job["provider"]
-    crash.at = crash.stopper(job["crash_at"])
+    crash_points.reach = crash_points.stopper(job["crash_at"])
     if job[DO] == "deliver":
         dispatch.deliver([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
     elif job[DO] == "broadcast":

@@ -11,12 +11,15 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from bench.chaos.boundaries import ARRIVALS
-from notifyproject.crash import Boundary, stopper
+from notifyproject.platform.crash_points import Boundary, stopper
 from notifyproject.settings.environment import BASE_DIR
 from tests.architecture.code import SERVICE, calls, files
 from tests.waiting import LIMIT
 
-PROGRAM = "from notifyproject import crash\nfor _ in range(3): crash.at(crash.Boundary.CLAIMED)"
+PROGRAM = (
+    "from notifyproject.platform import crash_points\n"
+    "for _ in range(3): crash_points.reach(crash_points.Boundary.CLAIMED)"
+)
 
 
 @cache
@@ -26,7 +29,7 @@ def places() -> list[str]:
         ast.unparse(call.args[0]).rpartition(".")[2]
         for path in files(*SERVICE)
         for _, call in calls(path)
-        if ast.unparse(call.func) == "crash.at"
+        if ast.unparse(call.func) == "crash_points.reach"
     ]
 
 

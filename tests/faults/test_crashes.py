@@ -22,7 +22,7 @@ from domain.states import OPEN, Channel, Priority
 from domain.time import utc_now
 from notifications import dispatch, recovery
 from notifications.store import LEASE
-from notifyproject.crash import Boundary
+from notifyproject.platform.crash_points import Boundary
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
 from sandbox.server import Sandbox

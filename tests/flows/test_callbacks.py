@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from callbacks.events import CHOOSABLE
+from callbacks.events import SUBSCRIBABLE
 from tests.api.conftest import App
 from tests.callbacks_receiver import Receiver, Request, receiving
 from tests.waiting import until
@@ -16,7 +16,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.usefixtures("worker")
 
 PAGE = Path(django_settings.BASE_DIR, "docs", "callbacks.md")
-EVERYTHING = sorted(event.value for event in CHOOSABLE)
+EVERYTHING = sorted(event.value for event in SUBSCRIBABLE)
 
 
 @pytest.fixture

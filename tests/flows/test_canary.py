@@ -13,7 +13,7 @@ from domain.time import utc_now
 from notifications import recovery, store
 from notifications.store import Document
 from notifyproject.db.collections import collection
-from recipients import conversations
+from recipients import service_windows
 from tests.admin.conftest import make_staff, signed_in
 from tests.api.conftest import App
 from tests.api.inboxes import Person
@@ -45,7 +45,7 @@ def code(**fields: Any) -> dict[str, Any]:
 def send_all(app: App) -> list[str]:
     """Send the code on every channel and in every way there is; return the ids."""
     assert app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "android"})
-    conversations.note_inbound([(PHONE, utc_now())], now=utc_now())
+    service_windows.record_inbound([(PHONE, utc_now())], now=utc_now())
     everywhere = ["email", "push", "whatsapp", "in_app"]
     whom = {"email": OK, "phone": PHONE}
     requests = [

@@ -13,8 +13,8 @@ from domain.content import Content
 from domain.states import Channel, Priority
 from domain.time import utc_now
 from notifications import dispatch, hints, recovery
-from notifyproject import publishing
 from notifyproject.db.collections import collection
+from notifyproject.platform import broker as platform_broker
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App
@@ -62,7 +62,7 @@ def test_without_a_broker_a_post_is_accepted_at_once(
         tried.append(args)
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(publishing.current_app, "send_task", refuse)
+    monkeypatch.setattr(platform_broker.current_app, "send_task", refuse)
     answers = [app.notify() for _ in range(5)]
     assert len(tried) == 1, "one finds out for all"
     assert [answer.status_code for answer in answers] == [202] * 5

@@ -10,7 +10,7 @@ import urllib3
 from django.conf import settings as django_settings
 from pymongo.uri_parser import parse_uri
 
-from access import inbox_tokens
+from access.clients import inbox_tokens
 from domain.time import utc_now
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.running import Addresses, programs

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from access import keys
+from access.clients import registry
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import pausing
@@ -179,10 +179,10 @@ def test_a_published_template_is_what_is_said_next(service: Service) -> None:
 def test_a_revoked_key_opens_nothing(service: Service) -> None:
     other = new_app("other")
     for number, first, second in service.alternate():
-        key = keys.issue_key(client_id=other.id, now=utc_now())
+        key = registry.issue_key(client_id=other.id, now=utc_now())
         for web in (first, second):
             assert web.call("GET", "/notifications", key=key.text)[0] == 200, number
-        assert keys.revoke_key(prefix=key.prefix, now=utc_now())
+        assert registry.revoke_key(prefix=key.prefix, now=utc_now())
         for web in (second, first):
             assert web.call("GET", "/notifications", key=key.text)[0] == 401, number
 

@@ -12,7 +12,7 @@ from bson import ObjectId
 from domain.time import utc_now
 from notifications import store
 from notifyproject.db.collections import collection
-from recipients import conversations
+from recipients import service_windows
 from sandbox.server import Sandbox
 from tests import factories
 from tests.api.conftest import App
@@ -97,7 +97,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 def notify(app: App, story: Story) -> ObjectId:
     """Have the message of a story sent."""
     if story.channel == "whatsapp":
-        conversations.note_inbound([(PHONE, utc_now())], now=utc_now())
+        service_windows.record_inbound([(PHONE, utc_now())], now=utc_now())
     recipient = {"email" if story.channel == "email" else "phone": story.address}
     answer = app.notify(channels=[story.channel], recipient=recipient)
     assert answer.status_code == 202

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from devices import registry
+from devices import registration
 from devices.models import Platform
-from devices.registry import Registration
+from devices.registration import Registration
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import breaker, dispatch
@@ -62,7 +62,7 @@ def test_mail_goes_to_the_sandbox_which_reports_what_became_of_it(
 @pytest.mark.usefixtures("worker", "sandboxed")
 def test_so_do_pushes_and_whatsapp(rehearsal: App, received: Received) -> None:
     new = Registration(user_id="ada", token="unregistered-1", platform=Platform.ANDROID)
-    device = registry.register(new, now=utc_now())["_id"]
+    device = registration.register(new, now=utc_now())["_id"]
     answer = rehearsal.notify(
         type="transactional",
         user_id="ada",

@@ -8,11 +8,11 @@ from bson import ObjectId
 
 from domain.time import utc_now
 from notifications import queries
-from notifyproject import tracing
 from notifyproject.db.collections import collection
+from notifyproject.platform import tracing
+from notifyproject.platform.tracing import Kind, Span, otel
+from notifyproject.platform.tracing.otel import OpenTelemetry
 from notifyproject.stack.servers import free_port
-from notifyproject.tracing import Kind, Span, otel
-from notifyproject.tracing.otel import OpenTelemetry
 from sandbox.server import Sandbox
 from tests.api.conftest import App, request
 from tests.collector import Collector, collecting
@@ -41,9 +41,9 @@ def collector() -> Iterator[Collector]:
 def traced(collector: Collector) -> Iterator[Callable[[], None]]:
     """Turn traces on in this process; what is given ends them, and the collector has it all."""
     tracer = OpenTelemetry(collector.url)
-    tracing.turn(tracer)
+    tracing.set_tracer(tracer)
     yield tracer.end
-    tracing.turn(None)
+    tracing.set_tracer(None)
     tracer.end()
 
 
@@ -142,17 +142,21 @@ def test_off_the_libraries_need_not_be_there_and_nothing_is_stored(
         "sys.modules['opentelemetry'] = None  # as where it is not installed\n"
         "from notifyproject import wsgi\n"
         "import notifications.tasks\n"
-        "print([name for name in sys.modules if name.startswith('notifyproject.tracing')])",
+        "ours = 'notifyproject.platform.tracing'\n"
+        "print([name for name in sys.modules if name.startswith(ours)])",
     )
-    assert found.strip() == "['notifyproject.tracing', 'notifyproject.tracing.middleware']"
+    assert (
+        found.strip()
+        == "['notifyproject.platform.tracing', 'notifyproject.platform.tracing.middleware']"
+    )
 
 
 def test_a_forked_process_sends_its_own(collector: Collector) -> None:
     python(
         "-c",
         "import os, sys\n"
-        "from notifyproject import tracing; tracing.start()\n"
-        "from notifyproject.tracing import Kind, Span\n"
+        "from notifyproject.platform import tracing; tracing.start()\n"
+        "from notifyproject.platform.tracing import Kind, Span\n"
         "from domain.time import utc_now\n"
         "def tell(name):\n"
         "    span = Span(name=name, kind=Kind.CLIENT, began_at=utc_now(), ended_at=utc_now())\n"
@@ -174,7 +178,7 @@ def test_a_collector_that_is_away_costs_spans_and_nothing_else(
     monkeypatch.setattr(otel, "PARTING", 0.0)
     monkeypatch.setattr(otel, "QUEUE", 2 * otel.BATCH)
     tracer = OpenTelemetry(f"http://127.0.0.1:{free_port()}")
-    tracing.turn(tracer)
+    tracing.set_tracer(tracer)
     try:
         assert stored(app.notify())["traceparent"]
         now = utc_now()
@@ -182,7 +186,7 @@ def test_a_collector_that_is_away_costs_spans_and_nothing_else(
         for _ in range(3 * otel.QUEUE):
             tracing.record(span, parent=SAMPLED)
     finally:
-        tracing.turn(None)
+        tracing.set_tracer(None)
         with ending():
             tracer.end()
 

@@ -10,7 +10,7 @@ from domain.time import utc_now
 from notifications import types
 from notifyproject.db.collections import collection
 from providers.whatsapp.provider import WhatsApp
-from recipients.conversations import open_windows
+from recipients.service_windows import open_windows
 from sandbox.server import Sandbox
 from tests.api.conftest import App
 from tests.flows.conftest import when

@@ -18,7 +18,7 @@ import pytest
 from domain import content
 from domain.content import Attachment
 from domain.errors import FailureCode, PermanentError, ProviderError
-from notifyproject.outside.deadlines import Deadline
+from notifyproject.platform.egress import Deadline
 from providers import mail as providers_mail
 from providers.contract import Message, SendRequest
 from providers.mail import AT_ONCE, DownloadError, fetch_attachments

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.errors import FailureCode, PermanentError
-from notifyproject.outside.addresses import addresses_of, is_public
+from notifyproject.platform.egress import addresses_of, is_public
 from providers.mail import DownloadError
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, get

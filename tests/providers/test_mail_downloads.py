@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.errors import FailureCode, PermanentError, ProviderError
-from notifyproject.outside import connections
+from notifyproject.platform import egress
 from providers.mail import DownloadError
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, get, read_head
@@ -228,7 +228,7 @@ def test_a_server_that_speaks_slowly_is_not_listened_to_for_longer(serve: Serve)
 
 
 def test_a_server_that_is_not_there_may_be_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "addresses_of", lambda host, port: [("127.0.0.1", 1)] * 2)
+    monkeypatch.setattr(egress, "addresses_of", lambda host, port: [("127.0.0.1", 1)] * 2)
     with pytest.raises(DownloadError):
         get()
 
@@ -238,6 +238,6 @@ def test_a_handshake_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monke
         lambda connection: connection.recv(9_999) and connection.recv(1)
     ) as server:
         here = [("127.0.0.1", server.port)]
-        monkeypatch.setattr(connections, "addresses_of", lambda host, port: here)
+        monkeypatch.setattr(egress, "addresses_of", lambda host, port: here)
         with pytest.raises(DownloadError), ending():
             get(seconds=SHORT)

@@ -12,7 +12,7 @@ from notifications.breaker import MIN_FAILURES, MIN_PERCENT
 from notifyproject.settings.environment import Environment
 from providers import http
 from providers.response_rules import ResponseKind
-from recipients.suspicions import MAX_STRIKES
+from recipients.suppressions import MAX_SOFT_BOUNCES
 from tests.providers.contract.everybody import SUBJECTS
 from tests.support.docs_pages.providers import spans, tables
 
@@ -67,7 +67,7 @@ def test_the_numbers_in_the_words_are_the_codes() -> None:
     assert waits == (30, 15, 3)
     assert f"{waits[0]} s, 1, 2 … {waits[1]} min, for three days at most" in PAGE
     assert f"after {http.TOTAL_TIMEOUT:.0f} seconds it is over" in PAGE
-    assert MAX_STRIKES == 3
+    assert MAX_SOFT_BOUNCES == 3
     assert PAGE.count("three times in a row") == 1
 
 

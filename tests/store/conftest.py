@@ -7,10 +7,10 @@ import pytest
 import redis
 
 from access.models import StaffUser
-from notifications import alerts, dispatch, sending, stopping
+from notifications import alerts, dispatch, sending
 from notifications.broadcasts import pages
-from notifyproject import valkey
 from notifyproject.db.collections import collection
+from notifyproject.platform import process, valkey
 from tests.scripted import Scripted
 from tests.store.alarms import NOW, swept
 
@@ -64,7 +64,7 @@ def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Itera
     """Make every page of a broadcast a small one, and measure what waits anew."""
     monkeypatch.setattr(pages, "PAGE", 3)
     yield
-    stopping.forget()
+    process.clear_shutdown()
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def one_thread(settings: Any) -> Iterator[None]:
 @pytest.fixture
 def own_process() -> Iterator[None]:
     """Give a test a process that has not been asked to stop and remembers nothing of Valkey."""
-    valkey.forget()
-    stopping.forget()
+    valkey.clear()
+    process.clear_shutdown()
     yield
-    stopping.forget()
+    process.clear_shutdown()

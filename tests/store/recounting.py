@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from analytics import aggregates
+from analytics import metrics
 from analytics.models import Interval
 from notifyproject.db.collections import collection
 
@@ -75,7 +75,7 @@ def _outcome(counts: Counts, own: tuple[str, str], delivery: dict[str, Any], pro
 def stored(interval: Interval, since: datetime, until: datetime) -> Counts:
     """Return what the figures are."""
     counts: Counts = Counter()
-    for figure in aggregates.read(interval, since=since, until=until):
+    for figure in metrics.read(interval, since=since, until=until):
         names = ("provider", "code", "status")
         more = [figure.dimensions[name] for name in names if name in figure.dimensions]
         own = figure.dimensions["channel"], figure.dimensions["type"]

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 from django.test import override_settings
 
-from notifyproject import valkey
+from notifyproject.platform import valkey
 from notifyproject.stack import servers
 from tests.waiting import SILENT_FOR
 
@@ -107,9 +107,9 @@ def of_our_own(data_dir: Path) -> Iterator[servers.Server]:
 @contextmanager
 def _at(port: int) -> Iterator[None]:
     with override_settings(REDIS_URL=f"redis://127.0.0.1:{port}/0"):
-        valkey.forget()
+        valkey.clear()
         yield
-    valkey.forget()
+    valkey.clear()
 
 
 def at_once(number: int, ask: Callable[[], T]) -> list[T]:

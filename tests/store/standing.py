@@ -2,10 +2,12 @@
 
 from datetime import datetime, timedelta
 
-from devices import queries, registry
+from devices import queries, registration, status
 from devices.models import Platform
-from devices.registry import Evidence, Registration
+from devices.registration import Registration
+from devices.status import Evidence
 from devices.tokens import device_id
+from notifyproject.db.collections import Document
 from tests.factories import NOON
 
 TOKEN = "token"
@@ -20,21 +22,21 @@ def at(minutes: float) -> datetime:
 def register(token: str = TOKEN, *, minute: float = 0) -> str:
     """Register a token of Ada's; return the device's id."""
     new = Registration(user_id="ada", token=token, platform=Platform.IOS)
-    return str(registry.register(new, now=at(minute))["_id"])
+    return str(registration.register(new, now=at(minute))["_id"])
 
 
 def suspect(*, began: float) -> int:
     """Let a send that began then be told that the token is malformed."""
     evidence = Evidence(at=at(began), source="fcm", code="INVALID_ARGUMENT")
-    return registry.suspect(device_ids=[ID], evidence=evidence, now=at(began))
+    return status.record_suspicion(device_ids=[ID], evidence=evidence, now=at(began))
 
 
 def accept(*, answered: float) -> int:
     """Let the provider take a push at that minute."""
-    return registry.alive(accepted={ID: at(answered)})
+    return status.record_success(accepted={ID: at(answered)})
 
 
-def device(one: str = ID) -> registry.Document:
+def device(one: str = ID) -> Document:
     """Return a device as it is stored."""
     document = queries.one(one)
     assert document is not None

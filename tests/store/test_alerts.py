@@ -149,7 +149,7 @@ def test_one_that_stopped_before_telling_is_made_good(
         def broken(*_: Any, **__: Any) -> None:
             raise ConnectionError
 
-        patch.setattr(incidents, "note_told", broken)
+        patch.setattr(incidents, "mark_notified", broken)
         with pytest.raises(ConnectionError):
             look(NOW + MINUTE)
     fail(1, channel=Channel.PUSH)

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from notifications import breaker
 from notifications.breaker import Allowed, Blocked
-from notifyproject import valkey
+from notifyproject.platform import valkey
 from tests.factories import NOON
 from tests.store.shared_memory import at_once, away, of_our_own, silent
 from tests.waiting import SHORT

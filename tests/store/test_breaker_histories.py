@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from notifications import breaker
 from notifications.breaker import LONGEST_WAIT, PROBE_LEASE, Allowed, Blocked, Probe
-from notifyproject import valkey
+from notifyproject.platform import valkey
 from tests.factories import NOON
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")

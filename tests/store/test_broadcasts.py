@@ -9,7 +9,7 @@ from notifications import types
 from notifications.broadcasts import AudienceRequest, progress
 from notifications.intake import Caller
 from notifyproject.db.collections import collection
-from recipients import registry, topics
+from recipients import registration, topics
 from recipients.models import SuppressionReason
 from tests.factories import CLIENT, NOON, hold_back
 from tests.store.crowds import begun, go_on, name, people, read, to_its_end, told, topic
@@ -43,7 +43,7 @@ def test_a_full_last_page_is_followed_by_an_empty_one() -> None:
 
 def test_who_is_being_erased_is_not_told() -> None:
     people(3)
-    registry.begin_erasing(name(1), now=NOON)
+    registration.begin_erasure(name(1), now=NOON)
     one = begun()
     to_its_end(one)
     assert told(one) == [name(0), name(2)]

@@ -8,10 +8,11 @@ import redis
 from bson import ObjectId
 
 from domain.states import Channel
-from notifications import backlog, broadcasts, recovery, stopping, types, working
+from notifications import backlog, broadcasts, recovery, types, working
 from notifications.broadcasts import progress
 from notifications.intake import Caller
 from notifyproject.db.collections import collection
+from notifyproject.platform import process
 from tests import factories
 from tests.factories import CLIENT, NOON
 from tests.store.crowds import CALLER, begun, go_on, people, read, to_its_end, told
@@ -129,7 +130,7 @@ def test_the_sweep_finds_one_whose_worker_was_lost(broker: redis.Redis) -> None:
 def test_a_worker_that_stops_leaves_it_to_another(broker: redis.Redis) -> None:
     one = begun()
     broker.flushdb()
-    stopping.ask()
+    process.request_shutdown()
     assert not go_on(one)
     assert messages(broker) == [[str(one)]]
 

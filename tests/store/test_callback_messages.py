@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from callbacks import messages, outbox, registry
-from callbacks.events import Event, EventType
-from callbacks.messages import LEASE, Held, StillPending, Tried
-from callbacks.registry import NoCallback, TooManySecrets
-from callbacks.retry import Decision, Verdict
-from callbacks.states import CallbackState, DisabledReason
+from callbacks import outbox, subscriptions
+from callbacks.events import CallbackState, DisabledReason, Event, EventType
+from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage, StillPendingError, TryRecord
+from callbacks.retry import Decision, TryOutcome
+from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from notifyproject.db.collections import collection
 from tests.callbacks_receiver import called_back
 from tests.factories import CLIENT, NOON
@@ -33,12 +32,12 @@ def recorded(count: int = 1) -> list[str]:
     """Make a callback and so many messages to it; return their ids."""
     called_back(ELSEWHERE)
     events = [event(number) for number in range(count)]
-    messages.record(events, now=NOON)
+    outbox.record(events, now=NOON)
     return [one.id for one in events]
 
 
-def claim(*, limit: int = 100, at: Any = NOON) -> list[Held]:
-    return messages.claim(client_id=CLIENT, limit=limit, now=at)
+def claim(*, limit: int = 100, at: Any = NOON) -> list[ClaimedMessage]:
+    return outbox.claim(client_id=CLIENT, limit=limit, now=at)
 
 
 def stored(message_id: str) -> dict[str, Any]:
@@ -47,26 +46,26 @@ def stored(message_id: str) -> dict[str, Any]:
     return found
 
 
-def tried(**fields: Any) -> Tried:
-    return Tried(at=NOON, duration_ms=12, **fields)
+def tried(**fields: Any) -> TryRecord:
+    return TryRecord(at=NOON, duration_ms=12, **fields)
 
 
 def test_an_event_is_recorded_once() -> None:
     called_back(ELSEWHERE)
-    assert messages.record([event(1), event(2)], now=NOON) == [CLIENT]
-    messages.record([event(2), event(3)], now=NOON + MINUTE)
+    assert outbox.record([event(1), event(2)], now=NOON) == [CLIENT]
+    outbox.record([event(2), event(3)], now=NOON + MINUTE)
     assert collection("callback_messages").count_documents({}) == 3
     assert stored(event(2).id)["created_at"] == NOON
 
 
 def test_nobody_without_a_callback_is_told() -> None:
     called_back(ELSEWHERE)
-    assert messages.record([event(client_id=ObjectId())], now=NOON) == []
+    assert outbox.record([event(client_id=ObjectId())], now=NOON) == []
 
 
 def test_of_two_workers_at_once_one_gets_each_message() -> None:
     ids = recorded(40)
-    gate, taken = threading.Barrier(2), list[list[Held]]()
+    gate, taken = threading.Barrier(2), list[list[ClaimedMessage]]()
 
     def work() -> None:
         gate.wait()
@@ -85,17 +84,17 @@ def test_of_two_workers_at_once_one_gets_each_message() -> None:
 def test_a_message_is_free_again_when_its_lease_ends_and_the_late_worker_writes_nothing() -> None:
     recorded()
     (late,) = claim()
-    assert claim(at=NOON + LEASE - MINUTE) == []
-    (other,) = claim(at=NOON + LEASE)
-    assert not messages.settle(late, tried(status_code=204), Decision(Verdict.DELIVERED))
-    assert messages.settle(other, tried(status_code=204), Decision(Verdict.DELIVERED))
+    assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
+    (other,) = claim(at=NOON + MESSAGE_LEASE)
+    assert not outbox.settle(late, tried(status_code=204), Decision(TryOutcome.DELIVERED))
+    assert outbox.settle(other, tried(status_code=204), Decision(TryOutcome.DELIVERED))
     assert stored(other.id)["tries"] == 1
 
 
 def test_what_came_through_is_over() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    messages.settle(held, tried(status_code=204), Decision(Verdict.DELIVERED))
+    outbox.settle(held, tried(status_code=204), Decision(TryOutcome.DELIVERED))
     document = stored(message_id)
     assert (document["status"], document["tries"]) == ("delivered", 1)
     assert "next_try_at" not in document
@@ -107,7 +106,7 @@ def test_what_did_not_is_due_again_when_it_was_decided() -> None:
     (message_id,) = recorded()
     (held,) = claim()
     problem = tried(status_code=503, error="It answered 503.", excerpt="busy")
-    messages.settle(held, problem, Decision(Verdict.RETRY, at=NOON + MINUTE))
+    outbox.settle(held, problem, Decision(TryOutcome.RETRY, at=NOON + MINUTE))
     assert (stored(message_id)["status"], stored(message_id)["error"]) == (
         *("pending", "It answered 503."),
     )
@@ -119,17 +118,17 @@ def test_what_did_not_is_due_again_when_it_was_decided() -> None:
 def test_the_last_ten_tries_are_kept() -> None:
     (message_id,) = recorded()
     for number in range(12):
-        at = NOON + number * LEASE
+        at = NOON + number * MESSAGE_LEASE
         (held,) = claim(at=at)
-        messages.settle(held, Tried(at=at, duration_ms=number), Decision(Verdict.RETRY, at=at))
+        outbox.settle(held, TryRecord(at=at, duration_ms=number), Decision(TryOutcome.RETRY, at=at))
     assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))
 
 
-@pytest.mark.parametrize("verdict", [Verdict.GIVE_UP, Verdict.GONE])
-def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", [TryOutcome.GIVE_UP, TryOutcome.GONE])
+def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: TryOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    messages.settle(held, tried(error="It answered 500."), Decision(verdict))
+    outbox.settle(held, tried(error="It answered 500."), Decision(verdict))
     assert stored(message_id)["status"] == "failed"
     outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
     document = stored(message_id)
@@ -141,24 +140,24 @@ def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: Verdict) -> 
 
 def test_what_has_not_ended_is_not_sent_again() -> None:
     (message_id,) = recorded()
-    with pytest.raises(StillPending):
-        messages.replay(message_id=message_id, client_id=CLIENT, now=NOON)
+    with pytest.raises(StillPendingError):
+        outbox.reopen(message_id=message_id, client_id=CLIENT, now=NOON)
 
 
 def test_nobody_sends_anothers_messages_again() -> None:
     (message_id,) = recorded()
     with pytest.raises(LookupError):
-        messages.replay(message_id=message_id, client_id=ObjectId(), now=NOON)
+        outbox.reopen(message_id=message_id, client_id=ObjectId(), now=NOON)
 
 
 def test_what_happens_while_a_callback_is_switched_off_is_kept_and_not_sent() -> None:
     called_back(ELSEWHERE)
-    registry.disable(client_id=CLIENT, reason=DisabledReason.FAILING, now=NOON)
-    assert messages.record([event()], now=NOON) == []
+    subscriptions.disable(client_id=CLIENT, reason=DisabledReason.FAILING, now=NOON)
+    assert outbox.record([event()], now=NOON) == []
     assert stored(event().id)["status"] == "failed"
     assert claim() == []
-    registry.enable(client_id=CLIENT, now=NOON)
-    messages.replay(message_id=event().id, client_id=CLIENT, now=NOON)
+    subscriptions.enable(client_id=CLIENT, now=NOON)
+    outbox.reopen(message_id=event().id, client_id=CLIENT, now=NOON)
     assert len(claim()) == 1
 
 
@@ -168,7 +167,7 @@ def test_what_happens_while_a_callback_is_switched_off_is_kept_and_not_sent() ->
 def test_a_callback_has_a_secret_that_is_told_once_and_kept_sealed() -> None:
     made = called_back(ELSEWHERE)
     assert made.secret is not None
-    assert made.secret.removeprefix("whsec_") not in str(registry.get(CLIENT))
+    assert made.secret.removeprefix("whsec_") not in str(subscriptions.get(CLIENT))
     assert called_back(ELSEWHERE).secret is None
 
 
@@ -190,7 +189,7 @@ def test_an_app_that_makes_it_twice_at_once_has_one() -> None:
 
 def test_put_again_it_is_switched_on_again() -> None:
     called_back(ELSEWHERE)
-    registry.disable(client_id=CLIENT, reason=DisabledReason.GONE, now=NOON)
+    subscriptions.disable(client_id=CLIENT, reason=DisabledReason.GONE, now=NOON)
     document = called_back(ELSEWHERE, now=NOON + DAY).document
     assert document["state"] == CallbackState.ACTIVE
     assert not {"disabled_at", "disabled_reason", "failing_since", "open_until"} & set(document)
@@ -198,10 +197,10 @@ def test_put_again_it_is_switched_on_again() -> None:
 
 def test_what_an_operator_has_switched_off_stays_off() -> None:
     called_back(ELSEWHERE)
-    registry.disable(client_id=CLIENT, reason=DisabledReason.BY_OPERATOR, now=NOON)
+    subscriptions.disable(client_id=CLIENT, reason=DisabledReason.BY_OPERATOR, now=NOON)
     changed = called_back(f"{ELSEWHERE}/new").document
     assert (changed["state"], changed["url"]) == ("disabled", f"{ELSEWHERE}/new")
-    assert registry.enable(client_id=CLIENT, now=NOON)
+    assert subscriptions.enable(client_id=CLIENT, now=NOON)
 
 
 def test_put_as_it_is_it_does_not_forget_that_it_fails() -> None:
@@ -217,15 +216,15 @@ def test_put_as_it_is_it_does_not_forget_that_it_fails() -> None:
 def test_it_is_not_replaced_more_often_than_all_secrets_can_sign() -> None:
     called_back(ELSEWHERE)
     for _ in range(4):
-        registry.rotate(CLIENT, now=NOON)
-    with pytest.raises(TooManySecrets):
-        registry.rotate(CLIENT, now=NOON)
-    registry.rotate(CLIENT, now=NOON + DAY)
-    assert len(registry.get(CLIENT)["secrets"]) == 2
+        subscriptions.rotate(CLIENT, now=NOON)
+    with pytest.raises(TooManySecretsError):
+        subscriptions.rotate(CLIENT, now=NOON)
+    subscriptions.rotate(CLIENT, now=NOON + DAY)
+    assert len(subscriptions.get(CLIENT)["secrets"]) == 2
 
 
 def test_nobody_without_a_callback_has_a_secret() -> None:
-    with pytest.raises(NoCallback):
-        registry.rotate(CLIENT, now=NOON)
-    with pytest.raises(NoCallback):
-        registry.remove(CLIENT)
+    with pytest.raises(NoCallbackError):
+        subscriptions.rotate(CLIENT, now=NOON)
+    with pytest.raises(NoCallbackError):
+        subscriptions.remove(CLIENT)

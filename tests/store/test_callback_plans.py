@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from callbacks import messages
-from callbacks.states import CallbackStatus
+from callbacks import outbox
+from callbacks.events import CallbackStatus
 from domain.states import Channel
 from notifications import store
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Place
+from notifyproject.db.paging import Cursor
 from tests.callbacks_receiver import called_back
 from tests.factories import CLIENT, NOON, new
 from tests.store.plans import emptied, plans
@@ -59,24 +59,24 @@ READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "what apps are to be told": ("notifications", 20, lambda: store.untold(limit=20)),
     "what is due of an app": (
         *("callback_messages", 10),
-        lambda: messages.claim(client_id=CLIENT, limit=10, now=NOON + timedelta(hours=1)),
+        lambda: outbox.claim(client_id=CLIENT, limit=10, now=NOON + timedelta(hours=1)),
     ),
     "when something is due of an app": (
         *("callback_messages", 1),
-        lambda: messages.next_due(CLIENT),
+        lambda: outbox.next_due(CLIENT),
     ),
-    "who has something waiting": ("callback_messages", WAITING, messages.waiting_clients),
+    "who has something waiting": ("callback_messages", WAITING, outbox.waiting_clients),
     "what an app was told": (
         *("callback_messages", 21),
-        lambda: messages.page(client_id=CLIENT, status=None, limit=20, place=None),
+        lambda: outbox.page(client_id=CLIENT, status=None, limit=20, place=None),
     ),
     "what an app was not told": (
         *("callback_messages", 21),
-        lambda: messages.page(
+        lambda: outbox.page(
             client_id=CLIENT,
             status=CallbackStatus.FAILED,
             limit=20,
-            place=Place((NOON + timedelta(seconds=900), "evt_00900")),
+            place=Cursor((NOON + timedelta(seconds=900), "evt_00900")),
         ),
     ),
 }

@@ -9,10 +9,9 @@ import redis
 from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 
-from callbacks import holding, messages, registry, retry, signing, working
-from callbacks.events import Event, EventType
-from callbacks.messages import LEASE
-from callbacks.states import DisabledReason
+from callbacks import outbox, retry, signing, subscriptions, worker
+from callbacks.events import DisabledReason, Event, EventType
+from callbacks.outbox import MESSAGE_LEASE
 from notifyproject.db.collections import collection
 from tests.callbacks_receiver import Receiver, called_back, receiving
 from tests.factories import CLIENT, NOON
@@ -42,12 +41,12 @@ def tell(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) 
         Event(id=one, client_id=client_id, type=EventType.DELIVERY_SENT, at=now, data={"n": one})
         for one in ids
     ]
-    messages.record(events, now=now)
+    outbox.record(events, now=now)
     return ids
 
 
 def call(*, at: datetime = NOON, client_id: ObjectId = CLIENT) -> int:
-    return working.call(client_id, clock=lambda: at)
+    return worker.run_round(client_id, clock=lambda: at)
 
 
 def statuses() -> list[str]:
@@ -76,12 +75,12 @@ def test_a_message_comes_signed_with_its_id_and_the_second_it_is_sent_in(
     )
     assert {name: request.headers[name] for name in signed} == signed
     assert statuses() == ["delivered"]
-    assert registry.get(CLIENT)["last_success_at"] == NOON
+    assert subscriptions.get(CLIENT)["last_success_at"] == NOON
 
 
 def test_for_a_day_after_it_is_replaced_the_old_secret_signs_along(receiver: Receiver) -> None:
     old = called_back(receiver.url).secret
-    new = registry.rotate(CLIENT, now=NOON)
+    new = subscriptions.rotate(CLIENT, now=NOON)
     for at, secrets in ((NOON + DAY - SECOND, [new, old]), (NOON + DAY, [new])):
         tell(now=at)
         call(at=at)
@@ -123,11 +122,11 @@ def test_a_round_is_twenty_messages_and_the_rest_waits_at_the_end_of_the_queue(
 def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
     called_back(receiver.url)
     tell()
-    hold = holding.take(CLIENT, now=NOON)
+    hold = worker.acquire(CLIENT, now=NOON)
     assert hold is not None
     assert call() == 0
-    assert call(at=NOON + LEASE) == 1
-    assert not holding.give_back(hold, hold.standing, now=NOON + LEASE)
+    assert call(at=NOON + MESSAGE_LEASE) == 1
+    assert not worker.release(hold, hold.standing, now=NOON + MESSAGE_LEASE)
 
 
 def test_a_receiver_that_fails_is_left_alone_and_then_probed_with_one_message() -> None:
@@ -135,7 +134,7 @@ def test_a_receiver_that_fails_is_left_alone_and_then_probed_with_one_message() 
         called_back(receiver.url)
         tell(25)
         assert call() == 8
-        assert registry.get(CLIENT)["failures"] == 8
+        assert subscriptions.get(CLIENT)["failures"] == 8
         assert call(at=NOON + MINUTE) == 0
         assert call(at=NOON + 5 * MINUTE) == 1
         assert len(receiver.requests) == 9
@@ -148,11 +147,11 @@ def test_once_it_answers_again_everything_follows() -> None:
         tell(25)
         call()
         call(at=NOON + 5 * MINUTE)
-        assert registry.get(CLIENT)["failures"] == 0
+        assert subscriptions.get(CLIENT)["failures"] == 0
         while call(at=NOON + HOUR):
             pass
     assert statuses() == ["delivered"] * 25
-    assert "failing_since" not in registry.get(CLIENT)
+    assert "failing_since" not in subscriptions.get(CLIENT)
 
 
 def test_a_receiver_that_fails_holds_up_nobody_else(receiver: Receiver) -> None:
@@ -170,8 +169,8 @@ def test_a_process_gives_most_of_its_threads_to_notifications(
 ) -> None:
     called_back(receiver.url)
     tell()
-    places = working._places(0)
-    monkeypatch.setattr(working, "_places", lambda _: places)
+    places = worker._places(0)
+    monkeypatch.setattr(worker, "_places", lambda _: places)
     taken = 0
     while places.acquire(blocking=False):
         taken += 1
@@ -188,7 +187,7 @@ def test_who_answers_410_is_called_no_more() -> None:
         tell(3)
         call()
         assert call(at=NOON + DAY) == 0
-    callback = registry.get(CLIENT)
+    callback = subscriptions.get(CLIENT)
     assert (callback["state"], callback["disabled_reason"]) == ("disabled", DisabledReason.GONE)
     assert statuses() == ["failed"] * 3
     entry = LogEntry.objects.get()
@@ -204,7 +203,7 @@ def test_after_five_days_of_failures_it_is_switched_off_and_that_is_on_record() 
         at = NOON + 5 * DAY
         tell(now=at)
         call(at=at)
-        assert registry.get(CLIENT)["disabled_reason"] == DisabledReason.FAILING
+        assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.FAILING
     assert "five days" in LogEntry.objects.get().change_message
 
 
@@ -216,7 +215,7 @@ def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
         at = NOON
         for _ in range(9):
             call(at=at)
-            at = messages.next_due(CLIENT) or at
+            at = outbox.next_due(CLIENT) or at
         assert len(receiver.requests) == 8
     assert statuses() == ["failed"]
     assert NOON + 18 * HOUR < at < NOON + 30 * HOUR
@@ -225,15 +224,15 @@ def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_receiver_that_was_replaced_meanwhile_is_not_judged_by_the_old_one() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
-        hold = holding.take(CLIENT, now=NOON)
+        hold = worker.acquire(CLIENT, now=NOON)
         assert hold is not None
         called_back(f"{receiver.url}/new")
         failed = hold.standing.failed(at=NOON, error="It answered 500.", is_gone=True)
-        holding.give_back(hold, failed, now=NOON)
-        assert not registry.disable(
+        worker.release(hold, failed, now=NOON)
+        assert not subscriptions.disable(
             client_id=CLIENT, reason=DisabledReason.GONE, now=NOON, url=hold.url
         )
-    callback = registry.get(CLIENT)
+    callback = subscriptions.get(CLIENT)
     assert callback["failures"] == 0
     assert "claim" not in callback
 
@@ -243,6 +242,6 @@ def test_a_round_begins_nothing_when_its_time_is_over(
 ) -> None:
     called_back(receiver.url)
     tell(20)
-    monkeypatch.setattr(working, "ROUND", 0.0)
-    assert call() == working.AT_ONCE
-    assert call() == working.AT_ONCE
+    monkeypatch.setattr(worker, "ROUND", 0.0)
+    assert call() == worker.AT_ONCE
+    assert call() == worker.AT_ONCE

@@ -9,14 +9,13 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from callbacks import holding, messages, registry, working
-from callbacks.events import Event, EventType
-from callbacks.states import CallbackState
-from callbacks.working import SweepReport
+from callbacks import outbox, subscriptions, worker
+from callbacks.events import CallbackState, Event, EventType
+from callbacks.worker import SweepReport
 from domain.states import DeliveryStatus
-from notifications import stopping
-from notifyproject import publishing
 from notifyproject.db.collections import collection
+from notifyproject.platform import broker as platform_broker
+from notifyproject.platform import process
 from tests.callbacks_receiver import Receiver, called_back, receiving
 from tests.factories import CLIENT, NOON, settled
 
@@ -35,11 +34,11 @@ def receiver(settings: Any) -> Iterator[Receiver]:
 def tell() -> None:
     """Record a message to the app."""
     event = Event(id="evt_1", client_id=CLIENT, type=EventType.DELIVERY_SENT, at=NOON, data={})
-    messages.record([event], now=NOON)
+    outbox.record([event], now=NOON)
 
 
 def call() -> int:
-    return working.call(CLIENT, clock=lambda: NOON)
+    return worker.run_round(CLIENT, clock=lambda: NOON)
 
 
 def statuses() -> list[str]:
@@ -49,12 +48,12 @@ def statuses() -> list[str]:
 def test_the_sweep_finds_what_no_hint_reached(receiver: Receiver, broker: redis.Redis) -> None:
     called_back(receiver.url)
     tell()
-    assert working.sweep(now=NOON) == SweepReport(hinted=1, unpublished=0)
+    assert worker.sweep(now=NOON) == SweepReport(hinted=1, unpublished=0)
     assert broker.llen("callbacks") == 1
 
 
 def held(_: Receiver) -> None:
-    holding.take(CLIENT, now=NOON)
+    worker.acquire(CLIENT, now=NOON)
 
 
 def later(_: Receiver) -> None:
@@ -72,15 +71,15 @@ def test_the_sweep_leaves_what_is_not_to_be_sent_now(
     called_back(receiver.url)
     tell()
     state(receiver)
-    assert working.sweep(now=NOON) == SweepReport(hinted=0, unpublished=0)
+    assert worker.sweep(now=NOON) == SweepReport(hinted=0, unpublished=0)
     assert broker.llen("callbacks") == 0
 
 
 def test_the_sweep_ends_what_has_nowhere_to_go(receiver: Receiver) -> None:
     called_back(receiver.url)
     tell()
-    registry.remove(CLIENT)
-    assert working.sweep(now=NOON) == SweepReport(hinted=0, unpublished=0)
+    subscriptions.remove(CLIENT)
+    assert worker.sweep(now=NOON) == SweepReport(hinted=0, unpublished=0)
     assert statuses() == ["failed"]
 
 
@@ -93,7 +92,7 @@ def test_without_the_key_of_its_secret_nothing_is_sent_and_nothing_goes_round(
     assert call() == 0
     assert broker.llen("callbacks") == 0
     assert statuses() == ["pending"]
-    assert registry.get(CLIENT)["state"] == CallbackState.ACTIVE
+    assert subscriptions.get(CLIENT)["state"] == CallbackState.ACTIVE
 
 
 def test_where_this_machine_may_not_be_called_it_is_not(receiver: Receiver, settings: Any) -> None:
@@ -109,16 +108,16 @@ def test_without_a_broker_it_says_so_and_a_process_can_call_by_itself(
 ) -> None:
     called_back(receiver.url)
     tell()
-    publishing._health.failed()
-    assert working.sweep(now=NOON) == SweepReport(hinted=0, unpublished=1)
-    assert working.call_here(clock=lambda: NOON) == 1
+    platform_broker._health.failed()
+    assert worker.sweep(now=NOON) == SweepReport(hinted=0, unpublished=1)
+    assert worker.run_inline(clock=lambda: NOON) == 1
     assert statuses() == ["delivered"]
 
 
 def test_a_process_that_stops_begins_nothing_and_gives_back_what_it_has(receiver: Receiver) -> None:
     called_back(receiver.url)
     tell()
-    assert working.call(CLIENT, clock=lambda: NOON, is_stopping=lambda: True) == 0
+    assert worker.run_round(CLIENT, clock=lambda: NOON, is_stopping=lambda: True) == 0
     assert receiver.requests == []
     assert call() == 1
 
@@ -126,10 +125,10 @@ def test_a_process_that_stops_begins_nothing_and_gives_back_what_it_has(receiver
 def test_the_sweeper_without_beat_tells_apps_too(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("signal.signal", lambda *_: stopping.forget())
+    monkeypatch.setattr("signal.signal", lambda *_: process.clear_shutdown())
     called_back(receiver.url)
     settled(DeliveryStatus.FAILED, calls_back=True)
-    publishing._health.failed()
+    platform_broker._health.failed()
     call_command("sweeper", once=True, deliver=True, stdout=StringIO())
     told = sorted(request.body["type"] for request in receiver.requests)
     assert told == ["delivery.failed", "notification.completed"]

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 import pytest
 from pymongo.errors import PyMongoError
 
-from recipients import conversations
+from recipients import service_windows
 from recipients.addresses import normal_phone
-from recipients.conversations import KEPT, MARGIN, WINDOW, note_inbound, open_windows
 from recipients.models import Conversation
+from recipients.service_windows import KEPT, MARGIN, WINDOW, open_windows, record_inbound
 from tests.factories import NOON
 from tests.store.failing import CUT, LOST_ANSWER, Trouble, failing
 from tests.store.plans import plans
@@ -21,7 +21,7 @@ MINUTE, MILLISECOND = timedelta(minutes=1), timedelta(milliseconds=1)
 
 
 def wrote(*phones: str, at: datetime = NOON, now: datetime | None = None) -> None:
-    note_inbound([(phone, at) for phone in phones], now=now or at)
+    record_inbound([(phone, at) for phone in phones], now=now or at)
 
 
 def may_be_answered(*phones: str, at: datetime = NOON + MINUTE) -> frozenset[str]:
@@ -96,14 +96,14 @@ def test_an_older_message_never_moves_it_back(earlier: timedelta) -> None:
 
 def test_of_several_messages_the_last_counts_in_whatever_order() -> None:
     times = [NOON, NOON + 2 * MINUTE, NOON + MINUTE]
-    note_inbound([(ADA, at) for at in times], now=NOON + WINDOW)
+    record_inbound([(ADA, at) for at in times], now=NOON + WINDOW)
     assert last_of() == NOON + 2 * MINUTE
 
 
 def test_a_message_from_the_future_was_written_now() -> None:
     wrote(ADA, at=NOON + WINDOW, now=NOON)
     wrote(BOB, at=NOON, now=NOON)
-    note_inbound([(BOB, NOON + WINDOW), (BOB, NOON + 2 * WINDOW)], now=NOON + MINUTE)
+    record_inbound([(BOB, NOON + WINDOW), (BOB, NOON + 2 * WINDOW)], now=NOON + MINUTE)
     assert (last_of(ADA), last_of(BOB)) == (NOON, NOON + MINUTE)
 
 
@@ -170,7 +170,7 @@ def test_any_other_number_has_one_spelling(phone: str) -> None:
 
 
 def test_two_spellings_in_one_webhook_are_one_person() -> None:
-    note_inbound([("+551187654321", NOON), ("+5511987654321", NOON - MINUTE)], now=NOON)
+    record_inbound([("+551187654321", NOON), ("+5511987654321", NOON - MINUTE)], now=NOON)
     assert last_of("+551187654321") == NOON
 
 
@@ -180,13 +180,13 @@ def test_two_spellings_in_one_webhook_are_one_person() -> None:
 def test_somebody_else_may_add_the_same_person_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    add = conversations._add_missing
+    add = service_windows._add_missing
 
     def racing(latest: dict[str, datetime]) -> None:
         add(dict.fromkeys(latest, NOON - MINUTE))
         add(latest)
 
-    monkeypatch.setattr(conversations, "_add_missing", racing)
+    monkeypatch.setattr(service_windows, "_add_missing", racing)
     wrote(ADA)
     assert last_of() == NOON
 

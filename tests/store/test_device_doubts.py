@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from devices import registry
+from devices import registration
 from domain.states import Channel, Priority
 from notifications import device_receipts, recovery, store
 from notifications.device_receipts import Event
@@ -73,7 +73,7 @@ def test_when_the_others_cannot_get_it_nobody_can_tell_whether_it_went(fcm: Scri
 
 def test_when_the_others_are_gone_nobody_can_tell_whether_it_went(fcm: Scripted) -> None:
     one, _, tablet = doubtful(fcm, **ONCE)
-    registry.remove(device_id=tablet)
+    registration.remove(device_id=tablet)
     assert sent_at(fcm, one, RETRY) == []
     assert fate(one) == ("failed", "outcome_unknown")
 
@@ -94,7 +94,7 @@ def test_a_device_asleep_gets_it_in_the_morning(fcm: Scripted) -> None:
 
 def test_what_an_operator_opens_again_goes_to_the_device_in_doubt_too(fcm: Scripted) -> None:
     one, _, tablet = doubtful(fcm, **ONCE)
-    registry.remove(device_id=tablet)
+    registration.remove(device_id=tablet)
     deliver(one, at=RETRY)
     later = RETRY + HOUR
     store.requeue(notification_id=one, channels=[Channel.PUSH], extra_attempts=1, now=later)
@@ -121,7 +121,7 @@ def test_a_device_in_doubt_may_report_before_it_is_sent_to_again(fcm: Scripted) 
 
 def test_when_the_others_are_gone_it_waits_for_the_report_and_is_sent_again(fcm: Scripted) -> None:
     one, _, tablet = doubtful(fcm, **AGAIN, priority=Priority.CRITICAL)
-    registry.remove(device_id=tablet)
+    registration.remove(device_id=tablet)
     assert sent_at(fcm, one, NOON + 18 * SECOND) == []
     waiting = state(one)
     assert (waiting["status"], waiting["next_attempt_at"]) == ("pending", NOON + 30 * SECOND)

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from devices import queries, registry
+from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
 from devices.preferences import Preferences
-from devices.registry import MAX_DEVICES, SEEN_EVERY, Evidence, Registration
+from devices.registration import MAX_DEVICES, SEEN_EVERY, Registration
+from devices.status import Evidence
 from devices.tokens import device_id
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import Document, collection
 from tests.factories import NOON
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -30,12 +31,12 @@ TOLD = {
 
 def register(
     token: str = TOKEN, *, user_id: str = "ada", at: datetime = NOON, **fields: Any
-) -> registry.Document:
+) -> Document:
     new = Registration(user_id=user_id, token=token, **({"platform": Platform.ANDROID} | fields))
-    return registry.register(new, now=at)
+    return registration.register(new, now=at)
 
 
-def stored(one: str = ID) -> registry.Document:
+def stored(one: str = ID) -> Document:
     document = queries.one(one)
     assert document is not None
     return document
@@ -43,7 +44,7 @@ def stored(one: str = ID) -> registry.Document:
 
 def switch_off(one: str = ID, *, at: datetime = LATER) -> None:
     reason, evidence = DeactivationReason.UNREGISTERED, Evidence(at=at, source="fcm")
-    assert registry.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=at) == 1
+    assert status.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=at) == 1
 
 
 def owned(user_id: str) -> set[str]:
@@ -73,7 +74,7 @@ def test_a_device_is_stored_as_it_was_told() -> None:
 
 def test_the_model_reads_what_the_registry_writes() -> None:
     register(**TOLD)
-    registry.set_preferences(
+    registration.set_preferences(
         device_id=ID,
         preferences=Preferences(
             categories={"marketing": False},
@@ -103,7 +104,7 @@ def test_registering_again_is_registering_once() -> None:
 
 def test_what_a_registration_does_not_tell_is_forgotten_but_not_the_wishes() -> None:
     register(**TOLD)
-    registry.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
+    registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
     document = register(at=LATER, app_version="4.0")
     assert document["app_version"] == "4.0"
     assert not {"device_model", "os_version", "language", "timezone"} & document.keys()
@@ -118,8 +119,8 @@ def test_what_is_told_is_text_and_nothing_else() -> None:
 
 def test_a_token_that_moves_to_another_user_leaves_the_first() -> None:
     register(**TOLD)
-    registry.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
-    registry.alive(accepted={ID: NOON}, receipts={ID: NOON})
+    registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
+    status.record_success(accepted={ID: NOON}, receipts={ID: NOON})
     document = register(user_id="bob", at=LATER)
     assert owned("ada") == set()
     assert owned("bob") == {ID}
@@ -132,7 +133,7 @@ def test_registering_switches_on_again_and_clears_what_was_held_against_it() -> 
     register()
     for minute in (1, 2):
         evidence = Evidence(at=NOON + timedelta(minutes=minute), source="fcm")
-        registry.suspect(device_ids=[ID], evidence=evidence, now=evidence.at)
+        status.record_suspicion(device_ids=[ID], evidence=evidence, now=evidence.at)
     switch_off()
     document = register(at=LATER + timedelta(hours=1))
     assert (document["is_active"], document["suspicions"]) == (True, 0)
@@ -190,7 +191,7 @@ def test_another_users_devices_never_make_way() -> None:
 def test_a_change_leaves_the_rest_alone_and_none_forgets() -> None:
     register(**TOLD)
     changes = {"app_version": "4.0", "language": None}
-    document = registry.update(device_id=ID, changes=changes, now=LATER)
+    document = registration.update(device_id=ID, changes=changes, now=LATER)
     assert document == stored()
     assert document is not None
     assert (document["app_version"], document["device_model"]) == ("4.0", "Pixel 8")
@@ -202,30 +203,30 @@ def test_a_change_leaves_the_rest_alone_and_none_forgets() -> None:
 def test_only_the_description_is_changed_so(name: str) -> None:
     register()
     with pytest.raises(ValueError, match="not to be changed"):
-        registry.update(device_id=ID, changes={name: "x"}, now=LATER)
+        registration.update(device_id=ID, changes={name: "x"}, now=LATER)
 
 
 def test_preferences_are_replaced_whole() -> None:
     register()
-    registry.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
-    registry.set_preferences(device_id=ID, preferences=Preferences(enabled=False), now=LATER)
+    registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
+    registration.set_preferences(device_id=ID, preferences=Preferences(enabled=False), now=LATER)
     assert stored()["notification_preferences"] == {"enabled": False, "categories": {}}
 
 
 def test_a_removed_device_is_gone_with_its_token() -> None:
     register()
-    assert registry.remove(device_id=ID)
+    assert registration.remove(device_id=ID)
     assert collection("devices").count_documents({}) == 0
-    assert not registry.remove(device_id=ID)
+    assert not registration.remove(device_id=ID)
 
 
 def test_what_is_not_there_is_not_made_by_changing_it() -> None:
-    assert registry.update(device_id=ID, changes={"language": "pt"}, now=NOON) is None
-    assert registry.set_preferences(device_id=ID, preferences=MUTED, now=NOON) is None
-    assert registry.heartbeat(device_id=ID, now=NOON) is None
-    assert registry.replace_token(device_id=ID, token="new", now=NOON) is None
-    assert registry.alive(accepted={ID: NOON}) == 0
-    assert not registry.reactivate(device_id=ID, now=NOON)
+    assert registration.update(device_id=ID, changes={"language": "pt"}, now=NOON) is None
+    assert registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON) is None
+    assert registration.heartbeat(device_id=ID, now=NOON) is None
+    assert registration.replace_token(device_id=ID, token="new", now=NOON) is None
+    assert status.record_success(accepted={ID: NOON}) == 0
+    assert not status.reactivate(device_id=ID, now=NOON)
     assert collection("devices").count_documents({}) == 0
 
 
@@ -234,8 +235,8 @@ def test_what_is_not_there_is_not_made_by_changing_it() -> None:
 
 def test_a_new_token_takes_along_all_that_is_known_and_leaves_the_old_one_off() -> None:
     register(**TOLD)
-    registry.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
-    document = registry.replace_token(device_id=ID, token="new", now=LATER)
+    registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
+    document = registration.replace_token(device_id=ID, token="new", now=LATER)
     assert document is not None
     assert document == stored(device_id("new"))
     assert (document["user_id"], document["platform"]) == ("ada", "android")
@@ -246,13 +247,13 @@ def test_a_new_token_takes_along_all_that_is_known_and_leaves_the_old_one_off() 
 
 def test_a_new_token_may_be_told_twice() -> None:
     register(**TOLD)
-    first = registry.replace_token(device_id=ID, token="new", now=LATER)
-    assert registry.replace_token(device_id=ID, token="new", now=LATER) == first
+    first = registration.replace_token(device_id=ID, token="new", now=LATER)
+    assert registration.replace_token(device_id=ID, token="new", now=LATER) == first
 
 
 def test_the_same_token_is_no_new_one() -> None:
     before = register(**TOLD)
-    assert registry.replace_token(device_id=ID, token=TOKEN, now=LATER) == before
+    assert registration.replace_token(device_id=ID, token=TOKEN, now=LATER) == before
     assert stored() == before
 
 
@@ -262,16 +263,16 @@ def test_the_same_token_is_no_new_one() -> None:
 def test_a_heartbeat_is_stored_once_in_five_minutes() -> None:
     register()
     early, late = NOON + SEEN_EVERY - timedelta(seconds=1), NOON + SEEN_EVERY
-    assert registry.heartbeat(device_id=ID, now=early) == stored()
+    assert registration.heartbeat(device_id=ID, now=early) == stored()
     assert stored()["last_seen"] == NOON
-    assert registry.heartbeat(device_id=ID, now=late) == stored()
+    assert registration.heartbeat(device_id=ID, now=late) == stored()
     assert stored()["last_seen"] == late
 
 
 def test_a_heartbeat_does_not_switch_a_device_on() -> None:
     register()
     switch_off()
-    document = registry.heartbeat(device_id=ID, now=LATER)
+    document = registration.heartbeat(device_id=ID, now=LATER)
     assert document is not None
     assert document["is_active"] is False
     assert document["last_seen"] == LATER

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from pymongo.errors import AutoReconnect, WTimeoutError
 
-from devices import queries, registry
+from devices import queries, registration, status
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
-from devices.registry import MAX_DEVICES, Contended, Evidence, Registration
+from devices.registration import MAX_DEVICES, ConflictError, Registration
+from devices.status import Evidence
 from devices.tokens import device_id
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import Document, collection
 from tests.factories import NOON
 from tests.store.failing import CUT, LOST_ANSWER, failing
 from tests.waiting import LIMIT
@@ -27,9 +28,9 @@ TAKEN = {"errorCode": 12582}
 LATER = NOON + timedelta(hours=1)
 
 
-def register(token: str, user_id: str = "ada", **fields: Any) -> registry.Document:
+def register(token: str, user_id: str = "ada", **fields: Any) -> Document:
     new = Registration(user_id=user_id, token=token, platform=Platform.WEB)
-    return registry.register(new, **({"now": NOON} | fields))
+    return registration.register(new, **({"now": NOON} | fields))
 
 
 def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
@@ -85,7 +86,7 @@ def test_a_refusal_that_races_with_a_registration_switches_nothing_off() -> None
         at_once(
             [
                 lambda t=f"token-{n}": register(t, now=LATER),
-                lambda one=one: registry.deactivate(
+                lambda one=one: status.deactivate(
                     device_ids=[one], reason=reason, evidence=evidence, now=LATER
                 ),
             ]
@@ -97,7 +98,7 @@ def test_suspicions_from_many_workers_are_each_counted_once() -> None:
     one = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     counted = at_once(
-        [lambda: registry.suspect(device_ids=[one], evidence=evidence, now=LATER)] * THREADS
+        [lambda: status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)] * THREADS
     )
     assert sum(counted) == 1
     (document,) = everything()
@@ -107,20 +108,20 @@ def test_suspicions_from_many_workers_are_each_counted_once() -> None:
 def test_proofs_of_life_from_many_workers_keep_the_latest() -> None:
     one = register("token")["_id"]
     times = [LATER + timedelta(seconds=n) for n in range(THREADS)]
-    at_once([lambda t=t: registry.alive(accepted={one: t}) for t in times])
+    at_once([lambda t=t: status.record_success(accepted={one: t}) for t in times])
     (document,) = everything()
     assert document["last_accepted_at"] == document["proven_at"] == times[-1]
 
 
 def test_a_device_that_is_removed_while_it_is_changed_is_not_half_there() -> None:
     def change(one: str) -> None:
-        registry.set_preferences(device_id=one, preferences=Preferences(), now=LATER)
-        registry.heartbeat(device_id=one, now=LATER)
-        registry.alive(accepted={one: LATER})
+        registration.set_preferences(device_id=one, preferences=Preferences(), now=LATER)
+        registration.heartbeat(device_id=one, now=LATER)
+        status.record_success(accepted={one: LATER})
 
     for n in range(10):
         one = register(f"token-{n}")["_id"]
-        at_once([lambda o=one: change(o), lambda o=one: registry.remove(device_id=o)])
+        at_once([lambda o=one: change(o), lambda o=one: registration.remove(device_id=o)])
     assert everything() == []
 
 
@@ -137,7 +138,7 @@ def test_a_registration_that_collides_with_another_is_tried_again() -> None:
 
 
 def test_one_that_collides_again_and_again_is_given_up_without_a_word_of_the_token() -> None:
-    with failing("findAndModify", "devices", TAKEN, times=3), pytest.raises(Contended) as error:
+    with failing("findAndModify", "devices", TAKEN, times=3), pytest.raises(ConflictError) as error:
         register("a-secret-token")
     assert "a-secret-token" not in str(error.value)
     assert error.value.__context__ is None
@@ -147,10 +148,10 @@ def test_one_that_collides_again_and_again_is_given_up_without_a_word_of_the_tok
 def test_a_proof_of_life_that_could_not_be_stored_may_be_repeated() -> None:
     one = register("token")["_id"]
     with failing("update", "devices", CUT), pytest.raises(AutoReconnect):
-        registry.alive(accepted={one: LATER})
+        status.record_success(accepted={one: LATER})
     with failing("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
-        registry.alive(accepted={one: LATER})
-    assert registry.alive(accepted={one: LATER}) == 0
+        status.record_success(accepted={one: LATER})
+    assert status.record_success(accepted={one: LATER}) == 0
     (document,) = everything()
     assert document["last_accepted_at"] == LATER
 
@@ -159,7 +160,7 @@ def test_a_suspicion_whose_answer_was_lost_counts_once_when_it_is_repeated() -> 
     one = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     with failing("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
-        registry.suspect(device_ids=[one], evidence=evidence, now=LATER)
-    assert registry.suspect(device_ids=[one], evidence=evidence, now=LATER) == 0
+        status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)
+    assert status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER) == 0
     (document,) = everything()
     assert document["suspicions"] == 1

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from devices import registry
+from devices import status
 from devices.models import BY_PROVIDER, DeactivationReason
-from devices.registry import Evidence
+from devices.status import Evidence
 from notifyproject.db.collections import collection
 from tests.store.standing import ID, TOKEN, accept, at, device, register, suspect
 
@@ -21,7 +21,7 @@ BY_PEOPLE = tuple(reason for reason in R if reason not in BY_PROVIDER)
 def refuse(*ids: str, began: float, stored: float | None = None, reason: R = R.UNREGISTERED) -> int:
     evidence = Evidence(at=at(began), source="fcm", code="UNREGISTERED", notification_id="a" * 24)
     now = at(began if stored is None else stored)
-    return registry.deactivate(device_ids=ids or (ID,), reason=reason, evidence=evidence, now=now)
+    return status.deactivate(device_ids=ids or (ID,), reason=reason, evidence=evidence, now=now)
 
 
 def standing() -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_many_are_switched_off_in_one_write() -> None:
     assert [device(one)["is_active"] for one in ids] == [False] * 3 + [True] * 2
     assert refuse(began=5) == 0
     assert (
-        registry.deactivate(
+        status.deactivate(
             device_ids=[], reason=R.SUSPECT, evidence=Evidence(at=at(5), source="fcm"), now=at(5)
         )
         == 0
@@ -100,7 +100,7 @@ def test_an_answer_about_a_send_from_before_a_proof_of_life_switches_nothing_off
     proof: str,
 ) -> None:
     register()
-    registry.alive(**{"accepted": {}, proof: {ID: at(4)}})
+    status.record_success(**{"accepted": {}, proof: {ID: at(4)}})
     assert refuse(began=4, stored=5) == 0
     assert refuse(began=4.1, stored=5) == 1
 
@@ -121,7 +121,7 @@ def test_proofs_of_a_batch_are_stored_each_with_its_own_time() -> None:
     ids = [register(f"token-{n}") for n in range(4)]
     accepted = {ids[0]: at(1), ids[1]: at(2), "nobody": at(9)}
     receipts = {ids[1]: at(3), ids[2]: at(4)}
-    assert registry.alive(accepted=accepted, receipts=receipts) == 3
+    assert status.record_success(accepted=accepted, receipts=receipts) == 3
     found = [
         (d.get("last_accepted_at"), d.get("last_receipt_at"), d["proven_at"])
         for d in map(device, ids)
@@ -144,7 +144,7 @@ def test_an_older_proof_changes_nothing() -> None:
 
 
 def test_no_proofs_are_no_write() -> None:
-    assert registry.alive(accepted={}) == 0
+    assert status.record_success(accepted={}) == 0
 
 
 @pytest.mark.parametrize("reason", BY_PROVIDER)
@@ -168,7 +168,7 @@ def test_an_acceptance_from_before_the_refusal_does_not() -> None:
 def test_a_receipt_does_not_bring_a_device_back() -> None:
     register()
     refuse(began=5)
-    registry.alive(accepted={}, receipts={ID: at(6)})
+    status.record_success(accepted={}, receipts={ID: at(6)})
     assert device()["is_active"] is False
 
 
@@ -216,18 +216,18 @@ def test_an_operator_brings_a_device_back_with_nothing_held_against_it() -> None
     register()
     suspect(began=1)
     refuse(began=5)
-    assert registry.reactivate(device_id=ID, now=at(7))
+    assert status.reactivate(device_id=ID, now=at(7))
     document = device()
     assert (document["is_active"], document["suspicions"]) == (True, 0)
     gone = {"deactivated_at", "deactivation_reason", "deactivation_evidence", "suspected_at"}
     assert not gone & document.keys()
-    assert not registry.reactivate(device_id=ID, now=at(8))
+    assert not status.reactivate(device_id=ID, now=at(8))
 
 
 def test_an_answer_from_before_the_undo_does_not_undo_it() -> None:
     register()
     refuse(began=5)
-    registry.reactivate(device_id=ID, now=at(7))
+    status.reactivate(device_id=ID, now=at(7))
     assert refuse(began=6, stored=8) == 0
     assert refuse(began=8) == 1
 
@@ -239,4 +239,4 @@ def test_what_was_written_by_hand_and_lacks_everything_can_be_switched_off_and_o
     assert suspect(began=1) == 1
     accept(answered=2)
     assert refuse(began=3) == 1
-    assert registry.reactivate(device_id=ID, now=at(4))
+    assert status.reactivate(device_id=ID, now=at(4))

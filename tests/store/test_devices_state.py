@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import redis
 
-from devices import state
-from devices.state import LIFETIME, DeviceState
+from devices import presence
+from devices.presence import LIFETIME, Presence
 from devices.tokens import device_id
 from notifyproject.stack.servers import free_port
 from tests.factories import NOON
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("valkey_anew")
 
 ID, OTHER = device_id("token"), device_id("other")
 KEY = f"device:{ID}:state"
-AWAKE = DeviceState(online=True, app_foreground=False, notification_enabled=True, last_active=NOON)
+AWAKE = Presence(online=True, app_foreground=False, notification_enabled=True, last_active=NOON)
 
 
 @pytest.fixture
@@ -35,16 +35,16 @@ def hanging() -> Iterator[Silent]:
 
 
 def test_what_is_stored_comes_back(broker: redis.Redis) -> None:
-    assert state.store(ID, AWAKE)
-    asleep = DeviceState(
+    assert presence.store(ID, AWAKE)
+    asleep = Presence(
         online=False, app_foreground=True, notification_enabled=False, last_active=NOON
     )
-    assert state.store(OTHER, asleep)
-    assert state.read([ID, "nobody", OTHER]) == {ID: AWAKE, OTHER: asleep}
+    assert presence.store(OTHER, asleep)
+    assert presence.read([ID, "nobody", OTHER]) == {ID: AWAKE, OTHER: asleep}
 
 
 def test_it_is_a_hash_that_is_gone_after_an_hour(broker: redis.Redis) -> None:
-    state.store(ID, AWAKE)
+    presence.store(ID, AWAKE)
     assert broker.type(KEY) == b"hash"
     assert set(broker.hgetall(KEY)) == {
         *(b"online", b"last_active", b"app_foreground", b"notification_enabled")
@@ -53,39 +53,39 @@ def test_it_is_a_hash_that_is_gone_after_an_hour(broker: redis.Redis) -> None:
 
 
 def test_a_later_heartbeat_takes_the_place_and_the_hour_begins_anew(broker: redis.Redis) -> None:
-    state.store(ID, AWAKE)
+    presence.store(ID, AWAKE)
     broker.expire(KEY, 10)
-    later = DeviceState(
+    later = Presence(
         online=False,
         app_foreground=False,
         notification_enabled=True,
         last_active=NOON + timedelta(milliseconds=1_234),
     )
-    state.store(ID, later)
-    assert state.read([ID]) == {ID: later}
+    presence.store(ID, later)
+    assert presence.read([ID]) == {ID: later}
     assert broker.ttl(KEY) > 10
 
 
 @pytest.mark.parametrize("left", [{}, {"online": "1"}, {"last_active": "yesterday"}])
 def test_what_is_not_whole_is_not_known(broker: redis.Redis, left: dict[str, str]) -> None:
     if left:
-        state.store(ID, AWAKE)
+        presence.store(ID, AWAKE)
         broker.hset(KEY, mapping=left)
         if "online" in left:
             broker.hdel(KEY, "last_active")
-    assert state.read([ID]) == {}
+    assert presence.read([ID]) == {}
 
 
 def test_nobody_is_not_asked_for(gone: None) -> None:
-    assert state.read([]) == {}
+    assert presence.read([]) == {}
 
 
 def test_without_valkey_nothing_is_known(gone: None) -> None:
-    assert not state.store(ID, AWAKE)
-    assert state.read([ID]) == {}
+    assert not presence.store(ID, AWAKE)
+    assert presence.read([ID]) == {}
 
 
 def test_a_silent_valkey_is_waited_for_once(hanging: Silent) -> None:
-    assert not state.store(ID, AWAKE)
-    assert state.read([ID]) == {}
+    assert not presence.store(ID, AWAKE)
+    assert presence.read([ID]) == {}
     assert hanging.asked == 1

@@ -2,9 +2,9 @@
 
 import pytest
 
-from devices import registry
+from devices import status
 from devices.models import DeactivationReason
-from devices.registry import MAX_SUSPICIONS, Evidence
+from devices.status import MAX_SUSPICIONS, Evidence
 from tests.factories import NOON
 from tests.store.standing import ID, accept, at, device, register, suspect
 
@@ -46,7 +46,7 @@ def test_a_receipt_does_not_end_the_row() -> None:
     """It may be of an old message, opened long after the token was replaced."""
     register()
     suspect(began=1)
-    registry.alive(accepted={}, receipts={ID: at(2)})
+    status.record_success(accepted={}, receipts={ID: at(2)})
     assert device()["suspicions"] == 1
 
 
@@ -69,7 +69,7 @@ def test_suspicions_from_before_the_registration_do_not_count() -> None:
 
 def mismatch(*, began: float) -> int:
     evidence = Evidence(at=at(began), source="fcm", code="SENDER_ID_MISMATCH")
-    return registry.suspect(
+    return status.record_suspicion(
         device_ids=[ID],
         reason=DeactivationReason.SENDER_MISMATCH,
         evidence=evidence,
@@ -106,4 +106,4 @@ def test_what_is_accepted_after_all_was_never_another_senders() -> None:
 
 def test_nobody_is_suspected_of_nothing() -> None:
     evidence = Evidence(at=NOON, source="fcm")
-    assert registry.suspect(device_ids=[], evidence=evidence, now=NOON) == 0
+    assert status.record_suspicion(device_ids=[], evidence=evidence, now=NOON) == 0

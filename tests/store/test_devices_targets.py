@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from devices import queries, registry
+from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
 from devices.preferences import ANYTHING, Preferences
 from devices.queries import MAX_TARGETS, Position, Target
-from devices.registry import Evidence, Registration
+from devices.registration import Registration
+from devices.status import Evidence
 from devices.tokens import device_id
 from notifyproject.db.collections import collection
 from tests.factories import NOON
@@ -67,10 +68,10 @@ def _registered_for_ada() -> None:
             language="pt",
             timezone="Europe/Lisbon",
         )
-        registry.register(new, now=NOON + timedelta(minutes=n * 7 % 25))
+        registration.register(new, now=NOON + timedelta(minutes=n * 7 % 25))
     wishes = Preferences(categories={"marketing": False})
-    registry.set_preferences(device_id=device_id("adas-0"), preferences=wishes, now=NOON)
-    registry.deactivate(
+    registration.set_preferences(device_id=device_id("adas-0"), preferences=wishes, now=NOON)
+    status.deactivate(
         device_ids=[device_id("adas-1")],
         reason=DeactivationReason.BY_USER,
         evidence=Evidence(at=NOON, source="api"),
@@ -190,22 +191,24 @@ def test_what_is_said_of_a_batch_is_one_write_by_ids() -> None:
     evidence = Evidence(at=NOON, source="fcm")
     for reason in (DeactivationReason.UNREGISTERED, DeactivationReason.BY_USER):
         count, plan = asked(
-            lambda reason=reason: registry.deactivate(
+            lambda reason=reason: status.deactivate(
                 device_ids=nobody, reason=reason, evidence=evidence, now=NOON
             )
         )
         assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
-    count, plan = asked(lambda: registry.suspect(device_ids=nobody, evidence=evidence, now=NOON))
+    count, plan = asked(
+        lambda: status.record_suspicion(device_ids=nobody, evidence=evidence, now=NOON)
+    )
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
-    count, plan = asked(lambda: registry.alive(accepted=dict.fromkeys(nobody, NOON)))
+    count, plan = asked(lambda: status.record_success(accepted=dict.fromkeys(nobody, NOON)))
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
 
 
 def test_registering_reads_the_device_and_counts_its_users_in_the_index() -> None:
     new = Registration(user_id="newcomer", token="new", platform=Platform.WEB)
     with plans("devices") as found:
-        registry.register(new, now=NOON)
-    registry.remove(device_id=device_id("new"))
+        registration.register(new, now=NOON)
+    registration.remove(device_id=device_id("new"))
     stored, counted = found
     assert stored.is_by_id
     assert (counted.is_indexed, counted.examined) == (True, 0)

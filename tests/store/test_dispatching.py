@@ -9,10 +9,11 @@ from bson import ObjectId
 
 from domain.content import Content, Recipient
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import dispatch, stopping, store
+from notifications import dispatch, store
 from notifications.batch_report import BatchReport
 from notifications.claiming import MAX_BATCH
 from notifications.store import LEASE
+from notifyproject.platform import process
 from providers.contract import NotAttemptedError
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
@@ -146,11 +147,11 @@ def test_what_a_lost_worker_had_goes_one_by_one_so_that_none_takes_another_along
 def test_a_worker_that_stops_leaves_what_was_to_go_alone_to_others(use: Use) -> None:
     lost = many(3)
     store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
-    stopping.ask()
+    process.request_shutdown()
     try:
         assert deliver(*lost, at=NOON + LEASE).claimed == 0
     finally:
-        stopping.forget()
+        process.clear_shutdown()
 
 
 def test_what_cannot_be_rendered_fails_alone(use: Use) -> None:

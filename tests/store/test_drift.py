@@ -8,9 +8,9 @@ from django.core.management import CommandError, call_command
 from pymongo.operations import IndexModel
 
 from notifications.models import Notification
-from notifyproject.db import drift
+from notifyproject.db import index_drift
 from notifyproject.db.collections import database
-from notifyproject.db.drift import Drift, Problem
+from notifyproject.db.index_drift import Drift, Problem
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -20,10 +20,10 @@ COLLECTION, NAME = "notifications", "ntf_due"
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
     yield
-    for one in drift.find():
+    for one in index_drift.find_drift():
         if one.problem is not Problem.MISSING:
             database()[one.collection].drop_index(one.name)
-    drift.create_missing()
+    index_drift.create_missing()
 
 
 def run(**options: bool) -> str:
@@ -33,17 +33,19 @@ def run(**options: bool) -> str:
 
 
 def test_after_migrate_every_index_is_as_declared() -> None:
-    assert drift.find() == []
+    assert index_drift.find_drift() == []
     assert run() == "Every index is as declared.\n"
 
 
 def test_what_a_model_declares_includes_what_django_makes_of_its_fields() -> None:
-    assert {index.name for index in Notification._meta.indexes} == set(drift.declared(Notification))
+    assert {index.name for index in Notification._meta.indexes} == set(
+        index_drift.declared(Notification)
+    )
 
 
 def test_a_missing_index_is_told_and_made() -> None:
     database()[COLLECTION].drop_index(NAME)
-    assert drift.find() == [Drift(COLLECTION, NAME, Problem.MISSING)]
+    assert index_drift.find_drift() == [Drift(COLLECTION, NAME, Problem.MISSING)]
     with pytest.raises(CommandError, match="--create makes what is missing"):
         run()
     assert run(create=True) == "notifications.ntf_due: created\nEvery index is as declared.\n"
@@ -51,7 +53,7 @@ def test_a_missing_index_is_told_and_made() -> None:
 
 def test_an_index_that_nobody_declared_is_told_and_kept() -> None:
     database()[COLLECTION].create_indexes([IndexModel("content.subject", name="by_hand")])
-    assert drift.find() == [Drift(COLLECTION, "by_hand", Problem.UNDECLARED)]
+    assert index_drift.find_drift() == [Drift(COLLECTION, "by_hand", Problem.UNDECLARED)]
     with pytest.raises(CommandError, match="is for you to drop"):
         run(create=True)
     assert "by_hand" in database()[COLLECTION].index_information()
@@ -69,4 +71,4 @@ def test_an_index_that_nobody_declared_is_told_and_kept() -> None:
 def test_an_index_of_the_same_name_that_is_another_is_told(other: IndexModel) -> None:
     database()[COLLECTION].drop_index(NAME)
     database()[COLLECTION].create_indexes([other])
-    assert drift.find() == [Drift(COLLECTION, NAME, Problem.DIFFERENT)]
+    assert index_drift.find_drift() == [Drift(COLLECTION, NAME, Problem.DIFFERENT)]

@@ -11,10 +11,11 @@ import redis
 from bson import ObjectId
 
 from domain.states import Channel, Priority
-from notifications import alone, dispatch, hints, lanes, recovery, stopping, store, working
+from notifications import alone, dispatch, hints, lanes, recovery, store, working
 from notifications.alone import ALONE
 from notifications.lanes import Lane
 from notifyproject.db.collections import collection
+from notifyproject.platform import process
 from tests import scripted
 from tests.factories import CLIENT, NOON, accepted, new
 from tests.scripted import Scripted
@@ -148,7 +149,7 @@ def test_a_worker_that_is_asked_to_stop_leaves_what_goes_alone_to_others(
     broker: redis.Redis, mail: tuple[Scripted, ...]
 ) -> None:
     def stop(_outbound: Any) -> Any:
-        stopping.ask()
+        process.request_shutdown()
         return scripted.accepted()
 
     mail[0].behave = stop

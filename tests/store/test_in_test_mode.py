@@ -10,7 +10,7 @@ from notifications import receipts, redrive, store
 from notifications.store import DuplicateEntity
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
-from recipients import suspicions
+from recipients import suppressions
 from recipients.models import SuppressionReason
 from tests import factories
 from tests.factories import NOON, new
@@ -90,7 +90,7 @@ def test_what_the_sandbox_reports_suppresses_nobody(kind: ReceiptKind) -> None:
 
 
 def test_what_the_sandbox_cannot_deliver_is_nobodys_strike() -> None:
-    for _ in range(suspicions.MAX_STRIKES):
+    for _ in range(suppressions.MAX_SOFT_BOUNCES):
         report(
             started(channel=Channel.WHATSAPP),
             Channel.WHATSAPP,
@@ -102,12 +102,12 @@ def test_what_the_sandbox_cannot_deliver_is_nobodys_strike() -> None:
 
 def test_what_the_sandbox_delivers_is_no_proof_of_life() -> None:
     channel, phone = Channel.WHATSAPP, "+351912345678"
-    for n in range(suspicions.MAX_STRIKES):
+    for n in range(suppressions.MAX_SOFT_BOUNCES):
         report(started(channel=channel), channel, ReceiptKind.DELIVERED)
-        strikes = suspicions.strike(
+        strikes = suppressions.record_soft_bounce(
             channel=channel.value, address=phone, event=f"event-{n}", now=NOON
         )
-    assert strikes == suspicions.MAX_STRIKES
+    assert strikes == suppressions.MAX_SOFT_BOUNCES
 
 
 def test_a_report_leaves_the_name_of_who_sent_it() -> None:

@@ -8,8 +8,8 @@ import pytest
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
-from access import keys
-from access.keys import KEY, MAX_ACTIVE_KEYS, USE_RECORDED_EVERY, TooManyKeys
+from access.clients import registry
+from access.clients.registry import KEY, MAX_ACTIVE_KEYS, USE_RECORDED_EVERY, TooManyKeys
 from access.models import APIClient, Scope
 from notifyproject.db.collections import collection
 from tests.factories import NOON
@@ -22,15 +22,15 @@ DAY = timedelta(days=1)
 
 
 def client(name: str = "shop", *scopes: Scope) -> ObjectId:
-    return keys.create_client(name=name, scopes=list(scopes or (READ, WRITE)), now=NOON)
+    return registry.create_client(name=name, scopes=list(scopes or (READ, WRITE)), now=NOON)
 
 
-def issue(client_id: ObjectId, **fields: Any) -> keys.IssuedKey:
-    return keys.issue_key(client_id=client_id, **({"now": NOON} | fields))
+def issue(client_id: ObjectId, **fields: Any) -> registry.IssuedKey:
+    return registry.issue_key(client_id=client_id, **({"now": NOON} | fields))
 
 
-def opens(key: keys.IssuedKey | str, now: Any = NOON) -> bool:
-    return keys.authenticate(key if isinstance(key, str) else key.text, now=now) is not None
+def opens(key: registry.IssuedKey | str, now: Any = NOON) -> bool:
+    return registry.authenticate(key if isinstance(key, str) else key.text, now=now) is not None
 
 
 def stored(client_id: ObjectId) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def stored(client_id: ObjectId) -> dict[str, Any]:
 
 def test_a_key_opens_the_door_of_its_client() -> None:
     client_id = client("shop", READ)
-    found = keys.authenticate(issue(client_id).text, now=NOON)
-    assert found == keys.Client(id=client_id, name="shop", scopes=frozenset({READ}))
+    found = registry.authenticate(issue(client_id).text, now=NOON)
+    assert found == registry.Client(id=client_id, name="shop", scopes=frozenset({READ}))
 
 
 def test_a_key_is_long_and_random_and_has_the_form_of_one() -> None:
@@ -71,7 +71,7 @@ def test_the_secret_is_not_kept() -> None:
     ],
 )
 def test_a_client_may_what_its_scopes_say(scopes: list[Scope], scope: Scope, may: bool) -> None:
-    found = keys.authenticate(issue(client("shop", *scopes)).text, now=NOON)
+    found = registry.authenticate(issue(client("shop", *scopes)).text, now=NOON)
     assert found is not None
     assert found.may(scope) is may
 
@@ -121,7 +121,7 @@ def test_a_client_has_two_keys_while_it_moves_from_one_to_the_other() -> None:
     assert opens(new)
     with pytest.raises(TooManyKeys):
         issue(client_id)
-    keys.revoke_key(prefix=old.prefix, now=NOON)
+    registry.revoke_key(prefix=old.prefix, now=NOON)
     third = issue(client_id)
     assert not opens(old)
     assert opens(new)
@@ -139,7 +139,7 @@ def test_an_expired_key_makes_room_for_another() -> None:
 def test_keys_issued_at_once_are_two_and_both_open(round_: int) -> None:
     client_id = client(f"shop-{round_}")
 
-    def attempt(_number: int) -> keys.IssuedKey | None:
+    def attempt(_number: int) -> registry.IssuedKey | None:
         try:
             return issue(client_id)
         except TooManyKeys:
@@ -175,8 +175,8 @@ def test_a_name_is_taken_once() -> None:
     client_id = client("shop")
     with pytest.raises(DuplicateKeyError):
         client("shop")
-    assert keys.find_client("shop") == client_id
-    assert keys.find_client("nobody") is None
+    assert registry.find_client("shop") == client_id
+    assert registry.find_client("nobody") is None
 
 
 # The end of a key.
@@ -184,15 +184,15 @@ def test_a_name_is_taken_once() -> None:
 
 def test_a_revoked_key_opens_nothing_and_is_revoked_once() -> None:
     issued = issue(client())
-    assert [keys.revoke_key(prefix=issued.prefix, now=NOON) for _ in range(2)] == [True, False]
+    assert [registry.revoke_key(prefix=issued.prefix, now=NOON) for _ in range(2)] == [True, False]
     assert not opens(issued)
-    assert not keys.revoke_key(prefix="nothing", now=NOON)
+    assert not registry.revoke_key(prefix="nothing", now=NOON)
 
 
 def test_revoking_one_key_leaves_the_other() -> None:
     client_id = client()
     first, second = issue(client_id), issue(client_id)
-    keys.revoke_key(prefix=second.prefix, now=NOON)
+    registry.revoke_key(prefix=second.prefix, now=NOON)
     assert opens(first)
     assert not opens(second)
 

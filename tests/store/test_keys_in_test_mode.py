@@ -6,7 +6,7 @@ import pytest
 from bson import ObjectId
 from django.core.management import CommandError, call_command
 
-from access import keys
+from access.clients import registry
 from access.models import Scope
 from tests.unit.building import NOON
 
@@ -16,35 +16,35 @@ pytestmark = pytest.mark.usefixtures("db")
 @pytest.fixture
 def client() -> ObjectId:
     """Give a client in test mode."""
-    return keys.create_client(
+    return registry.create_client(
         name="try-out", scopes=[Scope.NOTIFICATIONS_WRITE], is_test=True, now=NOON
     )
 
 
 def test_its_keys_begin_with_what_they_are_for(client: ObjectId) -> None:
-    issued = keys.issue_key(client_id=client, now=NOON)
+    issued = registry.issue_key(client_id=client, now=NOON)
     assert issued.text.startswith(f"ntf_test_{issued.prefix}_")
-    assert keys.KEY.fullmatch(issued.text)
-    assert keys.shown(issued.prefix, is_test=True) == f"ntf_test_{issued.prefix}…"
+    assert registry.KEY.fullmatch(issued.text)
+    assert registry.shown(issued.prefix, is_test=True) == f"ntf_test_{issued.prefix}…"
 
 
 def test_a_key_makes_its_bearer_a_client_in_test_mode(client: ObjectId) -> None:
-    issued = keys.issue_key(client_id=client, now=NOON)
-    found = keys.authenticate(issued.text, now=NOON)
+    issued = registry.issue_key(client_id=client, now=NOON)
+    found = registry.authenticate(issued.text, now=NOON)
     assert found is not None
     assert (found.id, found.is_test) == (client, True)
 
 
 def test_a_key_without_its_mark_opens_nothing(client: ObjectId) -> None:
-    issued = keys.issue_key(client_id=client, now=NOON)
-    assert keys.authenticate(issued.text.replace("test_", "", 1), now=NOON) is None
+    issued = registry.issue_key(client_id=client, now=NOON)
+    assert registry.authenticate(issued.text.replace("test_", "", 1), now=NOON) is None
 
 
 def test_the_mark_makes_no_other_key_a_key_for_tests() -> None:
-    live = keys.create_client(name="shop", scopes=[Scope.NOTIFICATIONS_WRITE], now=NOON)
-    issued = keys.issue_key(client_id=live, now=NOON)
-    assert keys.authenticate(issued.text.replace("ntf_", "ntf_test_"), now=NOON) is None
-    found = keys.authenticate(issued.text, now=NOON)
+    live = registry.create_client(name="shop", scopes=[Scope.NOTIFICATIONS_WRITE], now=NOON)
+    issued = registry.issue_key(client_id=live, now=NOON)
+    assert registry.authenticate(issued.text.replace("ntf_", "ntf_test_"), now=NOON) is None
+    found = registry.authenticate(issued.text, now=NOON)
     assert found is not None
     assert not found.is_test
 

@@ -10,7 +10,7 @@ from bson import ObjectId
 from domain.states import Channel, Priority
 from notifications import hints, lanes, store
 from notifications.lanes import CROWD, DRAWS, HINT, Lane, Ticket, Wakeup
-from notifyproject import valkey
+from notifyproject.platform import valkey
 from tests.factories import CLIENT, NOON, new
 from tests.store.messages import Message, waiting
 
@@ -24,7 +24,7 @@ OTHER = ObjectId("d" * 24)
 
 @pytest.fixture(autouse=True)
 def _valkey() -> None:
-    valkey.forget()
+    valkey.clear()
 
 
 def announced(count: int, *, client_id: ObjectId = CLIENT, at: datetime = NOON) -> None:
@@ -165,9 +165,9 @@ def test_without_valkeys_slots_a_draw_goes_on_without_one(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(**_: object) -> None:
-        raise valkey.Away
+        raise valkey.Unavailable
 
-    monkeypatch.setattr(valkey, "asking", away)
+    monkeypatch.setattr(valkey, "connection", away)
     assert lanes.go_on(LANE, Ticket(2, "done"), now=NOON)
     monkeypatch.undo()
     (message,) = waiting(broker)

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from notifications import limits
 from notifications.limits import Bucket, Grant
-from notifyproject import valkey
+from notifyproject.platform import valkey
 from tests.factories import NOON
 from tests.store.shared_memory import at_once, away, of_our_own, silent
 

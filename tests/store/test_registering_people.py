@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from notifyproject.db.collections import collection
-from recipients import queries, registry
-from recipients.registry import Person, Registered
+from recipients import queries, registration
+from recipients.registration import Person, Registered
 from tests.factories import NOON
 from tests.store.plans import plans
 
@@ -19,7 +19,7 @@ HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 
 def register(at: Any = NOON, **fields: Any) -> Registered:
-    return registry.register(Person(user_id="ada", **fields), now=at)
+    return registration.register(Person(user_id="ada", **fields), now=at)
 
 
 def stored() -> dict[str, Any] | None:
@@ -50,7 +50,7 @@ def test_a_person_registered_twice_at_once_is_one_person() -> None:
 
 def test_preferences_and_quiet_hours_outlive_a_registration() -> None:
     register(quiet_hours=HOURS)
-    registry.set_preferences(
+    registration.set_preferences(
         user_id="ada", preferences={"alert": {"muted": True}}, quiet_hours=HOURS, now=NOON
     )
     kept = register(LATER, name="Ada").document
@@ -60,7 +60,8 @@ def test_preferences_and_quiet_hours_outlive_a_registration() -> None:
 
 def test_preferences_of_nobody_are_not_stored() -> None:
     assert (
-        registry.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON) is None
+        registration.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
+        is None
     )
     assert stored() is None
 
@@ -75,22 +76,22 @@ def test_an_address_is_in_no_record_that_may_be_logged() -> None:
 
 def test_who_is_being_erased_is_not_known_any_more() -> None:
     register(email="ada@example.com")
-    begun = registry.begin_erasing("ada", now=LATER)
+    begun = registration.begin_erasure("ada", now=LATER)
     assert begun is not None
     assert begun["email"] == "ada@example.com"
-    assert registry.one("ada") is None
+    assert registration.one("ada") is None
     assert queries.known(["ada"]) == {}
-    assert registry.begin_erasing("ada", now=LATER) is not None, "a broken off call goes on"
-    assert registry.forget("ada")
-    assert not registry.forget("ada")
-    assert registry.begin_erasing("ada", now=LATER) is None
+    assert registration.begin_erasure("ada", now=LATER) is not None, "a broken off call goes on"
+    assert registration.forget("ada")
+    assert not registration.forget("ada")
+    assert registration.begin_erasure("ada", now=LATER) is None
 
 
 def test_who_is_registered_anew_while_being_erased_stays() -> None:
     register(email="ada@example.com")
-    registry.begin_erasing("ada", now=LATER)
+    registration.begin_erasure("ada", now=LATER)
     register(LATER, email="ada@new.example")
-    assert not registry.forget("ada")
+    assert not registration.forget("ada")
     assert queries.known(["ada"])["ada"].email == "ada@new.example"
 
 
@@ -100,9 +101,9 @@ def test_every_step_is_by_the_persons_id() -> None:
     )
     with plans("recipients") as found:
         register()
-        registry.one("ada")
-        registry.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
-        registry.begin_erasing("ada", now=NOON)
-        registry.forget("ada")
+        registration.one("ada")
+        registration.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
+        registration.begin_erasure("ada", now=NOON)
+        registration.forget("ada")
     assert len(found) == 5
     assert all(plan.is_by_id and plan.examined <= 1 for plan in found)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from analytics import aggregates, histogram, spans
-from analytics.aggregates import Figure
+from analytics import metrics, rollup_state
+from analytics.metrics import MetricValue
 from analytics.models import Interval
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
@@ -151,7 +151,7 @@ def test_an_attempt_at_several_devices_is_one() -> None:
     assert collection("delivery_attempts").count_documents({}) == 2
     store.settle([factories.settlement(begun, S.SENT)], now=NOON)
     roll(NOON + A_MINUTE)
-    tried = aggregates.read(MINUTE, since=NOON, until=NOON + A_MINUTE, metrics=["tried"])
+    tried = metrics.read(MINUTE, since=NOON, until=NOON + A_MINUTE, metrics=["tried"])
     assert [figure.value for figure in tried] == [1]
 
 
@@ -161,19 +161,19 @@ def test_waits_are_kept_so_that_an_hour_knows_its_percentiles() -> None:
         one = factories.started(at=NOON, created_at=NOON)
         store.settle([factories.settlement(one, S.SENT, at=at)], now=at)
     roll(NOON + 2 * A_MINUTE)
-    (figure,) = aggregates.read(HOUR, since=NOON, until=NOON + A_MINUTE, metrics=["latency"])
+    (figure,) = metrics.read(HOUR, since=NOON, until=NOON + A_MINUTE, metrics=["latency"])
     assert figure.histogram is not None
     assert (figure.value, figure.seconds, sum(figure.histogram)) == (4, 41, 4)
-    p95 = histogram.quantile(figure.histogram, 0.95)
+    p95 = metrics.quantile(figure.histogram, 0.95)
     assert p95 is not None
     assert 30 < p95 <= 60
 
 
 def test_one_rolls_up_at_a_time_and_one_that_died_is_made_good() -> None:
-    assert spans.take_turn(now=NOON)
+    assert rollup_state.acquire_lease(now=NOON)
     assert rollup.run(now=NOON + A_MINUTE) is None
     assert rollup.rebuild(since=NOON, until=NOON + A_MINUTE, now=NOON + A_MINUTE) is None
-    assert rollup.run(now=NOON + spans.LEASE) is not None
+    assert rollup.run(now=NOON + rollup_state.LEASE) is not None
 
 
 def test_a_roll_up_that_breaks_off_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_a_roll_up_that_breaks_off_is_gone_on_with(monkeypatch: pytest.MonkeyPat
     now = NOON + timedelta(minutes=7)
 
     with monkeypatch.context() as patch:
-        patch.setattr(aggregates, "sum_up", broken)
+        patch.setattr(metrics, "sum_up", broken)
         with pytest.raises(ConnectionError):
             rollup.run(now=now)
     roll(now)
@@ -208,7 +208,7 @@ def test_changes_of_a_standstill_are_found_bit_by_bit() -> None:
     roll(NOON - timedelta(minutes=1))
     for _ in range(3):
         rollup.run(now=now + timedelta(hours=1), budget=0)
-    assert spans.changes_until() == NOON + timedelta(minutes=29)
+    assert rollup_state.changes_until() == NOON + timedelta(minutes=29)
     roll(now + timedelta(hours=2))
     roll(now + timedelta(hours=4))
     assert_right()
@@ -220,29 +220,29 @@ def test_a_roll_up_that_failed_does_not_say_that_it_has_counted(
     monkeypatch.setattr(changes, "minutes", broken)
     with pytest.raises(ConnectionError):
         rollup.run(now=NOON)
-    assert spans.counted_at() is None
-    assert spans.take_turn(now=NOON), "it gave the lease back"
+    assert rollup_state.counted_at() is None
+    assert rollup_state.acquire_lease(now=NOON), "it gave the lease back"
 
 
 def test_a_change_during_the_count_is_not_forgotten() -> None:
-    spans.touch([NOON], now=NOON)
-    (mark,) = spans.due(now=NOON)
-    spans.touch([NOON], now=NOON + A_MINUTE)
-    spans.done([mark])
-    assert len(spans.due(now=NOON)) == 1
+    rollup_state.mark_changed([NOON], now=NOON)
+    (mark,) = rollup_state.due(now=NOON)
+    rollup_state.mark_changed([NOON], now=NOON + A_MINUTE)
+    rollup_state.done([mark])
+    assert len(rollup_state.due(now=NOON)) == 1
 
 
 def test_figures_that_are_no_more_are_removed() -> None:
-    old = Figure(metric="sent", dimensions={"channel": "push"}, value=1, timestamp=NOON)
-    aggregates.replace(MINUTE, [NOON], [old], now=NOON)
-    aggregates.replace(MINUTE, [NOON], [], now=NOON)
+    old = MetricValue(metric="sent", dimensions={"channel": "push"}, value=1, timestamp=NOON)
+    metrics.replace(MINUTE, [NOON], [old], now=NOON)
+    metrics.replace(MINUTE, [NOON], [], now=NOON)
     assert everything() == []
 
 
 def test_minutes_go_and_days_stay() -> None:
-    figure = Figure(metric="sent", dimensions={"channel": "push"}, value=1, timestamp=NOON)
+    figure = MetricValue(metric="sent", dimensions={"channel": "push"}, value=1, timestamp=NOON)
     for interval in Interval:
-        aggregates.replace(interval, [NOON], [figure], now=NOON)
+        metrics.replace(interval, [NOON], [figure], now=NOON)
     found = collection("metrics_aggregates").find({}, {"interval": 1, "purge_at": 1})
     kept = {one["interval"]: one.get("purge_at") for one in found}
     assert kept == {

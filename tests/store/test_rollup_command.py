@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
-from analytics import spans
+from analytics import rollup_state
 from analytics.models import Interval
 from domain.states import DeliveryStatus
 from domain.time import utc_now
@@ -61,10 +61,10 @@ def test_without_a_time_it_brings_the_figures_up_to_date() -> None:
 
 def test_beat_starts_it_every_minute() -> None:
     tasks.roll_up()
-    assert spans.counted_at() is not None
+    assert rollup_state.counted_at() is not None
 
 
 def test_it_says_that_somebody_else_is_at_it() -> None:
-    assert spans.take_turn(now=utc_now())
+    assert rollup_state.acquire_lease(now=utc_now())
     with pytest.raises(CommandError, match="try again"):
         command()

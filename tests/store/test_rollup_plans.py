@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from analytics import aggregates, incidents, spans
+from analytics import incidents, metrics, rollup_state
 from analytics.incidents import Finding
 from analytics.models import AlertKind, Interval
 from domain.states import DeliveryStatus
@@ -62,7 +62,7 @@ def test_figures_are_replaced_and_summed_up_by_their_span(day: None) -> None:
 
 
 def test_minutes_to_be_counted_are_found_by_when_it_is_time(day: None) -> None:
-    spans.touch([NOON - timedelta(hours=n) for n in range(1, 20)], now=NOON)
+    rollup_state.mark_changed([NOON - timedelta(hours=n) for n in range(1, 20)], now=NOON)
     with indexed("metrics_due", examined=4):
         rollup.run(now=NOON + MINUTE)
 
@@ -70,7 +70,7 @@ def test_minutes_to_be_counted_are_found_by_when_it_is_time(day: None) -> None:
 def test_hours_are_read_without_their_minutes(day: None) -> None:
     with indexed("metrics_aggregates", examined=30):
         figures.traffic(now=NOON)
-        aggregates.read(Interval.HOUR, since=NOON - timedelta(hours=3), until=NOON)
+        metrics.read(Interval.HOUR, since=NOON - timedelta(hours=3), until=NOON)
 
 
 def test_what_waits_is_counted_by_indexes(day: None) -> None:
@@ -88,7 +88,7 @@ def test_alerts_look_by_indexes(day: None) -> None:
             title="x",
             detail="x",
         )
-        incidents.note(finding, now=NOON - timedelta(hours=5))
+        incidents.record(finding, now=NOON - timedelta(hours=5))
     collection("incidents").update_many(
         {}, {"$set": {"is_open": False, "told_open_at": NOON, "told_over_at": NOON}}
     )

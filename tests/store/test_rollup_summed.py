@@ -4,21 +4,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from analytics import aggregates
-from analytics.aggregates import Figure
+from analytics import metrics
+from analytics.metrics import MetricValue
 from analytics.models import Interval
 
 pytestmark = pytest.mark.usefixtures("db")
 NOW = datetime.now(UTC)
-HOUR = aggregates.begin(Interval.HOUR, NOW)
+HOUR = metrics.begin(Interval.HOUR, NOW)
 BEFORE = HOUR - timedelta(hours=1)
 
 
 def figure(
     metric: str, value: int, *, at: datetime = HOUR, waits: list[int] | None = None, **told: str
-) -> Figure:
+) -> MetricValue:
     """Return a figure of an hour."""
-    return Figure(
+    return MetricValue(
         metric=metric,
         dimensions=told,
         value=value,
@@ -28,9 +28,9 @@ def figure(
     )
 
 
-def summed(*by: str) -> list[Figure]:
+def summed(*by: str) -> list[MetricValue]:
     """Return what was sent and how long it waited, summed."""
-    return aggregates.read_summed(
+    return metrics.read_summed(
         Interval.HOUR, since=BEFORE, until=NOW, metrics=["sent", "latency"], by=by
     )
 
@@ -47,7 +47,7 @@ def stored() -> None:
         figure("latency", 1, waits=[1, 0, 2], channel="email", type="a"),
         figure("latency", 2, waits=[0, 3, 1], channel="email", type="b"),
     ]
-    aggregates.replace(Interval.HOUR, [HOUR, BEFORE], figures, now=NOW)
+    metrics.replace(Interval.HOUR, [HOUR, BEFORE], figures, now=NOW)
 
 
 def test_the_oldest_come_first_each_by_what_is_told_apart() -> None:

@@ -17,7 +17,7 @@ from notifications.store import Document, NewDelivery
 from notifications.store.expressions import IN_THE_INBOX
 from notifications.types import MASK
 from notifyproject.db.collections import collection
-from notifyproject.sealing import SealBroken
+from notifyproject.platform.encryption import DecryptionError
 from tests import factories
 from tests.factories import NOON
 from tests.scripted import Scripted, refused, silent, slowed
@@ -55,7 +55,7 @@ def test_it_is_stored_sealed_and_opens_for_its_own_notification_only() -> None:
     one, other = secretive(), secretive()
     assert one["sealed"].startswith("v1.tests.")
     assert store.secret_in(factories.read(one["_id"])) == SECRET
-    with pytest.raises(SealBroken):
+    with pytest.raises(DecryptionError):
         store.secret_in({**other, "sealed": one["sealed"]})
 
 

@@ -11,8 +11,8 @@ from bson import ObjectId
 
 from domain.states import Channel
 from notifications import dispatch, receipts
-from notifyproject import tracing
-from notifyproject.tracing import Attributes, Span
+from notifyproject.platform import tracing
+from notifyproject.platform.tracing import Attributes, Span
 from providers.contract import Receipt, ReceiptKind
 from tests.factories import NOON, accepted, device
 from tests.scripted import Behaviour, Scripted, busy, by_recipient, refused, silent
@@ -59,9 +59,9 @@ class Told:
 def told() -> Iterator[Told]:
     """Turn traces on, to somebody who remembers them."""
     told = Told()
-    tracing.turn(told)
+    tracing.set_tracer(told)
     yield told
-    tracing.turn(None)
+    tracing.set_tracer(None)
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from domain.states import Channel
-from notifications import dispatch, stopping
+from notifications import dispatch
+from notifyproject.platform import process
 from tests.factories import NOON, accepted, delivery, read
 from tests.scripted import Scripted
 
@@ -19,7 +20,7 @@ def test_a_batch_whose_turn_comes_too_late_is_given_back(
     ids = [accepted()["_id"] for _ in range(5)]
 
     def come_late(*_args: object, **_options: object) -> Any:
-        stopping.ask()
+        process.request_shutdown()
         return nullcontext(True)
 
     monkeypatch.setattr(dispatch.turns, "take", come_late)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recipients import queries, suspicions
+from recipients import queries, suppressions
 from recipients.models import Suppression, SuppressionReason
 from recipients.queries import Suppressed
 from recipients.suppressions import lift, lift_one, of_address, suppress, suppression_id
@@ -256,13 +256,19 @@ def test_only_what_is_old_enough_or_about_marketing_is_lifted_if_that_is_asked_f
 def test_a_number_whose_bounce_is_lifted_begins_anew() -> None:
     """Else the next strike would suppress it at once: the old ones are still counted."""
     for event in "123":
-        suspicions.strike(channel="whatsapp", address=PHONE[1], event=event, now=NOON)
+        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event=event, now=NOON)
     hold_back(PHONE)
     lifted(PHONE)
-    assert suspicions.strike(channel="whatsapp", address=PHONE[1], event="4", now=NOON) == 1
+    assert (
+        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="4", now=NOON)
+        == 1
+    )
     stored = hold_back(PHONE)
     assert lift_one(stored["_id"])
-    assert suspicions.strike(channel="whatsapp", address=PHONE[1], event="5", now=NOON) == 1
+    assert (
+        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="5", now=NOON)
+        == 1
+    )
     assert not lift_one(stored["_id"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Place
+from notifyproject.db.paging import Cursor
 from recipients import suppressions
 from recipients.models import SuppressionReason
 from tests.factories import NOON
@@ -70,7 +70,7 @@ def test_a_page_is_read_by_an_index_in_its_order(wanted: dict[str, Any]) -> None
     for backwards in (None, False, True):
         place = None
         if backwards is not None:
-            place = Place((last["created_at"], last["_id"]), backwards=backwards)
+            place = Cursor((last["created_at"], last["_id"]), backwards=backwards)
         with plans("suppressions") as found:
             suppressions.page(limit=5, place=place, **wanted)
         (plan,) = found

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recipients import suspicions
+from recipients import suppressions
 from tests.factories import NOON
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -14,7 +14,7 @@ PHONE: dict[str, Any] = {"channel": "whatsapp", "address": "+351912345678"}
 
 
 def strike(event: str) -> int:
-    return suspicions.strike(**PHONE, event=event, now=NOON)
+    return suppressions.record_soft_bounce(**PHONE, event=event, now=NOON)
 
 
 def test_each_event_counts_once() -> None:
@@ -30,11 +30,11 @@ def test_the_same_event_told_by_many_at_once_counts_once() -> None:
 
 def test_what_reaches_them_ends_the_row() -> None:
     strike("a")
-    suspicions.clear(**PHONE)
+    suppressions.clear_soft_bounces(**PHONE)
     assert strike("b") == 1
 
 
 def test_addresses_are_counted_apart() -> None:
     strike("a")
     other = PHONE | {"address": "+351912345679"}
-    assert suspicions.strike(**other, event="b", now=NOON) == 1
+    assert suppressions.record_soft_bounce(**other, event="b", now=NOON) == 1

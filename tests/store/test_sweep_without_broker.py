@@ -13,7 +13,7 @@ from domain.states import Channel, Priority
 from notifications import hints, lanes, recovery, store
 from notifications.recovery import SweepReport
 from notifications.store import LEASE
-from notifyproject import publishing
+from notifyproject.platform import broker as platform_broker
 from notifyproject.stack import servers
 from tests.factories import NOON, accepted, new, started
 from tests.waiting import SILENT_FOR
@@ -31,8 +31,8 @@ def no_broker(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     elsewhere = Celery("elsewhere", set_as_current=False)
     elsewhere.config_from_object("django.conf:settings", namespace="CELERY")
     elsewhere.conf.broker_url = url
-    monkeypatch.setattr(publishing, "current_app", elsewhere)
-    monkeypatch.setattr(publishing, "PAUSE_AFTER_FAILURE", SILENT_FOR)
+    monkeypatch.setattr(platform_broker, "current_app", elsewhere)
+    monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", SILENT_FOR)
     _forget_connections()
     yield
     _forget_connections()
@@ -43,19 +43,19 @@ def no_broker(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def failures(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Count how often the broker was asked in vain."""
     counted: list[None] = []
-    failed = publishing._Health.failed
+    failed = platform_broker._BrokerHealth.failed
 
-    def count(self: publishing._Health) -> None:
+    def count(self: platform_broker._BrokerHealth) -> None:
         counted.append(None)
         failed(self)
 
-    monkeypatch.setattr(publishing._Health, "failed", count)
+    monkeypatch.setattr(platform_broker._BrokerHealth, "failed", count)
     return counted
 
 
 def _forget_connections() -> None:
-    publishing._broker.cache_clear()
-    publishing._connection.cache_clear()
+    platform_broker._broker.cache_clear()
+    platform_broker._connection.cache_clear()
 
 
 @pytest.mark.usefixtures("no_broker")
@@ -82,7 +82,7 @@ def test_a_hint_is_not_taken_and_nothing_fails(failures: list[None]) -> None:
 
 @pytest.mark.usefixtures("no_broker")
 def test_a_broker_that_has_just_been_there_holds_nobody_up_either(failures: list[None]) -> None:
-    publishing._health.answered()
+    platform_broker._health.answered()
     assert not hints.publish([ObjectId()], **HINT)
     assert len(failures) == 1
 
@@ -90,10 +90,10 @@ def test_a_broker_that_has_just_been_there_holds_nobody_up_either(failures: list
 def test_after_a_failure_the_broker_is_left_alone_for_some_seconds(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publishing._health.failed()
+    platform_broker._health.failed()
     assert not hints.publish([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 0
-    monkeypatch.setattr(publishing, "PAUSE_AFTER_FAILURE", 0.0)
+    monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
     assert hints.publish([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 1
 
@@ -105,7 +105,7 @@ def test_while_all_producers_are_taken_a_hint_is_not_taken_and_the_broker_not_bl
         raise LimitExceeded(10)
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing.current_app, "send_task", refuse)
+        patch.setattr(platform_broker.current_app, "send_task", refuse)
         assert not hints.publish([ObjectId()], **HINT)
     assert hints.publish([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 1
@@ -115,9 +115,9 @@ def test_what_was_not_hinted_at_is_hinted_at_when_the_broker_is_back(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accepted()
-    publishing._health.failed()
+    platform_broker._health.failed()
     report = recovery.sweep(now=NOON)
     assert report == SweepReport(hinted=0, drawn=0, unpublished=1, rescued=0, resolved=0)
-    monkeypatch.setattr(publishing, "PAUSE_AFTER_FAILURE", 0.0)
+    monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
     assert recovery.sweep(now=NOON).hinted == 1
     assert broker.llen("email.normal") == 1

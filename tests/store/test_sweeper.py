@@ -8,8 +8,9 @@ import redis
 from django.core.management import call_command
 
 from domain.time import utc_now
-from notifications import dispatch, recovery, stopping, tasks, working
-from notifyproject import publishing, valkey
+from notifications import dispatch, recovery, tasks, working
+from notifyproject.platform import broker as platform_broker
+from notifyproject.platform import process, valkey
 from tests import factories
 from tests.scripted import Scripted
 
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 def _signals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the test process's own signals alone."""
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    valkey.forget()
-    stopping.forget()
+    valkey.clear()
+    process.clear_shutdown()
 
 
 def sweeper(**options: Any) -> str:
@@ -44,7 +45,7 @@ def test_without_a_broker_it_sends_what_is_due_if_asked_to(
 ) -> None:
     provider = Scripted()
     monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
-    publishing._health.failed()
+    platform_broker._health.failed()
     document = factories.accepted()
     assert "sent without a broker" not in sweeper()
     assert "sent without a broker: 1" in sweeper(deliver=True)

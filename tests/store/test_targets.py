@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from devices import registry
+from devices import status
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
-from devices.registry import Evidence
+from devices.status import Evidence
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications.targets import Target
-from recipients import conversations
+from recipients import service_windows
 from tests import factories
 from tests.factories import NOON, device
 from tests.store.aiming import aim, aimed_at, parked, push
@@ -48,7 +48,7 @@ def test_whatsapp_is_told_whether_the_person_has_written_within_a_day(
     ago: timedelta | None, is_open: bool
 ) -> None:
     if ago is not None:
-        conversations.note_inbound([("+351912345678", NOON - ago)], now=NOON)
+        service_windows.record_inbound([("+351912345678", NOON - ago)], now=NOON)
     one = factories.claimed(channel=WHATSAPP)
     (target,) = aim(one, channel=WHATSAPP).targets[one.reference]
     assert target.window_open is is_open
@@ -102,7 +102,7 @@ def test_a_person_without_a_device_cannot_be_pushed_to() -> None:
 
 def test_a_device_that_was_switched_off_gets_nothing() -> None:
     phone = device("phone")
-    registry.deactivate(
+    status.deactivate(
         device_ids=[phone],
         reason=DeactivationReason.BY_USER,
         evidence=Evidence(at=NOON, source="api"),

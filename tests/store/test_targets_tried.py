@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from devices import registry
+from devices import registration
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
@@ -67,7 +67,7 @@ def test_a_retry_goes_only_to_devices_that_have_not_got_it() -> None:
 def test_it_is_sent_when_the_devices_that_are_left_have_it() -> None:
     phone, tablet = device("phone"), device("tablet")
     again = tried(push(), **{phone: "sent", tablet: "busy"})
-    registry.remove(device_id=tablet)
+    registration.remove(device_id=tablet)
     assert parked(again).status is S.SENT
 
 
@@ -107,7 +107,7 @@ def test_a_device_that_refused_it_for_good_is_not_asked_again() -> None:
 def test_what_all_devices_that_are_left_refused_has_failed_of_that() -> None:
     phone, tablet = device("phone"), device("tablet")
     again = tried(push(), **{phone: "refused", tablet: "busy"})
-    registry.remove(device_id=tablet)
+    registration.remove(device_id=tablet)
     why = parked(again)
     assert (why.status, why.code) == (S.FAILED, FailureCode.REJECTED)
     assert why.reason == "It was refused."
@@ -148,7 +148,7 @@ def test_a_device_that_has_it_by_the_log_has_it() -> None:
     again = tried(push(), **{phone: "sent", tablet: "busy"})
     forgetful = replace(again, accepted_targets=())
     assert aimed_at(forgetful) == [tablet]
-    registry.remove(device_id=tablet)
+    registration.remove(device_id=tablet)
     assert parked(forgetful).status is S.SENT
 
 

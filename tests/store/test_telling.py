@@ -9,7 +9,7 @@ import pytest
 from bson import ObjectId
 from pymongo.errors import AutoReconnect
 
-from callbacks import outbox
+from callbacks import outbox, subscriptions
 from callbacks.events import EventType
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
@@ -216,14 +216,14 @@ def test_a_crash_between_the_telling_and_the_mark_tells_nothing_twice(
 
 def test_what_changes_while_it_is_told_keeps_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     document = settled(S.SENT, calls_back=True)
-    tell = outbox.tell
+    tell = outbox.record_events
 
     def slowly(events: Any, *, now: Any) -> None:
         tell(events, now=now)
         report(document, S.DELIVERED)
 
     with monkeypatch.context() as patch:
-        patch.setattr(outbox, "tell", slowly)
+        patch.setattr(outbox, "record_events", slowly)
         telling.tell(now=NOON)
     assert told(document["_id"]) == [E.NOTIFICATION_COMPLETED, E.DELIVERY_SENT]
     assert telling.tell(now=NOON) == 1
@@ -237,7 +237,7 @@ def test_what_cannot_be_recorded_keeps_its_mark(monkeypatch: pytest.MonkeyPatch)
         raise AutoReconnect("no primary")
 
     with monkeypatch.context() as patch:
-        patch.setattr(outbox, "tell", away)
+        patch.setattr(outbox, "record_events", away)
         with pytest.raises(AutoReconnect):
             telling.tell(now=NOON)
     assert telling.tell(now=NOON) == 1
@@ -273,6 +273,6 @@ def test_a_burst_of_changes_is_hinted_at_once(broker: Any) -> None:
 def test_without_a_callback_anywhere_nobody_is_hinted_at(broker: Any) -> None:
     collection("callbacks").delete_one({"_id": CLIENT})
     callback_hints.forget()
-    callback_hints.interest.invalidate()
+    subscriptions.invalidate_subscribers()
     callback_hints.changed(now=NOON)
     assert broker.llen("callbacks") == 0

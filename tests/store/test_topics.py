@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Place
+from notifyproject.db.paging import Cursor
 from recipients import topics
 from recipients.topics import join, leave_all, member_id, members, of_user, stream
 from tests.factories import NOON
@@ -70,7 +70,7 @@ def test_a_page_is_read_by_an_index_in_its_order(backwards: bool | None) -> None
     fill("other", 500)
     place = None
     if backwards is not None:
-        place = Place((member_id("news", "user-01500"),), backwards=backwards)
+        place = Cursor((member_id("news", "user-01500"),), backwards=backwards)
     with plans("topic_members") as found:
         page = members(topic="news", limit=100, place=place)
     (plan,) = found

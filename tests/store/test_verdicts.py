@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from devices import registry
+from devices import status
 from devices.models import DeactivationReason
 from devices.preferences import Preferences
 from domain.errors import FailureCode
@@ -14,7 +14,7 @@ from notifications import store
 from notifications.store import ProviderAnswer
 from notifications.verdicts import Kind, verdicts_for
 from notifyproject.db.collections import collection
-from recipients import conversations
+from recipients import service_windows
 from recipients.models import SuppressionReason
 from tests import factories
 from tests.factories import NOON
@@ -107,9 +107,9 @@ def test_a_device_that_wants_none_of_it_or_is_off_is_none() -> None:
     factories.device("token-1", preferences=Preferences(enabled=False))
     assert kind(document, Channel.PUSH) is Kind.POINTLESS
     off = factories.device("token-2")
-    evidence = registry.Evidence(at=NOON, source="fcm")
+    evidence = status.Evidence(at=NOON, source="fcm")
     reason = DeactivationReason.UNREGISTERED
-    registry.deactivate(device_ids=[off], reason=reason, evidence=evidence, now=NOON)
+    status.deactivate(device_ids=[off], reason=reason, evidence=evidence, now=NOON)
     assert kind(document, Channel.PUSH) is Kind.POINTLESS
 
 
@@ -132,7 +132,7 @@ def test_whatsapp_takes_it_once_they_have_written(settings: Any) -> None:
     settings.WHATSAPP_TOKEN = "a-token"
     document = failed(F.WINDOW_CLOSED, channel=Channel.WHATSAPP)
     assert kind(document, Channel.WHATSAPP) is Kind.POINTLESS
-    conversations.note_inbound([("+351912345678", NOON)], now=NOON)
+    service_windows.record_inbound([("+351912345678", NOON)], now=NOON)
     assert kind(document, Channel.WHATSAPP) is Kind.SAFE
 
 

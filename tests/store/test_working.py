@@ -10,9 +10,10 @@ from pymongo.errors import NotPrimaryError
 
 from domain import content
 from domain.states import Channel, Priority
-from notifications import dispatch, hints, lanes, recovery, stopping, store, working
+from notifications import dispatch, hints, lanes, recovery, store, working
 from notifications.lanes import CROWD, Lane
 from notifyproject.db.collections import collection
+from notifyproject.platform import process
 from tests import factories, scripted
 from tests.factories import CLIENT, NOON, accepted, new
 from tests.scripted import Scripted
@@ -256,7 +257,7 @@ def test_a_worker_that_is_asked_to_stop_ends_its_round_and_gives_the_rest_back(
     settings.WORKER_THREADS = 1
 
     def stop(_outbound: Any) -> Any:
-        stopping.ask()
+        process.request_shutdown()
         return scripted.accepted()
 
     provider.behave = stop
@@ -275,7 +276,7 @@ def test_a_worker_that_is_asked_to_stop_ends_its_round_and_gives_the_rest_back(
 def test_a_worker_that_stops_leaves_its_messages_to_others(
     broker: redis.Redis, provider: Scripted
 ) -> None:
-    stopping.ask()
+    process.request_shutdown()
     working.deliver([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
     working.draw(LANE, None, clock=noon)
     assert provider.seen == []

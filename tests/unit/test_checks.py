@@ -9,7 +9,7 @@ from django.core.checks import run_checks
 from django.core.management.base import SystemCheckError
 
 from notifyproject.celery import _refuse_unsafe_settings
-from notifyproject.starting import refuse_unsafe_settings
+from notifyproject.platform.process import refuse_unsafe_settings
 from sandbox import google_account
 
 TAGS = ["security"]

@@ -17,7 +17,7 @@ from django.test import RequestFactory
 from notifications import sending
 from notifications.jobs import Job
 from notifications.targets import address_of
-from notifyproject.logs import configure, logging_config
+from notifyproject.platform.logs import configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
 from tests.architecture.code import SERVICE
 from tests.unit.building import NOON, claimed

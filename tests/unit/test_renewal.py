@@ -3,17 +3,17 @@
 import subprocess
 import sys
 
-from notifyproject.renewal import LOOK, SILENCE, Life, Look, megabytes
+from notifyproject.platform.watchdog import LOOK, SILENCE, WorkerLimits, WorkerSample, megabytes
 from tests.waiting import LIMIT
 
 ENDS_ITSELF = """
 import time
 from django.conf import settings
 settings.configure(WORKER_MAX_TASKS=0, WORKER_MAX_MEMORY_MB=0)
-from notifyproject import renewal
-renewal.LOOK, renewal.SILENCE = 0.01, 0.05
-renewal.count_waiting = lambda queues: 1
-renewal.begin(queues=["email.normal"], threads=4)
+from notifyproject.platform import watchdog
+watchdog.LOOK, watchdog.SILENCE = 0.01, 0.05
+watchdog.count_waiting = lambda queues: 1
+watchdog.begin(queues=["email.normal"], threads=4)
 time.sleep(60)
 """
 SIGTERM = -15
@@ -29,14 +29,14 @@ class Watch:
         return self.now
 
 
-def look(*, waiting: int = 3, has_room: bool = True, megabytes: float = 150) -> Look:
-    return Look(waiting=waiting, has_room=has_room, megabytes=megabytes)
+def look(*, waiting: int = 3, has_room: bool = True, megabytes: float = 150) -> WorkerSample:
+    return WorkerSample(waiting=waiting, has_room=has_room, megabytes=megabytes)
 
 
-def end_after(seconds: float, seen: Look) -> str | None:
+def end_after(seconds: float, seen: WorkerSample) -> str | None:
     """Return what a worker is told that is looked at every few seconds."""
     watch = Watch()
-    life = Life(clock=watch)
+    life = WorkerLimits(clock=watch)
     life.end(seen)
     ends = watch.now + seconds
     while watch.now + LOOK < ends:
@@ -60,7 +60,7 @@ def test_an_empty_queue_is_no_sign() -> None:
 
 def test_a_process_that_was_frozen_has_not_gone_deaf() -> None:
     watch = Watch()
-    life = Life(clock=watch)
+    life = WorkerLimits(clock=watch)
     life.end(look())
     watch.now += 10 * SILENCE
     assert life.end(look()) is None
@@ -72,7 +72,7 @@ def test_a_worker_whose_threads_are_all_busy_is_not_deaf() -> None:
 
 def test_each_message_that_comes_begins_the_time_anew() -> None:
     watch = Watch()
-    life = Life(clock=watch)
+    life = WorkerLimits(clock=watch)
     for _ in range(10):
         for _ in range(int(SILENCE / LOOK) - 1):
             watch.now += LOOK
@@ -82,7 +82,7 @@ def test_each_message_that_comes_begins_the_time_anew() -> None:
 
 def test_a_queue_that_was_empty_in_between_begins_the_time_anew() -> None:
     watch = Watch()
-    life = Life(clock=watch)
+    life = WorkerLimits(clock=watch)
     for waiting in (3, 0, 3):
         for _ in range(int(SILENCE / LOOK) - 1):
             assert life.end(look(waiting=waiting)) is None
@@ -90,13 +90,13 @@ def test_a_queue_that_was_empty_in_between_begins_the_time_anew() -> None:
 
 
 def test_it_ends_when_it_has_grown_too_large() -> None:
-    life = Life(max_megabytes=600)
+    life = WorkerLimits(max_megabytes=600)
     assert life.end(look(megabytes=600)) is None
     assert life.end(look(megabytes=601)) == "too_large"
 
 
 def test_it_ends_when_it_has_done_enough() -> None:
-    life = Life(max_tasks=3)
+    life = WorkerLimits(max_tasks=3)
     for _ in range(3):
         assert life.end(look()) is None
         life.heard()

@@ -9,11 +9,11 @@ from bson import ObjectId
 from rest_framework.permissions import BasePermission
 from rest_framework.views import APIView
 
-from access import permissions
-from access.inbox_tokens import InboxUser
-from access.keys import Client
+from access.clients import authentication
+from access.clients.authentication import HasScope, OwnsInbox, SafeWrite
+from access.clients.inbox_tokens import InboxUser
+from access.clients.registry import Client
 from access.models import Scope
-from access.permissions import HasScope, OwnsInbox, SafeWrite
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -58,7 +58,7 @@ def may(view: APIView, method: str, user: Any) -> bool:
 @pytest.mark.parametrize("make", [client, person])
 @pytest.mark.parametrize("method", WRITES)
 def test_a_write_that_is_not_declared_safe_is_refused(make: Any, method: str) -> None:
-    with pytest.raises(permissions.TestKeyError):
+    with pytest.raises(authentication.TestKeyError):
         may(Undeclared(), method, make(is_test=True))
     assert may(Undeclared(), method, make(is_test=False))
 
@@ -66,7 +66,7 @@ def test_a_write_that_is_not_declared_safe_is_refused(make: Any, method: str) ->
 @pytest.mark.parametrize("make", [client, person])
 def test_a_declaration_is_for_one_method(make: Any) -> None:
     assert may(Declared(), "PUT", make(is_test=True))
-    with pytest.raises(permissions.TestKeyError):
+    with pytest.raises(authentication.TestKeyError):
         may(Declared(), "DELETE", make(is_test=True))
 
 

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifyproject import valkey
-from notifyproject.valkey import Away, asking, from_milliseconds, to_milliseconds
+from notifyproject.platform import valkey
+from notifyproject.platform.valkey import (
+    Unavailable,
+    connection,
+    from_milliseconds,
+    to_milliseconds,
+)
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 
@@ -46,19 +51,19 @@ def test_nothing_is_waited_for_long_or_tried_twice(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError, TimeoutError, BrokenPipeError])
 def test_a_failure_is_away_and_so_is_what_follows(error: type[OSError]) -> None:
-    with pytest.raises(Away), asking():
+    with pytest.raises(Unavailable), connection():
         raise error
-    with pytest.raises(Away), asking():
+    with pytest.raises(Unavailable), connection():
         pytest.fail("Valkey was asked again at once")
-    valkey.forget()
-    with asking() as client:
+    valkey.clear()
+    with connection() as client:
         assert client is valkey.client()
 
 
 def test_a_defect_of_ours_is_not_taken_for_an_absence() -> None:
-    with pytest.raises(ZeroDivisionError), asking():
+    with pytest.raises(ZeroDivisionError), connection():
         raise ZeroDivisionError
-    with asking():
+    with connection():
         pass
 
 

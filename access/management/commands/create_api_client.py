@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from pymongo.errors import DuplicateKeyError
 
-from ... import keys
+from ...clients import registry
 from ...models import Scope
 
 DEFAULT_SCOPES = [Scope.NOTIFICATIONS_WRITE.value, Scope.NOTIFICATIONS_READ.value]
@@ -47,12 +47,12 @@ class Command(BaseCommand):
             raise CommandError("--expires-in-days is at least 1.")
         client_id = self._client(options, now)
         try:
-            key = keys.issue_key(
+            key = registry.issue_key(
                 client_id=client_id,
                 now=now,
                 expires_at=now + timedelta(days=days) if days else None,
             )
-        except keys.TooManyKeys as error:
+        except registry.TooManyKeys as error:
             raise CommandError(str(error)) from None
         self.stderr.write("Keep this key now: it is not shown again.")
         self.stdout.write(key.text)
@@ -63,12 +63,12 @@ class Command(BaseCommand):
         if options["new_key"]:
             if options["test"]:
                 raise CommandError("--test is for a new client: no client changes its mode.")
-            client_id = keys.find_client(name)
+            client_id = registry.find_client(name)
             if client_id is None:
                 raise CommandError(f"There is no client named {name}.")
             return client_id
         try:
-            return keys.create_client(
+            return registry.create_client(
                 name=name,
                 scopes=[Scope(scope) for scope in options["scopes"]],
                 is_test=options["test"],

@@ -7,7 +7,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...admin.roles import meaningful_permissions
-from ...roles import Role, roles
+from ...staff.permissions import Role, roles
 
 
 class Command(BaseCommand):

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ... import second_factor
 from ...models import StaffUser
+from ...staff import second_factor
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from bson import ObjectId
 
-from notifyproject.crash import Boundary
+from notifyproject.platform.crash_points import Boundary
 
 from .. import bodies, hinting
 from ..boundaries import EMAIL, Arrival, Way, of_way

@@ -2,7 +2,7 @@
 
 import time
 
-from notifyproject.crash import Boundary
+from notifyproject.platform.crash_points import Boundary
 
 from .. import bodies, hinting
 from ..crashing import is_frozen

@@ -9,7 +9,7 @@ from typing import Any
 from bson import ObjectId
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from access import keys
+from access.clients import registry
 from domain.states import OPEN, Channel, Priority
 from domain.time import utc_now
 
@@ -132,4 +132,6 @@ def _variable(text: str) -> tuple[str, Any]:
 
 def _client() -> ObjectId:
     """Return the client that stands for this command, without a key."""
-    return keys.find_client(CLIENT) or keys.create_client(name=CLIENT, scopes=[], now=utc_now())
+    return registry.find_client(CLIENT) or registry.create_client(
+        name=CLIENT, scopes=[], now=utc_now()
+    )

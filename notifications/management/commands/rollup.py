@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from analytics.aggregates import LENGTH, begin
+from analytics.metrics import LENGTH, begin
 from analytics.models import Interval
 from domain.time import utc_now
 from notifyproject.db.collections import collection

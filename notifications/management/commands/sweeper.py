@@ -6,11 +6,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from callbacks import working as calling
+from callbacks import worker
 from domain.time import utc_now
 from notifyproject import clock
+from notifyproject.platform import process
 
-from ... import alerts, content_removal, recovery, rollup, stopping, telling, working
+from ... import alerts, content_removal, recovery, rollup, telling, working
 from ...schedule import MINUTE, SWEEP_SECONDS
 
 POLL_SECONDS = 0.2
@@ -39,8 +40,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Sweep until a signal comes."""
         for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, lambda *_: stopping.ask())
-        while not stopping.is_asked():
+            signal.signal(name, lambda *_: process.request_shutdown())
+        while not process.is_shutting_down():
             clock.keep_right()
             report = recovery.sweep(now=utc_now())
             self.stdout.write(
@@ -48,14 +49,14 @@ class Command(BaseCommand):
                 f"rescued {report.rescued}, resolved {report.resolved}"
             )
             telling.tell(now=utc_now())
-            unpublished = report.unpublished + calling.sweep(now=utc_now()).unpublished
+            unpublished = report.unpublished + worker.sweep(now=utc_now()).unpublished
             is_cut_off = options["deliver"] and unpublished > 0
             if is_cut_off:
                 # No longer than until the next sweep: what a lost worker was sending waits for it.
                 sent = working.deliver_here(seconds=SWEEP_SECONDS)
                 self.stdout.write(f"sent without a broker: {sent}")
                 telling.tell(now=utc_now())
-                calling.call_here(clock=utc_now, is_stopping=stopping.is_asked)
+                worker.run_inline(clock=utc_now, is_stopping=process.is_shutting_down)
             self._look_after()
             if options["once"]:
                 return
@@ -72,5 +73,5 @@ class Command(BaseCommand):
 
     def _wait(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
-        while not stopping.is_asked() and time.monotonic() < ends_at:
+        while not process.is_shutting_down() and time.monotonic() < ends_at:
             time.sleep(POLL_SECONDS)

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ...db import drift
+from ...db import index_drift
 
 
 class Command(BaseCommand):
@@ -23,9 +23,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what is not as declared; exit with 1 if anything is left."""
         if options["create"]:
-            for one in drift.create_missing():
+            for one in index_drift.create_missing():
                 self.stdout.write(f"{one.collection}.{one.name}: created")
-        found = drift.find()
+        found = index_drift.find_drift()
         for one in found:
             self.stdout.write(f"{one.collection}.{one.name}: {one.problem}")
         if found:
@@ -33,11 +33,11 @@ class Command(BaseCommand):
         self.stdout.write("Every index is as declared.")
 
 
-def _advice(found: list[drift.Drift]) -> str:
+def _advice(found: list[index_drift.Drift]) -> str:
     problems = {one.problem for one in found}
     advice = []
-    if drift.Problem.MISSING in problems:
+    if index_drift.Problem.MISSING in problems:
         advice.append("--create makes what is missing.")
-    if problems - {drift.Problem.MISSING}:
+    if problems - {index_drift.Problem.MISSING}:
         advice.append("What is different or not declared is for you to drop, with dropIndex().")
     return " ".join(advice)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from domain.time import utc_now
-from notifyproject.outside.deadlines import Deadline
+from notifyproject.platform.egress import Deadline
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.provider import FCM
 from providers.in_app import InAppProvider

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from notifyproject.outside import connections
-from notifyproject.outside.deadlines import Deadline
+from notifyproject.platform import egress
+from notifyproject.platform.egress import Deadline
 from providers import mail
 from tests.support.fakes import socket_server
 from tests.support.fakes.certificates import self_signed
@@ -73,14 +73,14 @@ def files_at(
     """Let every host be this handler's server, and trust its certificate."""
     with socket_server.serving(encrypted(handler, file)) as server:
         here = [("127.0.0.1", server.port)]
-        monkeypatch.setattr(connections, "addresses_of", lambda host, port: here)
+        monkeypatch.setattr(egress, "addresses_of", lambda host, port: here)
         # The product's own context, and with it all that it says of how a connection ends.
         monkeypatch.setenv("SSL_CERT_FILE", str(file))
-        connections.trust.cache_clear()
+        egress.trust.cache_clear()
         try:
             yield server
         finally:
-            connections.trust.cache_clear()
+            egress.trust.cache_clear()
 
 
 def get(url: str = URL, *, limit: int = 1_000, seconds: float = LIMIT) -> bytes:

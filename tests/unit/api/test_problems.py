@@ -10,7 +10,7 @@ from pymongo.errors import AutoReconnect
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from access import permissions
+from access.clients import authentication
 from notifications.api.problems import MEDIA_TYPE, exception_handler, invalid, title_of
 from notifications.intake import AlreadyNotified, FieldProblem, InvalidRequest, KeyReused
 
@@ -33,7 +33,7 @@ def answered(error: Exception) -> Any:
         (exceptions.NotAuthenticated("canary"), 401, "unauthenticated"),
         (exceptions.AuthenticationFailed("canary"), 401, "unauthenticated"),
         (exceptions.PermissionDenied("canary"), 403, "forbidden"),
-        (permissions.TestKeyError(), 403, "test_key"),
+        (authentication.TestKeyError(), 403, "test_key"),
         (exceptions.MethodNotAllowed("PUT", "canary"), 405, "method_not_allowed"),
         (exceptions.UnsupportedMediaType("canary"), 415, "unsupported_media_type"),
         (exceptions.Throttled(wait=3), 429, "rate_limited"),

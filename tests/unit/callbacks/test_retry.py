@@ -6,9 +6,8 @@ from email.utils import format_datetime
 import pytest
 
 from callbacks import retry
-from callbacks.retry import Decision, Verdict
-from callbacks.standing import Standing
-from callbacks.states import DisabledReason
+from callbacks.events import DisabledReason
+from callbacks.retry import Decision, ReceiverHealth, TryOutcome
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -19,21 +18,21 @@ MIDDLE = 0.5
 def decided(
     status: int | None, *, tries: int = 1, pause: timedelta | None = None, dice: float = MIDDLE
 ) -> Decision:
-    return retry.decide(status=status, tries=tries, pause=pause, now=NOW, dice=dice)
+    return retry.decide_retry(status=status, tries=tries, pause=pause, now=NOW, dice=dice)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_success_is_a_status_from_200_to_299(status: int) -> None:
-    assert decided(status) == Decision(Verdict.DELIVERED)
+    assert decided(status) == Decision(TryOutcome.DELIVERED)
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
 def test_all_else_is_tried_again(status: int | None) -> None:
-    assert decided(status).verdict is Verdict.RETRY
+    assert decided(status).verdict is TryOutcome.RETRY
 
 
 def test_who_is_gone_is_called_no_more() -> None:
-    assert decided(410) == Decision(Verdict.GONE)
+    assert decided(410) == Decision(TryOutcome.GONE)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_the_wait_after_each_try(tries: int, wait: timedelta) -> None:
 
 def test_the_eighth_try_is_the_last_and_comes_about_a_day_after_the_first() -> None:
     assert retry.MAX_TRIES == 8
-    assert decided(503, tries=8) == Decision(Verdict.GIVE_UP)
+    assert decided(503, tries=8) == Decision(TryOutcome.GIVE_UP)
     assert timedelta(hours=23) < sum(retry.DELAYS, timedelta(0)) < timedelta(hours=24)
 
 
@@ -105,25 +104,25 @@ def test_a_receiver_that_fails_again_and_again_is_left_alone_longer_each_time(
 
 
 def test_a_receiver_fails_since_the_first_of_its_failures_in_a_row() -> None:
-    standing = Standing().failed(at=NOW, error="It answered 500.")
+    standing = ReceiverHealth().failed(at=NOW, error="It answered 500.")
     standing = standing.failed(at=NOW + HOUR, error="It answered 503.")
-    assert standing == Standing(
+    assert standing == ReceiverHealth(
         failures=2, failing_since=NOW, last_failure_at=NOW + HOUR, last_error="It answered 503."
     )
 
 
 def test_one_success_makes_all_well() -> None:
-    standing = Standing().failed(at=NOW, error="It answered 500.").succeeded(at=NOW + HOUR)
-    assert standing == Standing(last_failure_at=NOW, last_success_at=NOW + HOUR)
+    standing = ReceiverHealth().failed(at=NOW, error="It answered 500.").succeeded(at=NOW + HOUR)
+    assert standing == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 
 
 def test_a_callback_is_switched_off_after_five_days_of_failures() -> None:
-    standing = Standing().failed(at=NOW, error="It answered 500.")
+    standing = ReceiverHealth().failed(at=NOW, error="It answered 500.")
     almost = timedelta(days=5) - SECOND
     assert standing.to_be_disabled(now=NOW + almost) is None
     assert standing.to_be_disabled(now=NOW + almost + SECOND) is DisabledReason.FAILING
 
 
 def test_a_callback_whose_receiver_is_gone_is_switched_off_at_once() -> None:
-    standing = Standing().failed(at=NOW, error="It answered 410.", is_gone=True)
+    standing = ReceiverHealth().failed(at=NOW, error="It answered 410.", is_gone=True)
     assert standing.to_be_disabled(now=NOW) is DisabledReason.GONE

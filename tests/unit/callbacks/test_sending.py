@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from callbacks import sending
-from callbacks.sending import Answer
-from callbacks.targets import Target
-from notifyproject.outside import connections
+from callbacks import endpoints
+from callbacks.endpoints import Endpoint, EndpointResponse
+from notifyproject.platform import egress
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import certificate, encrypted
 from tests.waiting import LIMIT, ending, lag
@@ -17,13 +16,13 @@ from tests.waiting import LIMIT, ending, lag
 SHORT = 0.3
 
 
-def here(port: int) -> Target:
-    return Target(host="127.0.0.1", port=port, path="/hooks", is_plain=True)
+def here(port: int) -> Endpoint:
+    return Endpoint(host="127.0.0.1", port=port, path="/hooks", is_plain=True)
 
 
-def answer_to(handler: socket_server.Handler, *, timeout: float = LIMIT) -> Answer:
+def answer_to(handler: socket_server.Handler, *, timeout: float = LIMIT) -> EndpointResponse:
     with socket_server.serving(handler) as server:
-        return sending.post(here(server.port), body=b"{}", headers={}, timeout=timeout)
+        return endpoints.post(here(server.port), body=b"{}", headers={}, timeout=timeout)
 
 
 @pytest.mark.parametrize("status", [200, 204, 299])
@@ -45,7 +44,7 @@ def test_the_request_is_what_was_signed_and_nothing_of_the_environment(
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     handler = socket_server.KeepAlive(socket_server.response(204))
     with socket_server.serving(handler) as server:
-        sending.post(here(server.port), body=b'{"a": 1}', headers={"webhook-id": "evt_1"})
+        endpoints.post(here(server.port), body=b'{"a": 1}', headers={"webhook-id": "evt_1"})
         port = server.port
     head, _, body = handler.requests[0].partition(b"\r\n\r\n")
     assert body == b'{"a": 1}'
@@ -123,7 +122,7 @@ def test_what_is_no_answer(handler: Callable[[socket.socket], None], error: str)
 
 
 def test_a_port_that_nobody_listens_on() -> None:
-    answer = sending.post(here(1), body=b"{}", headers={})
+    answer = endpoints.post(here(1), body=b"{}", headers={})
     assert answer.error == "It refused the connection."
 
 
@@ -140,7 +139,7 @@ def resolving_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[s
     return asked
 
 
-PUBLIC = Target(host="shop.example.com", port=443, path="/hooks")
+PUBLIC = Endpoint(host="shop.example.com", port=443, path="/hooks")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_a_name_that_leads_inside_is_not_connected_to(
 ) -> None:
     resolving_to(monkeypatch, ["93.184.215.14", inside])
     monkeypatch.setattr(socket, "create_connection", pytest.fail)
-    answer = sending.post(PUBLIC, body=b"{}", headers={})
+    answer = endpoints.post(PUBLIC, body=b"{}", headers={})
     assert answer.error == "Its host is not on the public Internet."
 
 
@@ -173,8 +172,8 @@ def test_a_name_that_changes_where_it_leads_is_asked_for_once_and_looked_at_each
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket, "create_connection", refused)
-    assert sending.post(PUBLIC, body=b"{}", headers={}).error == "It refused the connection."
-    assert sending.post(PUBLIC, body=b"{}", headers={}).error == (
+    assert endpoints.post(PUBLIC, body=b"{}", headers={}).error == "It refused the connection."
+    assert endpoints.post(PUBLIC, body=b"{}", headers={}).error == (
         "Its host is not on the public Internet."
     )
     assert tried == [("93.184.215.14", 443)]
@@ -186,8 +185,8 @@ def test_what_may_only_be_called_on_this_machine_is_not_called_elsewhere(
 ) -> None:
     resolving_to(monkeypatch, ["93.184.215.14"])
     monkeypatch.setattr(socket, "create_connection", pytest.fail)
-    localhost = Target(host="localhost", port=80, path="/", is_plain=True)
-    answer = sending.post(localhost, body=b"{}", headers={})
+    localhost = Endpoint(host="localhost", port=80, path="/", is_plain=True)
+    answer = endpoints.post(localhost, body=b"{}", headers={})
     assert answer.error == "Its host is not on the public Internet."
 
 
@@ -198,7 +197,7 @@ def test_a_receiver_that_cannot_prove_its_name_is_told_nothing(
     other = certificate(tmp_path, host="other.example.com")
     with socket_server.serving(encrypted(handler, other)) as server:
         there = [("127.0.0.1", server.port)]
-        monkeypatch.setattr(connections, "addresses_of", lambda host, port: there)
-        answer = sending.post(PUBLIC, body=b"{}", headers={})
+        monkeypatch.setattr(egress, "addresses_of", lambda host, port: there)
+        answer = endpoints.post(PUBLIC, body=b"{}", headers={})
     assert answer.error == "Its certificate is not valid."
     assert handler.requests == []

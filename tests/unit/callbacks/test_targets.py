@@ -2,8 +2,8 @@
 
 import pytest
 
-from callbacks import targets
-from callbacks.targets import BadTarget, Target
+from callbacks import endpoints
+from callbacks.endpoints import Endpoint, InvalidUrlError
 
 
 @pytest.mark.parametrize(
@@ -11,20 +11,20 @@ from callbacks.targets import BadTarget, Target
     [
         (
             "https://shop.example.com/hooks?app=1",
-            Target(host="shop.example.com", port=443, path="/hooks?app=1"),
+            Endpoint(host="shop.example.com", port=443, path="/hooks?app=1"),
         ),
-        ("https://shop.example.com", Target(host="shop.example.com", port=443, path="/")),
+        ("https://shop.example.com", Endpoint(host="shop.example.com", port=443, path="/")),
         (
             "https://SHOP.example.com:8443/é",
-            Target(host="shop.example.com", port=8443, path="/%C3%A9"),
+            Endpoint(host="shop.example.com", port=8443, path="/%C3%A9"),
         ),
-        ("https://shop.example.com:3000/", Target(host="shop.example.com", port=3000, path="/")),
-        ("https://1.1.1.1/", Target(host="1.1.1.1", port=443, path="/")),
-        ("https://[2606:4700::1111]/", Target(host="2606:4700::1111", port=443, path="/")),
+        ("https://shop.example.com:3000/", Endpoint(host="shop.example.com", port=3000, path="/")),
+        ("https://1.1.1.1/", Endpoint(host="1.1.1.1", port=443, path="/")),
+        ("https://[2606:4700::1111]/", Endpoint(host="2606:4700::1111", port=443, path="/")),
     ],
 )
-def test_a_url_that_is_called(url: str, target: Target) -> None:
-    assert targets.parse(url, loopback=False) == target
+def test_a_url_that_is_called(url: str, target: Endpoint) -> None:
+    assert endpoints.parse_url(url, loopback=False) == target
 
 
 def test_the_host_is_named_with_its_port_unless_it_is_the_usual_one() -> None:
@@ -33,7 +33,7 @@ def test_the_host_is_named_with_its_port_unless_it_is_the_usual_one() -> None:
         ("https://shop.example.com:8443/x", "shop.example.com:8443"),
         ("https://[2606:4700::1111]:8443/x", "[2606:4700::1111]:8443"),
     ):
-        assert targets.parse(url, loopback=False).authority == authority
+        assert endpoints.parse_url(url, loopback=False).authority == authority
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,20 @@ def test_the_host_is_named_with_its_port_unless_it_is_the_usual_one() -> None:
     ],
 )
 def test_a_url_that_is_not_called(url: str, code: str) -> None:
-    with pytest.raises(BadTarget) as problem:
-        targets.parse(url, loopback=False)
+    with pytest.raises(InvalidUrlError) as problem:
+        endpoints.parse_url(url, loopback=False)
     assert problem.value.code == code
     assert not url or url not in str(problem.value)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9000/x", "http://[::1]/", "http://localhost/x"])
 def test_a_stack_on_one_machine_may_call_that_machine(url: str) -> None:
-    assert targets.parse(url, loopback=True).is_plain
+    assert endpoints.parse_url(url, loopback=True).is_plain
 
 
 @pytest.mark.parametrize(
     "url", ["http://10.0.0.1/", "http://shop.example.com/", "https://127.0.0.1/", "http://0.0.0.0/"]
 )
 def test_and_no_other_one(url: str) -> None:
-    with pytest.raises(BadTarget):
-        targets.parse(url, loopback=True)
+    with pytest.raises(InvalidUrlError):
+        endpoints.parse_url(url, loopback=True)

@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from notifyproject.db import keyset
 from notifyproject.db.keyset import NoPlace
-from notifyproject.db.paging import Place
+from notifyproject.db.paging import Cursor
 
 AT = datetime(2026, 11, 21, 12, 0, 0, 5_000, tzinfo=UTC)
 KEY = ObjectId("64b000000000000000000001")
@@ -18,9 +18,9 @@ ORDER = ("-created_at", "-id")
 def test_a_place_is_read_as_it_was_written() -> None:
     row = SimpleNamespace(created_at=AT, pk=KEY)
     place = keyset.of_row(row, ORDER)
-    assert place == Place((AT, KEY))
+    assert place == Cursor((AT, KEY))
     assert keyset.parse(keyset.as_text(place)) == place
-    assert keyset.parse(keyset.as_text(Place(("user-7",)))) == Place(("user-7",))
+    assert keyset.parse(keyset.as_text(Cursor(("user-7",)))) == Cursor(("user-7",))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_what_is_no_place_is_refused(text: str) -> None:
 
 
 def test_behind_a_place_the_bound_comes_first() -> None:
-    assert keyset.beyond(Place((AT, KEY)), ORDER) == {
+    assert keyset.beyond(Cursor((AT, KEY)), ORDER) == {
         "$and": [
             {"created_at": {"$lte": AT}},
             {
@@ -46,19 +46,19 @@ def test_behind_a_place_the_bound_comes_first() -> None:
 
 
 def test_before_a_place_everything_is_turned() -> None:
-    found = keyset.beyond(Place((AT, KEY), backwards=True), ("due_at", "id"))
+    found = keyset.beyond(Cursor((AT, KEY), backwards=True), ("due_at", "id"))
     assert found["$and"][0] == {"due_at": {"$lte": AT}}
-    assert keyset.beyond(Place((AT, KEY), backwards=True), ORDER)["$and"][0] == {
+    assert keyset.beyond(Cursor((AT, KEY), backwards=True), ORDER)["$and"][0] == {
         "created_at": {"$gte": AT}
     }
 
 
 def test_an_order_by_the_key_alone_needs_no_more() -> None:
-    assert keyset.beyond(Place((KEY,)), ("-id",)) == {"_id": {"$lt": KEY}}
+    assert keyset.beyond(Cursor((KEY,)), ("-id",)) == {"_id": {"$lt": KEY}}
 
 
 def test_each_further_field_is_one_more_step() -> None:
-    found = keyset.beyond(Place(("ada", AT, KEY)), ("user_id", "-created_at", "id"))
+    found = keyset.beyond(Cursor(("ada", AT, KEY)), ("user_id", "-created_at", "id"))
     assert found == {
         "$and": [
             {"user_id": {"$gte": "ada"}},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from devices.models import Platform
 from devices.preferences import ANYTHING
 from devices.queries import Target
-from devices.registry import Registration
+from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, device_id, is_device_id, is_token, shortened
 
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"

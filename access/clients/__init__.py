@@ -1,0 +1,1 @@
+"""API clients: keys, authentication, inbox tokens, rate limits."""

@@ -1,0 +1,188 @@
+"""API clients and their keys, ``ntf_<prefix>_<secret>``, and the client that the service itself is.
+
+The prefix finds the client, and the hash of the secret proves the key. Keys of a client in test
+mode begin with ``ntf_test_``.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo.errors import DuplicateKeyError
+
+from notifyproject.db.collections import collection
+
+from ..models import Scope
+
+KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
+
+
+MAX_ACTIVE_KEYS = 2
+"""The old one and the new one, while an app is moved from one to the other."""
+
+
+USE_RECORDED_EVERY = timedelta(minutes=1)
+
+
+_PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class TooManyKeys(ValueError):
+    """A client has two active keys already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """An API client that has proved who it is."""
+
+    id: ObjectId
+    name: str
+    scopes: frozenset[Scope]
+    is_test: bool = False
+    """What it sends goes to the sandbox."""
+
+    def may(self, scope: Scope) -> bool:
+        """Return whether it has the scope; ``admin`` has all."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A new key. Its text is not kept anywhere: show it now."""
+
+    text: str
+    prefix: str
+
+
+def create_client(
+    *, name: str, scopes: list[Scope], is_test: bool = False, now: datetime
+) -> ObjectId:
+    """Store a client without keys and return its id; raises DuplicateKeyError for a known name.
+
+    ``is_test``: what it sends goes to the sandbox; that holds for good.
+    """
+    document = {
+        "name": name,
+        "scopes": [scope.value for scope in scopes],
+        "is_test": is_test,
+        "is_active": True,
+        "keys": [],
+        "created_at": now,
+    }
+    return collection("api_clients").insert_one(document).inserted_id
+
+
+def find_client(name: str) -> ObjectId | None:
+    """Return the id of the client of this name."""
+    document = collection("api_clients").find_one({"name": name}, {"_id": 1})
+    return document["_id"] if document else None
+
+
+def issue_key(
+    *, client_id: ObjectId, now: datetime, expires_at: datetime | None = None
+) -> IssuedKey:
+    """Add a key to a client; raises TooManyKeys, and LookupError if there is no such client."""
+    clients = collection("api_clients")
+    client = clients.find_one({"_id": client_id})
+    if client is None:
+        raise LookupError("no such client")
+    if sum(is_active(key, now) for key in client["keys"]) >= MAX_ACTIVE_KEYS:
+        raise TooManyKeys(f"The client has {MAX_ACTIVE_KEYS} active keys: revoke one first.")
+    prefix = "".join(secrets.choice(_PREFIX_ALPHABET) for _ in range(10))
+    secret = secrets.token_urlsafe(32)
+    key: dict[str, Any] = {
+        "prefix": prefix,
+        "secret_hash": hash_secret(secret),
+        "created_at": now,
+        **({"expires_at": expires_at} if expires_at else {}),
+    }
+    # Whoever issued a key in between changed the list: then this one is not added.
+    result = clients.update_one(
+        {"_id": client_id, "keys": client["keys"]}, {"$push": {"keys": key}}
+    )
+    if not result.modified_count:
+        return issue_key(client_id=client_id, now=now, expires_at=expires_at)
+    is_test = client.get("is_test", False)
+    return IssuedKey(text=f"{_beginning(prefix, is_test)}_{secret}", prefix=prefix)
+
+
+def shown(prefix: str, *, is_test: bool) -> str:
+    """Return what people may see of a key."""
+    return f"{_beginning(prefix, is_test)}…"
+
+
+def revoke_key(*, prefix: str, now: datetime) -> bool:
+    """Switch a key off; return whether it was on."""
+    result = collection("api_clients").update_one(
+        {"keys": {"$elemMatch": {"prefix": prefix, "revoked_at": None}}},
+        {"$set": {"keys.$.revoked_at": now}},
+    )
+    return result.modified_count == 1
+
+
+def authenticate(text: str, *, now: datetime) -> Client | None:
+    """Return the client whose active key this is; None for anything else."""
+    match = KEY.fullmatch(text)
+    if match is None:
+        return None
+    is_test, prefix, secret = match[1] is not None, match[2], match[3]
+    document = collection("api_clients").find_one({"keys.prefix": prefix, "is_active": True})
+    if document is None or document.get("is_test", False) is not is_test:
+        return None
+    key = next(k for k in document["keys"] if k["prefix"] == prefix)
+    genuine = hmac.compare_digest(key["secret_hash"], hash_secret(secret))
+    if not genuine or not is_active(key, now):
+        return None
+    _record_use(key, now)
+    return Client(
+        id=document["_id"],
+        name=document["name"],
+        scopes=frozenset(Scope(scope) for scope in document["scopes"]),
+        is_test=is_test,
+    )
+
+
+def is_active(key: Mapping[str, Any], now: datetime) -> bool:
+    """Return whether a stored key is neither revoked nor expired."""
+    expires_at = key.get("expires_at")
+    return key.get("revoked_at") is None and (expires_at is None or expires_at > now)
+
+
+def hash_secret(secret: str) -> str:
+    """Return what is stored of a secret. It has 256 random bits: a slow hash would add nothing."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _beginning(prefix: str, is_test: bool) -> str:
+    return f"ntf_test_{prefix}" if is_test else f"ntf_{prefix}"
+
+
+def _record_use(key: Mapping[str, Any], now: datetime) -> None:
+    last = key.get("last_used_at")
+    if last is None or now - last > USE_RECORDED_EVERY:
+        collection("api_clients").update_one(
+            {"keys.prefix": key["prefix"]}, {"$set": {"keys.$.last_used_at": now}}
+        )
+
+
+SYSTEM_CLIENT = "this service"
+
+
+def system_client_id(*, now: datetime) -> ObjectId:
+    """Return the client that stands for the service itself; it has no key, so nobody else is it."""
+    found = find_client(SYSTEM_CLIENT)
+    if found is not None:
+        return found
+    try:
+        return create_client(name=SYSTEM_CLIENT, scopes=[], now=now)
+    except DuplicateKeyError:
+        made = find_client(SYSTEM_CLIENT)
+        if made is None:
+            raise
+        return made

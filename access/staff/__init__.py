@@ -1,0 +1,1 @@
+"""Staff: permissions, sign-in, second factor."""

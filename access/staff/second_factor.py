@@ -1,0 +1,246 @@
+"""The second factor of staff: a code from an app on their phone (TOTP, RFC 6238) or from paper.
+
+All of it is one document for each member of staff. What may happen once only, a code, a recovery
+code, one of five tries, is taken by a compare-and-set: of two requests with the same code one gets
+in. Keys are sealed, recovery codes hashed.
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import pyotp
+from bson import ObjectId
+from pymongo import ReturnDocument
+
+from notifyproject.db.collections import collection
+from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt
+
+ISSUER = "Notifications"
+
+
+STEP = 30
+"""Seconds a code is good for; the one before and the one after count as well, for slow clocks."""
+
+
+TRIES, PAUSE = 5, timedelta(minutes=15)
+"""How many codes may be tried in a quarter of an hour: six digits are not guessed in years."""
+
+
+RECOVERY_CODES = 10
+
+
+_RECOVERY_BYTES = 10
+
+
+Document = Mapping[str, Any]
+
+
+class CodeResult(StrEnum):
+    """What a code is."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    PAUSED = "paused"
+    """Nobody looked at it: too many were wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrollment:
+    """What is known of a person's second factor."""
+
+    enrolled_at: datetime
+    """When the app was set up; it names this enrolment."""
+    recovery_codes: int
+    """How many are left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """What an app on a phone needs to know; nobody else may see it."""
+
+    key: str
+    uri: str
+
+
+def enrollment_of(user_id: ObjectId) -> Enrollment | None:
+    """Return a person's standing; None if they have no second factor. Raises PyMongoError."""
+    stored = collection("second_factors").find_one(
+        {"_id": user_id, "sealed_key": {"$exists": True}}
+    )
+    if stored is None:
+        return None
+    return Enrollment(
+        enrolled_at=stored["enrolled_at"], recovery_codes=len(stored["recovery_codes"])
+    )
+
+
+def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> Invitation:
+    """Return what is to be set up on a phone: the same until it is confirmed."""
+    key = _pending(user_id)
+    if key is None:
+        fresh = encrypt(pyotp.random_base32().encode(), about=_associated_data(user_id))
+        collection("second_factors").update_one(
+            {"_id": user_id}, {"$set": {"pending_key": fresh, "invited_at": now}}, upsert=True
+        )
+        key = decrypt(fresh, about=_associated_data(user_id)).decode()
+    return Invitation(key=key, uri=pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER))
+
+
+def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
+    """Enrol by a code of the phone that was set up; return recovery codes, None if it is wrong.
+
+    An earlier phone and its recovery codes are good for nothing from then on.
+    """
+    if not _may_try(user_id, now):
+        return None
+    key = _pending(user_id)
+    step = None if key is None else _step_of(key, text, now)
+    if key is None or step is None:
+        return None
+    codes = _new_codes()
+    collection("second_factors").update_one(
+        {"_id": user_id},
+        {
+            "$set": {
+                "sealed_key": encrypt(key.encode(), about=_associated_data(user_id)),
+                "last_step": step,
+                "enrolled_at": now,
+                "recovery_codes": [_hashed(user_id, code) for code in codes],
+            },
+            "$unset": {"pending_key": "", "invited_at": "", **_NO_TRIES},
+        },
+    )
+    return codes
+
+
+def check(user_id: ObjectId, text: str, *, now: datetime) -> CodeResult:
+    """Take a code of the app or a recovery code, each once. Raises PyMongoError."""
+    if not _may_try(user_id, now):
+        return CodeResult.PAUSED
+    is_right = _take_code(user_id, text, now) or _take_recovery_code(user_id, text)
+    return CodeResult.RIGHT if is_right else CodeResult.WRONG
+
+
+def renew_recovery_codes(user_id: ObjectId) -> list[str]:
+    """Return new recovery codes in place of the old ones; nobody can see them again."""
+    codes = _new_codes()
+    collection("second_factors").update_one(
+        {"_id": user_id, "sealed_key": {"$exists": True}},
+        {"$set": {"recovery_codes": [_hashed(user_id, code) for code in codes]}},
+    )
+    return codes
+
+
+def remove(user_id: ObjectId) -> bool:
+    """Forget a person's second factor, a lost phone say; return whether there was one."""
+    return collection("second_factors").delete_one({"_id": user_id}).deleted_count == 1
+
+
+_NO_TRIES = {"tries": "", "tries_until": ""}
+
+
+def _may_try(user_id: ObjectId, now: datetime) -> bool:
+    """Take one of the tries there are, before it is known whether it is a good one."""
+    is_over = {"$lte": [{"$ifNull": ["$tries_until", now]}, now]}
+    changed = collection("second_factors").find_one_and_update(
+        {
+            "_id": user_id,
+            "$or": [
+                {"tries": {"$not": {"$gte": TRIES}}},
+                {"tries_until": {"$lte": now}},
+            ],
+        },
+        [
+            {
+                "$set": {
+                    "tries": {"$cond": [is_over, 1, {"$add": ["$tries", 1]}]},
+                    "tries_until": {"$cond": [is_over, now + PAUSE, "$tries_until"]},
+                }
+            }
+        ],
+        return_document=ReturnDocument.AFTER,
+    )
+    return changed is not None
+
+
+def _take_code(user_id: ObjectId, text: str, now: datetime) -> bool:
+    stored = collection("second_factors").find_one(
+        {"_id": user_id, "sealed_key": {"$exists": True}}
+    )
+    key = _opened(stored, "sealed_key", user_id)
+    step = None if key is None else _step_of(key, text, now)
+    if stored is None or key is None or step is None:
+        return False
+    taken = collection("second_factors").update_one(
+        {"_id": user_id, "sealed_key": stored["sealed_key"], "last_step": {"$lt": step}},
+        {
+            # Sealed anew, so that it is with the newest key.
+            "$set": {
+                "last_step": step,
+                "sealed_key": encrypt(key.encode(), about=_associated_data(user_id)),
+            },
+            "$unset": _NO_TRIES,
+        },
+    )
+    return taken.modified_count == 1
+
+
+def _take_recovery_code(user_id: ObjectId, text: str) -> bool:
+    known = _hashed(user_id, text)
+    taken = collection("second_factors").update_one(
+        {"_id": user_id, "recovery_codes": known},
+        {"$pull": {"recovery_codes": known}, "$unset": _NO_TRIES},
+    )
+    return taken.modified_count == 1
+
+
+def _step_of(key: str, text: str, now: datetime) -> int | None:
+    """Return the step whose code this is: the present one, the one before or the one after."""
+    given = "".join(text.split())
+    totp, present = pyotp.TOTP(key), int(now.timestamp()) // STEP
+    for step in (present, present - 1, present + 1):
+        if hmac.compare_digest(totp.generate_otp(step).encode(), given.encode()):
+            return step
+    return None
+
+
+def _pending(user_id: ObjectId) -> str | None:
+    stored = collection("second_factors").find_one(
+        {"_id": user_id, "pending_key": {"$exists": True}}
+    )
+    return _opened(stored, "pending_key", user_id)
+
+
+def _opened(stored: Document | None, name: str, user_id: ObjectId) -> str | None:
+    """Return a key; None if there is none, or none that opens: a recovery code works even then."""
+    if stored is None:
+        return None
+    try:
+        return decrypt(stored[name], about=_associated_data(user_id)).decode()
+    except DecryptionError:
+        return None
+
+
+def _new_codes() -> list[str]:
+    """Return new recovery codes: 80 bits each, in groups that can be read from paper."""
+    texts = [
+        base64.b32encode(secrets.token_bytes(_RECOVERY_BYTES)).decode().lower()
+        for _ in range(RECOVERY_CODES)
+    ]
+    return ["-".join(text[start : start + 4] for start in range(0, 16, 4)) for text in texts]
+
+
+def _hashed(user_id: ObjectId, code: str) -> str:
+    plain = "".join(code.split()).replace("-", "").lower()
+    return hashlib.sha256(f"{user_id}:{plain}".encode()).hexdigest()
+
+
+def _associated_data(user_id: ObjectId) -> str:
+    return f"second factor:{user_id}"

@@ -1,0 +1,260 @@
+"""Metric values per minute, hour, and day; latency histograms."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import zip_longest
+from typing import Any
+
+from pymongo import ReplaceOne
+
+from notifyproject.db.collections import collection
+
+from .models import Interval
+
+BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3_600.0, 14_400.0)
+"""Seconds. A wait is in the first bucket whose bound it does not exceed; in one more beyond."""
+
+
+BUCKETS = len(BOUNDS) + 1
+
+
+def empty() -> list[int]:
+    """Return a histogram with nothing in it."""
+    return [0] * BUCKETS
+
+
+def add(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """Return both together."""
+    return [a + b for a, b in zip_longest(one, other, fillvalue=0)]
+
+
+def quantile(counts: Sequence[int], share: float) -> float | None:
+    """Return the wait, in seconds, that this share of all did not exceed; None if there is none.
+
+    Within a bucket waits are taken to be spread evenly; beyond the last bound it is that bound.
+    """
+    total = sum(counts)
+    if not total:
+        return None
+    wanted, passed = share * total, 0
+    for place, count in enumerate(counts):
+        if count and passed + count >= wanted:
+            if place >= len(BOUNDS):
+                return BOUNDS[-1]
+            lower = BOUNDS[place - 1] if place else 0.0
+            return lower + (BOUNDS[place] - lower) * (wanted - passed) / count
+        passed += count
+    return BOUNDS[-1]
+
+
+INDEX = "met_span"
+
+
+LENGTH = {
+    Interval.MINUTE: timedelta(minutes=1),
+    Interval.HOUR: timedelta(hours=1),
+    Interval.DAY: timedelta(days=1),
+}
+
+
+KEPT = {Interval.MINUTE: timedelta(days=4), Interval.HOUR: timedelta(days=100)}
+"""How long figures are kept; those of days for good."""
+
+
+LEAST_KEPT = timedelta(hours=1)
+"""What is rebuilt later than that stays long enough for the longer spans to be summed up."""
+
+
+PARTS = {Interval.HOUR: Interval.MINUTE, Interval.DAY: Interval.HOUR}
+
+
+BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricValue:
+    """One figure of one span."""
+
+    metric: str
+    dimensions: Mapping[str, str]
+    value: float
+    seconds: float | None = None
+    histogram: Sequence[int] | None = None
+    timestamp: datetime
+
+    @property
+    def dimension(self) -> str:
+        """The dimensions as one text."""
+        return ",".join(f"{name}={self.dimensions[name]}" for name in sorted(self.dimensions))
+
+
+def begin(interval: Interval, instant: datetime) -> datetime:
+    """Return when the span that an instant lies in begins."""
+    minute = instant.replace(second=0, microsecond=0)
+    if interval is Interval.MINUTE:
+        return minute
+    hour = minute.replace(minute=0)
+    return hour if interval is Interval.HOUR else hour.replace(hour=0)
+
+
+def replace(
+    interval: Interval, spans: Iterable[datetime], figures: Sequence[MetricValue], *, now: datetime
+) -> None:
+    """Make ``figures`` all there is of these spans."""
+    documents = [_document(interval, figure, now) for figure in figures]
+    writes = [ReplaceOne({"_id": one["_id"]}, one, upsert=True) for one in documents]
+    for start in range(0, len(writes), BATCH):
+        collection("metrics_aggregates").bulk_write(writes[start : start + BATCH], ordered=False)
+    left: dict[datetime, list[str]] = {span: [] for span in spans}
+    for one in documents:
+        left.setdefault(one["timestamp"], []).append(one["_id"])
+    for span, ids in left.items():
+        collection("metrics_aggregates").delete_many(
+            {"interval": interval.value, "timestamp": span, "_id": {"$nin": ids}}, hint=INDEX
+        )
+
+
+def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
+    """Make an hour's figures of its minutes', or a day's of its hours'."""
+    found = collection("metrics_aggregates").aggregate(
+        [
+            {"$match": _within(PARTS[interval], span, span + LENGTH[interval])},
+            {
+                "$group": {
+                    "_id": {"metric": "$metric_name", "dimension": "$dimension"},
+                    "dimensions": {"$first": "$dimensions"},
+                    "value": {"$sum": "$value"},
+                    "seconds": {"$sum": "$seconds"},
+                    "histograms": {"$push": "$histogram"},
+                }
+            },
+        ],
+        hint=INDEX,
+    )
+    replace(interval, [span], [_summed(row, span) for row in found], now=now)
+
+
+def read(
+    interval: Interval,
+    *,
+    since: datetime,
+    until: datetime,
+    metrics: Sequence[str] | None = None,
+) -> list[MetricValue]:
+    """Return the figures of the spans that begin within a time, in the order of time."""
+    wanted = _within(interval, since, until)
+    if metrics is not None:
+        wanted["metric_name"] = {"$in": list(metrics)}
+    found = collection("metrics_aggregates").find(wanted).sort("timestamp", 1).hint(INDEX)
+    return [_figure(document) for document in found]
+
+
+def read_summed(
+    interval: Interval,
+    *,
+    since: datetime,
+    until: datetime,
+    metrics: Sequence[str],
+    by: Sequence[str],
+) -> list[MetricValue]:
+    """Return the figures of spans as :func:`read` does, summed over all dimensions but ``by``.
+
+    MongoDB sums them: a day of many types is thousands of figures, of which a page needs hundreds.
+    """
+    wanted = _within(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
+    told_apart = {name: f"$dimensions.{name}" for name in by}
+    found = collection("metrics_aggregates").aggregate(
+        [
+            {"$match": wanted},
+            {
+                "$group": {
+                    "_id": {"at": "$timestamp", "metric": "$metric_name", **told_apart},
+                    "value": {"$sum": "$value"},
+                    "seconds": {"$sum": "$seconds"},
+                    "histograms": {"$push": "$histogram"},
+                }
+            },
+        ],
+        hint=INDEX,
+    )
+    figures = []
+    for row in found:
+        own = row["_id"]
+        dimensions = {name: own[name] for name in by if name in own}
+        summed = {**row, "_id": {"metric": own["metric"]}, "dimensions": dimensions}
+        figures.append(_summed(summed, own["at"]))
+    return sorted(figures, key=lambda figure: figure.timestamp)
+
+
+def last(
+    interval: Interval,
+    metric: str,
+    *,
+    since: datetime,
+    until: datetime,
+    dimensions: Mapping[str, Sequence[str]],
+) -> datetime | None:
+    """Return the last span within a time that has a figure with these dimensions, any of each."""
+    wanted = _within(interval, since, until) | {"metric_name": metric}
+    wanted |= {f"dimensions.{name}": {"$in": list(values)} for name, values in dimensions.items()}
+    found = collection("metrics_aggregates").find_one(
+        wanted, {"timestamp": 1}, sort=[("timestamp", -1)], hint=INDEX
+    )
+    return found["timestamp"] if found else None
+
+
+def merge_histograms(figures: Iterable[MetricValue]) -> list[int]:
+    """Return the histograms of several figures as one."""
+    total = empty()
+    for figure in figures:
+        total = add(total, figure.histogram or ())
+    return total
+
+
+def _within(interval: Interval, since: datetime, until: datetime) -> dict[str, Any]:
+    return {"interval": interval.value, "timestamp": {"$gte": since, "$lt": until}}
+
+
+def _summed(row: Mapping[str, Any], span: datetime) -> MetricValue:
+    kept = [one for one in row["histograms"] if one]
+    total = empty()
+    for one in kept:
+        total = add(total, one)
+    return MetricValue(
+        metric=row["_id"]["metric"],
+        dimensions=row["dimensions"],
+        value=row["value"],
+        seconds=row["seconds"] if kept else None,
+        histogram=total if kept else None,
+        timestamp=span,
+    )
+
+
+def _document(interval: Interval, figure: MetricValue, now: datetime) -> dict[str, Any]:
+    at = f"{figure.timestamp:%Y-%m-%dT%H:%M}"
+    document: dict[str, Any] = {
+        "_id": f"{figure.metric}|{interval.value}|{at}|{figure.dimension}",
+        "metric_name": figure.metric,
+        "dimension": figure.dimension,
+        "dimensions": dict(figure.dimensions),
+        "value": float(figure.value),
+        "timestamp": figure.timestamp,
+        "interval": interval.value,
+    }
+    if figure.histogram is not None:
+        document |= {"histogram": list(figure.histogram), "seconds": figure.seconds}
+    if interval in KEPT:
+        document["purge_at"] = max(figure.timestamp + KEPT[interval], now + LEAST_KEPT)
+    return document
+
+
+def _figure(document: Mapping[str, Any]) -> MetricValue:
+    return MetricValue(
+        metric=document["metric_name"],
+        dimensions=document["dimensions"],
+        value=document["value"],
+        seconds=document.get("seconds"),
+        histogram=document.get("histogram"),
+        timestamp=document["timestamp"],
+    )

@@ -1,0 +1,237 @@
+"""Callback URLs: which are allowed, and the request itself."""
+
+import contextlib
+import http.client
+import ipaddress
+import re
+import socket
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote, urlsplit
+
+from notifyproject.platform.egress import (
+    Connection,
+    Deadline,
+    NotPublicError,
+    PlainConnection,
+    is_public,
+)
+
+from .models import EXCERPT_LENGTH
+
+HTTPS_PORT = 443
+
+
+HTTP_PORT = 80
+
+
+SECOND_PORT = 8443
+
+
+LAST_PRIVILEGED_PORT = 1024
+"""Up to here ports are of other protocols, whose servers might make something of a request."""
+
+
+_NAME = re.compile(
+    r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    re.ASCII,
+)
+
+
+_IN_A_PATH = "/%:@!$&'()*+,;=~-._"
+
+
+class InvalidUrlError(ValueError):
+    """A URL that is not called back; the message says why, and holds no part of it."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a request goes."""
+
+    host: str
+    port: int
+    path: str
+    """With the query."""
+    is_plain: bool = False
+    """By http, which only this machine is called with."""
+
+    @property
+    def authority(self) -> str:
+        """The host, and the port if it is not the usual one, as the header Host has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = HTTP_PORT if self.is_plain else HTTPS_PORT
+        return host if self.port == usual else f"{host}:{self.port}"
+
+
+def parse_url(url: str, *, loopback: bool) -> Endpoint:
+    """Return where a URL leads; raises BadTarget. ``loopback``: http to this machine is allowed."""
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, parts.hostname
+    except ValueError as error:
+        raise InvalidUrlError("invalid_url", "Expected a URL.") from error
+    if not url.isprintable() or url != url.strip() or not host:
+        raise InvalidUrlError("invalid_url", "Expected a URL.")
+    is_plain = loopback and parts.scheme == "http" and _is_this_machine(host)
+    if parts.scheme != "https" and not is_plain:
+        raise InvalidUrlError("not_https", "Expected a URL that begins with https://.")
+    if "@" in parts.netloc or parts.fragment or "#" in url:
+        raise InvalidUrlError(
+            "invalid_url", "Expected a URL without a user and without a fragment."
+        )
+    if not is_plain:
+        _check_host(host)
+    port = port if port is not None else (HTTP_PORT if is_plain else HTTPS_PORT)
+    if not is_plain and port not in (HTTPS_PORT, SECOND_PORT) and port <= LAST_PRIVILEGED_PORT:
+        raise InvalidUrlError("port_not_allowed", "Expected port 443, or one above 1024.")
+    return Endpoint(host=host, port=port, path=_path(parts.path, parts.query), is_plain=is_plain)
+
+
+def _check_host(host: str) -> None:
+    """Raise BadTarget for a host that can be told to be inside, or to be none."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        # What looks like a number is one to a resolver, in whatever way it is written.
+        last = host.rpartition(".")[2]
+        if not _NAME.fullmatch(host) or last.isdigit() or last.startswith("0x"):
+            raise InvalidUrlError("invalid_host", "Expected a host name in ASCII.") from None
+        if "." not in host or last in ("localhost", "internal", "local"):
+            raise InvalidUrlError("not_public", "Expected a host on the public Internet.") from None
+        return
+    if not is_public(address):
+        raise InvalidUrlError("not_public", "Expected a host on the public Internet.")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _path(path: str, query: str) -> str:
+    quoted = quote(path or "/", safe=_IN_A_PATH)
+    return f"{quoted}?{quote(query, safe=_IN_A_PATH + '?')}" if query else quoted
+
+
+CONNECT_TIMEOUT = 5.0
+
+
+TOTAL_TIMEOUT = 15.0
+
+
+MAX_ANSWER = 64 * 1024
+"""Of an answer, this many bytes are read."""
+
+
+CHUNK = 8 * 1024
+
+
+AGENT = "notifyproject-callbacks"
+
+
+SUCCESS = range(200, 300)
+
+
+REDIRECTS = range(300, 400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointResponse:
+    """What came of a request. Without a status, ``error`` says why there is none."""
+
+    status: int | None
+    error: str | None
+    excerpt: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Names in lower case."""
+    duration_ms: int
+
+
+def post(
+    target: Endpoint, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
+) -> EndpointResponse:
+    """Send a POST and return what came of it; it raises nothing that a receiver can cause."""
+    began = time.monotonic()
+    deadline = Deadline.after(timeout)
+    status, error, excerpt, received = None, None, None, dict[str, str]()
+    kind = PlainConnection if target.is_plain else Connection
+    connection = kind(
+        target.host,
+        target.port,
+        deadline=deadline,
+        connect_timeout=min(CONNECT_TIMEOUT, timeout),
+    )
+    sent = {
+        "Host": target.authority,
+        "Content-Type": "application/json",
+        "User-Agent": AGENT,
+        "Accept": "*/*",
+        "Connection": "close",
+        **headers,
+    }
+    try:
+        connection.request("POST", target.path, body=body, headers=sent)
+        with connection.getresponse() as answer:
+            status = answer.status
+            received = {name.lower(): value for name, value in answer.getheaders()}
+            excerpt = _excerpt(answer)
+    except (NotPublicError, OSError, http.client.HTTPException, ValueError) as problem:
+        error = _reason(problem, deadline)
+    finally:
+        connection.close()
+    if status is not None:
+        # Its head says it all; the rest may break off.
+        error = _refusal(status)
+    return EndpointResponse(
+        status=status,
+        error=error,
+        excerpt=excerpt,
+        headers=received,
+        duration_ms=round((time.monotonic() - began) * 1000),
+    )
+
+
+def _excerpt(answer: http.client.HTTPResponse) -> str | None:
+    """Return the beginning of an answer as text; what breaks off is what came so far."""
+    content = bytearray()
+    with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+        while len(content) < MAX_ANSWER and (chunk := answer.read1(CHUNK)):
+            content += chunk
+    text = bytes(content[: 4 * EXCERPT_LENGTH]).decode(errors="replace")
+    shown = "".join(c if c.isprintable() else " " for c in text).strip()
+    return shown[:EXCERPT_LENGTH] or None
+
+
+def _refusal(status: int) -> str | None:
+    if status in SUCCESS:
+        return None
+    if status in REDIRECTS:
+        return f"It answered {status}: redirects are not followed."
+    return f"It answered {status}."
+
+
+_REASONS: Sequence[tuple[type[Exception], str]] = (
+    (NotPublicError, "Its host is not on the public Internet."),
+    (TimeoutError, "It did not answer in time."),
+    (socket.gaierror, "Its host has no address."),
+    (ssl.SSLCertVerificationError, "Its certificate is not valid."),
+    (ssl.SSLError, "No secure connection to it."),
+    (ConnectionRefusedError, "It refused the connection."),
+)
+"""What is said of an error: of the first kind that it is."""
+
+
+def _reason(error: Exception, deadline: Deadline) -> str:
+    if deadline.is_over and not isinstance(error, NotPublicError):
+        return "It did not answer in time."
+    found = (reason for kind, reason in _REASONS if isinstance(error, kind))
+    return next(found, "It broke off, or its answer was none.")

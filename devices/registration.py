@@ -1,0 +1,215 @@
+"""What an app says of its device: here it is, this has changed, it is awake, it is gone."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError, PyMongoError
+
+from notifyproject.db.collections import collection
+
+from .models import DeactivationReason, Document, Platform
+from .preferences import Preferences, to_document
+from .status import DEACTIVATION, Evidence, deactivate
+from .tokens import device_id as id_of
+
+log = structlog.get_logger(__name__)
+
+
+MAX_DEVICES = 50
+"""Devices one user may have; a further one takes another's place."""
+
+
+SEEN_EVERY = timedelta(minutes=5)
+"""Heartbeats within this time after one another are stored once."""
+
+
+DESCRIPTIVE = ("app_version", "device_model", "os_version", "language", "timezone")
+"""What an app tells of its device and may change without registering anew."""
+
+
+_TRIES = 3
+
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ConflictError(PyMongoError):
+    """Others register and remove the same token at the same time: it may be tried again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A device as its app tells of it. The token is never shown: it is all one needs to push."""
+
+    user_id: str
+    token: str = field(repr=False)
+    platform: Platform
+    app_version: str | None = None
+    device_model: str | None = None
+    os_version: str | None = None
+    language: str | None = None
+    timezone: str | None = None
+
+
+def register(new: Registration, *, now: datetime) -> Document:
+    """Store a device and return it; one that is known by its token is overwritten.
+
+    A token that was another user's leaves that user in the same write, and takes none of the
+    other's preferences along; the same user's are kept. What the registration does not tell is
+    forgotten. The device is active afterwards, whatever was held against it.
+
+    A user has at most 50 devices: then the one that has been inactive longest makes way, and if all
+    are active, the one that has not been seen longest. It is removed.
+
+    Raises PyMongoError; may be repeated.
+    """
+    return _register(new, now=now, preferences=None)
+
+
+def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
+    """Register a device's new token with all that is known of the device; None if there is none.
+
+    The device of the new token is returned. The one of the old token stays, inactive and without a
+    further try. Raises PyMongoError; may be repeated.
+    """
+    old = collection("devices").find_one({"_id": device_id})
+    if old is None or token == old["device_token"]:
+        return old
+    new = Registration(
+        user_id=old["user_id"],
+        token=token,
+        platform=Platform(old["platform"]),
+        **{name: old.get(name) for name in DESCRIPTIVE},
+    )
+    document = _register(new, now=now, preferences=old.get("notification_preferences"))
+    deactivate(
+        device_ids=[device_id],
+        reason=DeactivationReason.REPLACED,
+        evidence=Evidence(at=now, source="api"),
+        now=now,
+    )
+    return document
+
+
+def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) -> Document | None:
+    """Change what is told of a device and return it; None if there is no such device.
+
+    ``changes`` are of DESCRIPTIVE; None forgets a value. Raises PyMongoError; may be repeated.
+    """
+    if not changes.keys() <= set(DESCRIPTIVE):
+        raise ValueError(f"not to be changed: {sorted(changes.keys() - set(DESCRIPTIVE))}")
+    known = {name: value for name, value in changes.items() if value is not None}
+    change: dict[str, Any] = {"$set": {**known, "updated_at": now}}
+    if forgotten := changes.keys() - known.keys():
+        change["$unset"] = dict.fromkeys(forgotten, "")
+    return _changed(device_id, change)
+
+
+def set_preferences(*, device_id: str, preferences: Preferences, now: datetime) -> Document | None:
+    """Replace what a device wants to be told and return the device; None if there is none.
+
+    Raises PyMongoError; may be repeated.
+    """
+    stored = {"notification_preferences": to_document(preferences), "updated_at": now}
+    return _changed(device_id, {"$set": stored})
+
+
+def heartbeat(*, device_id: str, now: datetime) -> Document | None:
+    """Note that a device's app is awake and return the device; None if there is no such device.
+
+    It is stored once in five minutes. It does not make an inactive device active: the app runs,
+    which says nothing about its token. Raises PyMongoError; may be repeated.
+    """
+    document = collection("devices").find_one({"_id": device_id})
+    if document is None or (document.get("last_seen") or _LONG_AGO) > now - SEEN_EVERY:
+        return document
+    return _changed(device_id, {"$max": {"last_seen": now}})
+
+
+def remove(*, device_id: str) -> bool:
+    """Forget a device, its token included; return False if there is none. Raises PyMongoError."""
+    return collection("devices").delete_one({"_id": device_id}).deleted_count > 0
+
+
+def _changed(device_id: str, change: Mapping[str, Any]) -> Document | None:
+    return collection("devices").find_one_and_update(
+        {"_id": device_id}, change, return_document=ReturnDocument.AFTER
+    )
+
+
+def _register(
+    new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
+) -> Document:
+    document = _upsert(id_of(new.token), _registered(new, now=now, preferences=preferences))
+    _make_room(new.user_id, keep=document["_id"])
+    return document
+
+
+def _upsert(device_id: str, pipeline: list[dict[str, Any]]) -> Document:
+    for _ in range(_TRIES):
+        try:
+            stored: Any = collection("devices").find_one_and_update(
+                {"_id": device_id}, pipeline, upsert=True, return_document=ReturnDocument.AFTER
+            )
+        except DuplicateKeyError:
+            # Two registered it for the first time at once: the next try finds it.
+            log.info("device_registered_twice_at_once", device_id=device_id)
+        else:
+            return stored
+    # Not the error itself: it quotes the token.
+    raise ConflictError("the device is being registered and removed by others")
+
+
+def _registered(
+    new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Return the pipeline that makes of a device, or of nothing, what was registered."""
+    same_user = {"$eq": ["$user_id", {"$literal": new.user_id}]}
+    told = asdict(new)
+    told |= {"device_token": told.pop("token"), "platform": new.platform.value}
+    fields: dict[str, Any] = {
+        name: {"$literal": value} if value is not None else "$$REMOVE"
+        for name, value in told.items()
+    }
+    fields["notification_preferences"] = (
+        {"$literal": dict(preferences)}
+        if preferences is not None
+        else {"$cond": [same_user, "$notification_preferences", "$$REMOVE"]}
+    )
+    for name in ("last_accepted_at", "last_receipt_at"):
+        fields[name] = {"$cond": [same_user, f"${name}", "$$REMOVE"]}
+    fields |= {
+        "is_active": True,
+        **dict.fromkeys(DEACTIVATION, "$$REMOVE"),
+        "suspicions": 0,
+        "suspected_at": "$$REMOVE",
+        "proven_at": {"$max": ["$proven_at", now]},
+        "created_at": {"$cond": [same_user, "$created_at", now]},
+        "updated_at": now,
+        "last_seen": {"$max": ["$last_seen", now]},
+    }
+    return [{"$set": fields}]
+
+
+def _make_room(user_id: str, *, keep: str) -> None:
+    """Remove a user's devices beyond the cap; one that has changed meanwhile stays."""
+    own = {"user_id": user_id}
+    if collection("devices").count_documents(own, limit=MAX_DEVICES + 1) <= MAX_DEVICES:
+        return
+    shown = {"is_active": 1, "deactivated_at": 1, "last_seen": 1, "proven_at": 1}
+    found = list(collection("devices").find(own, shown))
+    others = sorted((device for device in found if device["_id"] != keep), key=_makes_way_first)
+    for device in others[: len(found) - MAX_DEVICES]:
+        as_seen = {name: device.get(name) for name in ("is_active", "last_seen", "proven_at")}
+        one = {"_id": device["_id"], **own, **as_seen}
+        if collection("devices").delete_one(one).deleted_count:
+            log.info("device_made_way", device_id=device["_id"], user_id=user_id)
+
+
+def _makes_way_first(device: Document) -> tuple[bool, datetime, str]:
+    since = device.get("last_seen" if device["is_active"] else "deactivated_at")
+    return device["is_active"], since or _LONG_AGO, device["_id"]

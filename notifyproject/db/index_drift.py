@@ -1,0 +1,113 @@
+"""The indexes that models declare, beside those that the collections have."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.apps import apps
+from django.db import connection, models
+from pymongo.operations import IndexModel
+
+from .collections import database
+from .schema import DatabaseSchemaEditor
+
+OPTIONS = ("key", "unique", "sparse", "expireAfterSeconds", "partialFilterExpression")
+"""What makes an index the one that was declared; versions and background builds do not."""
+
+
+ID_INDEX = "_id_"
+
+
+class Problem(StrEnum):
+    """How an index and its declaration disagree."""
+
+    MISSING = "missing"
+    UNDECLARED = "not declared"
+    DIFFERENT = "different from its declaration"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One index that is not as declared."""
+
+    collection: str
+    name: str
+    problem: Problem
+
+
+class _Recorder:
+    """Takes a collection's place while the schema editor makes its indexes."""
+
+    def __init__(self) -> None:
+        self.indexes: list[IndexModel] = []
+
+    def create_indexes(self, indexes: Iterable[IndexModel]) -> None:
+        self.indexes += indexes
+
+
+class _RecordingEditor(DatabaseSchemaEditor):
+    """A schema editor that writes down the indexes it would create."""
+
+    def __init__(self) -> None:
+        super().__init__(connection)
+        self.recorder = _Recorder()
+
+    def get_collection(self, _name: str) -> _Recorder:
+        return self.recorder
+
+
+def declared(model: type[models.Model]) -> dict[str, IndexModel]:
+    """Return a model's indexes by name, those that Django makes for its fields included."""
+    editor = _RecordingEditor()
+    editor._create_model_indexes(model)
+    return {index.document["name"]: index for index in editor.recorder.indexes}
+
+
+def find_drift() -> list[Drift]:
+    """Return every disagreement, in the order of collections and names."""
+    found = (
+        Drift(name, index, problem)
+        for name, indexes in _by_collection().items()
+        for index, problem in _compare(indexes, database()[name].index_information())
+    )
+    return sorted(found, key=lambda drift: (drift.collection, drift.name))
+
+
+def create_missing() -> list[Drift]:
+    """Create the indexes that are declared and missing; return which. Nothing is dropped."""
+    missing = [drift for drift in find_drift() if drift.problem is Problem.MISSING]
+    indexes = _by_collection()
+    for drift in missing:
+        database()[drift.collection].create_indexes([indexes[drift.collection][drift.name]])
+    return missing
+
+
+def _by_collection() -> dict[str, dict[str, IndexModel]]:
+    """Return the declared indexes of each collection that a model of ours has."""
+    return {
+        model._meta.db_table: declared(model)
+        for model in apps.get_models()
+        if model._meta.managed and not model._meta.proxy
+    }
+
+
+def _compare(
+    wanted: Mapping[str, IndexModel], existing: Mapping[str, Mapping[str, Any]]
+) -> Iterable[tuple[str, Problem]]:
+    for name in wanted.keys() - existing.keys():
+        yield name, Problem.MISSING
+    for name in existing.keys() - wanted.keys() - {ID_INDEX}:
+        yield name, Problem.UNDECLARED
+    for name in wanted.keys() & existing.keys():
+        if _essence(wanted[name].document) != _essence(existing[name]):
+            yield name, Problem.DIFFERENT
+
+
+def _essence(index: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what matters of an index; the order of its keys does."""
+    essence = {name: index[name] for name in OPTIONS if index.get(name)}
+    if "expireAfterSeconds" in index:
+        essence["expireAfterSeconds"] = index["expireAfterSeconds"]
+    keys = index["key"].items() if isinstance(index["key"], Mapping) else index["key"]
+    return essence | {"key": [tuple(key) for key in keys]}

@@ -1,0 +1,145 @@
+"""Stopping at a step's boundary, to show that nothing is lost there.
+
+``CRASH_AT=settle_logged`` kills the process when it first comes to that boundary,
+``CRASH_AT=settle_logged:3`` the third time; ``FREEZE_AT`` stops it there until SIGCONT. Without
+them :func:`at` does nothing.
+"""
+
+import itertools
+import signal
+import threading
+from collections.abc import Callable
+from enum import StrEnum
+
+from django.core.exceptions import ImproperlyConfigured
+
+from ..settings import environment
+
+
+class Boundary(StrEnum):
+    """A point between two steps at which a power cut would leave things half done."""
+
+    KEY_RESERVED = "key_reserved"
+    """The idempotency key is taken, the notification is not stored."""
+    ACCEPT_STORED = "accept_stored"
+    """The notification is stored; nobody has been told, neither a worker nor the client."""
+    ACCEPT_HINTED = "accept_hinted"
+    """A worker has been told; the client has no answer."""
+
+    BULK_PROMISED = "bulk_promised"
+    """The ids of a call with many notifications are promised, none of them is stored."""
+    BULK_STORED = "bulk_stored"
+    """As ``accept_stored``, of many."""
+    BULK_HINTED = "bulk_hinted"
+    """As ``accept_hinted``, of many; the call's key does not know yet what became of each."""
+
+    BROADCAST_TAKEN = "broadcast_taken"
+    """A worker has a broadcast's turn, and nobody of the page has been told."""
+    BROADCAST_STORED = "broadcast_stored"
+    """A page of a broadcast is stored; no worker was told, and its cursor does not know."""
+    BROADCAST_NOTED = "broadcast_noted"
+    """The cursor has moved, and nobody was called to the next page."""
+
+    TURN_TAKEN = "turn_taken"
+    """A worker may draw from a client's crowd and has drawn nothing; nobody else was told to."""
+    TASK_TAKEN = "task_taken"
+    """A worker knows which deliveries to look at and has done nothing about them."""
+    CLAIM_WRITTEN = "claim_written"
+    """Deliveries are claimed and nobody has read what they are."""
+    CLAIMED = "claimed"
+    """A worker knows what it has claimed."""
+    RENDERED = "rendered"
+    """The messages are made; nothing is on record of a send."""
+    PARKED = "parked"
+    """Claims were given back unsent; the channels that wait for these to fail are not told."""
+    RELEASED = "released"
+    """Claims were given back because the process stops; nobody is told to look at them."""
+    START_WRITTEN = "start_written"
+    """Deliveries are being sent, their attempts are not on record."""
+    STARTED = "started"
+    """The attempts are on record, no byte has left."""
+    SEND_BEGINS = "send_begins"
+    """A sender has made sure that there is time, and is about to connect."""
+    SEND_ANSWERED = "send_answered"
+    """The provider has answered, and only this process knows what."""
+    GROUP_BEGINS = "group_begins"
+    """As ``send_begins``, of one request for several people."""
+    GROUP_ANSWERED = "group_answered"
+    """As ``send_answered``, of one request for several people."""
+    BATCH_SENT = "batch_sent"
+    """All of a batch is answered, nothing is written."""
+    SETTLE_LOGGED = "settle_logged"
+    """The attempts' records say what happened, the deliveries do not."""
+    SETTLED = "settled"
+    """The deliveries say it, too; the channels that wait for these to fail are not told."""
+    WITHDRAW_LOGGED = "withdraw_logged"
+    """The records say that it was too late to begin, the deliveries are still being sent."""
+    REPORTED = "reported"
+    """The provider's circuit knows how it went; addresses and devices are not yet judged by it."""
+    TASK_DONE = "task_done"
+    """A batch is over, what is to be looked at again is not hinted at."""
+
+    REOPENED = "reopened"
+    """What had failed is open again, at a person's wish; neither they nor a worker know."""
+
+    SWEEP_BEGINS = "sweep_begins"
+    """A sweep has begun and done nothing."""
+    RESCUE_LOGGED = "rescue_logged"
+    """The records of lost attempts are closed, their deliveries are still being sent."""
+    RESCUED = "rescued"
+    """What lost workers left is in doubt now, nothing is decided."""
+    RESOLVED = "resolved"
+    """What was in doubt is decided, nothing is hinted at."""
+    SWEEP_HINTED = "sweep_hinted"
+    """All that is due is hinted at, the sweep's sign of life is not written."""
+
+    WEBHOOK_LOGGED = "webhook_logged"
+    """A provider's report is stored as it came, nothing is done about it."""
+    RECEIPT_APPLIED = "receipt_applied"
+    """A report has changed its delivery; the address is not judged, the report not remembered."""
+    RECEIPTS_REMEMBERED = "receipts_remembered"
+    """All is done about a report, the provider has no answer."""
+
+
+def stopper(crash_at: str, freeze_at: str = "") -> Callable[[Boundary], None]:
+    """Return what :func:`at` is to be for these places; raises ImproperlyConfigured.
+
+    Killed, a process is gone as by a power cut; frozen, it stays as it is until SIGCONT.
+    """
+    places = [
+        (*_parse(wanted), number, itertools.count(1))
+        for wanted, number in ((crash_at, signal.SIGKILL), (freeze_at, signal.SIGSTOP))
+        if wanted
+    ]
+
+    def stop(boundary: Boundary) -> None:
+        for target, last, number, reached in places:
+            if boundary is target and next(reached) == last:
+                # To this thread: a stop that any other takes leaves it going on for a while.
+                signal.pthread_kill(threading.get_ident(), number)
+
+    return stop
+
+
+def _parse(wanted: str) -> tuple[Boundary, int]:
+    """Return the boundary, and the how manieth time it is meant."""
+    name, _, times = wanted.partition(":")
+    if name not in set(Boundary) or not (times or "1").isdecimal():
+        raise ImproperlyConfigured(f"{wanted!r} is not a boundary, or a boundary:n.")
+    return Boundary(name), int(times or 1)
+
+
+def _pass(_boundary: Boundary) -> None:
+    """Go on: nobody wants this process to stop."""
+
+
+_asked = environment.current()
+
+
+_is_asked = bool(_asked.CRASH_AT or _asked.FREEZE_AT)
+
+
+reach: Callable[[Boundary], None] = (
+    stopper(_asked.CRASH_AT, _asked.FREEZE_AT) if _is_asked else _pass
+)
+"""Come to a boundary: called between two steps, once for each boundary in the whole code."""

@@ -1,0 +1,227 @@
+"""SSRF-safe connections with a deadline.
+
+A host name resolves once, every address of it must be public, and the connection uses that address.
+A response is complete only when its framing says so.
+"""
+
+import http.client
+import io
+import ipaddress
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Self
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+_UNICAST = ipaddress.ip_network("2000::/3")
+
+
+_TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
+"""6to4 and Teredo: an IPv4 address is hidden in them."""
+
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class NotPublicError(Exception):
+    """A host has an address that is not a public one: such a name is a mistake or a trap."""
+
+
+def is_public(address: Address) -> bool:
+    """Return whether an address is one of the public Internet, and of one machine."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and not address.is_multicast and not address.is_reserved
+    hidden = address.ipv4_mapped
+    if address in _NAT64:
+        hidden = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    if hidden is not None:
+        return is_public(hidden)
+    is_tunnel = any(address in network for network in _TUNNELS)
+    return address.is_global and address in _UNICAST and not is_tunnel
+
+
+def addresses_of(host: str, port: int) -> list[tuple[str, int]]:
+    """Return where to connect to for a host.
+
+    Raises NotPublic if any of its addresses is not public, OSError if it has none.
+    """
+    return _resolved(host, port, is_public)
+
+
+def loopback_of(host: str, port: int) -> list[tuple[str, int]]:
+    """Return where this machine listens under a name; raises NotPublic if that is another's."""
+    return _resolved(host, port, lambda address: address.is_loopback)
+
+
+def _resolved(host: str, port: int, is_allowed: Callable[[Address], bool]) -> list[tuple[str, int]]:
+    # It may take any time, and nothing hurries it; the deadline is looked at again after it.
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not all(is_allowed(ipaddress.ip_address(a.partition("%")[0])) for a in addresses):
+        raise NotPublicError("the host is not on the public Internet")
+    return [(address, port) for address in addresses]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The end of an exchange, on a clock that nobody sets back."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        """Return the deadline that many seconds from now."""
+        return cls(time.monotonic() + seconds)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no time is left."""
+        return time.monotonic() >= self.at
+
+    def left(self) -> float:
+        """Return the seconds that are left; raises TimeoutError if there are none."""
+        seconds = self.at - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("the time limit is over")
+        return seconds
+
+
+class DeadlineReader(io.RawIOBase):
+    """A socket's input that ends in time and does not go on for ever.
+
+    ``left`` returns the seconds left and raises TimeoutError if there are none; ``allowance`` is
+    the number of bytes it still reads, None for any number.
+    """
+
+    def __init__(
+        self, sock: socket.socket, left: Callable[[], float], *, allowance: int | None = None
+    ) -> None:
+        self._sock = sock
+        self._raw = sock.makefile("rb", buffering=0)
+        self._left = left
+        self.allowance = allowance
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read once; raises TimeoutError at the deadline, OSError when the allowance is used up."""
+        if self.allowance is not None and self.allowance <= 0:
+            raise OSError("the other side says more than is read")
+        self._sock.settimeout(self._left())
+        count = self._raw.readinto(buffer)
+        if self.allowance is not None:
+            self.allowance -= count or 0
+        return count
+
+    def close(self) -> None:
+        """Close the input; the socket stays."""
+        self._raw.close()
+        super().close()
+
+
+class _DeadlineSocket:
+    """What http.client needs of a socket to read a response from it."""
+
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+        self._sock, self._deadline = sock, deadline
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return _WholeLines(DeadlineReader(self._sock, self._deadline.left))
+
+
+class _WholeLines(io.BufferedReader):
+    """A response's input without half a line.
+
+    http.client takes the end of the connection for the end of a head or of the last chunk, and the
+    first digit of a chunk's size for all of it.
+    """
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        if not line.endswith(b"\n") and len(line) != size:
+            raise http.client.IncompleteRead(line)
+        return line
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, deadline: Deadline, **options: Any) -> None:
+        readable: Any = _DeadlineSocket(sock, deadline)
+        super().__init__(readable, *args, **options)
+
+
+class Connection(http.client.HTTPConnection):
+    """A connection by https, within a time limit. It is for one request.
+
+    ``connect_timeout``: seconds that each address has to take it. Connecting raises NotPublic, and
+    OSError as any connection does.
+    """
+
+    # The library's own class reads all certificates of the system anew for each connection.
+    default_port = http.client.HTTPS_PORT
+
+    def __init__(self, host: str, port: int, *, deadline: Deadline, connect_timeout: float) -> None:
+        super().__init__(host, port)
+        self.response_class: Any = partial(_Response, deadline=deadline)
+        self._deadline = deadline
+        self._connect_timeout = connect_timeout
+
+    def connect(self) -> None:
+        """Connect, and see that it is the host."""
+        plain = self._reach(addresses_of(self.host, self.port))
+        try:
+            plain.settimeout(self._deadline.left())
+            # A connection that is cut off must not look like one that is over: see trust().
+            self.sock: Any = trust().wrap_socket(
+                plain, server_hostname=self.host, suppress_ragged_eofs=False
+            )
+        except OSError:
+            plain.close()
+            raise
+
+    def send(self, data: Any) -> None:
+        """Send some of a request, in what time is left."""
+        if self.sock is not None:
+            self.sock.settimeout(self._deadline.left())
+        super().send(data)
+
+    def _reach(self, addresses: list[tuple[str, int]]) -> socket.socket:
+        """Return a connection to the first address that takes one; raises OSError."""
+        failure = OSError("the host has no address")
+        for address in addresses:
+            timeout = min(self._connect_timeout, self._deadline.left())
+            try:
+                reached = socket.create_connection(address, timeout=timeout)
+                # The head of a request leaves before its body: neither waits for the other.
+                reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except OSError as error:
+                failure = error
+            else:
+                return reached
+        raise failure
+
+
+class PlainConnection(Connection):
+    """The same without encryption, and to nobody but this machine: for a stack that runs on one."""
+
+    default_port = http.client.HTTP_PORT
+
+    def connect(self) -> None:
+        """Connect to this machine; raises NotPublic for any other."""
+        self.sock = self._reach(loopback_of(self.host, self.port))
+
+
+@cache
+def trust() -> ssl.SSLContext:
+    """Return whose certificates are believed, and how TLS ends: with a close_notify alone."""
+    context = ssl.create_default_context()
+    # Some releases of Python set it (3.11.2 does, 3.11.7 does not): OpenSSL 3 then reports the end
+    # of TCP as the end of TLS. OpenSSL 1.1 has no such option and always tells the two apart.
+    context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
+    return context

@@ -1,0 +1,147 @@
+"""Sealing: small secrets that are kept for a while, unreadable without a key of ours.
+
+A sealed text is ``v1.{key id}.{base64url of nonce and ciphertext}``: AES-256-GCM, with a key that
+is derived from one of ``SEALING_KEYS``. What a secret is *about* is authenticated with it, so a
+sealed text that is copied from one document to another does not open there.
+
+New secrets take the first key; old ones open as long as theirs is listed. See
+docs/decisions/0024-secrets.md.
+"""
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+from django.core import checks
+
+MIN_KEY_BYTES = 32
+
+
+VERSION = "v1"
+
+
+_PURPOSE = b"notifyproject sealing v1"
+
+
+_NONCE_BYTES = 12
+"""What NIST SP 800-38D recommends. Random, so no key should seal more than 2**32 secrets."""
+
+
+_TAG_BYTES = 16
+
+
+_SEALED = re.compile(r"v1\.([a-z0-9_-]{1,32})\.([A-Za-z0-9_-]+)", re.ASCII)
+
+
+class DecryptionError(Exception):
+    """A sealed text does not open: changed, about something else, or its key is not listed.
+
+    It says which of these, and never what was sealed.
+    """
+
+
+class NoEncryptionKeyError(Exception):
+    """``SEALING_KEYS`` lists no key."""
+
+
+def encrypt(plain: bytes, *, about: str) -> str:
+    """Return a text that only our keys open, and only for what it is ``about``.
+
+    Sealing the same twice gives two texts. Raises NothingToSealWith.
+    """
+    keys: Mapping[str, bytes] = settings.SEALING_KEYS
+    for key_id, secret in keys.items():
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = nonce + _cipher(secret).encrypt(nonce, plain, _bound(key_id, about))
+        return f"{VERSION}.{key_id}.{_encoded(sealed)}"
+    raise NoEncryptionKeyError("SEALING_KEYS lists no key")
+
+
+def decrypt(sealed: str, *, about: str) -> bytes:
+    """Return what was sealed about this; raises SealBroken."""
+    match = _SEALED.fullmatch(sealed)
+    if match is None:
+        raise DecryptionError("not a sealed text")
+    key_id, text = match.groups()
+    secret = settings.SEALING_KEYS.get(key_id)
+    if secret is None:
+        raise DecryptionError(f"SEALING_KEYS does not list its key, {key_id}")
+    raw = _decoded(text)
+    if len(raw) < _NONCE_BYTES + _TAG_BYTES:
+        raise DecryptionError("cut short")
+    nonce, ciphertext = raw[:_NONCE_BYTES], raw[_NONCE_BYTES:]
+    try:
+        return _cipher(secret).decrypt(nonce, ciphertext, _bound(key_id, about))
+    except InvalidTag as error:
+        raise DecryptionError("changed, or sealed about something else") from error
+
+
+def check_keys(**_: Any) -> list[checks.CheckMessage]:
+    """Return what is wrong with the keys that secrets are sealed with: a system check."""
+    keys: Mapping[str, bytes] = settings.SEALING_KEYS
+    hint = "`openssl rand -base64 48` makes one: SEALING_KEYS=2026:… , the newest first."
+    if not keys:
+        return [checks.Error("SEALING_KEYS lists no key.", hint=hint, id="notifyproject.E001")]
+    problems: list[checks.CheckMessage] = [
+        checks.Error(
+            f"The key {key_id} of SEALING_KEYS has fewer than {MIN_KEY_BYTES} bytes.",
+            hint=hint,
+            id="notifyproject.E002",
+        )
+        for key_id, secret in keys.items()
+        if len(secret) < MIN_KEY_BYTES
+    ]
+    others = {settings.SECRET_KEY, settings.INBOX_SIGNING_KEY}
+    written = {form for key in others for form in (key.encode(), _unwritten(key)) if form}
+    if written & set(keys.values()):
+        problems.append(
+            checks.Error(
+                "A key of SEALING_KEYS is the SECRET_KEY or the INBOX_SIGNING_KEY.",
+                hint="Each needs a key of its own: they are changed at different times.",
+                id="notifyproject.E003",
+            )
+        )
+    return problems
+
+
+def _unwritten(key: str) -> bytes:
+    """Return what a key is if it is read as base64; nothing if it is none."""
+    try:
+        return base64.b64decode(key, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _bound(key_id: str, about: str) -> bytes:
+    return f"{VERSION}.{key_id}.{about}".encode()
+
+
+def _encoded(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
+
+
+def _decoded(text: str) -> bytes:
+    """Return the bytes of a text; raises SealBroken if it is not how we would write them."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise DecryptionError("not base64") from error
+    if _encoded(raw) != text:
+        raise DecryptionError("not base64 as it is written here")
+    return raw
+
+
+@lru_cache(maxsize=16)
+def _cipher(secret: bytes) -> AESGCM:
+    """Return a key's cipher. It is derived: a key may be longer than what AES takes."""
+    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(secret)
+    return AESGCM(derived)

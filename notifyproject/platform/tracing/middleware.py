@@ -1,0 +1,66 @@
+"""A span for each POST to the API and each webhook."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import structlog
+from django.contrib.admindocs.views import simplify_regex
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpRequest, HttpResponse
+
+from .. import tracing
+
+HEADER = "traceparent"
+
+
+TRACED = ("/api/", "/webhooks/")
+
+
+SERVER_ERROR = 500
+
+
+class TracingMiddleware:
+    """Make a span of what changes something; a caller that sends a traceparent finds it there.
+
+    While traces are off, Django leaves it out.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        if not tracing.is_on():
+            raise MiddlewareNotUsed
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request."""
+        if request.method != "POST" or not request.path.startswith(TRACED):
+            return self.get_response(request)
+        with tracing.serving(caller=request.headers.get(HEADER)):
+            trace_id = tracing.trace_id(tracing.traceparent())
+            with structlog.contextvars.bound_contextvars(
+                **({"trace_id": trace_id} if trace_id else {})
+            ):
+                response = self.get_response(request)
+            _note(request, response.status_code)
+        return response
+
+
+def _note(request: HttpRequest, status: int) -> None:
+    """Say how it was answered. The path itself is not told: a person's id may be in it."""
+    match = request.resolver_match
+    route = _plain(match.route) if match else None
+    tracing.annotate(
+        {
+            "http.request.method": "POST",
+            "http.response.status_code": status,
+            "notify.request.id": request.request_id,
+            **({"http.route": route} if route else {}),
+        },
+        name=f"POST {route}" if route else "POST",
+        error=str(status) if status >= SERVER_ERROR else None,
+    )
+
+
+@lru_cache(maxsize=200)
+def _plain(route: str) -> str:
+    """Return a route as people write it; ours are regular expressions with an end to choose."""
+    return simplify_regex(route.removesuffix("/?$"))

@@ -1,0 +1,217 @@
+"""Traces by OpenTelemetry, to a collector by OTLP over HTTP.
+
+Spans wait in a queue of bounded length for a thread that sends them. A collector that is away or
+slow costs spans, and neither time nor memory.
+"""
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from domain.time import utc_now
+
+from . import Attributes, Kind, Span
+
+log = structlog.get_logger(__name__)
+
+
+OUR_NAME = "notifyproject"
+"""``service.name``, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say another."""
+
+
+QUEUE = 4_096
+"""Spans that wait for the collector, of one process; of more the oldest are lost."""
+
+
+BATCH = 512
+
+
+GATHER_MS = 2_000
+"""How long spans wait for others to go with them."""
+
+
+TIMEOUT = 3.0
+"""Seconds that a request to the collector may take, with all it is tried again."""
+
+
+PARTING = 2.0
+"""Seconds in which a process that ends still begins to send what waits."""
+
+
+_KINDS = {Kind.CONSUMER: SpanKind.CONSUMER, Kind.CLIENT: SpanKind.CLIENT}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_propagator = TraceContextTextMapPropagator()
+
+
+class OpenTelemetry:
+    """Each process has a queue, a thread and a connection of its own, from its first span on.
+
+    So nothing has to be told of a fork: a worker that gunicorn or Celery forks makes its own.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self._url = f"{endpoint.rstrip('/')}/v1/traces"
+        self._locks: dict[int, threading.Lock] = {}
+        self._own: dict[int, _Own] = {}
+        atexit.register(self.end)
+
+    def record(self, span: Span, *, parent: str, link: str | None) -> None:
+        """Take a span of the trace that ``parent``, a traceparent, belongs to."""
+        links = [trace.Link(context) for context in (_remote(link),) if context.is_valid]
+        self._put(span, _context(parent), links)
+
+    @contextmanager
+    def serving(self, *, caller: str | None) -> Iterator[None]:
+        """Make a span of what is done inside."""
+        span = self._tracer().start_span(
+            "request", context=_context(caller), kind=SpanKind.SERVER, start_time=_ns(utc_now())
+        )
+        try:
+            # An error's text may hold an address: what there is to tell is noted.
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                yield
+        finally:
+            span.end(_ns(utc_now()))
+
+    def note(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
+        """Say more of the request that is being answered, if there is one."""
+        span = trace.get_current_span()
+        span.set_attributes(dict(attributes))
+        if name is not None:
+            span.update_name(name)
+        if error is not None:
+            span.set_attribute("error.type", error)
+            span.set_status(StatusCode.ERROR)
+
+    def traceparent(self) -> str | None:
+        """Return what the request that is being answered is known by; None if nobody looks."""
+        if not trace.get_current_span().get_span_context().trace_flags.sampled:
+            return None
+        carrier: dict[str, str] = {}
+        _propagator.inject(carrier)
+        return carrier.get("traceparent")
+
+    def end(self) -> None:
+        """Send what this process still has, as far as that takes no time worth the name."""
+        own = self._own.pop(os.getpid(), None)
+        if own is not None:
+            own.exporter.part_soon()
+            own.provider.shutdown()
+
+    def _put(self, span: Span, context: Context, links: Sequence[trace.Link] = ()) -> None:
+        error = {} if span.error is None else {"error.type": span.error}
+        one = self._tracer().start_span(
+            span.name,
+            context=context,
+            kind=_KINDS[span.kind],
+            attributes={**span.attributes, **error},
+            links=links,
+            start_time=_ns(span.began_at),
+        )
+        if span.error is not None:
+            one.set_status(StatusCode.ERROR)
+        for child in span.children:
+            self._put(child, trace.set_span_in_context(one, Context()))
+        one.end(_ns(span.ended_at))
+
+    def _tracer(self) -> trace.Tracer:
+        pid = os.getpid()
+        own = self._own.get(pid)
+        if own is None:
+            # By process: a lock that somebody held while this one was forked is never let go of.
+            with self._locks.setdefault(pid, threading.Lock()):
+                own = self._own.get(pid) or _begun(self._url)
+                self._own[pid] = own
+        return own.tracer
+
+
+class _Exporting(SpanExporter):
+    """Sends spans, says once that they are lost, and does not keep a process that ends."""
+
+    def __init__(self, inner: SpanExporter) -> None:
+        self._inner = inner
+        self._is_away = False
+        self._parts_at = float("inf")
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send spans; called by one thread."""
+        if time.monotonic() >= self._parts_at:
+            return SpanExportResult.FAILURE
+        result = self._inner.export(spans)
+        is_away = result is not SpanExportResult.SUCCESS
+        if is_away and not self._is_away:
+            log.warning("spans_lost_collector_away", first=len(spans))
+        if self._is_away and not is_away:
+            log.info("spans_taken_again")
+        self._is_away = is_away
+        return result
+
+    def part_soon(self) -> None:
+        """Begin to send nothing more in a moment."""
+        self._parts_at = time.monotonic() + PARTING
+
+    def shutdown(self) -> None:
+        """Close the connection."""
+        self._inner.shutdown()
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What one process has."""
+
+    exporter: _Exporting
+    provider: TracerProvider
+    tracer: trace.Tracer
+
+
+def _begun(url: str) -> _Own:
+    exporter = _Exporting(OTLPSpanExporter(endpoint=url, timeout=TIMEOUT))
+    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    provider.add_span_processor(
+        BatchSpanProcessor(
+            exporter,
+            max_queue_size=QUEUE,
+            max_export_batch_size=BATCH,
+            schedule_delay_millis=GATHER_MS,
+        )
+    )
+    return _Own(exporter, provider, provider.get_tracer(OUR_NAME))
+
+
+def _resource() -> Resource:
+    found = Resource.create()
+    is_named = not str(found.attributes[SERVICE_NAME]).startswith("unknown_service")
+    return found if is_named else found.merge(Resource({SERVICE_NAME: OUR_NAME}))
+
+
+def _context(traceparent: str | None) -> Context:
+    """Return where a span belongs; what is no traceparent begins a trace."""
+    return _propagator.extract({"traceparent": traceparent or ""}, context=Context())
+
+
+def _remote(traceparent: str | None) -> trace.SpanContext:
+    return trace.get_current_span(_context(traceparent)).get_span_context()
+
+
+def _ns(instant: datetime) -> int:
+    """Return nanoseconds since the epoch, without a float's rounding."""
+    return (instant - _EPOCH) // timedelta(microseconds=1) * 1_000
