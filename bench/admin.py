@@ -229,18 +229,19 @@ def _previewed(say: Callable[[str], None]) -> str:
     """Have a retry of all failed mails of a week previewed; return the operation's id."""
     from domain.states import BulkAction, BulkStage, Channel
     from domain.time import utc_now
-    from notifications import operations
+    from notifications.bulk import decisions, repository, runner, selection
+    from notifications.bulk import operation as bulk_operation
 
     now = utc_now()
-    cohort = operations.failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
-    by = operations.Staff(id=None, username="bench")
+    cohort = selection.failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
+    by = bulk_operation.Staff(id=None, username="bench")
     began = time.monotonic()
-    asked = operations.preview(
+    asked = decisions.preview(
         action=BulkAction.RETRY, cohort=cohort, send_at=None, by=by, now=utc_now()
     )
     operation: Any = asked
-    while operation.stage is BulkStage.PREVIEWING and operations.work(asked.id):
-        operation = operations.one(asked.id)
+    while operation.stage is BulkStage.PREVIEWING and runner.run(asked.id):
+        operation = repository.one(asked.id)
     say(f"{operation.found_count:,} previewed in {time.monotonic() - began:.1f} s")
     return str(asked.id)
 

@@ -15,7 +15,7 @@ from pymongo import WriteConcern
 
 from access.clients import registry
 from access.models import Scope
-from notifications.rollup import running
+from monitoring import rollup
 from notifyproject.db.collections import collection
 
 from . import shapes
@@ -60,7 +60,7 @@ def fill(count: int, *, now: datetime) -> int:
             _insert("delivery_attempts", attempts)
             attempted += len(attempts)
     _others(count, now)
-    running.rebuild(since=now - DAY, until=now, now=now)
+    rollup.rebuild(since=now - DAY, until=now, now=now)
     return attempted
 
 

@@ -122,14 +122,14 @@ def ours(
 
     Raises RuntimeError if one was not sent at the first try, unless ``is_checked`` is false.
     """
+    from delivery import sweeper
     from domain.time import utc_now
-    from notifications import recovery
 
     variables = {"EMAIL_PROVIDER": provider}
     with environment.workers(bench, processes=processes, environment=variables) as workers:
 
         def drain(so_far: int) -> None:
-            recovery.sweep(now=utc_now())
+            sweeper.sweep(now=utc_now())
             # Whoever counts must not cost what is measured: first what MongoDB knows by heart.
             environment.wait_for(lambda: _attempts() >= so_far, timeout=TIMEOUT, pause=0.02)
             environment.wait_for(nothing_is_open, timeout=TIMEOUT, pause=0.02)

@@ -53,24 +53,26 @@ def _figure(what: str, size: str, big: Sequence[float], small: Sequence[float]) 
 
 def _sweep() -> float:
     """Return the milliseconds of a sweep."""
+    from delivery import sweeper
     from domain.time import utc_now
-    from notifications import recovery
 
     started = time.perf_counter()
-    recovery.sweep(now=utc_now())
+    sweeper.sweep(now=utc_now())
     return 1000 * (time.perf_counter() - started)
 
 
 def _claim() -> float:
     """Return the milliseconds it takes a worker to find a hundred due ones and to claim them."""
+    from delivery import worker
     from domain.states import Channel, Priority
     from domain.time import utc_now
-    from notifications import queries, store, working
+    from notifications import store
+    from notifications.queueing import fair_queue
 
-    size = working.batch_size()
+    size = worker.batch_size()
     now = utc_now()
     started = time.perf_counter()
-    found = queries.due(
+    found = fair_queue.due(
         client_id=volume.FIRST_CLIENT,
         channel=Channel.EMAIL,
         priority=Priority.NORMAL,

@@ -20,7 +20,7 @@ def reads(*, rounds: int) -> Iterator[Figure]:
     Ours is what the API does between taking a request and handing an answer to Django: the query
     and its JSON. The floor is pymongo's own call with the same filter and index.
     """
-    from notifications import feed
+    from notifications.inbox import feed
     from notifications.store import Inbox
 
     inbox = Inbox(client_id=volume.FIRST_CLIENT, user_id=volume.READER)
@@ -83,7 +83,7 @@ def _timed(run: Callable[[], Any]) -> Run:
 
 
 def _bare(wanted: dict[str, Any]) -> Any:
-    from notifications.feed import INDEX, NEWEST_FIRST
+    from notifications.inbox.feed import INDEX, NEWEST_FIRST
     from notifyproject.db.collections import collection
 
     found = collection("notifications").find(wanted).sort(NEWEST_FIRST)
@@ -91,14 +91,14 @@ def _bare(wanted: dict[str, Any]) -> Any:
 
 
 def _bare_count(wanted: dict[str, Any]) -> int:
-    from notifications.feed import INDEX
+    from notifications.inbox.feed import INDEX
     from notifyproject.db.collections import collection
 
     return int(collection("notifications").count_documents(wanted, hint=INDEX))
 
 
 def _place(inbox: Any, number: int) -> Any:
-    from notifications.feed import Place
+    from notifications.inbox.feed import FeedPosition
 
     found = _bare(inbox.holds(is_archived=False)).limit(0).skip(number)
-    return Place.of(found.next())
+    return FeedPosition.of(found.next())

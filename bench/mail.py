@@ -40,7 +40,7 @@ def ready() -> Ready:
     from django.conf import settings
 
     from domain.states import Channel
-    from notifications import rendering
+    from notifications.content import rendering
 
     one = new(1_000, at=datetime.now().astimezone())
     message = rendering.render_message(

@@ -15,12 +15,12 @@ def of_a_worker(
     bench: Bench, *, count: int, minutes: float, say: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Measure S8."""
+    from delivery import sweeper
     from domain.time import utc_now
-    from notifications import recovery
 
     with environment.worker(bench, environment={"WORKER_THREADS": "32"}) as worker:
         mail.store_due(count, at=utc_now())
-        recovery.sweep(now=utc_now())
+        sweeper.sweep(now=utc_now())
         environment.wait_for(draining.nothing_is_open, timeout=draining.TIMEOUT)
         drained = environment.resident_megabytes(worker.pid)
         say(f"after {count:,} emails: {drained:.0f} MB")
@@ -28,7 +28,7 @@ def of_a_worker(
         until = time.monotonic() + 60 * minutes
         while (began := time.monotonic()) < until:
             mail.store_due(LOAD, at=utc_now())
-            recovery.sweep(now=utc_now())
+            sweeper.sweep(now=utc_now())
             samples.append(environment.resident_megabytes(worker.pid))
             time.sleep(max(began + 1 - time.monotonic(), 0))
         say(f"under load: {min(samples):.0f} to {max(samples):.0f} MB")

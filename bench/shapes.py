@@ -11,7 +11,14 @@ from domain import content
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
-from notifications.store import Claimed, NewDelivery, ProviderAnswer, Reference, Settlement, Try
+from notifications.store import (
+    AttemptReference,
+    ClaimedDelivery,
+    NewDelivery,
+    ProviderAnswer,
+    Settlement,
+    TargetAttempt,
+)
 from notifyproject.db.collections import collection
 
 from . import mail
@@ -128,18 +135,18 @@ def _live(owner: ObjectId, life: Life, at: datetime) -> None:
         store.settle([_settlement(begun, status, life.code, at)], now=at)
     if life.reported is not None:
         target = DEVICES[0] if life.devices else None
-        report = store.Report(
-            reference=Reference(owner, life.channel, life.tries, target),
+        report = store.DeliveryReceipt(
+            reference=AttemptReference(owner, life.channel, life.tries, target),
             status=life.reported,
             at=at + timedelta(seconds=20),
             provider=PROVIDERS[life.channel],
             code=life.code,
         )
-        store.apply_report(report, now=report.at)
+        store.apply_receipt(report, now=report.at)
 
 
 def _settlement(
-    begun: Claimed, status: DeliveryStatus, code: FailureCode | None, at: datetime
+    begun: ClaimedDelivery, status: DeliveryStatus, code: FailureCode | None, at: datetime
 ) -> Settlement:
     is_sent = status is S.SENT
     message = f"message-{begun.channel}-{begun.attempt_count}" if is_sent else None
@@ -159,7 +166,7 @@ def _settlement(
         next_attempt_at=at + WAIT if status in (S.PENDING, S.UNKNOWN) else None,
         accepted_targets=tuple(targets) if is_sent else (),
         tries=tuple(
-            Try(
+            TargetAttempt(
                 device_id=target,
                 status=ATTEMPT.get(status, A.FAILED),
                 finished_at=at + timedelta(milliseconds=80),
@@ -181,5 +188,5 @@ def _withhold(owner: ObjectId, life: Life, at: datetime) -> None:
     elif life.ends is not S.PENDING:
         (claimed,) = store.claim(ids=[owner], channel=life.channel, worker=WORKER, now=at)
         code = life.code or F.EXPIRED
-        parked = store.Parked(claimed=claimed, status=life.ends, code=code, reason="Not sent.")
-        store.park([parked], now=at)
+        parked = store.Deferred(claimed=claimed, status=life.ends, code=code, reason="Not sent.")
+        store.defer([parked], now=at)

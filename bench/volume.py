@@ -35,12 +35,12 @@ def due(count: int) -> Part:
 
 def sent(count: int) -> Part:
     """Return mails that were sent."""
+    from delivery import dispatcher
     from domain.states import Channel
-    from notifications import dispatch
     from notifyproject.db.collections import collection
 
     document = _accepted(mail.new(1, at=_now()))
-    dispatch.deliver([document["_id"]], channel=Channel.EMAIL)
+    dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
     stored = collection("notifications").find_one({"_id": document["_id"]})
     if stored is None or stored["status"] != "sent":
         raise RuntimeError("the mail was not sent")

@@ -187,7 +187,7 @@ class HasDeliveryState(Protocol):
 def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus:
     """Return the overall status of a notification with these deliveries, at least one.
 
-    The same rule stands as an aggregation expression in :mod:`notifications.store.expressions`,
+    The same rule stands as an aggregation expression in :mod:`notifications.store.pipelines`,
     which is what writes it; a test holds the two together.
     """
     statuses = {d.status for d in deliveries}

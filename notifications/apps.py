@@ -1,4 +1,4 @@
-"""Django's name for this app, and what ``migrate`` sees to."""
+"""Django app config of notifications."""
 
 from typing import Any
 
@@ -13,16 +13,14 @@ class NotificationsConfig(AppConfig):
     default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
 
     def ready(self) -> None:
-        """Register what runs after every migrate, and the system checks."""
+        """Register the system checks, and what runs after every migrate."""
         from . import checks  # noqa: F401
 
         post_migrate.connect(_after_migrate, sender=self)
 
 
 def _after_migrate(**_: Any) -> None:
-    from . import alerts, retention, schedule, types
+    from .catalog import retention, types
 
-    types.add_missing_defaults()
-    schedule.ensure()
-    alerts.add_missing_defaults()
-    retention.add_missing()
+    types.add_missing_types()
+    retention.add_missing_policies()

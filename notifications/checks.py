@@ -11,8 +11,13 @@ from django.core import checks
 from domain.content import attachment_host
 from domain.time import utc_now
 
-from .intake.addresses import AddressProblem, check_email, has_control_characters
-from .intake.links import LinkProblem, check_public_url
+from .validation import (
+    InvalidAddressError,
+    InvalidLinkError,
+    check_public_url,
+    has_control_characters,
+    normalize_email,
+)
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*", re.ASCII)
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{2,60}[a-z0-9]", re.ASCII)
@@ -179,8 +184,8 @@ def _is_mailbox(text: str) -> bool:
     if has_control_characters(text) or (text != address and not text.endswith(f"<{address}>")):
         return False
     try:
-        check_email(address)
-    except AddressProblem:
+        normalize_email(address)
+    except InvalidAddressError:
         return False
     return True
 
@@ -188,7 +193,7 @@ def _is_mailbox(text: str) -> bool:
 def _is_host(name: str) -> bool:
     try:
         check_public_url(f"https://{name}/", schemes=("https",))
-    except LinkProblem:
+    except InvalidLinkError:
         return False
     return _HOST.fullmatch(name) is not None and attachment_host(f"https://{name}/") == name
 

@@ -10,14 +10,17 @@ from bson import ObjectId
 from domain.states import Channel, DeliveryStatus, Priority
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
 from notifyproject.db.paging import Page
 
-from .store import Document, Reference
+from .store import AttemptReference, Document
 
 MAX_ON_OWN_CLOCK = 1_000
+
+
 COUNT_CAP = 10_000
 """Counts that people read stop here: beyond, nobody needs the exact number."""
+
+
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
 
@@ -26,17 +29,6 @@ class Position(NamedTuple):
 
     created_at: datetime
     id: ObjectId
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """A delivery that is to be claimed at ``at``."""
-
-    notification_id: ObjectId
-    channel: Channel
-    at: datetime
-    is_suspect: bool = False
-    """It was claimed before and never sent, and is to go alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +62,7 @@ class Filter:
                 "$elemMatch": {"channel": Channel.IN_APP.value, "status": {"$in": there}}
             }
         elif channel is not None or status is not None:
-            match["delivery"] = {"$elemMatch": delivery_is(channel=channel, status=status)}
+            match["delivery"] = {"$elemMatch": match_delivery(channel=channel, status=status)}
         created = {}
         if self.created_after is not None:
             created["$gte"] = self.created_after
@@ -81,7 +73,7 @@ class Filter:
         return match
 
 
-def delivery_is(*, channel: str | None, status: str | None) -> dict[str, Any]:
+def match_delivery(*, channel: str | None, status: str | None) -> dict[str, Any]:
     """Return what holds for a delivery of this channel and status, either may be None.
 
     Both are always named, as all values if need be: so one index serves each of them alone, and
@@ -93,7 +85,7 @@ def delivery_is(*, channel: str | None, status: str | None) -> dict[str, Any]:
     }
 
 
-def one(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
+def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
     """Return a notification; of one client only, if that is given."""
     wanted: dict[str, Any] = {"_id": notification_id}
     if client_id is not None:
@@ -101,12 +93,12 @@ def one(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Docu
     return _notifications().find_one(wanted)
 
 
-def many(ids: Sequence[ObjectId]) -> list[Document]:
+def get_many(ids: Sequence[ObjectId]) -> list[Document]:
     """Return notifications by id, in no particular order."""
     return list(_notifications().find({"_id": {"$in": list(ids)}}))
 
 
-def existing(ids: Sequence[ObjectId]) -> set[ObjectId]:
+def existing_ids(ids: Sequence[ObjectId]) -> set[ObjectId]:
     """Return which of these notifications are stored."""
     found = _notifications().find({"_id": {"$in": list(ids)}}, {"_id": 1})
     return {document["_id"] for document in found}
@@ -118,7 +110,7 @@ def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
     return {one["_id"]: one["traceparent"] for one in found if "traceparent" in one}
 
 
-def on_own_clock(user_id: str) -> list[Document]:
+def scheduled_local_of(user_id: str) -> list[Document]:
     """Return what waits for a time on a person's own clock, up to 1,000: when, by both clocks."""
     wanted = {
         "user_id": user_id,
@@ -146,7 +138,7 @@ def page(
     )
 
 
-def by_provider_message(provider_ids: Sequence[str]) -> dict[str, Reference]:
+def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReference]:
     """Return which deliveries these messages of a provider's are, by the provider's id."""
     if not provider_ids:
         return {}
@@ -154,12 +146,12 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, Reference]:
         {"delivery.provider_message_id": {"$in": list(provider_ids)}},
         {"delivery.channel": 1, "delivery.provider_message_id": 1, "delivery.attempt_count": 1},
     )
-    references: dict[str, set[Reference]] = {}
+    references: dict[str, set[AttemptReference]] = {}
     for document in found:
         for delivery in document["delivery"]:
             if (theirs := delivery.get("provider_message_id")) in provider_ids:
                 channel, attempt = Channel(delivery["channel"]), delivery["attempt_count"]
-                one = Reference(document["_id"], channel, attempt)
+                one = AttemptReference(document["_id"], channel, attempt)
                 references.setdefault(theirs, set()).add(one)
     # Mails that went in one request share its id: then it does not say whose it is.
     return {theirs: ones.pop() for theirs, ones in references.items() if len(ones) == 1}
@@ -169,70 +161,6 @@ def attempts_of(notification_id: ObjectId) -> list[Document]:
     """Return every attempt of a notification, the oldest first."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
-
-
-def due(
-    *,
-    client_id: ObjectId,
-    channel: Channel,
-    priority: Priority,
-    until: datetime,
-    now: datetime,
-    limit: int,
-    skip: int = 0,
-    with_suspects: bool = True,
-) -> list[Due]:
-    """Return a client's deliveries that are or will be due by ``until`` and are unclaimed.
-
-    The oldest come first: the index is read in its order. ``skip``: so many of them are left out.
-    Suspects were claimed before and never sent.
-    """
-    fresh: dict[str, Any] = {} if with_suspects else {"claim_count": 0}
-    found = (
-        _notifications()
-        .find(
-            {
-                "priority": priority.value,
-                "client_id": client_id,
-                "due_at": {"$lte": until},
-                "delivery": {
-                    "$elemMatch": {
-                        "channel": channel.value,
-                        "status": DeliveryStatus.PENDING.value,
-                        "next_attempt_at": {"$lte": until},
-                        **unclaimed(now=now),
-                        **fresh,
-                    }
-                },
-            },
-            {"delivery.channel": 1, "delivery.next_attempt_at": 1, "delivery.claim_count": 1},
-        )
-        .hint("ntf_lane")
-        .skip(skip)
-        .limit(limit)
-    )
-    return [
-        Due(document["_id"], channel, delivery["next_attempt_at"], delivery["claim_count"] > 0)
-        for document in found
-        for delivery in document["delivery"]
-        if delivery["channel"] == channel
-    ]
-
-
-def waiting_clients(*, priority: Priority) -> list[ObjectId]:
-    """Return the clients that have anything open of a priority.
-
-    The index is entered once for each, wherever the last one's work ends: asked for as distinct
-    values, MongoDB would read all of it.
-    """
-    clients: list[ObjectId] = []
-    wanted: dict[str, Any] = {"priority": priority.value, "due_at": {"$exists": True}}
-    while found := _notifications().find_one(
-        wanted, {"client_id": 1}, sort=[("client_id", 1)], hint="ntf_lane"
-    ):
-        clients.append(found["client_id"])
-        wanted["client_id"] = {"$gt": clients[-1]}
-    return clients
 
 
 def count_due(*, priorities: Sequence[Priority], until: datetime) -> int:

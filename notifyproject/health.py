@@ -11,9 +11,9 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from pymongo.errors import PyMongoError
 
+from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain.time import utc_now
-from notifications import alerts
-from notifications.recovery import last_canary, last_sweep
+from monitoring import alerts
 
 from .db.collections import database
 
@@ -46,7 +46,8 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     if not parts["sweep"]["ok"]:
         _alarm.ring()
     parts["worker"] = _sign(
-        last_canary(), "no worker took a message for 2½ minutes: is one running, and a sweep?"
+        last_worker_heartbeat(),
+        "no worker took a message for 2½ minutes: is one running, and a sweep?",
     )
     healthy = all(part["ok"] for part in parts.values())
     return JsonResponse({"status": "ready" if healthy else "degraded", **parts})
@@ -100,7 +101,7 @@ class _Alarm:
             return
         self._rung_at = time.monotonic()
         try:
-            alerts.evaluate_standstill(now=utc_now())
+            alerts.evaluate_stalled(now=utc_now())
         except PyMongoError as error:
             log.warning("alerts_not_looked_at", reason=type(error).__name__)
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, HttpRe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from domain.time import utc_now
-from notifications import exposition
+from monitoring import prometheus
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
@@ -17,7 +17,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return HttpResponseNotAllowed(["GET"])
     if not _may_read(request):
         return HttpResponseForbidden("A bearer token is needed: METRICS_TOKEN.\n")
-    return HttpResponse(exposition.text(now=utc_now()), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(prometheus.render_metrics(now=utc_now()), content_type=CONTENT_TYPE_LATEST)
 
 
 def _may_read(request: HttpRequest) -> bool:

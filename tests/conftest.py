@@ -15,9 +15,11 @@ from django.core.cache import cache as django_cache
 from django.db import connection
 from pymongo import WriteConcern, monitoring
 
-from notifications import backlog, callback_hints, retention, types
-from notifications import templates as message_templates
-from notifications.alerts import rules
+from monitoring import alert_rules
+from notifications import callback_events
+from notifications.catalog import retention, types
+from notifications.content import templates as content_templates
+from notifications.queueing import backlog
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import cache, valkey
 from providers import registry
@@ -102,7 +104,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Give a test the database, with the shipped types and the schedule in it."""
     with django_db_blocker.unblock():
         cache.clear_all()
-        message_templates.forget()
+        content_templates.clear()
         yield
         _empty_what_was_written()
 
@@ -142,9 +144,9 @@ def pauses_anew(valkey_anew: None) -> Iterator[None]:
 @pytest.fixture
 def backlog_anew() -> Iterator[None]:
     """Remember no other test's backlog, and leave none behind."""
-    backlog.forget()
+    backlog.clear()
     yield
-    backlog.forget()
+    backlog.clear()
 
 
 @pytest.fixture
@@ -154,9 +156,9 @@ def templates(tmp_path: Path, settings: Any) -> Iterator[Path]:
     shipped = Path(settings.BASE_DIR, "templates", "notifications")
     shutil.copytree(shipped / "_layout", folder / "_layout")
     settings.BASE_DIR = tmp_path
-    message_templates.forget()
+    content_templates.clear()
     yield folder
-    message_templates.forget()
+    content_templates.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -169,7 +171,7 @@ def _every_push_is_looked_at() -> Iterator[None]:
 def _no_memory_between_tests() -> Iterator[None]:
     platform_broker._health = platform_broker._BrokerHealth()
     cache.clear_all()
-    callback_hints.forget()
+    callback_events.clear()
     yield
     registry.clear()
     registry.sendgrid.cache_clear()
@@ -189,9 +191,9 @@ def _empty_what_was_written() -> None:
         if not name.startswith("django_celery_beat"):
             database[name].delete_many({})
     if "notification_types" in names:
-        types.add_missing_defaults()
+        types.add_missing_types()
     if "alert_rules" in names:
-        rules.add_missing_defaults()
+        alert_rules.add_missing_defaults()
     if retention.POLICIES in names:
-        retention.add_missing()
+        retention.add_missing_policies()
     written.names.clear()

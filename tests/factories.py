@@ -16,13 +16,13 @@ from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import store
 from notifications.store import (
-    Claimed,
+    AttemptReference,
+    ClaimedDelivery,
+    DeliveryReceipt,
     Document,
     NewDelivery,
     NewNotification,
     ProviderAnswer,
-    Reference,
-    Report,
     Settlement,
 )
 from notifyproject.db.collections import collection
@@ -66,7 +66,9 @@ def accepted(**fields: Any) -> Document:
     return result.document
 
 
-def claimed(*, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any) -> Claimed:
+def claimed(
+    *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
+) -> ClaimedDelivery:
     """Return a delivery that a worker has just claimed."""
     document = accepted(channels=fields.pop("channels", (channel,)), **fields)
     return claim(document["_id"], at=at, channel=channel)
@@ -74,7 +76,7 @@ def claimed(*, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: 
 
 def claim(
     notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = Channel.EMAIL
-) -> Claimed:
+) -> ClaimedDelivery:
     """Claim a delivery that is due and free."""
     (one,) = store.claim(
         ids=[notification_id], channel=channel, worker=WORKER, now=at, with_suspects=True
@@ -82,30 +84,36 @@ def claim(
     return one
 
 
-def started(*, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any) -> Claimed:
+def started(
+    *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
+) -> ClaimedDelivery:
     """Return a delivery that is being sent."""
     return start(claimed(at=at, channel=channel, **fields), at=at)
 
 
-def start(one: Claimed, *, at: datetime = NOON, provider: str = "sendgrid") -> Claimed:
+def start(
+    one: ClaimedDelivery, *, at: datetime = NOON, provider: str = "sendgrid"
+) -> ClaimedDelivery:
     """Start to send a claimed delivery."""
     (begun,) = begin(one, at=at, provider=provider)
     return begun
 
 
-def begin(*claims: Claimed, at: datetime = NOON, provider: str = "sendgrid") -> list[Claimed]:
+def begin(
+    *claims: ClaimedDelivery, at: datetime = NOON, provider: str = "sendgrid"
+) -> list[ClaimedDelivery]:
     """Start to send claimed deliveries; return those that may be sent."""
     return store.start(claims, provider=provider, worker=WORKER, now=at)
 
 
-def batch(count: int) -> list[Claimed]:
+def batch(count: int) -> list[ClaimedDelivery]:
     """Return so many mails that a worker has just claimed together."""
     ids = [accepted()["_id"] for _ in range(count)]
     return store.claim(ids=ids, channel=Channel.EMAIL, worker=WORKER, now=NOON)
 
 
 def settlement(
-    one: Claimed, status: DeliveryStatus, *, at: datetime = NOON, **fields: Any
+    one: ClaimedDelivery, status: DeliveryStatus, *, at: datetime = NOON, **fields: Any
 ) -> Settlement:
     """Return an outcome of a started delivery."""
     default = Settlement(
@@ -137,13 +145,13 @@ def settled(
 
 def arrive(notification_id: ObjectId, *, at: datetime = NOON) -> bool:
     """Let the provider report that a mail was delivered; return whether that changed anything."""
-    report = Report(
-        reference=Reference(notification_id, Channel.EMAIL, 1),
+    report = DeliveryReceipt(
+        reference=AttemptReference(notification_id, Channel.EMAIL, 1),
         status=S.DELIVERED,
         at=at,
         provider="sendgrid",
     )
-    return store.apply_report(report, now=at)
+    return store.apply_receipt(report, now=at)
 
 
 def read(notification_id: ObjectId) -> Document:

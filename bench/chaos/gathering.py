@@ -27,7 +27,7 @@ def gather(stand: Stand) -> Evidence:
 def requests(folder: Path) -> list[Request]:
     """Return what the provider got, from its durable log, the oldest first."""
     # The service's own modules want its settings, which stand only when the servers do.
-    from notifications.store import Reference
+    from notifications.store import AttemptReference
 
     path = folder / REQUESTS_FILE
     return [
@@ -42,7 +42,7 @@ def requests(folder: Path) -> list[Request]:
         for record in (read(path) if path.exists() else ())
         if record.is_message
         # A push names its attempt in several places of one request.
-        for one in dict.fromkeys(map(Reference.parse, record.references))
+        for one in dict.fromkeys(map(AttemptReference.parse, record.references))
         if one is not None
     ]
 

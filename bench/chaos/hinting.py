@@ -19,9 +19,9 @@ def publish(ids: Sequence[str], *, channel: str, priority: str) -> bool:
     """Tell a worker of these deliveries; return whether the broker took it."""
     # The service's own modules want its settings, which stand only when the servers do.
     from domain.states import Channel, Priority
-    from notifications import hints
+    from notifications.queueing import wakeups
 
-    return hints.publish(
+    return wakeups.send_wakeup(
         [ObjectId(one) for one in ids],
         channel=Channel(channel),
         priority=Priority(priority),

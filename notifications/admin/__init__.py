@@ -1,7 +1,7 @@
 """The console: pages for the people who run the service.
 
 They read through the ORM and :mod:`notifications.queries`; every change goes through
-:mod:`notifications.redrive` and its neighbours.
+:mod:`notifications.resend.actions` and its neighbours.
 """
 
 from . import (

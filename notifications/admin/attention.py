@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ..figures import Backlog, Failures
+from monitoring.dashboard import WorkSummary
+from monitoring.failure_groups import FailureCounts
+
 from .explanations import CHANNELS, code_words, explain
 from .sentences import span
 
@@ -29,13 +31,13 @@ class Concern:
     """Where to see it: the query of the list of failures."""
 
 
-def concerns(*, backlog: Backlog, failures: Failures, now: datetime) -> list[Concern]:
+def concerns(*, backlog: WorkSummary, failures: FailureCounts, now: datetime) -> list[Concern]:
     """Return what needs a person, the most urgent first."""
     found = [*_standstill(backlog, now), *_causes(failures, now)]
     return sorted(found, key=lambda concern: concern.tone != "danger")
 
 
-def _standstill(backlog: Backlog, now: datetime) -> Iterator[Concern]:
+def _standstill(backlog: WorkSummary, now: datetime) -> Iterator[Concern]:
     sweep = backlog.last_sweep
     if sweep is None or now - sweep > SWEEP_OVERDUE:
         ago = f"for {span((now - sweep).total_seconds())}" if sweep else "yet"
@@ -53,7 +55,7 @@ def _standstill(backlog: Backlog, now: datetime) -> Iterator[Concern]:
         )
 
 
-def _causes(failures: Failures, now: datetime) -> Iterator[Concern]:
+def _causes(failures: FailureCounts, now: datetime) -> Iterator[Concern]:
     for group in failures.groups:
         known = explain(group.code)
         recent = now - group.last_at <= RECENT

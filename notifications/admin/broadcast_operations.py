@@ -15,9 +15,10 @@ from domain.states import BroadcastStatus
 from domain.time import utc_now
 from notifyproject.console.posts import refusal
 
-from .. import broadcasts
+from ..broadcasts import control, repository
 from ..broadcasts.documents import Document
 from ..models import Broadcast
+from ..resend import actions
 from . import names
 from .broadcast_words import audience_words, headline
 from .operation_views import parse_id
@@ -53,7 +54,7 @@ class Operation:
 PAUSE = Operation(
     name="pause",
     button="Pause",
-    run=broadcasts.pause,
+    run=control.pause,
     of=frozenset({B.SCHEDULED, B.RUNNING}),
     done="Paused. What was accepted is still sent.",
     recorded="Paused.",
@@ -61,7 +62,7 @@ PAUSE = Operation(
 RESUME = Operation(
     name="resume",
     button="Resume",
-    run=broadcasts.resume,
+    run=control.resume,
     of=frozenset({B.PAUSED}),
     done="Resumed: it goes on behind the last person who was looked at.",
     recorded="Resumed.",
@@ -69,7 +70,7 @@ RESUME = Operation(
 CANCEL = Operation(
     name="cancel",
     button="Cancel…",
-    run=broadcasts.cancel,
+    run=control.cancel,
     of=frozenset({B.SCHEDULED, B.RUNNING, B.PAUSED, B.COMPLETED, B.FAILED}),
     done="Cancelling: nobody more is told, and what has not been sent is being withdrawn.",
     recorded="Cancelled.",
@@ -95,7 +96,7 @@ def operate(admin: Any, request: HttpRequest, object_id: str, operation: Operati
         return _question(admin, request, document, operation)
     try:
         operation.run(document["_id"], now=utc_now())
-    except broadcasts.NotPossible as problem:
+    except actions.InvalidStateError as problem:
         messages.warning(request, f"It was left as it is: {problem}")
     else:
         _record(request, document, operation)
@@ -106,7 +107,7 @@ def operate(admin: Any, request: HttpRequest, object_id: str, operation: Operati
 def find(object_id: str) -> Document | None:
     """Return the broadcast that a URL names, None if there is none."""
     broadcast_id = parse_id(object_id)
-    return broadcasts.one(broadcast_id) if broadcast_id else None
+    return repository.one(broadcast_id) if broadcast_id else None
 
 
 def not_there(request: HttpRequest) -> HttpResponse:

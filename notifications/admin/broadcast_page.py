@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from access.models import APIClient, StaffUser
 from domain.states import BroadcastStatus
 
-from .. import broadcasts
+from ..broadcasts import repository
 from ..broadcasts.documents import Document, request_of
 from ..models import Broadcast
 from . import columns, names
@@ -97,7 +97,7 @@ def _left_out(document: Document, why: str) -> list[dict[str, Any]]:
 
 def _figures(broadcast_id: ObjectId) -> list[dict[str, Any]] | None:
     """Return how many of its notifications are in each status; None: too many to count."""
-    counts = broadcasts.figures(broadcast_id)
+    counts = repository.count_by_status(broadcast_id)
     if counts is None:
         return None
     return [

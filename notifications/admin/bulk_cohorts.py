@@ -14,9 +14,9 @@ from notifyproject.db.admin_filters import TimeFilter
 from notifyproject.db.match import match_of
 from recipients.masking import mask_text
 
-from .. import operations
+from ..bulk import selection
+from ..bulk.operation import Selection
 from ..models import Notification
-from ..operations import Cohort
 from . import filters
 
 CODE, PROVIDER, CHANNEL, STATUS = "code", "provider", "channel", "delivery_status"
@@ -28,7 +28,7 @@ class NoSuchList(Exception):
     """There is no such list, or it cannot be narrowed like that; the message says so."""
 
 
-def of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Cohort]:
+def of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Selection]:
     """Return a list's admin, and the cohort that is what the list shows with this query.
 
     ``name`` is the list's model. Raises NoSuchList.
@@ -43,9 +43,9 @@ def of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Cohort
     except (IncorrectLookupParameters, EmptyResultSet) as error:
         raise NoSuchList("No notification can be in this list.") from error
     channel = params.get(CHANNEL)
-    return list_admin, Cohort(
+    return list_admin, Selection(
         match=match,
-        order=operations.order_of(list_admin.ordering[0]),
+        order=selection.order_of(list_admin.ordering[0]),
         described=(str(list_admin.opts.verbose_name_plural).capitalize(), *_described(changelist)),
         channels=(Channel(channel),) if channel else tuple(Channel),
         only=_only(params),

@@ -22,9 +22,9 @@ from notifyproject.db.admin import ReadOnlyAdmin
 from notifyproject.db.admin_filters import TimeFilter, WordFilter
 from notifyproject.db.fields import choices
 
-from .. import operations
+from ..bulk import decisions, repository
+from ..bulk.operation import BulkStateError, Operation, Staff
 from ..models import BulkOperation
-from ..operations import NotPossible, Operation, Staff
 from . import bulk_pages, columns
 from .bulk_words import ACTIONS, STAGES
 from .operation_views import parse_id
@@ -33,9 +33,9 @@ RUN = "notifications.run_bulkoperation"
 LIST = "admin:notifications_bulkoperation_changelist"
 PAGE = "admin:notifications_bulkoperation_change"
 STEPS = {
-    "pause": (operations.pause, "It is paused."),
-    "resume": (operations.resume, "It goes on."),
-    "cancel": (operations.cancel, "It is cancelled. What was done stays done."),
+    "pause": (decisions.pause, "It is paused."),
+    "resume": (decisions.resume, "It goes on."),
+    "cancel": (decisions.cancel, "It is cancelled. What was done stays done."),
 }
 
 
@@ -122,10 +122,10 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         self._must_run(request, operation)
         try:
             plan = bulk_pages.plan_of(request, operation)
-            operations.start(operation.id, plan=plan, by=staff_of(request), now=utc_now())
-        except NotPossible as problem:
+            decisions.start(operation.id, plan=plan, by=staff_of(request), now=utc_now())
+        except BulkStateError as problem:
             messages.error(request, f"It was not started. {problem}")
-            return bulk_pages.page(self, request, operations.one(operation.id) or operation)
+            return bulk_pages.page(self, request, repository.one(operation.id) or operation)
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
 
     def step_view(self, request: HttpRequest, object_id: str, step: str) -> HttpResponseBase:
@@ -140,7 +140,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         try:
             take(operation.id, by=staff_of(request), now=utc_now())
             messages.success(request, told)
-        except NotPossible as problem:
+        except BulkStateError as problem:
             messages.warning(request, str(problem))
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
 
@@ -160,7 +160,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         operation_id = parse_id(object_id)
-        return operations.one(operation_id) if operation_id else None
+        return repository.one(operation_id) if operation_id else None
 
     def _must_run(self, request: HttpRequest, operation: Operation) -> None:
         """Raise PermissionDenied for who may not have this done to many."""

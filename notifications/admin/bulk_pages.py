@@ -17,9 +17,11 @@ from django.urls import reverse
 from domain.states import WORKED_ON, BulkAction, BulkOutcome, BulkStage, Channel
 from domain.time import utc_now
 
-from .. import operations
-from ..operations import Cohort, NotPossible, Operation, Plan, Staff
-from ..verdicts import Kind
+from ..bulk import decisions, results
+from ..bulk import operation as bulk_operation
+from ..bulk.decisions import StartOptions
+from ..bulk.operation import BulkStateError, Operation, Selection, Staff
+from ..resend.risk import RiskKind
 from . import bulk_cohorts, bulk_words
 from .bulk_cohorts import NoSuchList
 from .bulk_words import ACTIONS, STAGES
@@ -33,7 +35,13 @@ SAMPLES = 3
 """Deliveries that are shown of each verdict."""
 JUDGED = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 _WHOLE_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
-ORDER = (Kind.SAFE, Kind.MAY_DUPLICATE, Kind.POINTLESS, Kind.EXPIRED, Kind.SUPPRESSED)
+ORDER = (
+    RiskKind.SAFE,
+    RiskKind.MAY_DUPLICATE,
+    RiskKind.POINTLESS,
+    RiskKind.EXPIRED,
+    RiskKind.SUPPRESSED,
+)
 
 
 def new(model_admin: Any, request: HttpRequest) -> HttpResponse:
@@ -54,7 +62,7 @@ def new(model_admin: Any, request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             operation = _preview(request, cohort, possible)
-        except NotPossible as problem:
+        except BulkStateError as problem:
             messages.error(request, str(problem))
         else:
             return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
@@ -90,9 +98,9 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         "verdicts": _verdicts(request, operation) if operation.stage is BulkStage.READY else [],
         "is_judged": operation.action in JUDGED,
         "given": request.POST,
-        "slowest": operations.SLOWEST,
-        "fastest": operations.FASTEST,
-        "usual": request.POST.get("per_second") or operations.USUAL,
+        "slowest": bulk_operation.SLOWEST,
+        "fastest": bulk_operation.FASTEST,
+        "usual": request.POST.get("per_second") or bulk_operation.USUAL,
         "buttons": _buttons(operation),
         "acts_on": [VERDICTS[kind][0] for kind in ORDER if kind in operation.includes],
     }
@@ -107,18 +115,20 @@ def progress(request: HttpRequest, operation: Operation) -> HttpResponse:
     return HttpResponse(render_to_string(f"{FOLDER}/progress.html", _progress(operation), request))
 
 
-def plan_of(request: HttpRequest, operation: Operation) -> Plan:
+def plan_of(request: HttpRequest, operation: Operation) -> StartOptions:
     """Return what a person has decided in the form; raises NotPossible."""
     ticked = request.POST.getlist("include")
-    known = {kind.value: kind for kind in Kind}
+    known = {kind.value: kind for kind in RiskKind}
     if unknown := [word for word in ticked if word not in known]:
-        raise NotPossible(f"There is no verdict {unknown[0][:20]!r}.")
+        raise BulkStateError(f"There is no verdict {unknown[0][:20]!r}.")
     pace = request.POST.get("per_second", "")
     if not _WHOLE_NUMBER.fullmatch(pace):
-        raise NotPossible("The pace is a whole number a second.")
+        raise BulkStateError("The pace is a whole number a second.")
     is_judged = operation.action in JUDGED
-    return Plan(
-        includes=frozenset(known[word] for word in ticked) if is_judged else frozenset({Kind.SAFE}),
+    return StartOptions(
+        includes=frozenset(known[word] for word in ticked)
+        if is_judged
+        else frozenset({RiskKind.SAFE}),
         per_second=int(pace),
         reason=request.POST.get("reason", ""),
         duplicate_reason=request.POST.get("duplicate_reason") or None,
@@ -127,13 +137,13 @@ def plan_of(request: HttpRequest, operation: Operation) -> Plan:
 
 def csv_lines(operation: Operation) -> Iterator[str]:
     """Yield the results as CSV, as they are read."""
-    names = (*operations.COLUMNS, "new_notification_id")
+    names = (*results.COLUMNS, "new_notification_id")
     yield _csv_line(names)
-    for row in operations.each(operation.id):
+    for row in results.each(operation.id):
         is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
-        made = operations.resend_id(operation, row["notification_id"]) if is_resent else ""
+        made = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
         at = f"{row['at']:%Y-%m-%dT%H:%M:%SZ}"
-        values = ({**row, "at": at}.get(name, "") for name in operations.COLUMNS)
+        values = ({**row, "at": at}.get(name, "") for name in results.COLUMNS)
         yield _csv_line((*(str(value) for value in values), str(made)))
 
 
@@ -143,9 +153,9 @@ def _csv_line(values: tuple[str, ...]) -> str:
     return text.getvalue()
 
 
-def _possible(request: HttpRequest, cohort: Cohort) -> list[BulkAction]:
+def _possible(request: HttpRequest, cohort: Selection) -> list[BulkAction]:
     """Return the actions that make sense for a list and that this user may have done."""
-    of_failures = cohort.order == operations.FAILED_AT
+    of_failures = cohort.order == bulk_operation.FAILED_AT
     return [
         action
         for action, words in ACTIONS.items()
@@ -153,14 +163,14 @@ def _possible(request: HttpRequest, cohort: Cohort) -> list[BulkAction]:
     ]
 
 
-def _preview(request: HttpRequest, cohort: Cohort, possible: list[BulkAction]) -> Operation:
+def _preview(request: HttpRequest, cohort: Selection, possible: list[BulkAction]) -> Operation:
     """Have the choice in the form previewed; raises NotPossible."""
     if request.POST.get("action") not in possible:
-        raise NotPossible("Choose what to do.")
+        raise BulkStateError("Choose what to do.")
     ticked = request.POST.getlist("channels")
-    return operations.preview(
+    return decisions.preview(
         action=BulkAction(request.POST["action"]),
-        cohort=Cohort(
+        cohort=Selection(
             match=cohort.match,
             order=cohort.order,
             described=cohort.described,
@@ -180,7 +190,7 @@ def _send_at(text: str) -> datetime | None:
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
     except ValueError:
-        raise NotPossible("Write the time such as 2026-12-01T09:00.") from None
+        raise BulkStateError("Write the time such as 2026-12-01T09:00.") from None
 
 
 def _progress(operation: Operation) -> dict[str, Any]:
@@ -200,7 +210,7 @@ def _progress(operation: Operation) -> dict[str, Any]:
 
 def _verdicts(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
     """Return the preview's verdicts, each with its number and some of what it is about."""
-    ticked = request.POST.getlist("include") if request.method == "POST" else [Kind.SAFE.value]
+    ticked = request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
     return [
         {
             "kind": kind.value,
@@ -209,8 +219,8 @@ def _verdicts(request: HttpRequest, operation: Operation) -> list[dict[str, Any]
             "meaning": bulk_words.KINDS[kind],
             "count": operation.found[kind],
             "is_ticked": kind in ticked,
-            "is_duplicate": kind is Kind.MAY_DUPLICATE,
-            "is_left_out": kind in operations.ALWAYS_LEFT_OUT,
+            "is_duplicate": kind is RiskKind.MAY_DUPLICATE,
+            "is_left_out": kind in decisions.ALWAYS_LEFT_OUT,
             "samples": [
                 {
                     "id": which.notification_id,
@@ -218,7 +228,7 @@ def _verdicts(request: HttpRequest, operation: Operation) -> list[dict[str, Any]
                     "channel": CHANNELS[Channel(which.channel)],
                     "why": row.verdict.why,
                 }
-                for which, row in operations.samples(operation.id, kind, limit=SAMPLES).items()
+                for which, row in results.samples(operation.id, kind, limit=SAMPLES).items()
             ],
         }
         for kind in ORDER

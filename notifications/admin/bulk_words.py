@@ -6,8 +6,9 @@ from datetime import datetime
 
 from domain.states import BulkAction, BulkOutcome, BulkStage
 
-from ..operations import NOTHING, PREVIEW_CAP, Operation
-from ..verdicts import Kind
+from ..bulk.operation import Operation
+from ..bulk.runner import NOTHING, PREVIEW_CAP
+from ..resend.risk import RiskKind
 from .explanations import code_words
 from .sentences import span
 
@@ -72,18 +73,20 @@ STAGES: Mapping[BulkStage, tuple[str, str]] = {
     BulkStage.COMPLETED: ("Completed", "success"),
 }
 """Each stage in words, and its colour."""
-KINDS: Mapping[Kind, str] = {
-    Kind.SAFE: "The person does not have it, and nothing is known that keeps it from arriving.",
-    Kind.MAY_DUPLICATE: "The person may have it already: this could be a second copy.",
-    Kind.POINTLESS: "It fails the same way, as long as the cause is still there.",
-    Kind.EXPIRED: "It would come too late. A resend begins its time anew; a retry is refused.",
-    Kind.SUPPRESSED: "They do not want it, or their address is known to be bad: always left out.",
+KINDS: Mapping[RiskKind, str] = {
+    RiskKind.SAFE: "The person does not have it, and nothing is known that keeps it from arriving.",
+    RiskKind.MAY_DUPLICATE: "The person may have it already: this could be a second copy.",
+    RiskKind.POINTLESS: "It fails the same way, as long as the cause is still there.",
+    RiskKind.EXPIRED: "It would come too late. A resend begins its time anew; a retry is refused.",
+    RiskKind.SUPPRESSED: (
+        "They do not want it, or their address is known to be bad: always left out."
+    ),
 }
 REASONS: Mapping[str, str] = {
     "changed": "had changed since the preview",
     "gone": "were not there any more",
     "refused": "could not be done",
-    **{kind.value: f"left out: {code_words(kind).lower()}" for kind in Kind},
+    **{kind.value: f"left out: {code_words(kind).lower()}" for kind in RiskKind},
 }
 
 

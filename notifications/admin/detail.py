@@ -12,10 +12,12 @@ from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 from providers.contract import Message
 from recipients.masking import mask_address, mask_text
 
-from .. import rendering, secrecy, store, types
-from ..rendering import TemplateProblem
+from .. import store
+from ..catalog import types
+from ..content import redaction, rendering
+from ..content.engine import TemplateError
+from ..resend.risk import ResendRisk
 from ..store import Document
-from ..verdicts import Verdict
 from .explanations import (
     CHANNEL_ICONS,
     CHANNELS,
@@ -122,7 +124,7 @@ class Shown:
 
 
 def cards(
-    document: Document, verdicts: Mapping[Channel, Verdict], *, whole: bool, now: datetime
+    document: Document, verdicts: Mapping[Channel, ResendRisk], *, whole: bool, now: datetime
 ) -> list[ChannelCard]:
     """Return a card for each channel; ``whole``: addresses may be seen."""
     found = [
@@ -168,7 +170,7 @@ def shown(document: Document) -> Shown:
             )
             for channel in channels
         ]
-    except TemplateProblem as problem:
+    except TemplateError as problem:
         stored = Message(subject=content.subject, text=content.body or "")
         return Shown(words=[_words(channels[0], stored)], problem=str(problem))
     return Shown(words=[_words(*pair) for pair in zip(channels, messages, strict=True)])
@@ -199,10 +201,10 @@ def _words(channel: Channel, message: Message) -> Words:
 def variables(document: Document, *, whole: bool) -> dict[str, Any]:
     """Return the data the app sent, secrets masked; addresses too, unless ``whole``."""
     data = document["data"]
-    if types.find(document["type"]) is None:
+    if types.find_type(document["type"]) is None:
         return dict.fromkeys(data, types.MASK)
-    names = types.secret_names(document["type"], document["content"].get("template_id"))
-    return {name: _value(value, whole=whole) for name, value in secrecy.masked(data, names).items()}
+    names = types.sensitive_variables(document["type"], document["content"].get("template_id"))
+    return {name: _value(value, whole=whole) for name, value in redaction.mask(data, names).items()}
 
 
 def contact(document: Document, *, whole: bool) -> list[tuple[str, str]]:
@@ -223,7 +225,7 @@ def contact(document: Document, *, whole: bool) -> list[tuple[str, str]]:
 
 
 def _card(
-    delivery: Mapping[str, Any], judged: Verdict, *, whole: bool, now: datetime
+    delivery: Mapping[str, Any], judged: ResendRisk, *, whole: bool, now: datetime
 ) -> ChannelCard:
     channel, status = Channel(delivery["channel"]), DeliveryStatus(delivery["status"])
     has_error = delivery.get("failure_code") and status not in (S.SENT, S.DELIVERED, S.READ)

@@ -23,8 +23,8 @@ from recipients.masking import may_reveal_addresses, may_see_addresses
 
 from .. import queries
 from ..models import Notification
+from ..resend.assessment import assess_risks
 from ..store import Document, is_content_removed
-from ..verdicts import verdicts_for
 from . import columns, detail, names
 from .explanations import STATUS_TONES, STATUS_WORDS
 from .operation_table import OPERATIONS, RESEND, Operation
@@ -55,7 +55,7 @@ def _page(
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)
-    document = queries.one(notification_id=notification_id) if notification_id else None
+    document = queries.get(notification_id=notification_id) if notification_id else None
     if document is None:
         messages.warning(request, "There is no such notification. It may have been purged.")
         return HttpResponseRedirect(reverse(LIST))
@@ -80,7 +80,7 @@ def _context(
     admin: Any, request: HttpRequest, document: Document, *, whole: bool
 ) -> dict[str, Any]:
     now = utc_now()
-    judged = {channel: one for (_, channel), one in verdicts_for([document], now=now).items()}
+    judged = {channel: one for (_, channel), one in assess_risks([document], now=now).items()}
     status = NotificationStatus(document["status"])
     type_name = names.of_types([document["type"]])[document["type"]]
     # It stands in the page's path by its text: the type's name and the id.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, NotificationStatus
 
-from ..verdicts import Kind
+from ..resend.risk import RiskKind
 
 F, S = FailureCode, DeliveryStatus
 
@@ -24,12 +24,12 @@ CHANNEL_ICONS: Mapping[Channel, str] = {
 }
 
 
-VERDICTS: Mapping[Kind, tuple[str, str]] = {
-    Kind.SAFE: ("safe", "success"),
-    Kind.POINTLESS: ("pointless", "calm"),
-    Kind.MAY_DUPLICATE: ("may duplicate", "warning"),
-    Kind.EXPIRED: ("expired", "calm"),
-    Kind.SUPPRESSED: ("suppressed", "danger"),
+VERDICTS: Mapping[RiskKind, tuple[str, str]] = {
+    RiskKind.SAFE: ("safe", "success"),
+    RiskKind.POINTLESS: ("pointless", "calm"),
+    RiskKind.MAY_DUPLICATE: ("may duplicate", "warning"),
+    RiskKind.EXPIRED: ("expired", "calm"),
+    RiskKind.SUPPRESSED: ("suppressed", "danger"),
 }
 """Each verdict on a resend in words, and its colour."""
 

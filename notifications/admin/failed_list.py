@@ -16,15 +16,16 @@ from pymongo.errors import PyMongoError
 
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
+from monitoring import failure_groups
 from notifyproject.db.admin import PAGE_SECONDS, TOO_SLOW, is_timeout
 from notifyproject.db.admin_filters import WordFilter
 from notifyproject.db.keyset_list import KeysetChangeList
 from notifyproject.db.match import Match
 
-from .. import failing, queries
+from .. import queries
 from ..models import Notification
 from ..models.notification import HAS_FAILED
-from ..verdicts import verdicts_for
+from ..resend.assessment import assess_risks
 from . import columns, filters
 from .columns import NOTHING
 from .explanations import CHANNEL_ICONS, CHANNELS, VERDICTS, Explanation, code_words, explain
@@ -47,7 +48,7 @@ BAR_BOX = (96, 24)
 class GroupRow:
     """Failures with one cause, as they stand above the list."""
 
-    group: failing.Group
+    group: failure_groups.FailureGroup
     channel: str
     icon: str
     code: str
@@ -100,7 +101,7 @@ class FailedChangeList(KeysetChangeList):
         until = limits[1] or utc_now()
         try:
             with pymongo.timeout(PAGE_SECONDS):
-                found = failing.grouped(
+                found = failure_groups.group_failures(
                     since=min(limits[0] or until - LOOK_BACK, until - SHORTEST),
                     until=until,
                     match=self._narrowed(),
@@ -121,7 +122,9 @@ class FailedChangeList(KeysetChangeList):
             if isinstance(spec, WordFilter) and spec.value() and not isinstance(spec, OF_GROUPS)
         ]
 
-    def _row(self, group: failing.Group, found: failing.Groups) -> GroupRow:
+    def _row(
+        self, group: failure_groups.FailureGroup, found: failure_groups.FailureGroups
+    ) -> GroupRow:
         cause = group.cause
         narrowed = {
             "channel": cause.channel.value,
@@ -149,7 +152,7 @@ class FailedChangeList(KeysetChangeList):
         )
 
 
-def _trend(group: failing.Group) -> str:
+def _trend(group: failure_groups.FailureGroup) -> str:
     """Return how a group's count compares with the span before, in words."""
     if not group.before:
         return "new"
@@ -197,7 +200,7 @@ class FailedNotificationAdmin(NotificationListAdmin):
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Give each row also the verdicts on what failed of it."""
         super().prepare_rows(request, rows)
-        judged = verdicts_for(queries.many([row.pk for row in rows]), now=utc_now())
+        judged = assess_risks(queries.get_many([row.pk for row in rows]), now=utc_now())
         for row in rows:
             failed = (Channel(d.channel) for d in row.delivery if d.status == S.FAILED)
             row.verdicts = [one for c in failed if (one := judged.get((row.pk, c))) is not None]

@@ -12,9 +12,11 @@ from unfold.dataclasses import SearchResult
 from analytics import incidents
 from domain.states import Channel
 from domain.time import utc_now
+from monitoring import dashboard as monitoring_dashboard
+from monitoring import failure_groups
 from recipients.masking import mask_address, may_see_addresses
 
-from .. import figures, queries
+from .. import queries
 from . import names, searching
 from .alerts_page import MAY_ACKNOWLEDGE
 from .attention import concerns
@@ -41,9 +43,11 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if not request.user.has_perm("notifications.view_notification"):
         return context
     now = utc_now()
-    traffic = figures.traffic(now=now)
-    failures = figures.failures(since=now - timedelta(hours=24), match=figures.REAL)
-    backlog = figures.backlog(now=now, cap=WAITING_CAP)
+    traffic = monitoring_dashboard.traffic(now=now)
+    failures = failure_groups.count_failures(
+        since=now - timedelta(hours=24), match=monitoring_dashboard.REAL
+    )
+    backlog = monitoring_dashboard.summarize_work(now=now, cap=WAITING_CAP)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return context | {
         "figures_at": now,
@@ -73,7 +77,7 @@ def find(request: HttpRequest, _term: str) -> list[SearchResult]:
     text = request.GET.get("s", "").strip()
     ids = sorted(searching.find_ids(text, cap=FOUND_LIMIT), reverse=True)[:FOUND_LIMIT]
     whole = may_see_addresses(request.user)
-    found = {document["_id"]: document for document in queries.many(ids)}
+    found = {document["_id"]: document for document in queries.get_many(ids)}
     types = names.of_types({document["type"] for document in found.values()})
     return [
         _result(found[one], type_name=types[found[one]["type"]], whole=whole)
@@ -98,7 +102,7 @@ def _result(document: Mapping[str, Any], *, type_name: str, whole: bool) -> Sear
     )
 
 
-def _channels(traffic: figures.Traffic, midnight: datetime) -> list[dict[str, Any]]:
+def _channels(traffic: monitoring_dashboard.Traffic, midnight: datetime) -> list[dict[str, Any]]:
     """Return the channels that had anything to do, with today's and 24 hours' figures."""
     today, day = traffic.per_channel(since=midnight), traffic.per_channel(since=min(traffic.hours))
     return [
@@ -115,15 +119,15 @@ def _channels(traffic: figures.Traffic, midnight: datetime) -> list[dict[str, An
     ]
 
 
-def _sums(traffic: figures.Traffic) -> dict[str, Any]:
-    total = figures.Tally()
+def _sums(traffic: monitoring_dashboard.Traffic) -> dict[str, Any]:
+    total = monitoring_dashboard.ChannelTotals()
     for tally in traffic.per_channel(since=min(traffic.hours)).values():
         total.add(tally)
     waits = {name: seconds(total.wait(share)) for name, share in _SHARES.items()}
     return {"tally": total, "rate": _percent(total.success_rate), "waits": waits}
 
 
-def _charts(traffic: figures.Traffic) -> list[dict[str, Any]]:
+def _charts(traffic: monitoring_dashboard.Traffic) -> list[dict[str, Any]]:
     """Return the channels that had anything to do, each with its course over the day."""
     day = traffic.per_channel(since=min(traffic.hours))
     busy = [channel for channel in Channel if day[channel].total]
@@ -140,11 +144,13 @@ def _charts(traffic: figures.Traffic) -> list[dict[str, Any]]:
     ]
 
 
-def _bars(traffic: figures.Traffic, channels: Sequence[Channel], options: str) -> dict[str, str]:
+def _bars(
+    traffic: monitoring_dashboard.Traffic, channels: Sequence[Channel], options: str
+) -> dict[str, str]:
     """Return the bars of the last 24 hours as the chart component wants them."""
     sums = []
     for by_channel in traffic.hours.values():
-        total = figures.Tally()
+        total = monitoring_dashboard.ChannelTotals()
         for channel in channels:
             total.add(by_channel[channel])
         sums.append(total)
@@ -185,7 +191,7 @@ _OPTIONS = _options({"position": "bottom", "labels": {"color": _GREY, "boxWidth"
 _PLAIN = _options({"display": False})
 
 
-def _waiting(backlog: figures.Backlog, now: datetime) -> list[dict[str, str]]:
+def _waiting(backlog: monitoring_dashboard.WorkSummary, now: datetime) -> list[dict[str, str]]:
     notifications = reverse(LIST)
     oldest = backlog.oldest_due_at
     sweep = backlog.last_sweep
@@ -223,7 +229,7 @@ def _waiting(backlog: figures.Backlog, now: datetime) -> list[dict[str, str]]:
     ]
 
 
-def _errors(failures: figures.Failures) -> list[dict[str, Any]]:
+def _errors(failures: failure_groups.FailureCounts) -> list[dict[str, Any]]:
     failed = reverse(FAILED)
     return [
         {

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from domain.states import Channel
 from notifyproject.db.admin import MongoModelAdmin
 
-from .. import types
+from ..catalog import types
 from ..models import NotificationType
 from . import columns, templates
 from .explanations import CHANNELS
@@ -93,4 +93,4 @@ class NotificationTypeAdmin(MongoModelAdmin):
             obj.save(update_fields=[*form.changed_data, "updated_at"])
         else:
             super().save_model(request, obj, form, change)
-        types.invalidate()
+        types.invalidate_types()

@@ -19,8 +19,9 @@ from domain.time import utc_now
 from notifyproject.console.posts import refusal
 
 from .. import queries
+from ..resend.assessment import assess_risks
+from ..resend.risk import ResendRisk
 from ..store import Document
-from ..verdicts import Verdict, verdicts_for
 from . import names
 from .columns import delivery_chip
 from .explanations import CHANNELS, VERDICTS
@@ -82,7 +83,7 @@ def on_one(admin: Any, request: HttpRequest, object_id: str, operation: Operatio
     ):
         return refused
     notification_id = parse_id(object_id)
-    if notification_id is None or queries.one(notification_id=notification_id) is None:
+    if notification_id is None or queries.get(notification_id=notification_id) is None:
         messages.warning(request, "There is no such notification.")
         return HttpResponseRedirect(reverse(LIST))
     if not _is_confirmed(request):
@@ -97,7 +98,7 @@ def asked_about(documents: Sequence[Document], operation: Operation) -> list[Ask
     """Return what the question shows of each notification."""
     types = names.of_types({document["type"] for document in documents})
     now = utc_now()
-    judged = verdicts_for(documents, now=now)
+    judged = assess_risks(documents, now=now)
     return [
         Asked(
             id=document["_id"],
@@ -114,7 +115,7 @@ def asked_about(documents: Sequence[Document], operation: Operation) -> list[Ask
     ]
 
 
-def _channel(delivery: Mapping[str, Any], judged: Verdict) -> ChannelAsked:
+def _channel(delivery: Mapping[str, Any], judged: ResendRisk) -> ChannelAsked:
     channel = Channel(delivery["channel"])
     words, tone = VERDICTS[judged.kind]
     return ChannelAsked(
@@ -136,7 +137,7 @@ def _question(
     single: bool,
 ) -> TemplateResponse:
     order = {notification_id: place for place, notification_id in enumerate(ids)}
-    documents = sorted(queries.many(ids), key=lambda document: order[document["_id"]])
+    documents = sorted(queries.get_many(ids), key=lambda document: order[document["_id"]])
     asked = asked_about(documents, operation)
     context = {
         **admin.admin_site.each_context(request),
@@ -204,7 +205,7 @@ def _resends(ids: Sequence[ObjectId], chosen: Sequence[Channel], *, again: bool)
     done = frozenset[str]() if again else frozenset(status.value for status in SUCCEEDED)
     found = {
         document["_id"]: {d["channel"] for d in document["delivery"] if d["status"] not in done}
-        for document in queries.many(ids)
+        for document in queries.get_many(ids)
     }
     return {one: [c for c in chosen if c in found.get(one, chosen)] for one in ids}
 

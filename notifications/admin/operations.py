@@ -10,8 +10,8 @@ from domain.states import Channel
 from domain.time import InvalidTimeError
 from notifyproject.platform import audit
 
-from .. import hastening, redrive
 from ..models import Notification
+from ..resend import actions
 from ..store import Document
 from .explanations import CHANNELS
 
@@ -51,7 +51,7 @@ def retry(work: Work, *, by: Staff, now: datetime) -> Outcome:
     """Re-open what failed."""
 
     def one(notification_id: ObjectId, channels: Sequence[Channel] | None) -> ObjectId:
-        document = redrive.retry(notification_id=notification_id, channels=channels, now=now)
+        document = actions.retry(notification_id=notification_id, channels=channels, now=now)
         _record(document, f"Retried on {_words(channels)}.", by)
         return notification_id
 
@@ -62,7 +62,7 @@ def resend(work: Work, *, by: Staff, now: datetime) -> Outcome:
     """Send the same again as new notifications."""
 
     def one(notification_id: ObjectId, channels: Sequence[Channel] | None) -> ObjectId:
-        new = redrive.resend(notification_id=notification_id, channels=channels, now=now).document
+        new = actions.resend(notification_id=notification_id, channels=channels, now=now).document
         original = {**new, "_id": notification_id}
         _record(original, f"Resent on {_words(channels)} as {new['_id']}.", by)
         _record(new, f"Made by resending {notification_id}.", by)
@@ -76,7 +76,7 @@ def cancel(work: Work, *, by: Staff, now: datetime) -> Outcome:
     reason = f"Cancelled by {by.username}."
 
     def one(notification_id: ObjectId, channels: Sequence[Channel] | None) -> ObjectId:
-        document = redrive.cancel(
+        document = actions.cancel(
             notification_id=notification_id, channels=channels, reason=reason, now=now
         )
         _record(document, f"Cancelled on {_words(channels)}.", by)
@@ -89,7 +89,7 @@ def run_now(work: Work, *, by: Staff, now: datetime) -> Outcome:
     """Make due now what waits."""
 
     def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
-        document = hastening.run_now(notification_id=notification_id, now=now)
+        document = actions.run_now(notification_id=notification_id, now=now)
         _record(document, "Made due now.", by)
         return notification_id
 
@@ -100,7 +100,7 @@ def reschedule(work: Work, *, by: Staff, now: datetime, at: datetime) -> Outcome
     """Send at another time what has not been sent."""
 
     def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
-        document = redrive.reschedule(notification_id=notification_id, asked=at, now=now)
+        document = actions.reschedule(notification_id=notification_id, asked=at, now=now)
         _record(document, f"Rescheduled to {at:%Y-%m-%d %H:%M} UTC.", by)
         return notification_id
 
@@ -115,7 +115,11 @@ def _each(work: Work, one: Callable[[ObjectId, Sequence[Channel] | None], Object
             continue
         try:
             outcome.done.append(one(notification_id, channels))
-        except (redrive.NotPossible, hastening.NothingWaits, InvalidTimeError) as problem:
+        except (
+            actions.InvalidStateError,
+            actions.NothingScheduledError,
+            InvalidTimeError,
+        ) as problem:
             outcome.refused[notification_id] = str(problem)
         except LookupError:
             outcome.refused[notification_id] = "It is not there any more."

@@ -29,10 +29,11 @@ from domain.time import utc_now
 from notifyproject.console.posts import refusal
 from notifyproject.db.paging import MAX_PAGE, Cursor
 from notifyproject.platform import audit
+from privacy import erasure
+from privacy import export as privacy_export
 from recipients.masking import may_reveal_addresses
 from recipients.models import Recipient
 
-from .. import erasing, exporting
 from ..store import Document
 from . import detail
 from .person_page import PEOPLE, person_page, person_url
@@ -87,7 +88,7 @@ def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
         return refused
     if not _is_typed(request, user_id):
         return HttpResponseRedirect(person_url(user_id))
-    done = erasing.erase(user_id, now=utc_now())
+    done = erasure.erase(user_id, now=utc_now())
     told = f"{done.notifications:,} notifications and {done.devices:,} devices"
     if done.is_complete:
         _record(request, user_id, f"Erased, with {told}.", flag=DELETION)
@@ -128,7 +129,7 @@ def _record(request: HttpRequest, user_id: str, message: str, *, flag: int = CHA
 
 def _exported(user_id: str) -> Iterator[str]:
     """Yield the file piece by piece; notifications are read page by page."""
-    held = exporting.export(user_id, client_id=None, limit=MAX_PAGE)
+    held = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
     first = {
         "user_id": user_id,
         "person": held.person,
@@ -148,7 +149,7 @@ def _exported(user_id: str) -> Iterator[str]:
             break
         last = held.notifications[-1]
         place = Cursor((last["created_at"], last["_id"]))
-        held = exporting.export(user_id, client_id=None, limit=MAX_PAGE, place=place)
+        held = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE, place=place)
     yield "]}"
 
 

@@ -10,16 +10,19 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
+from delivery import circuit_breaker
+from delivery.circuit_breaker import State
 from domain.states import Channel
 from domain.time import utc_now
+from monitoring import provider_health
+from monitoring.provider_health import Health, ProviderHealth
 from notifyproject.console.posts import refusal
 from notifyproject.db.admin import ReadOnlyAdmin
 from notifyproject.platform import audit
 
-from .. import breaker, intake, pausing, provider_health, trial
-from ..breaker import State
+from .. import validation
+from ..intake import preview
 from ..models import ProviderState
-from ..provider_health import Health, ProviderHealth
 from .explanations import CHANNEL_ICONS, CHANNELS
 from .operation_views import DETAIL
 from .sentences import PROVIDERS, span
@@ -98,9 +101,9 @@ class ProviderStateAdmin(ReadOnlyAdmin):
         """Let nothing more go to a provider; POST only."""
         if refused := _refusal(request, name, MAY_PAUSE):
             return refused
-        reason = request.POST.get("reason", "").strip()[: pausing.REASON_LENGTH]
+        reason = request.POST.get("reason", "").strip()[: circuit_breaker.REASON_LENGTH]
         user = request.user.get_username()
-        if pausing.pause(name, by=user, reason=reason, now=utc_now()):
+        if circuit_breaker.pause(name, by=user, reason=reason, now=utc_now()):
             _record(request, name, f"Paused{f': {reason}' if reason else '.'}")
             messages.success(request, f"{_label(name)} is paused: nothing more goes there.")
         else:
@@ -111,7 +114,7 @@ class ProviderStateAdmin(ReadOnlyAdmin):
         """Let a provider be used again; POST only."""
         if refused := _refusal(request, name, MAY_PAUSE):
             return refused
-        if pausing.resume(name, by=request.user.get_username()):
+        if circuit_breaker.resume(name, by=request.user.get_username()):
             _record(request, name, "Resumed.")
             messages.success(request, f"{_label(name)} is used again, within half a minute.")
         else:
@@ -125,13 +128,13 @@ class ProviderStateAdmin(ReadOnlyAdmin):
         account = request.POST.get("circuit", "")
         found = [
             circuit
-            for one in provider_health.providers(now=utc_now())
+            for one in provider_health.provider_health(now=utc_now())
             for circuit in one.circuits
             if one.name == name and circuit.account == account
         ]
         if not found:
             messages.warning(request, "There is no such circuit.")
-        elif breaker.close(account):
+        elif circuit_breaker.close(account):
             _record(request, name, f"Closed the circuit {account}.")
             messages.success(request, f"The circuit of {_label(name)} is closed: all goes there.")
         else:
@@ -143,11 +146,13 @@ class ProviderStateAdmin(ReadOnlyAdmin):
         if refused := _refusal(request, name, MAY_TEST):
             return refused
         now = utc_now()
-        channel = next(p.channel for p in provider_health.providers(now=now) if p.name == name)
+        channel = next(
+            p.channel for p in provider_health.provider_health(now=now) if p.name == name
+        )
         address = request.POST.get("address", "").strip()[:ADDRESS_LENGTH]
         try:
-            sent = trial.send(channel=channel, address=address, now=now)
-        except intake.InvalidRequest as error:
+            sent = preview.send_test(channel=channel, address=address, now=now)
+        except validation.InvalidRequestError as error:
             detail = " ".join(dict.fromkeys(problem.detail for problem in error.problems))
             messages.error(request, f"Nothing was sent: {detail}")
         else:
@@ -160,7 +165,7 @@ class ProviderStateAdmin(ReadOnlyAdmin):
 
 def rows(*, now: datetime) -> list[dict[str, Any]]:
     """Return the providers as the pages show them."""
-    return [_row(one, now) for one in provider_health.providers(now=now)]
+    return [_row(one, now) for one in provider_health.provider_health(now=now)]
 
 
 def _row(one: ProviderHealth, now: datetime) -> dict[str, Any]:

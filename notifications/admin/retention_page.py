@@ -11,9 +11,9 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from notifyproject.db.admin import MongoModelAdmin
 
-from .. import retention
+from ..catalog import retention
+from ..catalog.retention import MAX_DAYS, MIN_CONTENT_DAYS, MIN_METADATA_DAYS
 from ..models import RetentionPolicy
-from ..retention import MAX_DAYS, MIN_CONTENT_DAYS, MIN_METADATA_DAYS
 
 SAID = (
     "Subject, body, files, the data from the app, addresses, and what providers answered in words. "
@@ -118,7 +118,7 @@ class RetentionPolicyAdmin(MongoModelAdmin):
         """Store what was changed; how far the removal has come may have moved meanwhile."""
         if form.changed_data:
             obj.save(update_fields=form.changed_data)
-        retention.invalidate()
+        retention.invalidate_retention()
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False

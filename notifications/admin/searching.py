@@ -12,7 +12,7 @@ from bson import ObjectId
 
 from notifyproject.db.collections import collection
 
-from ..store import Reference
+from ..store import AttemptReference
 
 CAP = 1_000
 """The newest notifications of one kind of match that are shown."""
@@ -47,7 +47,7 @@ def find_ids(text: str, *, cap: int = CAP) -> list[ObjectId]:
 
 
 def _own_ids(text: str) -> Iterator[ObjectId]:
-    reference = Reference.parse(text)
+    reference = AttemptReference.parse(text)
     if reference is not None:
         yield reference.notification_id
     elif ObjectId.is_valid(text):

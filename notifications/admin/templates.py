@@ -15,10 +15,12 @@ from django.urls import URLPattern, path, reverse
 from domain.time import utc_now
 from notifyproject.console.posts import refusal
 
-from .. import templates, types
+from ..catalog import types
+from ..content import linting, templates
+from ..content.engine import TemplateError
+from ..content.templates import DEFAULT_LANGUAGE, SHIPPED, NumbersTaken, Version
 from ..models import NotificationType
 from ..store import Document
-from ..templates import DEFAULT_LANGUAGE, SHIPPED, NumbersTaken, TemplateProblem, Version
 from . import templates_changes as differences
 from . import templates_form as form
 from . import templates_preview as shown
@@ -56,13 +58,13 @@ def urls(admin: Any) -> list[URLPattern]:
 
 def on_type_page(admin: Any, request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return what the page of a type shows of its templates; nothing if there is no such type."""
-    document = types.read(slug)
+    document = types.read_type(slug)
     if document is None:
         return {}
     number = document.get("template_version") or SHIPPED
-    published = templates.get(type_slug=slug, number=number)
-    listed = templates.listing(type_slug=slug, limit=LISTED)
-    shipped = templates.get(type_slug=slug, number=SHIPPED)
+    published = templates.get_version(type_slug=slug, number=number)
+    listed = templates.list_versions(type_slug=slug, limit=LISTED)
+    shipped = templates.get_version(type_slug=slug, number=SHIPPED)
     rows = [*listed, *([shipped] if shipped else [])]
     return {
         "slug": slug,
@@ -78,8 +80,8 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
     """Show one version of a type's template."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
-    document = types.read(slug)
-    version = templates.get(type_slug=slug, number=number) if document else None
+    document = types.read_type(slug)
+    version = templates.get_version(type_slug=slug, number=number) if document else None
     if document is None or version is None:
         messages.warning(request, "There is no such version.")
         return HttpResponseRedirect(reverse(LIST) if document is None else _type_url(slug))
@@ -103,7 +105,7 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
     """Show the form of a new version, and store what it is filled with."""
     if not admin.has_change_permission(request):
         raise PermissionDenied
-    document = types.read(slug)
+    document = types.read_type(slug)
     if document is None:
         messages.warning(request, "There is no such type.")
         return HttpResponseRedirect(reverse(LIST))
@@ -130,8 +132,8 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
     if refused := refusal(request, may=admin.has_change_permission(request)):
         return refused
     try:
-        templates.publish(type_slug=slug, number=number, now=utc_now())
-    except (templates.UnknownVersion, types.UnknownType):
+        templates.publish_version(type_slug=slug, number=number, now=utc_now())
+    except (templates.UnknownVersion, types.UnknownTypeError):
         messages.warning(request, "There is no such version.")
         return HttpResponseRedirect(reverse(LIST))
     _record(request, slug, f"Published {_name(number).lower()} of what it says.")
@@ -142,7 +144,7 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
 def _stored(request: HttpRequest, document: Document, filled: form.VersionForm) -> HttpResponse:
     slug = document["_id"]
     try:
-        version = templates.create(
+        version = templates.create_version(
             type_slug=slug,
             parts=filled.given,
             note=filled.note,
@@ -159,8 +161,8 @@ def _stored(request: HttpRequest, document: Document, filled: form.VersionForm) 
     return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
 
 
-def _faults(document: Document, filled: form.VersionForm) -> list[templates.Fault]:
-    return templates.check(
+def _faults(document: Document, filled: form.VersionForm) -> list[linting.TemplateFault]:
+    return linting.lint_template(
         name=document["_id"],
         parts=filled.given,
         example_data=document["example_data"],
@@ -171,9 +173,11 @@ def _faults(document: Document, filled: form.VersionForm) -> list[templates.Faul
 def _texts_to_start_from(document: Document) -> Mapping[str, Mapping[str, str]]:
     """Return what the type says now: a new version changes some of it."""
     try:
-        return templates.in_effect(document["_id"], document.get("template_version") or SHIPPED)
-    except TemplateProblem:
-        return templates.in_effect(document["_id"], SHIPPED)
+        return templates.effective_texts(
+            document["_id"], document.get("template_version") or SHIPPED
+        )
+    except TemplateError:
+        return templates.effective_texts(document["_id"], SHIPPED)
 
 
 def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
@@ -196,8 +200,8 @@ def _differences(document: Document, version: Version) -> Mapping[str, Any]:
     if other == number:
         return {}
     try:
-        before, after = (templates.in_effect(slug, one) for one in (other, number))
-    except TemplateProblem:
+        before, after = (templates.effective_texts(slug, one) for one in (other, number))
+    except TemplateError:
         return {}
     return {"from": _name(other).lower(), "changes": differences.changes(before, after)}
 
@@ -257,7 +261,7 @@ def _page(
 
 
 def _record(request: HttpRequest, slug: str, message: str) -> None:
-    document = types.read(slug) or {}
+    document = types.read_type(slug) or {}
     LogEntry.objects.create(
         user_id=request.user.pk,
         content_type=ContentType.objects.get_for_model(NotificationType),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..templates import Part, Parts
+from ..content.templates import Part, Parts
 from .templates_form import LABELS
 from .templates_preview import language_name
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from django.http import QueryDict
 
-from ..models.templates import NOTE_LENGTH
-from ..templates import DEFAULT_LANGUAGE, Fault, Part, Parts
+from ..content.linting import TemplateFault
+from ..content.templates import DEFAULT_LANGUAGE, Part, Parts
+from ..models.catalog import NOTE_LENGTH
 from .templates_preview import language_name
 
 LANGUAGES = "language"
@@ -65,9 +66,9 @@ class VersionForm:
     note: str
     new_language: str
     errors: Sequence[str] = ()
-    faults: Sequence[Fault] = ()
+    faults: Sequence[TemplateFault] = ()
 
-    def with_faults(self, faults: Sequence[Fault]) -> "VersionForm":
+    def with_faults(self, faults: Sequence[TemplateFault]) -> "VersionForm":
         """Return the form with what is wrong with it."""
         whole = [fault.text for fault in faults if fault.language is None]
         return replace(self, faults=faults, errors=[*self.errors, *whole])

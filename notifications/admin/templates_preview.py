@@ -15,9 +15,10 @@ from domain.content import Content, Recipient
 from domain.states import Category, Channel
 from providers.contract import Message
 
-from .. import rendering, templates
+from ..content import rendering, templates
+from ..content.engine import TemplateError
+from ..content.templates import DEFAULT_LANGUAGE, Version
 from ..store import Document
-from ..templates import DEFAULT_LANGUAGE, TemplateProblem, Version
 from .detail import framed
 from .explanations import CHANNEL_ICONS, CHANNELS
 
@@ -69,7 +70,7 @@ def preview(document: Document, *, version: int, language: str) -> Preview:
     sender = parseaddr(settings.EMAIL_FROM)[0] or settings.EMAIL_FROM
     try:
         messages = _messages(document, version, language)
-    except TemplateProblem as problem:
+    except TemplateError as problem:
         return Preview(shown=(), sender=sender, problem=str(problem))
     shown = tuple(_shown(channel, said, document) for channel, said in messages.items())
     return Preview(shown=shown, sender=sender)
@@ -80,7 +81,7 @@ def languages(document: Document, version: Version | None, *, asked: str) -> lis
 
     The one that is asked for is chosen, or the first, if there is no such language.
     """
-    shipped = templates.get(type_slug=document["_id"], number=templates.SHIPPED)
+    shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED)
     found = [one.parts for one in (version, shipped) if one is not None]
     codes = dict.fromkeys([DEFAULT_LANGUAGE, *(code for parts in found for code in parts)])
     chosen = asked if asked in codes else DEFAULT_LANGUAGE

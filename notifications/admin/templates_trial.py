@@ -12,9 +12,12 @@ from domain.time import utc_now
 from notifyproject.console.posts import refusal
 from notifyproject.platform import audit
 
-from .. import intake, templates, trial, types
+from .. import validation
+from ..catalog import types
+from ..content import templates
+from ..content.templates import DEFAULT_LANGUAGE
+from ..intake import preview
 from ..models import NotificationType
-from ..templates import DEFAULT_LANGUAGE
 from .explanations import CHANNELS
 from .operation_views import DETAIL
 from .providers_page import ADDRESS_LENGTH, ADDRESSES, MAY_TEST
@@ -36,8 +39,8 @@ def try_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpRe
         request, may=admin.has_view_permission(request) and request.user.has_perm(MAY_TEST)
     ):
         return refused
-    document = types.read(slug)
-    if document is None or templates.get(type_slug=slug, number=number) is None:
+    document = types.read_type(slug)
+    if document is None or templates.get_version(type_slug=slug, number=number) is None:
         messages.warning(request, "There is no such version.")
         return HttpResponseRedirect(reverse(TYPES))
     here = HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
@@ -48,7 +51,7 @@ def try_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpRe
     channel, now = Channel(name), utc_now()
     language = request.POST.get("language", DEFAULT_LANGUAGE)
     try:
-        sent = trial.send_version(
+        sent = preview.send_template_test(
             slug=slug,
             version=number,
             example=document["example_data"],
@@ -57,7 +60,7 @@ def try_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpRe
             locale=None if language == DEFAULT_LANGUAGE else language,
             now=now,
         )
-    except intake.InvalidRequest as error:
+    except validation.InvalidRequestError as error:
         detail = " ".join(dict.fromkeys(problem.detail for problem in error.problems))
         messages.error(request, f"Nothing was sent: {detail}")
         return here

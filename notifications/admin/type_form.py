@@ -17,11 +17,11 @@ from unfold.widgets import (
 from domain.retry import MAX_RETRIES, UnknownPolicy
 from domain.states import Channel
 
-from .. import types
-from ..intake import FieldProblem, InvalidRequest, definitions
-from ..intake.definitions import ApprovedRequest, TypeRequest
+from ..catalog import definitions, types
+from ..catalog.definitions import TypeRequest, WhatsAppTemplateRequest
 from ..models import NotificationType
-from ..models.types import SLUG_LENGTH
+from ..models.catalog import SLUG_LENGTH
+from ..validation import FieldProblem, InvalidRequestError
 from .explanations import CHANNELS
 
 
@@ -148,11 +148,11 @@ class NotificationTypeForm(forms.ModelForm):
         """Return the seconds; left out, the usual ones."""
         return self.cleaned_data["fallback_after_seconds"] or types.FALLBACK_AFTER
 
-    def clean_approved_templates(self) -> list[ApprovedRequest]:
+    def clean_approved_templates(self) -> list[WhatsAppTemplateRequest]:
         """Return the wordings, each complete."""
         try:
             return msgspec.convert(
-                self.cleaned_data["approved_templates"] or [], list[ApprovedRequest]
+                self.cleaned_data["approved_templates"] or [], list[WhatsAppTemplateRequest]
             )
         except msgspec.ValidationError as error:
             raise forms.ValidationError(
@@ -176,8 +176,8 @@ class NotificationTypeForm(forms.ModelForm):
             return given
         request = TypeRequest(**{name: given[name] for name in TypeRequest.__struct_fields__})
         try:
-            return given | definitions.checked(self.instance.slug or given["slug"], request)
-        except InvalidRequest as refused:
+            return given | definitions.validate_type(self.instance.slug or given["slug"], request)
+        except InvalidRequestError as refused:
             for problem in refused.problems:
                 self.add_error(*_told(problem, msgspec.to_builtins(request)))
         return given

@@ -20,8 +20,8 @@ from notifyproject.db.keyset_list import KeysetChangeList
 from notifyproject.platform import audit
 from recipients.masking import mask_text, may_see_addresses
 
-from .. import replaying
 from ..models import WebhookLog
+from ..receipts import webhook_log
 from . import columns, filters
 from .sentences import PROVIDERS
 
@@ -34,7 +34,7 @@ class SenderFilter(WordFilter):
 
     title = "provider"
     parameter_name = "provider"
-    words = tuple((name, PROVIDERS[name]) for name in replaying.READERS)
+    words = tuple((name, PROVIDERS[name]) for name in webhook_log.PARSERS)
     scans = True
 
 
@@ -177,11 +177,11 @@ def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
     now, events, changed = utc_now(), 0, 0
     for log_id in ids:
         try:
-            applied = replaying.replay(log_id, now=now)
+            applied = webhook_log.replay(log_id, now=now)
         except LookupError:
             messages.warning(request, "There is no such call any more.")
             continue
-        except replaying.Unreadable as problem:
+        except webhook_log.UnreadableWebhookError as problem:
             messages.error(request, str(problem))
             continue
         events, changed = events + applied.events, changed + applied.changed

@@ -11,9 +11,9 @@ from django.template.response import TemplateResponse
 
 from domain.states import Channel
 from domain.time import utc_now
+from monitoring import workers
 from notifyproject.db.admin import ReadOnlyAdmin
 
-from .. import workers
 from ..models import Heartbeat
 from .attention import SWEEP_OVERDUE, WORK_OVERDUE
 from .explanations import CHANNELS
@@ -44,19 +44,19 @@ class HeartbeatAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "now": now,
             "channels": [CHANNELS[channel] for channel in Channel],
-            "lanes": [_lane(lane, now) for lane in workers.lanes(now=now)],
+            "lanes": [_lane(lane, now) for lane in workers.queue_status(now=now)],
             "service_depth": workers.service_depth(),
             "signs": _signs(now),
-            "workers": [_worker(one, now) for one in workers.seen(now=now)],
+            "workers": [_worker(one, now) for one in workers.active_workers(now=now)],
             "seen": span(workers.SEEN.total_seconds()),
             "asked": asked,
-            "answering": workers.answering() if asked else None,
+            "answering": workers.ping_workers() if asked else None,
         }
         request.current_app = self.admin_site.name
         return TemplateResponse(request, "admin/notifications/heartbeat/page.html", context)
 
 
-def _lane(lane: workers.Lane, now: datetime) -> dict[str, Any]:
+def _lane(lane: workers.QueueStatus, now: datetime) -> dict[str, Any]:
     oldest = lane.oldest_due_at
     capped = lane.due >= workers.COUNTED
     return {
@@ -69,7 +69,7 @@ def _lane(lane: workers.Lane, now: datetime) -> dict[str, Any]:
 
 
 def _signs(now: datetime) -> Sequence[dict[str, Any]]:
-    found = workers.signs()
+    found = workers.heartbeats()
     return [
         _sign("Last sweep", found.sweep, "finds what no hint reached, four times a minute", now),
         _sign("Canary", found.canary, "a worker took the message that each sweep publishes", now),

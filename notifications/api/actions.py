@@ -15,9 +15,8 @@ from domain import time
 from domain.states import Channel
 from domain.time import utc_now
 
-from .. import redrive
-from ..intake.channels import ALL, by_name
-from ..intake.problems import Collector, FieldProblem
+from ..resend import actions
+from ..validation import ALL, FieldProblem, ProblemCollector, parse_channels
 from .own import NOTIFICATION_ID, own_notification
 from .parsing import check_values, convert, decode, read_body
 from .problems import invalid
@@ -46,7 +45,7 @@ class Cancel(APIView):
     def post(self, request: Any, notification_id: str) -> Response:
         """Cancel what of a notification has not been sent."""
         document = own_notification(request, notification_id)
-        cancelled = redrive.cancel(
+        cancelled = actions.cancel(
             notification_id=document["_id"],
             channels=_channels(request),
             reason="Cancelled by the app that sent it.",
@@ -77,7 +76,7 @@ class Retry(APIView):
         409 `content_removed`: it is so old that what it said is not kept any more.
         """
         document = own_notification(request, notification_id)
-        reopened = redrive.retry(
+        reopened = actions.retry(
             notification_id=document["_id"], channels=_channels(request), now=utc_now()
         )
         return Response(notification_view(reopened), status=202)
@@ -105,7 +104,7 @@ class Resend(APIView):
         409 `content_removed`: it is so old that what it said is not kept any more.
         """
         document = own_notification(request, notification_id)
-        resent = redrive.resend(
+        resent = actions.resend(
             notification_id=document["_id"], channels=_channels(request), now=utc_now()
         )
         return Response(notification_view(resent.document), status=202)
@@ -133,7 +132,7 @@ class Reschedule(APIView):
         document = own_notification(request, notification_id)
         asked = convert(_body(request), RescheduleRequest)
         try:
-            rescheduled = redrive.reschedule(
+            rescheduled = actions.reschedule(
                 notification_id=document["_id"],
                 asked=time.parse_timestamp(asked.scheduled_at),
                 now=utc_now(),
@@ -156,8 +155,8 @@ def _channels(request: Any) -> list[Channel] | None:
     names = convert(_body(request), ChannelsRequest).channels
     if names is None or names == [ALL]:
         return None
-    problems = Collector()
-    channels = by_name(names, problems=problems)
+    problems = ProblemCollector()
+    channels = parse_channels(names, problems=problems)
     problems.raise_if_any()
     return channels
 

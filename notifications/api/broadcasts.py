@@ -11,12 +11,12 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
 
-from .. import broadcasts
-from ..broadcasts import BroadcastRequest
+from ..broadcasts import control, creation, repository
 from ..broadcasts.documents import Document
-from ..broadcasts.reading import NEWEST_FIRST
-from ..intake import Caller
-from ..intake.problems import Collector
+from ..broadcasts.repository import NEWEST_FIRST
+from ..broadcasts.requests import BroadcastRequest
+from ..intake.requests import Caller
+from ..validation import ProblemCollector
 from . import idempotency, paging
 from .broadcasts_answers import BroadcastList, BroadcastView, broadcast_view
 from .parsing import MAX_BYTES_BULK, check_values, convert, decode, read_body
@@ -60,7 +60,7 @@ class Broadcasts(APIView):
             idempotency_key=idempotency.key_of(request),
             is_test=request.user.is_test,
         )
-        begun = broadcasts.begin(body, caller=caller, now=utc_now())
+        begun = creation.create(body, caller=caller, now=utc_now())
         response = Response(broadcast_view(begun.document), status=202)
         response["Location"] = f"{request.path.rstrip('/')}/{begun.document['_id']}"
         if begun.replayed:
@@ -76,10 +76,10 @@ class Broadcasts(APIView):
     )
     def get(self, request: Any) -> Response:
         """List broadcasts, newest first."""
-        problems = Collector()
+        problems = ProblemCollector()
         asked = paging.parse(request.query_params, of=LIST, problems=problems)
         problems.raise_if_any()
-        page = broadcasts.page(client_id=request.user.id, limit=asked.limit, place=asked.place)
+        page = repository.page(client_id=request.user.id, limit=asked.limit, place=asked.place)
         results = [broadcast_view(document) for document in page.documents]
         cursors = paging.cursors(page, of=LIST, order=NEWEST_FIRST)
         return Response(BroadcastList(results=results, **cursors))
@@ -100,7 +100,9 @@ class OneBroadcast(APIView):
     def get(self, request: Any, broadcast_id: str) -> Response:
         """Return a broadcast, how far it has come, and what became of its notifications."""
         document = _own(request, broadcast_id)
-        return Response(broadcast_view(document, figures=broadcasts.figures(document["_id"])))
+        return Response(
+            broadcast_view(document, figures=repository.count_by_status(document["_id"]))
+        )
 
 
 class Pause(APIView):
@@ -121,7 +123,7 @@ class Pause(APIView):
 
         Those that are accepted are sent. A page that is under way ends: up to a thousand more.
         """
-        return _changed(request, broadcast_id, broadcasts.pause)
+        return _changed(request, broadcast_id, control.pause)
 
 
 class Resume(APIView):
@@ -139,7 +141,7 @@ class Resume(APIView):
     )
     def post(self, request: Any, broadcast_id: str) -> Response:
         """Go on with a paused broadcast behind the last person who was looked at."""
-        return _changed(request, broadcast_id, broadcasts.resume)
+        return _changed(request, broadcast_id, control.resume)
 
 
 class CancelBroadcast(APIView):
@@ -162,14 +164,14 @@ class CancelBroadcast(APIView):
         Also of a completed one. It is cancelling until the last of them is withdrawn, or has ended
         because it was being sent already; then it is cancelled.
         """
-        return _changed(request, broadcast_id, broadcasts.cancel, status=202)
+        return _changed(request, broadcast_id, control.cancel, status=202)
 
 
 def _own(request: Any, broadcast_id: str) -> Document:
     """Return a broadcast of the caller's; another's is not there, as far as it can tell."""
     if not ObjectId.is_valid(broadcast_id):
         raise not_found()
-    document = broadcasts.one(ObjectId(broadcast_id), client_id=request.user.id)
+    document = repository.one(ObjectId(broadcast_id), client_id=request.user.id)
     if document is None:
         raise not_found()
     return document

@@ -10,7 +10,7 @@ from msgspec import Meta
 from domain.states import AudienceKind, BroadcastStatus, NotificationStatus, Priority
 
 from ..broadcasts.documents import request_of
-from ..intake import ContentRequest
+from ..intake.requests import ContentRequest
 
 
 class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):

@@ -10,8 +10,8 @@ from access.models import Scope
 from domain.time import utc_now
 from notifyproject.platform import tracing
 
-from .. import intake
-from ..intake import Caller, Overloaded
+from ..intake import bulk
+from ..intake.requests import Caller, OverloadedError
 from . import idempotency
 from .bulk_answers import BulkView, bulk_view
 from .bulk_requests import BulkRequest, read_items
@@ -53,14 +53,14 @@ class Bulk(APIView):
             idempotency_key=key,
             is_test=request.user.is_test,
         )
-        acceptance = intake.accept_all(
+        acceptance = bulk.accept_bulk(
             items.requests, contents=items.contents, caller=caller, now=utc_now()
         )
         response = Response(bulk_view(acceptance.outcomes, request._request))
         if acceptance.replayed:
             response[idempotency.REPLAYED] = "true"
         for outcome in acceptance.outcomes:
-            if isinstance(outcome, Overloaded):
+            if isinstance(outcome, OverloadedError):
                 response["Retry-After"] = problem_of(outcome).headers["Retry-After"]
                 break
         return response

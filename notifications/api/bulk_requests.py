@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ..intake import MAX_ITEMS, FieldProblem, InvalidRequest, NotificationRequest
-from ..intake.problems import Collector
-from ..intake.values import pointer_token
+from ..intake.bulk import MAX_ITEMS
+from ..intake.requests import NotificationRequest
+from ..validation import FieldProblem, InvalidRequestError, ProblemCollector, pointer_token
 from .parsing import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, decode, depth_of
 from .problems import Problem, invalid
 
@@ -38,7 +38,7 @@ class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Items:
     """What a body holds: each item as it is asked for, or what is wrong with it."""
 
-    requests: Sequence[NotificationRequest | InvalidRequest]
+    requests: Sequence[NotificationRequest | InvalidRequestError]
     contents: Sequence[bytes]
     """Each item as canonical JSON: equal for equal items."""
 
@@ -82,7 +82,7 @@ def _list_of(value: Any) -> Sequence[Any]:
     """Return the items of a decoded body; raises Problem 422 for one that has no list of them."""
     if not isinstance(value, dict):
         raise invalid([FieldProblem("", "wrong_type", "Expected a JSON object.")])
-    problems = Collector()
+    problems = ProblemCollector()
     for name in value.keys() - {FIELD}:
         problems.add(f"/{pointer_token(name)}", "unknown_field", "There is no such field.")
     items = value.get(FIELD)
@@ -105,7 +105,7 @@ def _content(value: Any) -> bytes:
         return json.dumps(value, sort_keys=True).encode()
 
 
-def _request(value: Any, content: bytes) -> NotificationRequest | InvalidRequest:
+def _request(value: Any, content: bytes) -> NotificationRequest | InvalidRequestError:
     if _is_ordinary(value, content):
         try:
             return msgspec.convert(value, NotificationRequest, strict=True)
@@ -114,7 +114,7 @@ def _request(value: Any, content: bytes) -> NotificationRequest | InvalidRequest
     return _checked(value)
 
 
-def _checked(value: Any) -> NotificationRequest | InvalidRequest:
+def _checked(value: Any) -> NotificationRequest | InvalidRequestError:
     """Return an item as it is asked for, looked at as closely as one that comes alone."""
     try:
         if not isinstance(value, dict):
@@ -122,7 +122,7 @@ def _checked(value: Any) -> NotificationRequest | InvalidRequest:
         check_values(value)
         return convert(value, NotificationRequest)
     except Problem as problem:
-        return InvalidRequest(problem.errors)
+        return InvalidRequestError(problem.errors)
 
 
 def _is_ordinary(value: Any, content: bytes) -> bool:

@@ -13,7 +13,7 @@ from callbacks import endpoints
 from callbacks.events import SUBSCRIBABLE, CallbackStatus, EventType
 from callbacks.models import URL_LENGTH
 
-from ..intake.problems import Collector
+from ..validation import ProblemCollector
 from . import paging
 from .paging import Asked
 
@@ -53,7 +53,7 @@ def events_of(body: CallbackRequest) -> list[EventType]:
 
     What is wrong with the URL is found at the same time.
     """
-    problems = Collector()
+    problems = ProblemCollector()
     try:
         endpoints.parse_url(body.url, loopback=settings.CALLBACK_LOOPBACK)
     except endpoints.InvalidUrlError as problem:
@@ -67,7 +67,7 @@ def events_of(body: CallbackRequest) -> list[EventType]:
 
 def list_request(query: QueryDict) -> ListRequest:
     """Return a checked list request; raises Problem 400 or InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     asked = paging.parse(query, of=LIST, problems=problems, others=("status",))
     status = query.get("status")
     if status is not None and status not in STATUSES:

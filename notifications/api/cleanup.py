@@ -9,8 +9,8 @@ from rest_framework.views import APIView
 from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
+from privacy import purge
 
-from .. import cleanup
 from .cleanup_requests import CleanupRequest, CleanupView
 from .parsing import check_values, convert, decode, read_body
 from .schema import describe
@@ -41,7 +41,7 @@ class Cleanup(APIView):
         raw = decode(read_body(request._request))
         check_values(raw)
         asked = convert(raw, CleanupRequest)
-        work = cleanup.count if asked.dry_run else cleanup.clean_up
+        work = purge.count_purgeable if asked.dry_run else purge.purge_notifications
         cleaned = work(
             client_id=request.user.id,
             older_than=timedelta(days=asked.older_than_days),

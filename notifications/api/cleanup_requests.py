@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ..cleanup import MAX_DAYS, MIN_DAYS
+from privacy.purge import MAX_DAYS, MIN_DAYS
 
 
 class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

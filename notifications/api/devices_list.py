@@ -8,8 +8,8 @@ from drf_spectacular.utils import OpenApiParameter
 from devices.queries import NEWEST_FIRST, Position
 from notifyproject.db.paging import Page
 
-from ..intake.problems import Collector
 from ..models.notification import USER_ID_LENGTH
+from ..validation import ProblemCollector
 from . import paging
 from .parameters import check_names
 
@@ -38,7 +38,7 @@ def parse(query: QueryDict) -> ListRequest:
     InvalidRequest for a value that cannot be.
     """
     check_names(query, allowed=PARAMETERS)
-    problems = Collector()
+    problems = ProblemCollector()
     user_id = query.get("user_id", "")
     if not user_id:
         problems.add("/user_id", "required", "Whose devices? Give a user_id.")

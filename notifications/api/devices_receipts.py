@@ -10,7 +10,7 @@ from access.models import Scope
 from devices.tokens import is_device_id
 from domain.time import utc_now
 
-from .. import device_receipts
+from ..receipts import device_receipts
 from .devices import BAD_BODY, DEVICE_ID
 from .devices_requests import DeviceReceiptRequest, receipt
 from .parsing import check_values, convert, decode, read_body
@@ -41,13 +41,13 @@ class Receipts(APIView):
         check_values(raw)
         told = receipt(convert(raw, DeviceReceiptRequest))
         try:
-            device_receipts.receive(
+            device_receipts.apply_device_receipt(
                 device_id=device_id,
                 notification_id=told.notification_id,
                 client_id=request.user.id,
                 event=told.event,
                 now=utc_now(),
             )
-        except device_receipts.NotPushed:
+        except device_receipts.NotPushedError:
             raise not_found() from None
         return Response(status=204)

@@ -13,10 +13,9 @@ from devices.preferences import Preferences
 from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, is_token
 
-from ..device_receipts import Event
-from ..intake.addresses import has_control_characters
-from ..intake.problems import Collector
 from ..models.notification import USER_ID_LENGTH
+from ..receipts.device_receipts import DeviceEvent
+from ..validation import ProblemCollector, has_control_characters
 from .locale_requests import (
     Language,
     QuietHours,
@@ -84,7 +83,7 @@ class DeviceReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         str,
         Meta(
             description="delivered or opened.",
-            extra_json_schema={"enum": [event.value for event in Event]},
+            extra_json_schema={"enum": [event.value for event in DeviceEvent]},
         ),
     ]
 
@@ -94,7 +93,7 @@ class Receipt:
     """What became of which push."""
 
     notification_id: ObjectId
-    event: Event
+    event: DeviceEvent
 
 
 class QuietHoursRequest(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,7 +121,7 @@ class DevicePreferencesRequest(
 
 def registration(body: DeviceRequest) -> Registration:
     """Return the registration a body is; raises InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     if body.platform not in PLATFORMS:
         expected = f"Expected one of {', '.join(Platform)}."
         problems.add("/platform", "unknown_platform", expected)
@@ -140,7 +139,7 @@ def registration(body: DeviceRequest) -> Registration:
 
 def description(body: DeviceChanges) -> dict[str, str | None]:
     """Return what a body changes of a device's description; raises InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     if body.device_token is not UNSET:
         _check_token(body.device_token, problems)
     told = _description(body)
@@ -151,7 +150,7 @@ def description(body: DeviceChanges) -> dict[str, str | None]:
 
 def preferences(body: DevicePreferencesRequest) -> Preferences:
     """Return the preferences a body is; raises InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     for name, wish in body.categories.items():
         if not _SLUG.fullmatch(name):
             slug = "A category or type is named by its slug, such as marketing."
@@ -170,16 +169,16 @@ def preferences(body: DevicePreferencesRequest) -> Preferences:
 
 def receipt(body: DeviceReceiptRequest) -> Receipt:
     """Return the receipt a body is; raises InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     if not ObjectId.is_valid(body.notification_id):
         problems.add("/notification_id", "invalid_id", "Expected 24 hex digits.")
-    if body.event not in set(Event):
-        problems.add("/event", "unknown_event", f"Expected one of {', '.join(Event)}.")
+    if body.event not in set(DeviceEvent):
+        problems.add("/event", "unknown_event", f"Expected one of {', '.join(DeviceEvent)}.")
     problems.raise_if_any()
-    return Receipt(notification_id=ObjectId(body.notification_id), event=Event(body.event))
+    return Receipt(notification_id=ObjectId(body.notification_id), event=DeviceEvent(body.event))
 
 
-def _check_token(token: str, problems: Collector) -> None:
+def _check_token(token: str, problems: ProblemCollector) -> None:
     if not is_token(token):
         expected = f"A token has 1 to {MAX_LENGTH} visible ASCII characters."
         problems.add("/device_token", "invalid_token", expected)
@@ -191,7 +190,7 @@ def _description(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
     return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
 
 
-def _check_description(told: dict[str, str | None], problems: Collector) -> None:
+def _check_description(told: dict[str, str | None], problems: ProblemCollector) -> None:
     for name in _ONE_LINE:
         if has_control_characters(told.get(name) or ""):
             problems.add(f"/{name}", "control_characters", "One line without control characters.")

@@ -12,7 +12,7 @@ from access.clients.authentication import InboxAuthentication, OwnsInbox, SafeWr
 from access.clients.inbox_tokens import InboxUser
 from domain.time import utc_now
 
-from .. import feed, inbox
+from ..inbox import actions, feed
 from ..store import Document, Inbox
 from . import inbox_list as lists
 from .inbox_answers import InboxCounts, InboxItem, InboxList, inbox_item
@@ -65,7 +65,7 @@ class Feed(InboxView):
         asked = lists.parse(request.query_params)
         own = inbox_of(request.user)
         if asked.is_beginning:
-            part = inbox.open_feed(inbox=own, limit=asked.limit, unread=asked.unread)
+            part = actions.open_feed(inbox=own, limit=asked.limit, unread=asked.unread)
         else:
             part = feed.page(
                 own,
@@ -98,7 +98,7 @@ class ReadAll(InboxView):
     @describe(operation="readAllInbox", scope=None, response=UpdatedView, problems=(400,))
     def post(self, request: Any) -> Response:
         """Mark everything as read, what is archived too; again changes nothing."""
-        count = inbox.read_all(inbox=inbox_of(request.user), now=utc_now())
+        count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
         return Response(UpdatedView(updated=count))
 
 
@@ -120,7 +120,7 @@ class Read(InboxView):
     @_described("readInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Mark a notification as read; again changes nothing."""
-        return _marked(inbox.read, request, notification_id)
+        return _marked(actions.mark_read, request, notification_id)
 
 
 class Unread(InboxView):
@@ -131,7 +131,7 @@ class Unread(InboxView):
     @_described("unreadInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Mark a notification as unread; again changes nothing."""
-        return _marked(inbox.unread, request, notification_id)
+        return _marked(actions.mark_unread, request, notification_id)
 
 
 class Archive(InboxView):
@@ -142,7 +142,7 @@ class Archive(InboxView):
     @_described("archiveInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Archive a notification, read or not; again changes nothing."""
-        return _marked(inbox.archive, request, notification_id)
+        return _marked(actions.archive, request, notification_id)
 
 
 class Unarchive(InboxView):
@@ -153,7 +153,7 @@ class Unarchive(InboxView):
     @_described("unarchiveInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Put an archived notification back; again changes nothing."""
-        return _marked(inbox.unarchive, request, notification_id)
+        return _marked(actions.unarchive, request, notification_id)
 
 
 class Stream(InboxView):
@@ -181,7 +181,7 @@ def inbox_of(user: InboxUser) -> Inbox:
     return Inbox(user.client_id, user.user_id)
 
 
-def _marked(mark: inbox.Mark, request: Any, notification_id: str) -> Response:
+def _marked(mark: actions.Mark, request: Any, notification_id: str) -> Response:
     if not ObjectId.is_valid(notification_id):
         raise not_found()
     now = utc_now()
@@ -189,6 +189,6 @@ def _marked(mark: inbox.Mark, request: Any, notification_id: str) -> Response:
         document: Document = mark(
             inbox=inbox_of(request.user), notification_id=ObjectId(notification_id), now=now
         )
-    except inbox.NotThere:
+    except actions.NotInInboxError:
         raise not_found() from None
     return Response(inbox_item(document, now=now))

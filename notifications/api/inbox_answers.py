@@ -11,7 +11,7 @@ from domain.content import Content, SecretExpiredError
 from domain.states import Category, Channel
 from notifyproject.platform.encryption import DecryptionError
 
-from .. import rendering
+from ..content import engine, rendering
 from ..models.notification import USER_ID_LENGTH
 from ..store import Document, content_of, is_shown_in_inbox, recipient_of, secret_in
 
@@ -119,6 +119,6 @@ def _words(
             data=data,
             recipient=recipient_of(document),
         )
-    except rendering.TemplateProblem:
+    except engine.TemplateError:
         return content.subject, content.body
     return message.subject, message.text

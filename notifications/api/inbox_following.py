@@ -12,8 +12,8 @@ from access.clients import inbox_tokens
 from access.clients.authentication import person
 from access.clients.inbox_tokens import InboxUser
 
-from .. import feed
-from ..feed import Counts
+from ..inbox import feed
+from ..inbox.feed import Counts
 from ..store import Document, Inbox
 from .inbox_answers import InboxCounts, inbox_item
 

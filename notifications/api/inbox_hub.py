@@ -13,7 +13,7 @@ from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from ..inbox_hints import TOPIC
+from ..inbox.wakeups import TOPIC
 
 log = structlog.get_logger(__name__)
 

@@ -7,8 +7,8 @@ from drf_spectacular.utils import OpenApiParameter
 
 from notifyproject.db.paging import Page
 
-from ..feed import NEWEST_FIRST, Place
-from ..intake.problems import Collector
+from ..inbox.feed import NEWEST_FIRST, FeedPosition
+from ..validation import ProblemCollector
 from . import paging
 
 LIST = "inbox"
@@ -30,8 +30,8 @@ class ListRequest:
     unread: bool
     archived: bool
     limit: int
-    after: Place | None = None
-    before: Place | None = None
+    after: FeedPosition | None = None
+    before: FeedPosition | None = None
 
     @property
     def is_beginning(self) -> bool:
@@ -44,14 +44,14 @@ def parse(query: QueryDict) -> ListRequest:
 
     Raises Problem 400 for a cursor that is not ours; InvalidRequest for a value that cannot be.
     """
-    problems = Collector()
+    problems = ProblemCollector()
     flags = {name: query.get(name, "false") for name in FLAGS}
     for name, value in flags.items():
         if value not in ("true", "false"):
             problems.add(f"/{name}", "wrong_type", "Expected true or false.")
     limit = paging.limit_of(query, problems)
     problems.raise_if_any()
-    after, before = paging.sides_of(query, of=LIST, kind=Place)
+    after, before = paging.sides_of(query, of=LIST, kind=FeedPosition)
     return ListRequest(
         unread=flags["unread"] == "true",
         archived=flags["archived"] == "true",

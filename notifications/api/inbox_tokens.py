@@ -12,10 +12,10 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
 
-from .. import inbox_hints
-from ..intake.problems import Collector
+from ..inbox import wakeups as inbox_wakeups
 from ..models.notification import USER_ID_LENGTH
 from ..store import Inbox
+from ..validation import ProblemCollector
 from .inbox import STREAM_PATH
 from .inbox_answers import InboxTokenRequest, InboxTokenView
 from .parameters import check_names
@@ -70,7 +70,7 @@ class Tokens(APIView):
         check_names(request.query_params, allowed=("user_id",))
         user_id = _checked(request.query_params.get("user_id", ""))
         inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
-        inbox_hints.changed(Inbox(request.user.id, user_id))
+        inbox_wakeups.wake_inbox(Inbox(request.user.id, user_id))
         return Response(status=204)
 
 
@@ -92,13 +92,13 @@ class OneToken(APIView):
         """Revoke a token, at once; again changes nothing."""
         if not inbox_tokens.revoke(client_id=request.user.id, jti=jti, now=utc_now()):
             raise not_found()
-        inbox_hints.revoked(jti)
+        inbox_wakeups.wake_revoked(jti)
         return Response(status=204)
 
 
 def _checked(user_id: str) -> str:
     """Return a user id as notifications have one; raises InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     if not user_id.strip():
         problems.add("/user_id", "required", "Whose inbox? Give a user_id.")
     elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:

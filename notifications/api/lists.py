@@ -13,8 +13,8 @@ from domain import time
 from domain.states import Category, Channel, DeliveryStatus, NotificationStatus
 from notifyproject.db.paging import Page
 
-from ..intake.problems import Collector
 from ..queries import NEWEST_FIRST, Filter, Position
+from ..validation import ProblemCollector
 from . import paging
 from .parameters import check_names, check_texts
 from .problems import invalid
@@ -51,7 +51,7 @@ def parse(
     fixed = fixed or {}
     allowed = {*TEXTS, *VOCABULARIES, *MOMENTS, *paging.PARAMETERS, "unread"} - fixed.keys()
     check_names(query, allowed=allowed)
-    problems = Collector()
+    problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXTS if name in query}
     check_texts(query, problems)
     values |= {name: _word(name, query, problems) for name in VOCABULARIES if name in query}
@@ -71,7 +71,7 @@ def cursors(page: Page) -> dict[str, str | None]:
     return paging.cursors(page, of=LIST, order=NEWEST_FIRST)
 
 
-def _word(name: str, query: QueryDict, problems: Collector) -> str | None:
+def _word(name: str, query: QueryDict, problems: ProblemCollector) -> str | None:
     vocabulary = VOCABULARIES[name]
     if query[name] not in {member.value for member in vocabulary}:
         problems.add(f"/{name}", "unknown_value", f"Expected one of {', '.join(vocabulary)}.")
@@ -79,7 +79,7 @@ def _word(name: str, query: QueryDict, problems: Collector) -> str | None:
     return query[name]
 
 
-def moment(name: str, query: QueryDict, problems: Collector) -> datetime | None:
+def moment(name: str, query: QueryDict, problems: ProblemCollector) -> datetime | None:
     """Return the instant a parameter names; notes what is wrong with it."""
     try:
         # A plus sign that was not escaped arrives as a blank.
@@ -89,13 +89,13 @@ def moment(name: str, query: QueryDict, problems: Collector) -> datetime | None:
         return None
 
 
-def _flag(name: str, query: QueryDict, problems: Collector) -> bool:
+def _flag(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
     if query.get(name, "false") not in ("true", "false"):
         problems.add(f"/{name}", "wrong_type", "Expected true or false.")
     return query.get(name) == "true"
 
 
-def _check_unread(values: Mapping[str, Any], problems: Collector) -> None:
+def _check_unread(values: Mapping[str, Any], problems: ProblemCollector) -> None:
     """Note filters that cannot hold together with ``unread``: delivered in-app, and not read."""
     together = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
     if values["unread"] and any(values.get(name) not in (None, v) for name, v in together.items()):

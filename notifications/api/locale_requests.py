@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from domain import time
 
-from ..intake.problems import Collector
+from ..validation import ProblemCollector
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 _WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
@@ -28,13 +28,13 @@ class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """IANA name; left out: that of whose quiet hours these are."""
 
 
-def check_language(language: str | None, pointer: str, problems: Collector) -> None:
+def check_language(language: str | None, pointer: str, problems: ProblemCollector) -> None:
     """Note a language that cannot be."""
     if language is not None and not _LANGUAGE.fullmatch(language):
         problems.add(pointer, "invalid_language", "Expected a language such as pt or pt-BR.")
 
 
-def check_zone(zone: str | None, pointer: str, problems: Collector) -> None:
+def check_zone(zone: str | None, pointer: str, problems: ProblemCollector) -> None:
     """Note a time zone that there is not."""
     try:
         if zone is not None:
@@ -43,7 +43,7 @@ def check_zone(zone: str | None, pointer: str, problems: Collector) -> None:
         problems.add(pointer, problem.code, str(problem))
 
 
-def check_quiet_hours(hours: QuietHours, problems: Collector) -> None:
+def check_quiet_hours(hours: QuietHours, problems: ProblemCollector) -> None:
     """Note what is wrong with quiet hours, which stand at ``/quiet_hours``."""
     at, clocks = "/quiet_hours", {"start": hours.start, "end": hours.end}
     wrong = [name for name, clock in clocks.items() if not _WALL_CLOCK.fullmatch(clock)]

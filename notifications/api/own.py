@@ -16,7 +16,7 @@ def own_notification(request: Any, notification_id: str) -> Document:
     """Return a notification of the caller's; another's is not there, as far as it can tell."""
     if not ObjectId.is_valid(notification_id):
         raise not_found()
-    document = queries.one(notification_id=ObjectId(notification_id), client_id=request.user.id)
+    document = queries.get(notification_id=ObjectId(notification_id), client_id=request.user.id)
     if document is None:
         raise not_found()
     return document

@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from notifyproject.db.paging import MAX_PAGE, Cursor, Order, Page
 
-from ..intake.problems import Collector
+from ..validation import ProblemCollector
 from .parameters import check_names
 from .problems import malformed
 
@@ -38,7 +38,9 @@ class Asked:
     place: Cursor | None
 
 
-def parse(query: QueryDict, *, of: str, problems: Collector, others: Collection[str] = ()) -> Asked:
+def parse(
+    query: QueryDict, *, of: str, problems: ProblemCollector, others: Collection[str] = ()
+) -> Asked:
     """Return the part of the list ``of`` that is asked for; a bad limit is noted.
 
     Raises Problem 400 for a parameter that is neither one of these nor of the ``others``, for one
@@ -48,7 +50,7 @@ def parse(query: QueryDict, *, of: str, problems: Collector, others: Collection[
     return Asked(limit_of(query, problems), place_of(query, of=of))
 
 
-def limit_of(query: QueryDict, problems: Collector) -> int:
+def limit_of(query: QueryDict, problems: ProblemCollector) -> int:
     """Return how much is asked for; a limit that cannot be is noted."""
     limit = query.get("limit", str(DEFAULT_PAGE))
     if limit not in _PAGE_SIZES:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from django.http import QueryDict
 
-from ..intake.problems import Collector
+from ..validation import ProblemCollector
 from .problems import malformed
 
 MAX_VALUE_LENGTH = 512
@@ -19,7 +19,7 @@ def check_names(query: QueryDict, *, allowed: Collection[str]) -> None:
             raise malformed("repeated_parameter", "A parameter is given more than once.")
 
 
-def check_texts(query: QueryDict, problems: Collector) -> None:
+def check_texts(query: QueryDict, problems: ProblemCollector) -> None:
     """Note values that no parameter can have."""
     for name, text in query.items():
         if "\x00" in text or len(text) > MAX_VALUE_LENGTH:

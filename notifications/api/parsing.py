@@ -12,9 +12,8 @@ from django.http import HttpRequest
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
-from ..intake import values
-from ..intake.problems import Collector, FieldProblem
-from ..intake.values import pointer_token
+from .. import validation
+from ..validation import FieldProblem, ProblemCollector, pointer_token
 from .problems import Problem, invalid, malformed
 
 MAX_BYTES = 256 * 1024
@@ -111,8 +110,8 @@ def depth_of(raw: bytes) -> int:
 
 def check_values(value: Mapping[str, Any], *, at: str = "") -> None:
     """Raise Problem 422 for texts, numbers and keys in ``value`` that cannot be kept."""
-    problems = Collector()
-    count = values.check(value, at, problems, in_data=False)
+    problems = ProblemCollector()
+    count = validation.check_storable(value, at, problems, in_data=False)
     if count > MAX_PROPERTIES:
         problems.add(at, "too_many_properties", f"Over {MAX_PROPERTIES} properties in all.")
     if problems.problems:

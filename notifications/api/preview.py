@@ -9,8 +9,8 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
 
-from .. import intake
-from ..intake import Caller, NotificationRequest
+from ..intake import preview
+from ..intake.requests import Caller, NotificationRequest
 from .parsing import check_values, convert, decode, read_body
 from .preview_answers import PreviewView, preview_view
 from .schema import describe
@@ -37,4 +37,4 @@ class Preview(APIView):
         check_values(raw)
         body = convert(raw, NotificationRequest)
         caller = Caller(client_id=request.user.id, request_id=request.request_id)
-        return Response(preview_view(intake.preview(body, caller=caller, now=utc_now())))
+        return Response(preview_view(preview.preview(body, caller=caller, now=utc_now())))

@@ -7,7 +7,7 @@ import msgspec
 
 from domain.states import Category, Channel, Priority
 
-from ..intake import ChannelPreview, Preview
+from ..intake.preview import ChannelPreview, Preview
 
 
 class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):

@@ -16,15 +16,14 @@ from rest_framework.response import Response
 
 from access.clients.authentication import TestKeyError
 
-from ..intake import (
-    AlreadyNotified,
-    FieldProblem,
-    InvalidRequest,
-    KeyReused,
-    Overloaded,
-    RepeatedItem,
+from ..intake.requests import (
+    AlreadyNotifiedError,
+    KeyReusedError,
+    OverloadedError,
+    RepeatedItemError,
 )
-from ..redrive import NotPossible
+from ..resend.actions import InvalidStateError
+from ..validation import FieldProblem, InvalidRequestError
 
 log = structlog.get_logger(__name__)
 
@@ -133,17 +132,17 @@ def problem_of(error: Exception) -> Problem:
         return error
     problem: Problem | None = None
     match error:
-        case InvalidRequest():
+        case InvalidRequestError():
             problem = invalid(error.problems)
-        case AlreadyNotified() | RepeatedItem() | NotPossible():
+        case AlreadyNotifiedError() | RepeatedItemError() | InvalidStateError():
             problem = _conflict(error)
-        case KeyReused():
+        case KeyReusedError():
             problem = Problem(
                 status=422,
                 code="idempotency_key_reused",
                 detail="This Idempotency-Key came with a different request before.",
             )
-        case Overloaded():
+        case OverloadedError():
             problem = Problem(
                 status=503,
                 code="overloaded",
@@ -170,16 +169,16 @@ def problem_of(error: Exception) -> Problem:
     )
 
 
-def _conflict(error: AlreadyNotified | RepeatedItem | NotPossible) -> Problem:
+def _conflict(error: AlreadyNotifiedError | RepeatedItemError | InvalidStateError) -> Problem:
     match error:
-        case AlreadyNotified():
+        case AlreadyNotifiedError():
             known = f" Its id is {error.notification_id}." if error.notification_id else ""
             code = "already_notified"
             detail = f"This person was told about this entity by this type before.{known}"
-        case RepeatedItem():
+        case RepeatedItemError():
             code = "repeated_item"
             detail = f"The same as item {error.first} of this call: it is accepted once."
-        case NotPossible():
+        case InvalidStateError():
             code, detail = error.code, str(error)
     return Problem(status=409, code=code, detail=detail)
 

@@ -13,11 +13,12 @@ from rest_framework.views import APIView
 from access.models import Scope
 from devices import presence
 from domain.time import utc_now
+from privacy import erasure, export
+from privacy.export import NEWEST_FIRST
 from recipients import registration
 
-from .. import erasing, exporting, redrive
-from ..exporting import NEWEST_FIRST
-from ..intake.problems import Collector
+from ..resend import actions
+from ..validation import ProblemCollector
 from . import paging, recipients_preferences, recipients_requests
 from .devices_answers import device_view
 from .parsing import check_values, convert, decode, read_body
@@ -75,7 +76,7 @@ class OnePerson(APIView):
         now = utc_now()
         stored = registration.register(person, now=now)
         if person.timezone is not None and not stored.is_new:
-            redrive.follow_clock(user_id=person.user_id, zone=person.timezone, now=now)
+            actions.follow_time_zone(user_id=person.user_id, zone=person.timezone, now=now)
         return Response(person_view(stored.document), status=201 if stored.is_new else 200)
 
     @describe(
@@ -89,7 +90,7 @@ class OnePerson(APIView):
     def delete(self, request: Any, user_id: str) -> Response:
         """Erase a person, registered or not; 202 with Retry-After if it has to be sent again."""
         user_id = known_id(user_id)
-        erased = erasing.erase(user_id, now=utc_now())
+        erased = erasure.erase(user_id, now=utc_now())
         if erased.found_anything:
             record_erasure(request, user_id, _described(erased))
         answer = ErasureView(
@@ -122,11 +123,11 @@ class Export(APIView):
     )
     def get(self, request: Any, user_id: str) -> Response:
         """Return everything held about a person; of other apps' notifications only to an admin."""
-        problems = Collector()
+        problems = ProblemCollector()
         asked = paging.parse(request.query_params, of=LIST, problems=problems)
         problems.raise_if_any()
         user_id, of_all = known_id(user_id), request.user.may(Scope.ADMIN)
-        held = exporting.export(
+        held = export.export(
             user_id,
             client_id=None if of_all else request.user.id,
             limit=asked.limit,
@@ -189,7 +190,7 @@ def _person(user_id: str) -> registration.Document:
     return found
 
 
-def _described(erased: erasing.Erasure) -> str:
+def _described(erased: erasure.Erasure) -> str:
     whole = "Erased" if erased.is_complete else "Erased in part"
     return (
         f"{whole}: {erased.notifications} notifications, {erased.devices} devices, "
@@ -197,7 +198,7 @@ def _described(erased: erasing.Erasure) -> str:
     )
 
 
-def _exported(held: exporting.Export, *, user_id: str, of_all: bool) -> ExportView:
+def _exported(held: export.Export, *, user_id: str, of_all: bool) -> ExportView:
     states = presence.read([device["_id"] for device in held.devices])
     return ExportView(
         user_id=user_id,

@@ -1,6 +1,6 @@
 """People as they are named in addresses of the API."""
 
-from ..intake.addresses import has_control_characters
+from ..validation import has_control_characters
 from .problems import not_found
 from .schema import identifier
 

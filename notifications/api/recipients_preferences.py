@@ -10,11 +10,9 @@ from msgspec import Meta
 from domain.states import Category, Priority
 from domain.time import MAX_REMINDER, MIN_REMINDER
 
-from .. import types
-from ..intake.channels import by_name
-from ..intake.problems import Collector
-from ..intake.values import pointer_token
-from ..types import NotificationKind
+from ..catalog import types
+from ..catalog.types import TypeConfig
+from ..validation import ProblemCollector, parse_channels, pointer_token
 from .locale_requests import check_quiet_hours
 from .parsing import convert
 from .problems import Problem
@@ -84,7 +82,7 @@ def preferences(raw: Mapping[str, Any]) -> Preferences:
     What is wrong with each wish is told with its own place.
     """
     body = convert(raw, PreferencesRequest)
-    problems = Collector()
+    problems = ProblemCollector()
     wishes = {name: _wish(name, told, problems) for name, told in body.preferences.items()}
     if body.quiet_hours is not None:
         check_quiet_hours(body.quiet_hours, problems)
@@ -95,7 +93,7 @@ def preferences(raw: Mapping[str, Any]) -> Preferences:
     )
 
 
-def _wish(name: str, told: Any, problems: Collector) -> dict[str, Any]:
+def _wish(name: str, told: Any, problems: ProblemCollector) -> dict[str, Any]:
     """Return a wish as it is stored; notes what is wrong with it."""
     at = f"{AT}/{pointer_token(name)}"
     try:
@@ -117,11 +115,11 @@ def _wish(name: str, told: Any, problems: Collector) -> dict[str, Any]:
     return stored
 
 
-def _check_name(name: str, wish: WishRequest, at: str, problems: Collector) -> None:
+def _check_name(name: str, wish: WishRequest, at: str, problems: ProblemCollector) -> None:
     """Note a name that is neither a category's nor a type's, and what may not be wished of it."""
     try:
         kind = _kind(name)
-    except types.UnknownType as error:
+    except types.UnknownTypeError as error:
         near = f" Did you mean {', '.join(error.near)}?" if error.near else ""
         problems.add(at, "unknown_type", f"There is no such type or category.{near}")
         return
@@ -135,7 +133,7 @@ def _check_name(name: str, wish: WishRequest, at: str, problems: Collector) -> N
         problems.add(f"{at}/notify_before", "not_a_reminder", "This type is no reminder.")
 
 
-def _kind(name: str) -> NotificationKind | None:
+def _kind(name: str) -> TypeConfig | None:
     """Return the type of this name; None for a category, or a type that is switched off.
 
     Raises UnknownType for any other.
@@ -143,17 +141,17 @@ def _kind(name: str) -> NotificationKind | None:
     if name in CATEGORIES:
         return None
     if not types.SLUG.fullmatch(name):
-        raise types.UnknownType([])
+        raise types.UnknownTypeError([])
     try:
-        return types.get(name)
-    except types.UnknownType:
-        if types.read(name) is None:
+        return types.get_type(name)
+    except types.UnknownTypeError:
+        if types.read_type(name) is None:
             raise
         return None
 
 
-def _channels(names: list[str], at: str, problems: Collector) -> list[str]:
+def _channels(names: list[str], at: str, problems: ProblemCollector) -> list[str]:
     """Return channels by the names they are stored under; muting none is no problem."""
     if not names and at.endswith("muted_channels"):
         return []
-    return [channel.value for channel in by_name(names, problems=problems, at=at)]
+    return [channel.value for channel in parse_channels(names, problems=problems, at=at)]

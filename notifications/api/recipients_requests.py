@@ -7,8 +7,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from recipients.registration import UNCHANGED, Person
 
-from ..intake.addresses import AddressProblem, check_email, check_phone, has_control_characters
-from ..intake.problems import Collector
+from ..validation import (
+    InvalidAddressError,
+    ProblemCollector,
+    has_control_characters,
+    normalize_email,
+    normalize_phone,
+)
 from .locale_requests import (
     Language,
     QuietHours,
@@ -54,7 +59,7 @@ class PersonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def person(user_id: str, body: PersonRequest) -> Person:
     """Return the person a body is; raises InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     email = _email(body.email, problems)
     phone = _phone(body.phone, problems)
     if body.name is not None and (has_control_characters(body.name) or not body.name.strip()):
@@ -87,17 +92,17 @@ def stored_quiet_hours(hours: PersonalQuietHours | None) -> dict[str, Any] | Non
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _email(text: str | None, problems: Collector) -> str | None:
+def _email(text: str | None, problems: ProblemCollector) -> str | None:
     try:
-        return check_email(text) if text is not None else None
-    except AddressProblem as problem:
+        return normalize_email(text) if text is not None else None
+    except InvalidAddressError as problem:
         problems.add("/email", "invalid_email", str(problem))
         return None
 
 
-def _phone(text: str | None, problems: Collector) -> str | None:
+def _phone(text: str | None, problems: ProblemCollector) -> str | None:
     try:
-        return check_phone(text) if text is not None else None
-    except AddressProblem as problem:
+        return normalize_phone(text) if text is not None else None
+    except InvalidAddressError as problem:
         problems.add("/phone", "invalid_phone", str(problem))
         return None

@@ -17,9 +17,10 @@ from domain.states import (
     Priority,
 )
 
-from .. import secrecy, types
+from ..catalog import types
+from ..catalog.types import MASK
+from ..content import redaction
 from ..store import Document, is_content_removed
-from ..types import MASK
 
 
 class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
@@ -211,9 +212,9 @@ def masked(
     They are stored so. What has become a secret since is not shown either; nor is anything of a
     type that is gone.
     """
-    if types.find(type_name) is None:
+    if types.find_type(type_name) is None:
         return dict.fromkeys(data, MASK)
-    return secrecy.masked(data, types.secret_names(type_name, template_id))
+    return redaction.mask(data, types.sensitive_variables(type_name, template_id))
 
 
 _COMPUTED = {

@@ -10,10 +10,9 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 
 from access.models import Scope
 
-from ..broadcasts import BroadcastRequest
-from ..intake import NotificationRequest
-from ..intake.definitions import TypeRequest
-from ..intake.requests import Timestamp
+from ..broadcasts.requests import BroadcastRequest
+from ..catalog.definitions import TypeRequest
+from ..intake.requests import NotificationRequest, Timestamp
 from . import paging
 from .broadcasts_answers import BroadcastList, BroadcastView
 from .bulk_answers import BulkView

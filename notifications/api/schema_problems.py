@@ -15,9 +15,9 @@ from rest_framework import exceptions
 from access.clients.authentication import TestKeyError
 from callbacks.outbox import SWITCHED_OFF
 
-from .. import redrive
-from ..intake import AlreadyNotified, FieldProblem, KeyReused, Overloaded
-from ..intake.problems import InvalidRequest
+from ..intake.requests import AlreadyNotifiedError, KeyReusedError, OverloadedError
+from ..resend import actions
+from ..validation import FieldProblem, InvalidRequestError
 from . import idempotency, lists, parameters, parsing
 from .problems import Problem, invalid, not_found, problem_of
 from .schema_words import IDS, NOTIFICATION
@@ -28,8 +28,8 @@ Operation = Mapping[str, Any]
 WAIT = 17
 MANY = frozenset({"createNotifications", "createBroadcast"})
 """Operations that take a larger body."""
-GONE = redrive.SecretGone()
-REMOVED = redrive.ContentRemoved(datetime(2026, 7, 1, tzinfo=UTC))
+GONE = actions.SensitiveDataDestroyedError()
+REMOVED = actions.ContentRemovedError(datetime(2026, 7, 1, tzinfo=UTC))
 CONFLICTS: Mapping[str, Sequence[tuple[str, str]]] = {
     "cancelNotification": [("not_possible", "Nothing of it is pending any more.")],
     "retryNotification": [
@@ -102,11 +102,11 @@ def problems_of(
     if is_live_only:
         known[403] += [problem_of(TestKeyError())]
     if name == "createNotification":
-        known[409] = [problem_of(AlreadyNotified(ObjectId(NOTIFICATION)))]
+        known[409] = [problem_of(AlreadyNotifiedError(ObjectId(NOTIFICATION)))]
     if name == "createNotifications":
-        known[503] += [problem_of(Overloaded(timedelta(seconds=30)))]
+        known[503] += [problem_of(OverloadedError(timedelta(seconds=30)))]
     if has_key:
-        known[422] += [problem_of(KeyReused())]
+        known[422] += [problem_of(KeyReusedError())]
     return known
 
 
@@ -114,7 +114,7 @@ def raised(call: Callable[..., Any], *arguments: Any, **named: Any) -> Problem:
     """Return the problem that a call raises; raises AssertionError if it raises none."""
     try:
         call(*arguments, **named)
-    except (Problem, InvalidRequest) as error:
+    except (Problem, InvalidRequestError) as error:
         return problem_of(error)
     raise AssertionError("this is no problem")
 

@@ -8,10 +8,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Scope
+from monitoring import statistics
+from monitoring.statistics import GroupBy, StatisticsFilter
 
-from .. import statistics
-from ..intake.problems import Collector
-from ..statistics import By, Span
+from ..validation import ProblemCollector
 from . import lists
 from .parameters import check_names, check_texts
 from .problems import invalid
@@ -33,7 +33,9 @@ class Stats(APIView):
         response=StatisticsView,
         problems=(400, 422),
         parameters=(
-            OpenApiParameter("by", str, enum=[by.value for by in By], default=By.STATUS.value),
+            OpenApiParameter(
+                "by", str, enum=[by.value for by in GroupBy], default=GroupBy.STATUS.value
+            ),
             OpenApiParameter("user_id", str),
             *(
                 OpenApiParameter(name, {"type": "string", "format": "date-time"})
@@ -47,17 +49,19 @@ class Stats(APIView):
         Of more than 100,000 the newest are counted, and complete is false: narrow the time.
         """
         by, span = _asked(request.query_params, request.user.id)
-        return Response(statistics_view(statistics.statistics(span, by=by), by=by))
+        return Response(statistics_view(statistics.count_notifications(span, by=by), by=by))
 
 
-def _asked(query: QueryDict, client_id: Any) -> tuple[By, Span]:
+def _asked(query: QueryDict, client_id: Any) -> tuple[GroupBy, StatisticsFilter]:
     """Return what is asked for; raises Problem 400 or 422."""
     check_names(query, allowed=PARAMETERS)
-    problems = Collector()
+    problems = ProblemCollector()
     check_texts(query, problems)
-    if (by := query.get("by", By.STATUS.value)) not in {one.value for one in By}:
-        problems.add("/by", "unknown_value", f"Expected one of {', '.join(By)}.")
+    if (by := query.get("by", GroupBy.STATUS.value)) not in {one.value for one in GroupBy}:
+        problems.add("/by", "unknown_value", f"Expected one of {', '.join(GroupBy)}.")
     moments = {name: lists.moment(name, query, problems) for name in lists.MOMENTS if name in query}
     if problems.problems:
         raise invalid(problems.problems)
-    return By(by), Span(client_id=client_id, user_id=query.get("user_id"), **moments)
+    return GroupBy(by), StatisticsFilter(
+        client_id=client_id, user_id=query.get("user_id"), **moments
+    )

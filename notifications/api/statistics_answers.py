@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ..statistics import By, Statistics
+from monitoring.statistics import GroupBy, Statistics
 
 
 class StatisticsGroupView(msgspec.Struct, kw_only=True, frozen=True):
@@ -26,13 +26,13 @@ class StatisticsGroupView(msgspec.Struct, kw_only=True, frozen=True):
 class StatisticsView(msgspec.Struct, kw_only=True, frozen=True):
     """The figures of a client's notifications, the largest group first."""
 
-    by: By
+    by: GroupBy
     results: list[StatisticsGroupView]
     counted: Annotated[int, Meta(description="Notifications that were counted.")]
     complete: Annotated[bool, Meta(description="False: there are more, and older.")]
 
 
-def statistics_view(found: Statistics, *, by: By) -> StatisticsView:
+def statistics_view(found: Statistics, *, by: GroupBy) -> StatisticsView:
     """Return figures as they are shown."""
     return StatisticsView(
         by=by,

@@ -14,9 +14,8 @@ from domain import time
 from recipients.addresses import ADDRESSED, EMAIL
 from recipients.models import SuppressionReason
 
-from ..intake.addresses import AddressProblem, check_email, check_phone
-from ..intake.problems import Collector
 from ..intake.requests import Timestamp
+from ..validation import InvalidAddressError, ProblemCollector, normalize_email, normalize_phone
 from . import paging
 from .paging import Asked
 from .parameters import check_names
@@ -63,7 +62,7 @@ class ListRequest:
 
 def new(channel: str, address: str, body: SuppressionRequest, *, now: datetime) -> New:
     """Return the suppression a body is; raises InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     known = _address(channel, address, problems)
     if body.reason not in REASONS:
         problems.add("/reason", "unknown_reason", _expected(REASONS))
@@ -80,7 +79,7 @@ def new(channel: str, address: str, body: SuppressionRequest, *, now: datetime) 
 
 def list_request(query: QueryDict) -> ListRequest:
     """Return a checked list request; raises Problem 400 or InvalidRequest."""
-    problems = Collector()
+    problems = ProblemCollector()
     asked = paging.parse(query, of=LIST, problems=problems, others=("channel", "reason"))
     channel = _one_of(query, "channel", ADDRESSED, problems)
     reason = _one_of(query, "reason", REASONS, problems)
@@ -95,27 +94,27 @@ def named_reason(query: QueryDict) -> SuppressionReason | None:
 
     Raises Problem 400 or InvalidRequest.
     """
-    problems = Collector()
+    problems = ProblemCollector()
     check_names(query, allowed={"reason"})
     reason = _one_of(query, "reason", REASONS, problems)
     problems.raise_if_any()
     return SuppressionReason(reason) if reason else None
 
 
-def _address(channel: str, address: str, problems: Collector) -> str:
+def _address(channel: str, address: str, problems: ProblemCollector) -> str:
     """Return the address of the path; what is wrong with it is told of the whole request."""
     if channel not in ADDRESSED:
         problems.add("", "unknown_channel", _expected(ADDRESSED))
         return address
     try:
-        return check_email(address) if channel == EMAIL else check_phone(address)
-    except AddressProblem as problem:
+        return normalize_email(address) if channel == EMAIL else normalize_phone(address)
+    except InvalidAddressError as problem:
         code = "invalid_email" if channel == EMAIL else "invalid_phone"
         problems.add("", code, str(problem))
         return address
 
 
-def _expiry(body: SuppressionRequest, now: datetime, problems: Collector) -> datetime | None:
+def _expiry(body: SuppressionRequest, now: datetime, problems: ProblemCollector) -> datetime | None:
     if body.expires_at is None:
         return None
     if body.reason != SuppressionReason.MANUAL:
@@ -131,7 +130,9 @@ def _expiry(body: SuppressionRequest, now: datetime, problems: Collector) -> dat
     return expires_at
 
 
-def _one_of(query: QueryDict, name: str, words: Collection[str], problems: Collector) -> str | None:
+def _one_of(
+    query: QueryDict, name: str, words: Collection[str], problems: ProblemCollector
+) -> str | None:
     value = query.get(name)
     if value is not None and value not in words:
         problems.add(f"/{name}", "unknown_value", _expected(words))

@@ -8,11 +8,11 @@ from rest_framework.views import APIView
 from access.models import Scope
 from domain.time import utc_now
 
-from .. import templates, types
-from ..intake import definitions
-from ..intake.definitions import TypeRequest
+from ..catalog import definitions, types
+from ..catalog.definitions import TypeRequest
+from ..content import linting, templates
+from ..content.templates import NumbersTaken, UnknownVersion
 from ..store import Document
-from ..templates import NumbersTaken, UnknownVersion
 from . import paging
 from . import templates_list as lists
 from .parsing import check_values, convert, decode, read_body
@@ -51,8 +51,8 @@ class OneType(APIView):
     def put(self, request: Any, slug: str) -> Response:
         """Make a type, or make it what the body says; 201 for a new one."""
         raw = _body(request)
-        fields = definitions.checked(slug, convert(raw, TypeRequest))
-        is_new = types.define(slug, fields, now=utc_now())
+        fields = definitions.validate_type(slug, convert(raw, TypeRequest))
+        is_new = types.define_type(slug, fields, now=utc_now())
         return Response(type_view(_type(slug)), status=201 if is_new else 200)
 
 
@@ -88,7 +88,7 @@ class Templates(APIView):
         """Store a new version of a type's template. Publish it to have it used."""
         document = _type(slug)
         parts, note = template_parts(_body(request))
-        faults = templates.check(
+        faults = linting.lint_template(
             name=slug,
             parts=parts,
             example_data=document["example_data"],
@@ -97,7 +97,7 @@ class Templates(APIView):
         if faults:
             raise refusal(faults)
         try:
-            version = templates.create(
+            version = templates.create_version(
                 type_slug=slug,
                 parts=parts,
                 note=note,
@@ -146,14 +146,14 @@ class Publish(APIView):
         _refuse_fields(request)
         _type(slug)
         try:
-            templates.publish(type_slug=slug, number=int(number), now=utc_now())
+            templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
         except UnknownVersion:
             raise not_found() from None
         return Response(_shown(slug, number))
 
 
 def _type(slug: str) -> Document:
-    document = types.read(slug)
+    document = types.read_type(slug)
     if document is None:
         raise not_found()
     return document
@@ -165,7 +165,7 @@ def _published(document: Document) -> int:
 
 def _shown(slug: str, number: str) -> VersionView:
     document = _type(slug)
-    version = templates.get(type_slug=slug, number=int(number))
+    version = templates.get_version(type_slug=slug, number=int(number))
     if version is None:
         raise not_found()
     return version_view(version, published=_published(document))

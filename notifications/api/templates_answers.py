@@ -8,10 +8,10 @@ import msgspec
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 
-from ..intake.definitions import ApprovedRequest
+from ..catalog.definitions import WhatsAppTemplateRequest
+from ..catalog.types import FALLBACK_AFTER
+from ..content.templates import Version
 from ..store import Document
-from ..templates import Version
-from ..types import FALLBACK_AFTER
 
 
 class TypeView(msgspec.Struct, kw_only=True, frozen=True):
@@ -30,7 +30,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     fallback_channel: Channel | None = None
     """Used only if the first other channel has not delivered in time."""
     fallback_after_seconds: int
-    approved_templates: list[ApprovedRequest]
+    approved_templates: list[WhatsAppTemplateRequest]
     example_data: dict[str, Any]
     sensitive_variables: list[str]
     is_active: bool

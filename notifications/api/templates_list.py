@@ -6,9 +6,9 @@ from django.http import QueryDict
 
 from notifyproject.db.paging import Cursor
 
-from .. import templates
-from ..intake.problems import Collector
-from ..templates import SHIPPED, Version
+from ..content import templates
+from ..content.templates import SHIPPED, Version
+from ..validation import ProblemCollector
 from . import paging
 from .parameters import check_names
 
@@ -40,7 +40,7 @@ def parse(query: QueryDict) -> Asked:
     InvalidRequest for a page size that cannot be.
     """
     check_names(query, allowed=paging.PARAMETERS)
-    problems = Collector()
+    problems = ProblemCollector()
     limit = paging.limit_of(query, problems)
     problems.raise_if_any()
     below, above = paging.sides_of(query, of=LIST, kind=int)
@@ -49,12 +49,12 @@ def parse(query: QueryDict) -> Asked:
 
 def page(type_slug: str, asked: Asked) -> Page:
     """Return a page of a type's versions; the release's own stands behind the stored ones."""
-    found = templates.listing(
+    found = templates.list_versions(
         type_slug=type_slug, limit=asked.limit + 1, below=asked.below, above=asked.above
     )
     shipped = None
     if asked.above is None and asked.below != SHIPPED:
-        shipped = templates.get(type_slug=type_slug, number=SHIPPED)
+        shipped = templates.get_version(type_slug=type_slug, number=SHIPPED)
     rows = [*found, shipped] if shipped and len(found) <= asked.limit else found
     is_more = len(rows) > asked.limit
     if asked.above is not None:

@@ -5,10 +5,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ..intake.problems import FieldProblem, InvalidRequest
-from ..models.templates import NOTE_LENGTH
+from ..content.linting import TemplateFault
+from ..content.templates import Parts
+from ..models.catalog import NOTE_LENGTH
 from ..store import Document
-from ..templates import Fault, Parts
+from ..validation import FieldProblem, InvalidRequestError
 from .parsing import convert
 from .problems import Problem
 
@@ -51,7 +52,7 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
             except Problem as problem:
                 errors += problem.errors
     if errors:
-        raise InvalidRequest(errors)
+        raise InvalidRequestError(errors)
     request = convert(raw, TemplateRequest)
     given = {
         language: {k: v for k, v in msgspec.structs.asdict(texts).items() if v is not None}
@@ -60,12 +61,12 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
     return given, request.note
 
 
-def refusal(faults: list[Fault]) -> InvalidRequest:
+def refusal(faults: list[TemplateFault]) -> InvalidRequestError:
     """Return what is wrong with a template, each fault with its pointer and line."""
-    return InvalidRequest([FieldProblem(_pointer(f), f.code, f.text) for f in faults])
+    return InvalidRequestError([FieldProblem(_pointer(f), f.code, f.text) for f in faults])
 
 
-def _pointer(fault: Fault) -> str:
+def _pointer(fault: TemplateFault) -> str:
     pointer = "/parts"
     if fault.language is not None:
         pointer += f"/{_token(fault.language)}"

@@ -10,7 +10,7 @@ from domain.time import utc_now
 from recipients import topics
 from recipients.topics import BY_KEY, TOPIC
 
-from ..intake.problems import Collector, FieldProblem
+from ..validation import FieldProblem, ProblemCollector
 from . import paging
 from .problems import invalid, not_found
 from .recipients_paths import USER_ID, known_id
@@ -36,7 +36,7 @@ class Members(APIView):
     )
     def get(self, request: Any, topic: str) -> Response:
         """List the members of a topic by user id; a topic is there once it has a member."""
-        problems = Collector()
+        problems = ProblemCollector()
         asked = paging.parse(request.query_params, of=LIST, problems=problems)
         problems.raise_if_any()
         if not TOPIC.fullmatch(topic):

@@ -20,11 +20,11 @@ from django.views.decorators.csrf import csrf_exempt
 from pymongo.errors import PyMongoError
 
 from domain.time import utc_now
+from privacy import unsubscribe
+from privacy.unsubscribe import Subscriber, UnknownLinkError
 from recipients.masking import mask_address
 
-from .. import unsubscribing
-from ..templates import languages
-from ..unsubscribing import Subscriber, UnknownLink
+from ..content.templates import languages
 from .problems import RETRY_SECONDS
 
 log = structlog.get_logger(__name__)
@@ -45,8 +45,8 @@ class Unsubscribe(View):
         """Answer a request, also when the link is none or the database is away."""
         token = words["token"]
         try:
-            subscriber = unsubscribing.subscriber_of(token)
-        except UnknownLink:
+            subscriber = unsubscribe.parse_link(token)
+        except UnknownLinkError:
             return _page(request, "unknown", status=404)
         try:
             return super().dispatch(request, subscriber=subscriber, token=token)
@@ -58,13 +58,13 @@ class Unsubscribe(View):
 
     def get(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
         """Ask, or say that it is done."""
-        is_subscribed = unsubscribing.is_subscribed(subscriber, now=utc_now())
+        is_subscribed = unsubscribe.is_subscribed(subscriber, now=utc_now())
         state = "ask" if is_subscribed else "done"
         return _page(request, state, subscriber=subscriber, token=token)
 
     def post(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
         """Unsubscribe."""
-        unsubscribing.unsubscribe(subscriber, now=utc_now())
+        unsubscribe.unsubscribe(subscriber, now=utc_now())
         state = "test" if subscriber.is_test else "done"
         return _page(request, state, subscriber=subscriber, token=token)
 
@@ -78,10 +78,10 @@ class Resubscribe(Unsubscribe):
 
     def post(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
         """Subscribe again, unless something else than the person's wish holds the address back."""
-        unsubscribing.resubscribe(subscriber)
+        unsubscribe.resubscribe(subscriber)
         if subscriber.is_test:
             return _page(request, "test", subscriber=subscriber, token=token)
-        is_subscribed = unsubscribing.is_subscribed(subscriber, now=utc_now())
+        is_subscribed = unsubscribe.is_subscribed(subscriber, now=utc_now())
         state = "undone" if is_subscribed else "done"
         return _page(request, state, subscriber=subscriber, token=token)
 

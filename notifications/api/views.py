@@ -10,8 +10,10 @@ from access.models import Scope
 from domain.time import utc_now
 from notifyproject.platform import tracing
 
-from .. import inbox, intake, queries
-from ..intake import Caller, NotificationRequest
+from .. import queries
+from ..inbox import actions
+from ..intake import acceptance as intake_acceptance
+from ..intake.requests import Caller, NotificationRequest
 from ..store import Inbox
 from . import idempotency, lists
 from .own import NOTIFICATION_ID, own_notification
@@ -58,7 +60,7 @@ class Notifications(APIView):
             idempotency_key=idempotency.key_of(request),
             is_test=request.user.is_test,
         )
-        acceptance = intake.accept(body, caller=caller, now=utc_now())
+        acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
         tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
         response = Response(
             notification_view(acceptance.document, adjusted=acceptance.adjusted), status=202
@@ -111,7 +113,7 @@ class RecipientReadAll(APIView):
     )
     def post(self, request: Any, user_id: str) -> Response:
         """Mark every in-app notification of a person as read."""
-        count = inbox.read_all(inbox=Inbox(request.user.id, user_id), now=utc_now())
+        count = actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())
         return Response(UpdatedView(updated=count))
 
 

@@ -11,7 +11,7 @@ from domain.time import utc_now
 from providers.contract import InvalidSignatureError
 from providers.registry import sendgrid
 
-from .. import receipts
+from ..receipts import webhook_log
 from .parsing import MAX_BYTES_BULK, read_raw
 from .problems import Problem, malformed
 
@@ -39,5 +39,7 @@ class SendGridWebhook(APIView):
             ) from None
         except ValueError:
             raise malformed("malformed", "Not a list of events.") from None
-        applied = receipts.receive(events, provider=account.name, body=raw.decode(), now=utc_now())
+        applied = webhook_log.process_webhook(
+            events, provider=account.name, body=raw.decode(), now=utc_now()
+        )
         return Response({"events": applied.events, "changed": applied.changed})

@@ -14,7 +14,7 @@ from providers.registry import whatsapp
 from providers.whatsapp.webhooks import redact_webhook
 from recipients import service_windows
 
-from .. import receipts, unsubscribing
+from ..receipts import inbound, webhook_log
 from .parsing import MAX_BYTES_BULK, read_raw
 from .problems import Problem, malformed
 
@@ -56,9 +56,9 @@ class WhatsAppWebhook(APIView):
             ) from None
         except ValueError:
             raise malformed("malformed", "Not a webhook of WhatsApp's.") from None
-        applied = receipts.receive(events, provider=number.name, body=body, now=now)
+        applied = webhook_log.process_webhook(events, provider=number.name, body=body, now=now)
         service_windows.record_inbound([(one.phone, one.at) for one in written], now=now)
-        unsubscribing.heed(wishes, provider=number.name, now=now)
+        inbound.apply_opt_outs(wishes, provider=number.name, now=now)
         return Response(
             {"events": applied.events, "changed": applied.changed, "inbound": len(written)}
         )

@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
 
-from ..intake import Caller, NotificationRequest
+from ..intake.requests import Caller, NotificationRequest
 
 Document = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ class NewBroadcast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class BroadcastLease:
     """A worker's turn to go on with a broadcast, until its lease ends."""
 
     id: ObjectId
@@ -58,7 +58,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageRead:
+class PageResult:
     """What became of a page: user ids by reason, and where the next one begins."""
 
     accepted: int
@@ -100,9 +100,9 @@ def fields_of(new: NewBroadcast) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def turn_from(document: Document) -> Turn:
+def turn_from(document: Document) -> BroadcastLease:
     """Return the turn that a claimed broadcast's document gives."""
-    return Turn(
+    return BroadcastLease(
         id=document["_id"],
         token=document["claim"]["token"],
         lease_until=document["claim"]["lease_until"],

@@ -7,8 +7,7 @@ from msgspec import Meta
 
 from domain.time import MAX_TTL
 
-from ..intake import ContentRequest
-from ..intake.requests import Timestamp
+from ..intake.requests import ContentRequest, Timestamp
 from ..models.notification import USER_ID_LENGTH
 
 MAX_USER_IDS = 10_000

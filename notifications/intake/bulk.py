@@ -11,24 +11,39 @@ from domain.states import Priority
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
-from .. import backlog, callback_hints, inbox_hints, lanes, queries, store, types
+from .. import callback_events, queries, store
+from ..catalog import types
+from ..content.engine import RenderCache
+from ..inbox import wakeups as inbox_wakeups
+from ..queueing import backlog, fair_queue
 from ..store import NewNotification
-from ..templates import Memory
-from . import bulk_promises
-from .accepting import look_up
-from .bulk_promises import Promise, Refusal
-from .preparing import Caller, prepare
-from .problems import AlreadyNotified, FieldProblem, InvalidRequest, Overloaded, RepeatedItem
-from .requests import NotificationRequest
+from ..validation import FieldProblem, InvalidRequestError
+from . import idempotency
+from .idempotency import IdempotencyRecord, Refusal
+from .preparation import load_recipients, prepare
+from .requests import (
+    AlreadyNotifiedError,
+    Caller,
+    NotificationRequest,
+    OverloadedError,
+    RepeatedItemError,
+)
 
 MAX_ITEMS = 1_000
+
+
 MAX_PROBLEMS = 10
+
+
 MAX_POINTERS = 4_000
 """Of one item no more problems are told, nor more characters of pointers: they are kept with the
 call's key, and a thousand items share one document."""
 
-Request = NotificationRequest | InvalidRequest
+
+Request = NotificationRequest | InvalidRequestError
 """An item as it was read: what it asks for, or what is wrong with its form."""
+
+
 Outcome = ObjectId | Refusal
 
 
@@ -41,7 +56,7 @@ class BulkAcceptance:
     """The call is a repeated one: this is what became of it the first time."""
 
 
-def accept_all(
+def accept_bulk(
     requests: Sequence[Request], *, contents: Sequence[bytes], caller: Caller, now: datetime
 ) -> BulkAcceptance:
     """Check, store and hint at many notifications; a bad one does not stop the others.
@@ -52,40 +67,40 @@ def accept_all(
     Raises KeyReused, Overloaded if that leaves none; PyMongoError when nothing can be promised.
     """
     fingerprint = _fingerprint(contents)
-    promise = bulk_promises.find(caller=caller, fingerprint=fingerprint)
+    promise = idempotency.find(caller=caller, fingerprint=fingerprint)
     if promise is not None:
         return _again(promise, requests, caller=caller, now=now)
     mine, prepared = _assess(requests, contents, caller=caller, now=now)
-    promise, is_mine = bulk_promises.make(mine, caller=caller, fingerprint=fingerprint)
+    promise, is_mine = idempotency.reserve(mine, caller=caller, fingerprint=fingerprint)
     crash_points.reach(Boundary.BULK_PROMISED)
     if not is_mine:
         return _again(promise, requests, caller=caller, now=now)
-    kept = _keep(promise, prepared, {}, caller=caller, now=now)
+    kept = _store_accepted(promise, prepared, {}, caller=caller, now=now)
     return BulkAcceptance(outcomes=kept.outcomes(), replayed=False)
 
 
 def _again(
-    promise: Promise, requests: Sequence[Request], *, caller: Caller, now: datetime
+    promise: IdempotencyRecord, requests: Sequence[Request], *, caller: Caller, now: datetime
 ) -> BulkAcceptance:
     """Return what became of a call that was made before; do what is left to do of it."""
     if not promise.is_kept:
         prepared, invalid = _prepare_again(promise, requests, caller=caller)
-        promise = _keep(promise, prepared, invalid, caller=caller, now=now)
+        promise = _store_accepted(promise, prepared, invalid, caller=caller, now=now)
     return BulkAcceptance(outcomes=promise.outcomes(), replayed=True)
 
 
 def _assess(
     requests: Sequence[Request], contents: Sequence[bytes], *, caller: Caller, now: datetime
-) -> tuple[Promise, dict[int, NewNotification]]:
+) -> tuple[IdempotencyRecord, dict[int, NewNotification]]:
     """Return what can be promised, and the notifications for it by their places."""
     refused = _repeated(contents)
     wanted = {n: one for n, one in enumerate(requests) if n not in refused}
-    if backlog.is_too_long(now=now):
-        refused |= _held_back(wanted)
+    if backlog.is_overloaded(now=now):
+        refused |= _refuse_overload(wanted)
         wanted = {n: one for n, one in wanted.items() if n not in refused}
     prepared, invalid = _prepare(wanted, caller=caller, now=now)
     ids = {n: one.id for n, one in prepared.items()}
-    return Promise(ids=ids, refused={**refused, **invalid}, made_at=now), prepared
+    return IdempotencyRecord(ids=ids, refused={**refused, **invalid}, made_at=now), prepared
 
 
 def _fingerprint(contents: Sequence[bytes]) -> str:
@@ -102,24 +117,24 @@ def _repeated(contents: Sequence[bytes]) -> dict[int, Refusal]:
     found: dict[int, Refusal] = {}
     for place, content in enumerate(contents):
         if (earlier := first.setdefault(content, place)) != place:
-            found[place] = RepeatedItem(earlier)
+            found[place] = RepeatedItemError(earlier)
     return found
 
 
-def _held_back(wanted: Mapping[int, Request]) -> dict[int, Refusal]:
+def _refuse_overload(wanted: Mapping[int, Request]) -> dict[int, Refusal]:
     """Return the items that have to wait; raises Overloaded if all of them have to."""
     waiting = [n for n, one in wanted.items() if not _is_critical(one)]
     if len(waiting) == len(wanted):
-        raise Overloaded(backlog.RETRY_AFTER)
-    return dict.fromkeys(waiting, Overloaded(backlog.RETRY_AFTER))
+        raise OverloadedError(backlog.RETRY_AFTER)
+    return dict.fromkeys(waiting, OverloadedError(backlog.RETRY_AFTER))
 
 
 def _is_critical(request: Request) -> bool:
-    if isinstance(request, InvalidRequest):
+    if isinstance(request, InvalidRequestError):
         return False
     try:
-        default = types.get(request.type).priority
-    except types.UnknownType:
+        default = types.get_type(request.type).priority
+    except types.UnknownTypeError:
         return False
     return (request.priority or default) == Priority.CRITICAL
 
@@ -130,36 +145,36 @@ def _prepare(
     """Return the notifications asked for, and what is wrong with the others, by their places."""
     requests = {n: one for n, one in wanted.items() if isinstance(one, NotificationRequest)}
     invalid: dict[int, Refusal] = {
-        n: _brief(one) for n, one in wanted.items() if isinstance(one, InvalidRequest)
+        n: _brief(one) for n, one in wanted.items() if isinstance(one, InvalidRequestError)
     }
-    known = replace(look_up(list(requests.values()), now=now), memory=Memory())
+    known = replace(load_recipients(list(requests.values()), now=now), memory=RenderCache())
     prepared: dict[int, NewNotification] = {}
     for place, request in requests.items():
         try:
             prepared[place] = prepare(
                 request, notification_id=ObjectId(), caller=caller, known=known, now=now
             ).notification
-        except InvalidRequest as problem:
+        except InvalidRequestError as problem:
             invalid[place] = _brief(problem)
     return prepared, invalid
 
 
 def _prepare_again(
-    promise: Promise, requests: Sequence[Request], *, caller: Caller
+    promise: IdempotencyRecord, requests: Sequence[Request], *, caller: Caller
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
     """Return what was promised and is not stored yet, as it was then: with the ids it was given.
 
     Whoever promised it may be about to store it: both store the same. What cannot be accepted any
     more, because its type is gone, was promised to nobody yet.
     """
-    stored = queries.existing(list(promise.ids.values()))
+    stored = queries.existing_ids(list(promise.ids.values()))
     missing = {place: one for place, one in promise.ids.items() if one not in stored}
     wanted = {place: requests[place] for place in missing}
     prepared, invalid = _prepare(wanted, caller=caller, now=promise.made_at)
     return {n: replace(one, id=missing[n]) for n, one in prepared.items()}, invalid
 
 
-def _brief(refusal: InvalidRequest) -> InvalidRequest:
+def _brief(refusal: InvalidRequestError) -> InvalidRequestError:
     """Return what is wrong with an item, as much of it as is told."""
     told: list[FieldProblem] = []
     length = 0
@@ -168,33 +183,33 @@ def _brief(refusal: InvalidRequest) -> InvalidRequest:
         if told and length > MAX_POINTERS:
             break
         told.append(problem)
-    return InvalidRequest(told)
+    return InvalidRequestError(told)
 
 
-def _keep(
-    promise: Promise,
+def _store_accepted(
+    promise: IdempotencyRecord,
     prepared: Mapping[int, NewNotification],
     invalid: Mapping[int, Refusal],
     *,
     caller: Caller,
     now: datetime,
-) -> Promise:
+) -> IdempotencyRecord:
     """Store what was promised and is not stored yet; return what became of the whole promise."""
-    results = store.accept(callback_hints.awaited(list(prepared.values())), now=now)
+    results = store.accept(callback_events.mark_for_callbacks(list(prepared.values())), now=now)
     crash_points.reach(Boundary.BULK_STORED)
     refused = dict(invalid)
     for place, result in zip(prepared, results, strict=True):
-        if isinstance(result, store.DuplicateEntity):
+        if isinstance(result, store.DuplicateEntityError):
             is_own = result.client_id == caller.client_id
-            refused[place] = AlreadyNotified(result.notification_id if is_own else None)
+            refused[place] = AlreadyNotifiedError(result.notification_id if is_own else None)
     accepted = [r.document for r in results if isinstance(r, store.Accepted)]
-    lanes.announce(accepted, now=now)
-    inbox_hints.accepted(accepted)
-    callback_hints.changed(now=now)
+    fair_queue.enqueue_wakeups(accepted, now=now)
+    inbox_wakeups.wake_accepted(accepted)
+    callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.BULK_HINTED)
     kept = replace(
         promise,
         ids={place: one for place, one in promise.ids.items() if place not in refused},
         refused={**promise.refused, **refused},
     )
-    return bulk_promises.note_kept(kept, caller=caller, now=now)
+    return idempotency.complete(kept, caller=caller, now=now)

@@ -9,17 +9,18 @@ from domain.states import Channel, DeliveryStatus, Priority
 from recipients.preferences import NOTHING, Wish
 from recipients.queries import KnownRecipient
 
+from ..catalog.types import Fallback, TypeConfig
 from ..store import NewDelivery
-from ..types import Fallback, NotificationKind
-from .problems import Collector
+from ..validation import ALL, ProblemCollector, _channel, parse_channels
 from .requests import NotificationRequest
 
-ALIASES = {"in-app": Channel.IN_APP}
-ALL = "all"
-"""Every channel on which there is a way to reach the person."""
 MUTED = "The person does not want notifications of this type."
+
+
 MUTED_HERE = "The person does not want notifications of this type on this channel."
-NO_WAY = {
+
+
+UNREACHABLE = {
     Channel.EMAIL: ("/recipient/email", "There is no email address."),
     Channel.WHATSAPP: ("/recipient/phone", "There is no phone number."),
     Channel.PUSH: ("/user_id", "Push needs a user_id, or recipient.device_ids."),
@@ -27,16 +28,16 @@ NO_WAY = {
 }
 
 
-def choose(
+def choose_channels(
     request: NotificationRequest,
     *,
-    kind: NotificationKind,
+    kind: TypeConfig,
     recipient: Recipient,
     person: KnownRecipient | None,
-    problems: Collector,
+    problems: ProblemCollector,
 ) -> list[NewDelivery]:
     """Return a delivery for each channel; one that nobody named and nothing reaches is skipped."""
-    wish = wish_of(person, kind)
+    wish = preference_of(person, kind)
     named, channels = _wanted(request, kind, wish, problems)
     deliveries = [
         _delivery(channel, request=request, recipient=recipient, named=named, problems=problems)
@@ -57,7 +58,7 @@ def choose(
     return deliveries
 
 
-def wish_of(person: KnownRecipient | None, kind: NotificationKind) -> Wish:
+def preference_of(person: KnownRecipient | None, kind: TypeConfig) -> Wish:
     """Return what a person wants of a type.
 
     Nobody mutes what is critical, such as a login code: not with its category, and not because
@@ -73,36 +74,16 @@ def wish_of(person: KnownRecipient | None, kind: NotificationKind) -> Wish:
 
 def _wanted(
     request: NotificationRequest,
-    kind: NotificationKind,
+    kind: TypeConfig,
     wish: Wish,
-    problems: Collector,
+    problems: ProblemCollector,
 ) -> tuple[bool, Sequence[Channel]]:
     """Return whether the caller named the channels, and the channels."""
     if request.channels is None:
         return False, _preferred(wish) or kind.channels
     if request.channels == [ALL]:
         return False, list(Channel)
-    return True, by_name(request.channels, problems=problems)
-
-
-def by_name(names: Sequence[str], *, problems: Collector, at: str = "/channels") -> list[Channel]:
-    """Return the channels of these names; notes unknown ones, repeated ones, and none at all.
-
-    ``at`` is where the names stand in the request.
-    """
-    channels: list[Channel] = []
-    for index, name in enumerate(names):
-        channel = _channel(name)
-        if channel is None:
-            expected = f"Expected one of {', '.join(Channel)}, or all alone."
-            problems.add(f"{at}/{index}", "unknown_channel", expected)
-        elif channel in channels:
-            problems.add(f"{at}/{index}", "duplicate_channel", "A channel is named once.")
-        else:
-            channels.append(channel)
-    if not names:
-        problems.add(at, "no_channel", "Name at least one channel, or leave it out.")
-    return channels
+    return True, parse_channels(request.channels, problems=problems)
 
 
 def _preferred(wish: Wish) -> Sequence[Channel]:
@@ -111,24 +92,17 @@ def _preferred(wish: Wish) -> Sequence[Channel]:
     return list(dict.fromkeys(c for c in channels if c is not None))
 
 
-def _channel(name: str) -> Channel | None:
-    try:
-        return ALIASES.get(name) or Channel(name)
-    except ValueError:
-        return None
-
-
 def _delivery(
     channel: Channel,
     *,
     request: NotificationRequest,
     recipient: Recipient,
     named: bool,
-    problems: Collector,
+    problems: ProblemCollector,
 ) -> NewDelivery:
     if _is_reachable(channel, request, recipient):
         return NewDelivery(channel=channel)
-    pointer, reason = NO_WAY[channel]
+    pointer, reason = UNREACHABLE[channel]
     if named and all(problem.pointer != pointer for problem in problems.problems):
         problems.add(pointer, "no_address", reason)
     return NewDelivery(

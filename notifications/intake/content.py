@@ -1,34 +1,197 @@
-"""What a notification says: the caller's words, or a rendered template."""
+"""Composes and checks content, attachments, and the size of a push."""
 
+import mimetypes
+import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from domain.content import Content, Recipient
-from domain.states import Channel
+import msgspec
+from bson import ObjectId
+from django.conf import settings
 
-from .. import rendering, secrecy, templates, types
+from domain.content import Attachment, Content, Recipient, attachment_host
+from domain.errors import FailureCode, PermanentError
+from domain.retry import MAX_RETRIES
+from domain.states import Channel, DeliveryStatus, Priority
+from providers.contract import SendRequest
+from providers.fcm.messages import MAX_PAYLOAD, build_payload
+
+from ..catalog import types
+from ..catalog.types import TypeConfig
+from ..content import redaction, rendering, text
+from ..content.engine import RenderCache, TemplateError
 from ..models.notification import SUBJECT_LENGTH
-from ..templates import Memory, TemplateProblem
-from ..types import NotificationKind
-from .addresses import AddressProblem, check_email, has_control_characters
-from .attachments import check_attachments
-from .links import LinkProblem, check_deep_link, check_image_url
-from .problems import Collector
-from .requests import NotificationRequest
+from ..store import AttemptReference, NewDelivery
+from ..validation import (
+    InvalidAddressError,
+    InvalidLinkError,
+    ProblemCollector,
+    check_deep_link,
+    check_image_url,
+    check_public_url,
+    has_control_characters,
+    normalize_email,
+)
+from .requests import AttachmentRequest, NotificationRequest
+
+PLACE = "/content/attachments"
+
+
+ANY_TYPE = "application/octet-stream"
+"""What a file is whose name tells nothing."""
+
+
+_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
+
+
+_MADE_OF_PARTS = ("multipart/", "message/")
+
+
+_NO_NAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
+
+
+_TYPES = mimetypes.MimeTypes(filenames=())
+"""Python's own table: what the machine has besides differs from one to the next."""
+
+
+def check_attachments(
+    given: Sequence[AttachmentRequest], problems: ProblemCollector
+) -> tuple[Attachment, ...]:
+    """Return the attachments a mail is to have; what is wrong with any of them is noted.
+
+    Their hosts must be public names that the setting ATTACHMENT_HOSTS lists, letter for letter.
+    """
+    if not given:
+        return ()
+    if not settings.ATTACHMENT_HOSTS:
+        problems.add(PLACE, "not_enabled", "No host is allowed here to fetch attachments from.")
+        return ()
+    return tuple(_checked(one, f"{PLACE}/{i}", problems) for i, one in enumerate(given))
+
+
+def _checked(one: AttachmentRequest, place: str, problems: ProblemCollector) -> Attachment:
+    filename = text.without_invisible(one.filename).strip()
+    _check_url(one.url, f"{place}/url", problems)
+    _check_filename(filename, f"{place}/filename", problems)
+    content_type = (one.content_type or _type_of(filename)).lower()
+    _check_type(content_type, f"{place}/content_type", problems)
+    return Attachment(url=one.url, filename=filename, content_type=content_type)
+
+
+def _check_url(url: str, place: str, problems: ProblemCollector) -> None:
+    try:
+        check_public_url(url, schemes=("https",))
+    except InvalidLinkError as problem:
+        problems.add(place, "invalid_url", str(problem))
+        return
+    host = attachment_host(url)
+    if host is None or not url.isascii():
+        problems.add(place, "invalid_url", "Expected a URL in ASCII, without a port.")
+    elif host not in settings.ATTACHMENT_HOSTS:
+        problems.add(place, "host_not_allowed", "Attachments are not fetched from this host.")
+
+
+def _check_filename(name: str, place: str, problems: ProblemCollector) -> None:
+    if not name:
+        problems.add(place, "blank", "A file has a name.")
+    elif has_control_characters(name) or _NO_NAME.search(name):
+        problems.add(place, "invalid_filename", "Expected the name of a file such as invoice.pdf.")
+
+
+def _check_type(content_type: str, place: str, problems: ProblemCollector) -> None:
+    if not _TYPE.fullmatch(content_type) or content_type.startswith(_MADE_OF_PARTS):
+        problems.add(place, "invalid_content_type", "Expected a media type such as text/csv.")
+
+
+def _type_of(filename: str) -> str:
+    """Return the type a name tells of; a packed file is that, whatever is in it."""
+    content_type, packing = _TYPES.guess_type(filename)
+    if content_type is None or packing is not None or content_type.startswith(_MADE_OF_PARTS):
+        return ANY_TYPE
+    return content_type
+
+
+S = DeliveryStatus
+
+
+DEVICE = "f" * 64
+"""A device's id, of which there is one in every push."""
+
+
+LARGEST_FRAME = 512
+"""Bytes at most of what is in every push, whatever it says: names of fields, and our ids."""
+
+
+LARGEST_WORDS = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
+"""Bytes at most of a title and a text, which are cut to what a phone shows."""
+
+
+def check_push_size(
+    content: Content,
+    deliveries: Sequence[NewDelivery],
+    *,
+    data: Mapping[str, Any],
+    recipient: Recipient,
+    priority: Priority,
+    problems: ProblemCollector,
+    now: datetime,
+) -> None:
+    """Note it if there is a push and it would be larger than Firebase takes: it could never arrive.
+
+    Only what may be too large is rendered for it: a payload or links of over about 1 KB. Nothing is
+    looked at that has problems already.
+    """
+    is_pushed = any(one.channel is Channel.PUSH and one.status is S.PENDING for one in deliveries)
+    if problems.problems or not is_pushed:
+        return
+    if LARGEST_FRAME + LARGEST_WORDS + _besides(content) <= MAX_PAYLOAD:
+        return
+    place = "/content/payload" if content.payload else "/content"
+    try:
+        message = rendering.render_message(
+            channel=Channel.PUSH, content=content, data=data, recipient=recipient
+        )
+        build_payload(
+            SendRequest(
+                reference=str(AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, DEVICE)),
+                thread=str(ObjectId()),
+                recipient=DEVICE,
+                message=message,
+                category="",
+                priority=priority,
+            ),
+            now=now,
+        )
+    except TemplateError as problem:
+        problems.add("/data", problem.code, str(problem))
+    except PermanentError as error:
+        # A key that Firebase keeps for itself is told when it is sent: other channels take it.
+        if error.code is FailureCode.TOO_LARGE:
+            problems.add(place, "too_long", "A push has at most 4 KB: its texts, links, payload.")
+
+
+def _besides(content: Content) -> int:
+    """Return the bytes at most of what a push carries besides its words."""
+    links = sum(len(link.encode()) for link in (content.image_url, content.deep_link) if link)
+    return links + (len(msgspec.json.encode(content.payload)) if content.payload else 0)
+
 
 MAX_BODY_BYTES = 100 * 1024
+
+
 FIRST_LINE_LENGTH = 78
 """A subject made from the body is cut to a line of mail."""
 
 
-def compose(
+def compose_content(
     request: NotificationRequest,
     *,
-    kind: NotificationKind,
+    kind: TypeConfig,
     recipient: Recipient,
     channels: Sequence[Channel],
-    problems: Collector,
-    memory: Memory | None = None,
+    problems: ProblemCollector,
+    memory: RenderCache | None = None,
 ) -> Content:
     """Return the content; problems with any part of it are noted.
 
@@ -47,8 +210,8 @@ def compose(
         template_id, version = _template(kind, given.template_id, problems)
         if template_id is not None:
             # As it may be shown: what is stored rendered is shown in many places.
-            names = kind.sensitive_variables | types.secret_names(template_id)
-            data = secrecy.masked(request.data, names)
+            names = kind.sensitive_variables | types.sensitive_variables(template_id)
+            data = redaction.mask(request.data, names)
             rendered = _rendered(
                 template_id,
                 version,
@@ -75,7 +238,7 @@ def compose(
     )
 
 
-def _given_subject(subject: str | None, problems: Collector) -> str | None:
+def _given_subject(subject: str | None, problems: ProblemCollector) -> str | None:
     if subject is None:
         return None
     if has_control_characters(subject):
@@ -85,14 +248,14 @@ def _given_subject(subject: str | None, problems: Collector) -> str | None:
             "A subject is one line without control characters.",
         )
         return None
-    subject = templates.without_invisible(subject)
+    subject = text.without_invisible(subject)
     if not subject.strip():
         problems.add("/content/subject", "blank", "A subject says something, or is left out.")
         return None
     return subject
 
 
-def _check_body(body: str | None, problems: Collector) -> None:
+def _check_body(body: str | None, problems: ProblemCollector) -> None:
     if body is None:
         return
     if not _first_line(body):
@@ -102,7 +265,7 @@ def _check_body(body: str | None, problems: Collector) -> None:
 
 
 def _template(
-    kind: NotificationKind, named: str | None, problems: Collector
+    kind: TypeConfig, named: str | None, problems: ProblemCollector
 ) -> tuple[str | None, int]:
     """Return the name of the template and its published version; None if there is none."""
     name = named or kind.slug
@@ -119,7 +282,7 @@ def _template(
 def _exists(name: str, version: int) -> bool:
     try:
         return rendering.exists(name, version=version)
-    except TemplateProblem:
+    except TemplateError:
         return False
 
 
@@ -130,8 +293,8 @@ def _rendered(
     data: Mapping[str, Any],
     recipient: Recipient,
     channels: Sequence[Channel],
-    problems: Collector,
-    memory: Memory | None,
+    problems: ProblemCollector,
+    memory: RenderCache | None,
 ) -> tuple[str | None, str | None]:
     try:
         subject, body = rendering.render_text(
@@ -145,7 +308,7 @@ def _rendered(
             recipient=recipient,
             memory=memory,
         )
-    except TemplateProblem as problem:
+    except TemplateError as problem:
         problems.add(_place(problem.variable), problem.code, str(problem))
         return None, None
     if len(subject) > SUBJECT_LENGTH:
@@ -164,27 +327,27 @@ def _place(variable: str | None) -> str:
 
 
 def _checked_link(
-    link: str | None, pointer: str, check: Callable[[str], str], problems: Collector
+    link: str | None, pointer: str, check: Callable[[str], str], problems: ProblemCollector
 ) -> str | None:
     if link is None:
         return None
     try:
-        return check(templates.without_invisible(link))
-    except LinkProblem as problem:
+        return check(text.without_invisible(link))
+    except InvalidLinkError as problem:
         problems.add(pointer, "invalid_url", str(problem))
         return None
 
 
-def _reply_to(address: str | None, problems: Collector) -> str | None:
+def _reply_to(address: str | None, problems: ProblemCollector) -> str | None:
     if address is None:
         return None
     try:
-        return check_email(address)
-    except AddressProblem as problem:
+        return normalize_email(address)
+    except InvalidAddressError as problem:
         problems.add("/content/reply_to", "invalid_email", str(problem))
         return None
 
 
 def _first_line(body: str) -> str:
-    lines = (templates.clean_line(line) for line in body.splitlines())
+    lines = (text.clean_line(line) for line in body.splitlines())
     return next(filter(None, lines), "")[:FIRST_LINE_LENGTH]

@@ -1,11 +1,11 @@
-"""What a caller sends, as strict structures: the API decodes into them, the schema is made of them.
+"""Structures of a request, its caller, and the refusals of intake."""
 
-They say what a field is; :mod:`notifications.intake.preparing` finds out whether it makes sense.
-"""
-
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Any
 
 import msgspec
+from bson import ObjectId
 from msgspec import Meta
 
 from domain.content import MAX_COUNT
@@ -20,6 +20,8 @@ from ..models.notification import (
 )
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
 Timestamp = Annotated[
     str,
     Meta(
@@ -29,6 +31,8 @@ Timestamp = Annotated[
         extra_json_schema={"format": "date-time"},
     ),
 ]
+
+
 Link = Annotated[str, Meta(min_length=1, max_length=2048)]
 
 
@@ -142,3 +146,46 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     max_retries: (
         Annotated[int, Meta(ge=0, le=MAX_RETRIES, description="Tries after the first one.")] | None
     ) = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, and for which request of theirs."""
+
+    client_id: ObjectId
+    request_id: str | None = None
+    traceparent: str | None = None
+    """The request's span, if it is traced."""
+    idempotency_key: str | None = None
+    is_test: bool = False
+    """It is in test mode: what it sends goes to the sandbox."""
+    template_version: int | None = None
+    """The version of the type's template that is tried, published or not: ours alone to ask."""
+
+
+class AlreadyNotifiedError(Exception):
+    """The person has been told about the entity. ``notification_id`` if that was the caller's."""
+
+    def __init__(self, notification_id: ObjectId | None) -> None:
+        super().__init__("already notified")
+        self.notification_id = notification_id
+
+
+class KeyReusedError(Exception):
+    """An idempotency key came with another request than the first time."""
+
+
+class RepeatedItemError(Exception):
+    """The same item stands earlier in the same call, at ``first``."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__("repeated item")
+        self.first = first
+
+
+class OverloadedError(Exception):
+    """More is waiting than is taken on in bulk: come again after ``retry_after``."""
+
+    def __init__(self, retry_after: timedelta) -> None:
+        super().__init__("overloaded")
+        self.retry_after = retry_after

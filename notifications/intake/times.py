@@ -1,19 +1,113 @@
-"""When a request is to be sent, and until when, with the problems of what it says of that."""
+"""Resolves the send time, the expiry, and reminders."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from domain import time
 from domain.content import Recipient
+from domain.time import MAX_REMINDER, MIN_REMINDER
+from recipients.queries import KnownRecipient
 
-from ..types import NotificationKind
-from .problems import Collector
+from ..catalog.types import TypeConfig
+from ..validation import ProblemCollector
+from .channels import preference_of
 from .requests import NotificationRequest
+
+HOUR = timedelta(hours=1)
+
+
+AT = "/event_at"
+
+
+def apply_reminder(
+    request: NotificationRequest,
+    *,
+    kind: TypeConfig | None,
+    person: KnownRecipient | None,
+    now: datetime,
+    problems: ProblemCollector,
+) -> NotificationRequest:
+    """Return a request that names an event as one that names the time of sending.
+
+    Unless the caller says otherwise, it expires when the event begins. Notes problems, and then
+    returns the request as it is.
+    """
+    if request.event_at is None or kind is None:
+        return request
+    try:
+        event_at, send_at = _times(request.event_at, request, kind, person, now)
+    except time.InvalidTimeError as problem:
+        problems.add(AT, problem.code, str(problem))
+        # That nothing can be said of the event is no second problem.
+        return msgspec.structs.replace(request, data={**_variables(now, now), **request.data})
+    return _filled(request, event_at=event_at, send_at=send_at, ttl_seconds=kind.ttl_seconds)
+
+
+def _times(
+    event: str,
+    request: NotificationRequest,
+    kind: TypeConfig,
+    person: KnownRecipient | None,
+    now: datetime,
+) -> tuple[datetime, datetime]:
+    """Return when the event begins and when to remind of it; raises InvalidTimeError."""
+    if request.scheduled_at is not None or request.scheduled_local is not None:
+        raise time.InvalidTimeError(
+            "conflict", "Give the time of the event or of sending, not both."
+        )
+    if kind.notify_before is None:
+        raise time.InvalidTimeError(
+            "not_a_reminder", "This type is no reminder: give scheduled_at."
+        )
+    event_at = time.parse_timestamp(event)
+    before = preference_of(person, kind).notify_before or kind.notify_before
+    return event_at, time.resolve_reminder(event_at=event_at, before=_sane(before), now=now)
+
+
+def _filled(
+    request: NotificationRequest,
+    *,
+    event_at: datetime,
+    send_at: datetime,
+    ttl_seconds: int | None,
+) -> NotificationRequest:
+    expires_at = event_at
+    if ttl_seconds is not None:
+        expires_at = min(event_at, send_at + timedelta(seconds=ttl_seconds))
+    is_limited = request.ttl is not None or request.expires_at is not None
+    return msgspec.structs.replace(
+        request,
+        scheduled_at=_text(send_at),
+        expires_at=request.expires_at if is_limited else _text(expires_at),
+        data={**_variables(event_at, send_at), **request.data},
+    )
+
+
+def _variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:
+    """Return what templates may say of the event, unless the caller says it.
+
+    How long before it leaves is the person's wish: the caller does not know it.
+    """
+    hours = round((event_at - send_at) / HOUR)
+    return {"start_time": _text(event_at), "hours_until_start": max(hours, 1)}
+
+
+def _text(instant: datetime) -> str:
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _sane(before: timedelta) -> timedelta:
+    """Return a wish within its bounds: an older release may have stored another."""
+    return min(max(before, MIN_REMINDER), MAX_REMINDER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class SendTimes:
     """When to send, and until when."""
 
     send_at: datetime
@@ -29,10 +123,10 @@ class Times:
 def resolve_times(
     request: NotificationRequest,
     recipient: Recipient,
-    kind: NotificationKind | None,
+    kind: TypeConfig | None,
     now: datetime,
-    problems: Collector,
-) -> Times:
+    problems: ProblemCollector,
+) -> SendTimes:
     """Return when to send and until when; notes problems and then answers with now."""
     asked, adjusted = _asked_time(request, recipient, problems)
     send_at = now
@@ -43,7 +137,7 @@ def resolve_times(
         problems.add(pointer, problem.code, str(problem))
     ttl = _ttl(request, kind)
     expires_at = _expiry(request, ttl, send_at, problems)
-    return Times(
+    return SendTimes(
         send_at=send_at,
         scheduled_at=send_at if asked is not None else None,
         scheduled_local=_on_own_clock(request),
@@ -53,7 +147,7 @@ def resolve_times(
     )
 
 
-def _ttl(request: NotificationRequest, kind: NotificationKind | None) -> int | None:
+def _ttl(request: NotificationRequest, kind: TypeConfig | None) -> int | None:
     """Return the seconds it may be sent for: the caller's, or the type's if they say nothing."""
     if request.ttl is not None or request.expires_at is not None or kind is None:
         return request.ttl
@@ -61,7 +155,7 @@ def _ttl(request: NotificationRequest, kind: NotificationKind | None) -> int | N
 
 
 def _asked_time(
-    request: NotificationRequest, recipient: Recipient, problems: Collector
+    request: NotificationRequest, recipient: Recipient, problems: ProblemCollector
 ) -> tuple[datetime | None, bool]:
     if request.scheduled_at is not None and request.scheduled_local is not None:
         problems.add(
@@ -94,7 +188,7 @@ def is_adjusted(request: NotificationRequest, *, own_zone: str | None) -> bool:
 
 
 def _zone(
-    request: NotificationRequest, recipient: Recipient, problems: Collector
+    request: NotificationRequest, recipient: Recipient, problems: ProblemCollector
 ) -> ZoneInfo | None:
     name = request.scheduled_local.timezone if request.scheduled_local else None
     if name is None and recipient.timezone is None:
@@ -110,7 +204,7 @@ def _zone(
 
 
 def _expiry(
-    request: NotificationRequest, ttl: int | None, send_at: datetime, problems: Collector
+    request: NotificationRequest, ttl: int | None, send_at: datetime, problems: ProblemCollector
 ) -> datetime | None:
     if request.ttl is not None and request.expires_at is not None:
         problems.add("/ttl", "conflict", "Give ttl or expires_at, not both.")
@@ -128,7 +222,7 @@ def _expiry(
         return None
 
 
-def _timestamp(text: str, pointer: str, problems: Collector) -> datetime | None:
+def _timestamp(text: str, pointer: str, problems: ProblemCollector) -> datetime | None:
     try:
         return time.parse_timestamp(text)
     except time.InvalidTimeError as problem:

@@ -1,6 +1,8 @@
 """The documents of the heart, as Django models over MongoDB collections."""
 
 from .broadcasts import Broadcast
+from .bulk import BulkOperation, OperationResult
+from .catalog import NotificationType, TemplateVersion
 from .notification import (
     Attachment,
     Claim,
@@ -10,8 +12,7 @@ from .notification import (
     Notification,
     RecipientCopy,
 )
-from .operations import BulkOperation, OperationResult
-from .provider_states import ProviderState
+from .policies import ProviderState, RetentionPolicy
 from .records import (
     DeliveryAttempt,
     EarlyReceipt,
@@ -21,9 +22,6 @@ from .records import (
     ProviderEvent,
     WebhookLog,
 )
-from .retention import RetentionPolicy
-from .templates import TemplateVersion
-from .types import NotificationType
 
 __all__ = [
     "Attachment",

@@ -4,26 +4,33 @@ Every change is a named transition, compare-and-set on the delivery's status and
 the claim's token. The states: :mod:`domain.states`; the diagram: docs/state_machine.md.
 """
 
-from .accepting import Accepted, DuplicateEntity, accept
-from .content_removal import Removed, is_content_removed, remove_content
-from .contents import content_of, recipient_of
-from .devices import DeviceLog, device_logs
+from .acceptance import Accepted, DuplicateEntityError, accept
+from .actions import (
+    activate_fallback,
+    cancel,
+    cancel_pending,
+    link_resend,
+    make_due_now,
+    reopen,
+    reschedule,
+)
+from .callback_marks import backfill_marks, clear_marks, pending_callbacks
+from .device_attempts import DeviceHistory, device_histories
 from .documents import (
-    Claimed,
+    AttemptReference,
+    ClaimedDelivery,
+    Deferred,
     Document,
     NewDelivery,
     NewNotification,
-    Parked,
     ProviderAnswer,
-    Reference,
     Settlement,
-    Try,
+    TargetAttempt,
+    content_of,
+    recipient_of,
 )
-from .erasing import Erasable, erasable, erasable_at, erase
-from .leasing import LEASE, claim, park, release, settle, start, suspects, withdraw
-from .operating import bring_forward, cancel, cancel_pending, hasten, link_resend, requeue
-from .purging import Purged, is_over_since, keep_for, purge, purged_at
-from .reading import (
+from .encrypted_content import decrypt, is_secret_gone, is_shown_in_inbox, purge_secrets, secret_in
+from .inbox import (
     Inbox,
     Marked,
     archive,
@@ -33,77 +40,89 @@ from .reading import (
     mark_unread,
     unarchive,
 )
-from .receipts import Report, apply_report, is_known
-from .recovering import Unresolved, rescue, resolve, unresolved
-from .rescheduling import reschedule
-from .secrets import forget_secrets, is_secret_gone, is_shown_in_inbox, secret_in, secret_of
-from .telling import enrol, told, untold
+from .leases import LEASE, claim, defer, poison_candidates, release, return_unsent, settle, start
+from .receipts import DeliveryReceipt, apply_receipt, is_known
+from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
+from .removal import (
+    Erasable,
+    Purged,
+    Removed,
+    erasable,
+    erasable_at,
+    erase,
+    is_content_removed,
+    match_ended_before,
+    purge,
+    purged_at,
+    remove_content,
+    set_purge_dates,
+)
 
 __all__ = [
     "LEASE",
     "Accepted",
-    "Claimed",
-    "DeviceLog",
+    "AttemptReference",
+    "ClaimedDelivery",
+    "Deferred",
+    "DeliveryReceipt",
+    "DeviceHistory",
     "Document",
-    "DuplicateEntity",
+    "DuplicateEntityError",
     "Erasable",
     "Inbox",
     "Marked",
     "NewDelivery",
     "NewNotification",
-    "Parked",
     "ProviderAnswer",
     "Purged",
-    "Reference",
     "Removed",
-    "Report",
     "Settlement",
-    "Try",
-    "Unresolved",
+    "TargetAttempt",
+    "UnknownOutcome",
     "accept",
-    "apply_report",
+    "activate_fallback",
+    "apply_receipt",
     "archive",
-    "bring_forward",
+    "backfill_marks",
     "cancel",
     "cancel_pending",
     "claim",
+    "clear_marks",
     "content_of",
-    "device_logs",
-    "enrol",
+    "decrypt",
+    "defer",
+    "device_histories",
     "erasable",
     "erasable_at",
     "erase",
-    "forget_secrets",
-    "hasten",
+    "expire_leases",
     "is_content_removed",
     "is_known",
-    "is_over_since",
     "is_secret_gone",
     "is_shown_in_inbox",
-    "keep_for",
     "link_resend",
+    "make_due_now",
     "mark_all_read",
     "mark_read",
     "mark_seen",
     "mark_unread",
-    "park",
+    "match_ended_before",
+    "pending_callbacks",
+    "poison_candidates",
     "purge",
+    "purge_secrets",
     "purged_at",
     "recipient_of",
     "release",
     "remove_content",
-    "requeue",
+    "reopen",
     "reschedule",
-    "rescue",
-    "resolve",
+    "resolve_unknown",
+    "return_unsent",
     "secret_in",
-    "secret_of",
+    "set_purge_dates",
     "settle",
     "start",
-    "suspects",
-    "told",
     "unarchive",
-    "unresolved",
-    "untold",
-    "withdraw",
+    "unknown_outcomes",
 ]

@@ -12,7 +12,7 @@ from notifyproject.db.collections import collection, is_passing
 
 log = structlog.get_logger(__name__)
 
-PATIENCE = 30.0
+MAX_RETRY_SECONDS = 30.0
 """Seconds a worker goes on trying to write what it knows: well within its lease."""
 PAUSE = 0.2
 P = ParamSpec("P")
@@ -34,13 +34,13 @@ def visits() -> Collection[dict[str, Any]]:
     return collection("inbox_visits")
 
 
-def patiently(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
     """Return what a write returns, repeating it while there is no primary or no majority.
 
     For writes that may be repeated, because their filter no longer matches what they have changed:
     a worker knows what became of a send, and nobody else does. Raises PyMongoError after 30 s.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_RETRY_SECONDS
     while True:
         try:
             return write(*args, **options)

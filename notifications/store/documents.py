@@ -1,4 +1,4 @@
-"""What goes into the store and what comes out of it: frozen records between the layers."""
+"""Frozen records between the layers, and how they are read from documents."""
 
 import re
 from collections.abc import Mapping
@@ -8,16 +8,17 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.content import Content, Recipient, SensitiveContent
+from domain.content import Attachment, Content, Recipient, SensitiveContent
 from domain.errors import FailureCode
 from domain.retry import RetryState
 from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
 
-from .contents import content_of, recipient_of
-
 Document = Mapping[str, Any]
 
+
 S = DeliveryStatus
+
+
 ERROR_LENGTH = 500
 """Longer explanations are cut."""
 
@@ -26,7 +27,7 @@ _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class AttemptReference:
     """What names one attempt, here and at the provider: opaque to them, no address in it."""
 
     notification_id: ObjectId
@@ -40,7 +41,7 @@ class Reference:
         return attempt if self.device_id is None else f"{attempt}.{self.device_id}"
 
     @classmethod
-    def parse(cls, text: str) -> "Reference | None":
+    def parse(cls, text: str) -> "AttemptReference | None":
         """Return the reference a text is; None if it is not one of ours."""
         match = _REFERENCE.fullmatch(text)
         if match is None or match[2] not in {channel.value for channel in Channel}:
@@ -104,7 +105,7 @@ class NewNotification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimedDelivery:
     """A delivery that this worker, and no other, may send until the lease ends."""
 
     notification_id: ObjectId
@@ -152,14 +153,16 @@ class Claimed:
 
     def __post_init__(self) -> None:
         # Once: a mail's is asked for at a dozen places on its way.
-        reference = Reference(self.notification_id, self.channel, self.attempt_count)
+        reference = AttemptReference(self.notification_id, self.channel, self.attempt_count)
         object.__setattr__(self, "reference", str(reference))
 
     def reference_to(self, device_id: str | None) -> str:
         """Return the id of the current attempt at one device."""
         if device_id is None:
             return self.reference
-        return str(Reference(self.notification_id, self.channel, self.attempt_count, device_id))
+        return str(
+            AttemptReference(self.notification_id, self.channel, self.attempt_count, device_id)
+        )
 
     @property
     def targets(self) -> tuple[str | None, ...]:
@@ -189,7 +192,7 @@ class ProviderAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
+class TargetAttempt:
     """What became of the request for one of an attempt's devices."""
 
     device_id: str
@@ -208,7 +211,7 @@ class Settlement:
     ``status`` sent, or failed, or pending again with ``next_attempt_at``, or unknown until then.
     """
 
-    claimed: Claimed
+    claimed: ClaimedDelivery
     status: DeliveryStatus
     finished_at: datetime
     duration_ms: int
@@ -223,29 +226,29 @@ class Settlement:
     """Devices that may have it, while others are to be tried again."""
     passes_on: bool = False
     """The provider has not taken it, and the next one is to be asked at once."""
-    tries: tuple[Try, ...] = field(default=())
+    tries: tuple[TargetAttempt, ...] = field(default=())
     """What became of it at each device; empty for one address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parked:
+class Deferred:
     """A claimed delivery that is not sent now, and why: it uses up no attempt.
 
     ``status`` pending with ``next_attempt_at``, or failed, expired, cancelled, suppressed; or sent,
     if every device that is left has it.
     """
 
-    claimed: Claimed
+    claimed: ClaimedDelivery
     status: DeliveryStatus
     code: FailureCode
     reason: str
     next_attempt_at: datetime | None = None
 
 
-def claimed_from(document: Document, token: str) -> Claimed:
+def claimed_from(document: Document, token: str) -> ClaimedDelivery:
     """Return the delivery of a stored notification that is claimed with ``token``."""
     delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
-    return Claimed(
+    return ClaimedDelivery(
         notification_id=document["_id"],
         channel=Channel(delivery["channel"]),
         token=token,
@@ -287,3 +290,16 @@ def _standing(delivery: Document) -> DeliveryStatus:
     status = DeliveryStatus(delivery["status"])
     is_reported = delivery["channel"] == Channel.PUSH and delivery.get("delivered_at") is not None
     return S.DELIVERED if is_reported and status in OPEN else status
+
+
+def recipient_of(document: Mapping[str, Any]) -> Recipient:
+    """Return the recipient stored in a notification's document."""
+    stored = document["recipient"]
+    return Recipient(**{**stored, "device_ids": tuple(stored.get("device_ids", ()))})
+
+
+def content_of(document: Mapping[str, Any]) -> Content:
+    """Return the content stored in a notification's document."""
+    stored = document["content"]
+    attachments = tuple(Attachment(**one) for one in stored.get("attachments", ()))
+    return Content(**{**stored, "attachments": attachments})

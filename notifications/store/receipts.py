@@ -11,8 +11,8 @@ from domain.errors import REPORTED, FailureCode
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 
 from .collections import notifications
-from .documents import ERROR_LENGTH, Reference
-from .expressions import Computed, Expression, Pipeline, in_statuses, of_channel, update
+from .documents import ERROR_LENGTH, AttemptReference
+from .pipelines import Computed, Expression, Pipeline, in_statuses, of_channel, update
 
 S = DeliveryStatus
 
@@ -31,10 +31,10 @@ _IS_REPORTED: Expression = {"$gt": ["$$d.delivered_at", None]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class DeliveryReceipt:
     """One provider event about one delivery, in the words of the store."""
 
-    reference: Reference
+    reference: AttemptReference
     status: DeliveryStatus
     """Sent, delivered, read, or failed."""
     at: datetime
@@ -45,7 +45,7 @@ class Report:
     reason: str | None = None
 
 
-def apply_report(report: Report, *, now: datetime) -> bool:
+def apply_receipt(report: DeliveryReceipt, *, now: datetime) -> bool:
     """Apply a report if it says more than is known; return whether it changed the delivery.
 
     What one device says of a push that is still open, for the person's other devices may wait for
@@ -109,7 +109,7 @@ def is_known(notification_id: ObjectId) -> bool:
     return notifications().find_one({"_id": notification_id}, {"_id": 1}) is not None
 
 
-def with_reports(changes: str) -> Expression:
+def with_device_receipts(changes: str) -> Expression:
     """Return a push's ``changes``, a field's path, with what its devices have reported meanwhile.
 
     Who has reported has it; and if nobody else is to be tried again, the push is what the first
@@ -157,7 +157,7 @@ def _as_reported(otherwise: Expression) -> Expression:
     return {"$cond": [_IS_REPORTED, reported, otherwise]}
 
 
-def _is_news(report: Report, device_id: str) -> dict[str, Any]:
+def _is_news(report: DeliveryReceipt, device_id: str) -> dict[str, Any]:
     """Return what holds for an open push that a device's report says something new of."""
     unknown: list[dict[str, Any]] = [
         {"accepted_targets": {"$ne": device_id}},
@@ -168,7 +168,7 @@ def _is_news(report: Report, device_id: str) -> dict[str, Any]:
     return {"status": {"$in": [status.value for status in STILL_OPEN]}, "$or": unknown}
 
 
-def _note(report: Report, device_id: str, now: datetime) -> Pipeline:
+def _note(report: DeliveryReceipt, device_id: str, now: datetime) -> Pipeline:
     changes: dict[str, Any] = {
         "accepted_targets": Computed(joined("accepted_targets", [device_id])),
         "delivered_at": Computed(_earlier("delivered_at", report.at)),
@@ -179,7 +179,7 @@ def _note(report: Report, device_id: str, now: datetime) -> Pipeline:
     return update(condition=condition, changes=changes, now=now)
 
 
-def _besides_notes(report: Report) -> dict[str, Any]:
+def _besides_notes(report: DeliveryReceipt) -> dict[str, Any]:
     """Return what a device's report changes otherwise, as another's may have been noted before."""
     changes: dict[str, Any] = {
         "sent_at": Computed({"$min": ["$$d.sent_at", "$$d.delivered_at", report.at]}),
@@ -194,7 +194,7 @@ def _reported_codes() -> list[str]:
     return sorted(code.value for code in REPORTED)
 
 
-def _changes(report: Report) -> dict[str, Any]:
+def _changes(report: DeliveryReceipt) -> dict[str, Any]:
     changes: dict[str, Any] = {
         "status": report.status.value,
         "claim": None,
@@ -229,7 +229,7 @@ def _earlier(name: str, at: datetime) -> Expression:
     return {"$min": [f"$$d.{name}", at]}
 
 
-def _error(report: Report, now: datetime) -> dict[str, Any] | None:
+def _error(report: DeliveryReceipt, now: datetime) -> dict[str, Any] | None:
     if report.status is not S.FAILED:
         return None
     return {

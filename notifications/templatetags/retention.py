@@ -9,12 +9,12 @@ from analytics.metrics import KEPT as FIGURES
 from analytics.models import Interval
 from callbacks.outbox import MESSAGE_RETENTION as CALLBACKS
 
-from .. import retention
-from ..broadcasts.progress import RETENTION as BROADCASTS
-from ..operations.keeping import KEPT as OPERATIONS
-from ..operations.results import KEPT as RESULTS
-from ..receipts import LOG_RETENTION as CALLS
-from ..retention import Policy
+from ..broadcasts.repository import RETENTION as BROADCASTS
+from ..bulk.repository import KEPT as OPERATIONS
+from ..bulk.results import KEPT as RESULTS
+from ..catalog import retention
+from ..catalog.retention import Retention
+from ..receipts.webhook_log import LOG_RETENTION as CALLS
 
 register = template.Library()
 
@@ -22,7 +22,7 @@ register = template.Library()
 @register.simple_tag
 def kept() -> list[tuple[str, str]]:
     """Return what is kept and how long, in words."""
-    policies = retention.read()
+    policies = retention.read_all()
     return [
         ("What notifications said, and to which address", _by_category(policies, "content")),
         ("Notifications and their attempts", _by_category(policies, "metadata")),
@@ -39,7 +39,7 @@ def kept() -> list[tuple[str, str]]:
     ]
 
 
-def _by_category(policies: Sequence[Policy], name: str) -> str:
+def _by_category(policies: Sequence[Retention], name: str) -> str:
     """Return the days of each category, or of all if they are the same."""
     spans = {policy.category: _days(getattr(policy, name)) for policy in policies}
     if len(set(spans.values())) == 1:

@@ -43,6 +43,9 @@ INSTALLED_APPS = [
     "analytics",
     "callbacks",
     "notifications",
+    "privacy",
+    "monitoring",
+    "background",
 ]
 
 MIDDLEWARE = [

@@ -7,8 +7,8 @@ from django.test import Client
 
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import operations
-from notifications.operations import Operation
+from notifications.bulk import repository, runner
+from notifications.bulk.operation import Operation
 from tests import factories
 
 FAILED = "/admin/notifications/failednotification/"
@@ -30,13 +30,13 @@ def ask(client: Client, query: str = "", **fields: Any) -> Operation:
     response = client.post(NEW, {**form, "channels": channels, **fields})
     assert response.status_code == 302, response.content.decode()
     operation_id = ObjectId(response["Location"].split("/")[-3])
-    operations.work(operation_id)
+    runner.run(operation_id)
     return stored(operation_id)
 
 
 def stored(operation_id: ObjectId) -> Operation:
     """Return an operation as it is stored."""
-    found = operations.one(operation_id)
+    found = repository.one(operation_id)
     assert found is not None
     return found
 

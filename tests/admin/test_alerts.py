@@ -11,7 +11,7 @@ from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind, AlertRule, Incident
 from domain.time import utc_now
-from notifications import alerts
+from monitoring import alert_rules
 from notifyproject.db.collections import collection
 from tests.admin.conftest import make_staff, plans, signed_in
 
@@ -64,7 +64,7 @@ def test_a_rule_that_cannot_be_is_refused(console: Client, wrong: dict[str, str]
 
 
 def test_the_shipped_rules_are_listed(console: Client) -> None:
-    alerts.add_missing_defaults()
+    alert_rules.add_missing_defaults()
     page = console.get(RULES).content.decode()
     assert "more than 10 in 60 min" in page
     assert "at once" in page

@@ -16,8 +16,9 @@ from django_celery_beat.models import (
     SolarSchedule,
 )
 
+from background import schedule
+from delivery import sweeper
 from domain.time import utc_now
-from notifications import schedule
 
 LIST = "/admin/django_celery_beat/"
 TASKS = f"{LIST}periodictask/"
@@ -30,7 +31,7 @@ def nightly(db: None) -> Iterator[CrontabSchedule]:
     yield CrontabSchedule.objects.create(minute="30", hour="4")
     for model in MODELS:
         model.objects.all().delete()
-    schedule.ensure()
+    schedule.add_missing_tasks()
 
 
 def task_form(**fields: Any) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def test_a_task_that_cannot_be_is_refused(
     response = console.post(f"{TASKS}add/", task_form(**sent))
     assert response.status_code == 200
     assert problem in response.content.decode()
-    assert PeriodicTask.objects.count() == len(schedule.TASKS)
+    assert PeriodicTask.objects.count() == len(schedule.PERIODIC_TASKS)
 
 
 SCHEDULES = [
@@ -208,5 +209,5 @@ def test_without_the_broker_a_task_is_not_run(
 
 def test_the_sweep_runs_four_times_a_minute_and_the_rest_once() -> None:
     every = {task.task: task.interval.every for task in PeriodicTask.objects.exclude(interval=None)}
-    assert every.pop(schedule.SWEEP) == schedule.SWEEP_SECONDS == 15
+    assert every.pop(schedule.SWEEP) == sweeper.SWEEP_SECONDS == 15
     assert set(every.values()) == {60}

@@ -9,7 +9,7 @@ from django.test import Client
 
 from access.models import StaffUser
 from domain.time import utc_now
-from notifications.broadcasts import AudienceRequest
+from notifications.broadcasts.requests import AudienceRequest
 from notifyproject.db.collections import collection
 from tests.admin.conftest import listed, make_staff, plans, signed_in
 from tests.store.crowds import begun, people, read, to_its_end, topic

@@ -8,7 +8,7 @@ from django.test import Client
 from domain import content
 from domain.states import BulkStage, Channel
 from domain.time import utc_now
-from notifications import operations
+from notifications.bulk import runner
 from tests import factories
 from tests.admin.bulk_steps import BULK, NEW, ask, failed, start, stored, text
 
@@ -23,7 +23,7 @@ def test_the_cohort_is_what_the_list_shows_on_all_of_its_pages(operator: Client)
     assert (operation.stage, operation.found) == (BulkStage.READY, {"safe": 3})
     assert operation.cohort.channels == (Channel.EMAIL,)
     start(operator, operation)
-    operations.work(operation.id)
+    runner.run(operation.id)
     assert [factories.read(one["_id"])["status"] for one in ours] == ["retrying"] * 3
 
 
@@ -49,7 +49,7 @@ def test_what_waits_is_withdrawn_or_sent_at_another_time(console: Client) -> Non
     page = text(console.get(f"{BULK}{operation.id}/change/"))
     assert "can be done" in page
     start(console, operation)
-    operations.work(operation.id)
+    runner.run(operation.id)
     assert factories.read(document["_id"])["status"] == "cancelled"
 
 
@@ -90,5 +90,5 @@ def test_the_list_of_what_waits_is_a_cohort_too(console: Client) -> None:
     operation = ask(console, list="waitingnotification", action="run_now")
     assert operation.found == {"safe": 1}
     start(console, operation)
-    operations.work(operation.id)
+    runner.run(operation.id)
     assert factories.read(document["_id"])["due_at"] < later

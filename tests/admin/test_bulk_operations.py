@@ -10,8 +10,9 @@ from django.test import Client
 from access.models import StaffUser
 from domain.states import BulkAction, BulkOutcome, BulkStage
 from domain.time import utc_now
-from notifications import operations
-from notifications.operations import Operation
+from notifications.bulk import decisions, runner, selection
+from notifications.bulk import operation as bulk_operation
+from notifications.bulk.operation import Operation
 from notifyproject.db.collections import collection
 from tests.admin.bulk_steps import BULK, FAILED, NEW, ask, failed, start, stored, text
 from tests.admin.conftest import make_staff, signed_in
@@ -85,7 +86,7 @@ def test_from_the_start_to_the_results(operator: Client) -> None:
     page = text(start(operator, operation))
     assert "Running" in page
     assert 'hx-trigger="every 1s"' in page
-    operations.work(operation.id)
+    runner.run(operation.id)
     page = text(operator.get(f"{BULK}{operation.id}/change/"))
     assert "Completed" in page
     assert "1 of 1 delivery." in page
@@ -104,7 +105,7 @@ def test_the_part_that_is_fetched_again_says_when_to_load_the_page(operator: Cli
     start(operator, operation)
     progress = f"{BULK}{operation.id}/progress/?was="
     assert "<progress" in text(operator.get(f"{progress}running"))
-    operations.work(operation.id)
+    runner.run(operation.id)
     assert operator.get(f"{progress}running")["HX-Refresh"] == "true"
     assert operator.get(f"{BULK}{ObjectId()}/progress/").status_code == 404
 
@@ -172,9 +173,9 @@ def test_who_may_look_starts_nothing(operator: Client, db: None) -> None:
 def test_it_takes_the_right_to_do_it_to_one(operator: Client) -> None:
     failed()
     now = utc_now()
-    by = operations.NOBODY
-    cohort = operations.failures(channel=None, code=None, since=None)
-    resend = operations.preview(action=BulkAction.RESEND, cohort=cohort, by=by, now=now)
+    by = bulk_operation.NOBODY
+    cohort = selection.failures(channel=None, code=None, since=None)
+    resend = decisions.preview(action=BulkAction.RESEND, cohort=cohort, by=by, now=now)
     assert operator.post(url(resend, "cancel")).status_code == 403
     form = {"list": "failednotification", "action": "resend", "channels": "email"}
     assert "Choose what to do." in text(operator.post(NEW, form))
@@ -190,7 +191,7 @@ def test_the_list_says_what_was_done_by_whom_and_why(operator: Client) -> None:
     failed()
     operation = ask(operator)
     start(operator, operation)
-    operations.work(operation.id)
+    runner.run(operation.id)
     page = text(operator.get(BULK))
     for words in ("Retry", "Completed", "1 done", "olga", "SendGrid is back"):
         assert words in page

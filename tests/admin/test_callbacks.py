@@ -11,7 +11,7 @@ from callbacks import outbox, subscriptions
 from callbacks.events import DisabledReason
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import telling
+from notifications import callback_events
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.admin.conftest import make_staff, plans, signed_in
@@ -128,7 +128,7 @@ def test_what_has_nowhere_to_go_is_not_sent_again(console: Client) -> None:
 
 def test_what_an_app_was_told_of_a_notification_is_found_by_its_id(console: Client) -> None:
     document = factories.settled(DeliveryStatus.FAILED, calls_back=True)
-    telling.tell(now=utc_now())
+    callback_events.publish_events(now=utc_now())
     failed()
     page = text(console, f"{MESSAGES}?q={document['_id']}")
     assert page.count("delivery.failed") == 1

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from notifications import retention
+from notifications.catalog import retention
 from notifications.templatetags.retention import kept
 from notifyproject.db.collections import collection
 from notifyproject.templatetags.crumbs import crumbs

@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 
 from domain.time import utc_now
-from notifications import figures
+from monitoring import failure_groups
 from notifyproject.db import keyset, window_list
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
@@ -226,11 +226,11 @@ def test_the_home_page(many: Any, console: Client) -> None:
 def test_failures_read_no_more_than_their_cap(
     many: Any, monkeypatch: pytest.MonkeyPatch, db: None, reading: Any
 ) -> None:
-    monkeypatch.setattr(figures, "FAILURE_CAP", 100)
+    monkeypatch.setattr(failure_groups, "FAILURE_CAP", 100)
     now = utc_now()
     reads.commands.clear()
     reads.is_on = True
-    failures = figures.failures(since=now - timedelta(days=10))
+    failures = failure_groups.count_failures(since=now - timedelta(days=10))
     reads.is_on = False
     assert failures.counted_since is not None
     assert failures.total == 100

@@ -6,7 +6,7 @@ import pytest
 
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import failing
+from monitoring import failure_groups
 from tests import factories
 from tests.store.plans import plans
 
@@ -25,9 +25,9 @@ def now() -> datetime:
     return now
 
 
-def grouped(now: datetime, **match: str) -> failing.Groups:
+def grouped(now: datetime, **match: str) -> failure_groups.FailureGroups:
     """Group the last day's failures of a kind."""
-    return failing.grouped(since=now - DAY, until=now, match=[match] if match else [])
+    return failure_groups.group_failures(since=now - DAY, until=now, match=[match] if match else [])
 
 
 def test_all_of_them_are_counted(now: datetime) -> None:
@@ -37,7 +37,7 @@ def test_all_of_them_are_counted(now: datetime) -> None:
 
 
 def test_only_the_newest_are_looked_at(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failing, "CAP", 3)
+    monkeypatch.setattr(failure_groups, "CAP", 3)
     found = grouped(now)
     assert [group.count for group in found.groups] == [3]
     assert found.counted_since == now - timedelta(hours=2, minutes=1)
@@ -47,7 +47,7 @@ def test_only_the_newest_are_looked_at(now: datetime, monkeypatch: pytest.Monkey
 def test_what_narrows_them_does_not_reach_further(
     now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failing, "CAP", 3)
+    monkeypatch.setattr(failure_groups, "CAP", 3)
     with plans("notifications") as reads:
         found = grouped(now, type="mfa_code")
     assert [group.count for group in found.groups] == [1]

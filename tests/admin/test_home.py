@@ -13,7 +13,8 @@ from analytics.models import AlertKind
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import figures, rollup, store
+from monitoring import dashboard, failure_groups, rollup
+from notifications import store
 from notifications.admin import home
 from notifyproject.db.collections import collection
 from tests import factories
@@ -55,7 +56,7 @@ def test_traffic_counts_deliveries_by_hour_and_channel(now: datetime) -> None:
     rollup.run(now=now)
     rollup.rebuild(since=too_old, until=now + timedelta(minutes=1), now=now)
 
-    traffic = figures.traffic(now=now)
+    traffic = dashboard.traffic(now=now)
 
     assert len(traffic.hours) == 24
     assert traffic.counted_at == now
@@ -76,7 +77,7 @@ def test_failures_are_grouped_by_channel_and_code(now: datetime) -> None:
     fail(now, FailureCode.TIMEOUT, channel=Channel.PUSH, type="system_alert")
     fail(now - timedelta(hours=30), FailureCode.TIMEOUT)
 
-    found = figures.failures(since=now - timedelta(hours=24))
+    found = failure_groups.count_failures(since=now - timedelta(hours=24))
 
     assert [(g.channel, g.code, g.count) for g in found.groups] == [
         (Channel.EMAIL, "rejected", 2),
@@ -88,24 +89,28 @@ def test_failures_are_grouped_by_channel_and_code(now: datetime) -> None:
         now - timedelta(hours=1),
     )
     assert (found.total, found.counted_since) == (3, None)
-    only = figures.failures(since=now - timedelta(hours=24), match={"type": "system_alert"})
+    only = failure_groups.count_failures(
+        since=now - timedelta(hours=24), match={"type": "system_alert"}
+    )
     assert [g.code for g in only.groups] == ["timeout"]
-    before = figures.failures(since=now - timedelta(hours=40), until=now - timedelta(hours=24))
+    before = failure_groups.count_failures(
+        since=now - timedelta(hours=40), until=now - timedelta(hours=24)
+    )
     assert (before.total, before.groups[0].code) == (1, "timeout")
 
 
 def test_failures_say_when_they_count_a_part_only(
     now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "FAILURE_CAP", 2)
+    monkeypatch.setattr(failure_groups, "FAILURE_CAP", 2)
     for hours in range(3):
         fail(now - timedelta(hours=hours), FailureCode.REJECTED)
-    found = figures.failures(since=now - timedelta(hours=24))
+    found = failure_groups.count_failures(since=now - timedelta(hours=24))
     assert (found.total, found.counted_since) == (2, now - timedelta(hours=1))
 
 
 def test_the_backlog_is_what_waits(now: datetime) -> None:
-    empty = figures.backlog(now=now)
+    empty = dashboard.summarize_work(now=now)
     assert (empty.due, empty.oldest_due_at, empty.last_sweep) == (0, None, None)
     hour_ago = now - timedelta(hours=1)
     factories.accepted(created_at=hour_ago)
@@ -117,7 +122,7 @@ def test_the_backlog_is_what_waits(now: datetime) -> None:
         factories.accepted(created_at=at, is_test=True)
     collection("heartbeats").insert_one({"_id": "sweep", "at": now})
 
-    backlog = figures.backlog(now=now)
+    backlog = dashboard.summarize_work(now=now)
 
     assert (backlog.due, backlog.oldest_due_at) == (1, hour_ago)
     assert (backlog.scheduled, backlog.retrying, backlog.unknown) == (1, 1, 1)

@@ -11,7 +11,7 @@ from domain.content import Content
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
-from notifications.types import MASK
+from notifications.catalog.types import MASK
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.admin.conftest import listed, make_staff, signed_in

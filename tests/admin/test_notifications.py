@@ -12,7 +12,8 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.time import utc_now
-from notifications import failing, store
+from monitoring import failure_groups
+from notifications import store
 from notifications.admin import searching
 from notifications.store import ProviderAnswer
 from tests import factories
@@ -182,7 +183,7 @@ def test_a_group_has_a_course_and_a_trend(console: Client) -> None:
 
 
 def test_groups_that_are_capped_say_so(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failing, "CAP", 2)
+    monkeypatch.setattr(failure_groups, "CAP", 2)
     for _ in range(3):
         failure(FailureCode.REJECTED)
     page = console.get(FAILED)
@@ -196,10 +197,10 @@ def test_failures_are_narrowed_by_more_than_their_cause(console: Client) -> None
     alert = failure(FailureCode.REJECTED, category=Category.ALERT, priority=Priority.CRITICAL)
     factories.settled(S.FAILED, at=now, created_at=now)
     unsent = factories.claimed(at=now, created_at=now, user_id="bob")
-    nowhere = store.Parked(
+    nowhere = store.Deferred(
         claimed=unsent, status=S.FAILED, code=FailureCode.NO_ADDRESS, reason="There is none."
     )
-    store.park([nowhere], now=now)
+    store.defer([nowhere], now=now)
     for query in ("category=alert", "priority=critical", "code=rejected&attempts=1"):
         changelist = console.get(f"{FAILED}?{query}").context["cl"]
         assert [row.pk for row in changelist.result_list] == [alert["_id"]], query

@@ -11,12 +11,13 @@ from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
 from callbacks import outbox
+from delivery import circuit_breaker, heartbeats
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
 from domain.states import BulkAction, DeliveryStatus
 from domain.time import utc_now
-from notifications import operations, pausing, recovery
+from notifications.bulk import decisions, operation, selection
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.admin.conftest import make_staff, signed_in
@@ -64,10 +65,10 @@ def one_of_each() -> None:
     )
     factories.hold_back(at=now)
     begun(at=now)
-    failures = operations.failures(channel=None, code=None, since=None)
-    operations.preview(action=BulkAction.RETRY, cohort=failures, by=operations.NOBODY, now=now)
-    pausing.pause("smtp", by="maria", reason="", now=now)
-    recovery.note_canary(now=now)
+    failures = selection.failures(channel=None, code=None, since=None)
+    decisions.preview(action=BulkAction.RETRY, cohort=failures, by=operation.NOBODY, now=now)
+    circuit_breaker.pause("smtp", by="maria", reason="", now=now)
+    heartbeats.record_worker_heartbeat(now=now)
     incidents.record(
         Finding(
             rule_id=ObjectId(), kind=AlertKind.FAILURES, what="all", title="Many", detail="Many."

@@ -7,11 +7,12 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from delivery import circuit_breaker, rate_limiter
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import breaker, limits, pausing, provider_health, rollup
+from monitoring import provider_health, rollup
+from monitoring.provider_health import Health
 from notifications.models import Notification
-from notifications.provider_health import Health
 from providers import registry
 from tests import factories
 from tests.admin.conftest import make_staff, signed_in
@@ -32,7 +33,7 @@ def text_of(client: Client) -> str:
 
 
 def health(name: str = "sendgrid") -> provider_health.ProviderHealth:
-    return next(p for p in provider_health.providers(now=utc_now()) if p.name == name)
+    return next(p for p in provider_health.provider_health(now=utc_now()) if p.name == name)
 
 
 def test_it_shows_what_a_provider_did(console: Client) -> None:
@@ -53,17 +54,17 @@ def test_it_shows_what_a_provider_did(console: Client) -> None:
 def test_a_circuit_and_a_slowed_rate_are_seen(console: Client, settings: Any) -> None:
     settings.PROVIDER_RATES = {"sendgrid": (100.0, 10)}
     account, now = registry.sendgrid().account, utc_now()
-    limits.slow_down(account, retry_after=None, now=now)
-    limits.take(account, 1, rate=100.0, burst=10, now=now)
+    rate_limiter.throttle(account, retry_after=None, now=now)
+    rate_limiter.take(account, 1, rate=100.0, burst=10, now=now)
     assert health().health is Health.SLOWED
     assert health().rate_now == pytest.approx(50.0)
     assert "50.0 a second now, of 100" in text_of(console)
-    breaker.trip(account, now=now, retry_after=600, reason="The key is revoked.")
+    circuit_breaker.trip(account, now=now, retry_after=600, reason="The key is revoked.")
     assert health().health is Health.OPEN
     page = text_of(console)
     assert "Takes nothing" in page
     assert "The key is revoked." in page
-    assert (breaker.close(account), health().health) == (True, Health.SLOWED)
+    assert (circuit_breaker.close(account), health().health) == (True, Health.SLOWED)
 
 
 def test_pause_and_resume_are_recorded(console: Client) -> None:
@@ -72,7 +73,7 @@ def test_pause_and_resume_are_recorded(console: Client) -> None:
     assert "A bill is due." in text_of(console)
     assert health().health is Health.PAUSED
     console.post(f"{URL}sendgrid/resume/")
-    assert pausing.pauses() == {}
+    assert circuit_breaker.pauses() == {}
     assert [entry.get_change_message() for entry in LogEntry.objects.order_by("id")] == [
         "Paused: A bill is due.",
         "Resumed.",
@@ -81,7 +82,7 @@ def test_pause_and_resume_are_recorded(console: Client) -> None:
 
 def test_an_open_circuit_is_closed_by_hand(console: Client) -> None:
     account = registry.sendgrid().account
-    breaker.trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
+    circuit_breaker.trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
     assert "Close it" in text_of(console)
     console.post(f"{URL}sendgrid/close/", {"circuit": account})
     assert health().health is Health.WELL
@@ -91,7 +92,7 @@ def test_an_open_circuit_is_closed_by_hand(console: Client) -> None:
 
 
 def test_what_changes_nothing_is_not_recorded(console: Client) -> None:
-    breaker.trip("fcm:1", now=utc_now(), retry_after=600)
+    circuit_breaker.trip("fcm:1", now=utc_now(), retry_after=600)
     console.post(f"{URL}sendgrid/close/", {"circuit": "fcm:1"})
     console.post(f"{URL}sendgrid/resume/")
     console.post(f"{URL}nobody/pause/", {"reason": "x"})

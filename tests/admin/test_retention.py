@@ -11,9 +11,10 @@ from django.test import Client
 
 from domain.states import Category, Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import content_removal, retention
+from notifications.catalog import retention
 from notifications.models import RetentionPolicy
 from notifyproject.db.collections import collection
+from privacy import content_removal
 from tests import factories
 from tests.admin.conftest import make_staff, signed_in
 
@@ -26,7 +27,7 @@ DAY = timedelta(days=1)
 
 
 def days(category: Category) -> tuple[int, int]:
-    policy = retention.of(category)
+    policy = retention.retention_of(category)
     return policy.content.days, policy.metadata.days
 
 
@@ -65,7 +66,7 @@ def test_a_change_leaves_how_far_the_removal_has_come(console: Client) -> None:
     now = utc_now()
     form = console.get(MARKETING).context["adminform"].form
     assert set(form.fields) == {"content_days", "metadata_days"}
-    retention.note_removed(Category.MARKETING, until=now)
+    retention.record_progress(Category.MARKETING, until=now)
     save(console, "7", "")
     assert RetentionPolicy.objects.get(pk="marketing").removed_until is not None
 
@@ -127,7 +128,7 @@ def page_of(client: Client, **fields: Any) -> str:
     """Return the page about a notification whose content was removed."""
     at = utc_now() - 31 * DAY
     one = factories.settled(S.FAILED, at=at, created_at=at, **fields)
-    content_removal.remove_due(now=utc_now())
+    content_removal.remove_expired_content(now=utc_now())
     response = client.get(f"/admin/notifications/notification/{one['_id']}/change/")
     assert response.status_code == 200
     return str(response.content.decode())

@@ -6,8 +6,9 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 
 from domain.time import utc_now
-from notifications import templates, types
-from notifications.default_types import DEFAULT_TYPES, DefaultType
+from notifications.catalog import types
+from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
+from notifications.content import templates
 from notifications.models import NotificationType
 from tests.admin.conftest import make_staff, signed_in
 
@@ -48,7 +49,7 @@ def shown(client: Client, url: str) -> str:
 def stored(slug: str = SLUG, **texts: str) -> int:
     """Store a version and return its number."""
     parts = {"default": {"subject": "S", "body": "B", **texts}}
-    version = templates.create(
+    version = templates.create_version(
         type_slug=slug, parts=parts, note="", created_by="app:shop", now=utc_now()
     )
     return version.number
@@ -98,7 +99,7 @@ def test_a_page_is_in_the_language_that_is_chosen(console: Client) -> None:
 def test_the_versions_are_listed_with_the_published_one(console: Client) -> None:
     stored()
     stored()
-    templates.publish(type_slug=SLUG, number=1, now=utc_now())
+    templates.publish_version(type_slug=SLUG, number=1, now=utc_now())
     rows = console.get(page(SLUG)).context["rows"]
     assert [row["name"] for row in rows] == ["Version 2", "Version 1", "The release's own"]
     assert [row["is_published"] for row in rows] == [False, True, False]
@@ -132,7 +133,7 @@ def test_a_version_that_cannot_be_shown_any_more_says_why(console: Client) -> No
 
 
 def test_a_slug_may_have_underscores_anywhere(console: Client) -> None:
-    types.define(
+    types.define_type(
         "new_fade",
         {
             "name": "New fade",
@@ -161,7 +162,7 @@ def test_a_new_version_starts_with_what_is_said_now(console: Client) -> None:
     form = console.get(NEW).context["form"]
     assert [section.name for section in form.sections()] == ["Default", "Portuguese"]
     assert form.parts["default"]["subject"] == "Payment confirmed: {{ video_title }}"
-    templates.publish(type_slug=SLUG, number=stored(subject="Mine"), now=utc_now())
+    templates.publish_version(type_slug=SLUG, number=stored(subject="Mine"), now=utc_now())
     parts = console.get(NEW).context["form"].parts
     assert parts["default"]["subject"] == "Mine"
     # The files' HTML was written for another body: nobody gets it any more.
@@ -171,7 +172,7 @@ def test_a_new_version_starts_with_what_is_said_now(console: Client) -> None:
 def test_a_version_is_stored_and_used_by_nobody_yet(console: Client) -> None:
     response = console.post(NEW, SENT)
     assert response["Location"] == page(SLUG, 1)
-    version = templates.get(type_slug=SLUG, number=1)
+    version = templates.get_version(type_slug=SLUG, number=1)
     assert version is not None
     assert version.parts == {
         "default": {"subject": "Paid: {{ amount }}", "body": "We have\n\n{{ amount }}."},
@@ -185,7 +186,7 @@ def test_a_version_is_stored_and_used_by_nobody_yet(console: Client) -> None:
 def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
     more = {"new_language": "es", "subject:": "Pagado", "body:": "Tenemos {{ amount }}."}
     console.post(NEW, SENT | more | {"subject:pt": "", "body:pt": " "})
-    version = templates.get(type_slug=SLUG, number=1)
+    version = templates.get_version(type_slug=SLUG, number=1)
     assert version is not None
     assert set(version.parts) == {"default", "es"}
 
@@ -220,7 +221,7 @@ def test_what_is_wrong_stands_in_the_form_and_nothing_is_lost(
     for value in fields.values():
         if len(value) < 50:
             assert value.replace("\r\n", "\n") in text
-    assert templates.listing(type_slug=SLUG, limit=9) == []
+    assert templates.list_versions(type_slug=SLUG, limit=9) == []
 
 
 # Publishing.
@@ -245,7 +246,7 @@ def test_saving_a_type_leaves_what_was_published_meanwhile(console: Client) -> N
     number = stored()
     form = console.get(page(SLUG)).context["adminform"].form
     data = {name: value for name, value in form.initial.items() if value is not None}
-    templates.publish(type_slug=SLUG, number=number, now=utc_now())
+    templates.publish_version(type_slug=SLUG, number=number, now=utc_now())
     response = console.post(page(SLUG), data | {"name": "Paid", "example_data": "{}"})
     assert response.status_code == 302
     assert NotificationType.objects.get(pk=SLUG).name == "Paid"

@@ -5,8 +5,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from domain.time import utc_now
-from notifications import templates, types
 from notifications.admin.templates_changes import Fate, changes
+from notifications.catalog import types
+from notifications.content import templates
 from notifications.models import Notification
 from notifyproject.db.collections import collection
 from tests.admin.conftest import make_staff, signed_in
@@ -20,14 +21,14 @@ PAGE = f"/admin/notifications/notificationtype/{SLUG}/templates/"
 def stored(**texts: str) -> int:
     """Store a version and return its number."""
     parts = {"default": {"body": "Paid.", **texts}}
-    version = templates.create(
+    version = templates.create_version(
         type_slug=SLUG, parts=parts, note="", created_by="app:shop", now=utc_now()
     )
     return version.number
 
 
 def publish(number: int) -> None:
-    templates.publish(type_slug=SLUG, number=number, now=utc_now())
+    templates.publish_version(type_slug=SLUG, number=number, now=utc_now())
 
 
 # What differs.

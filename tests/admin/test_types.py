@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from domain.states import Channel, Priority
-from notifications import types
+from notifications.catalog import types
 from notifications.models import NotificationType
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -32,7 +32,7 @@ GOOD = {
 
 def test_a_new_type_can_be_used_at_once(console: Client) -> None:
     assert console.post(f"{LIST}add/", GOOD).status_code == 302
-    kind = types.get("parcel_lost")
+    kind = types.get_type("parcel_lost")
     assert kind.channels == (Channel.EMAIL, Channel.IN_APP)
     assert (kind.priority, kind.max_retries, kind.ttl_seconds) == (Priority.HIGH, 2, 3600)
     assert kind.sensitive_variables == {"pin", "code"}
@@ -108,8 +108,8 @@ def test_a_type_that_is_switched_off_is_known_no_more(console: Client) -> None:
     console.post(f"{LIST}add/", GOOD)
     off = {name: value for name, value in GOOD.items() if name not in ("slug", "is_active")}
     console.post(f"{LIST}parcel_lost/change/", off)
-    with pytest.raises(types.UnknownType):
-        types.get("parcel_lost")
+    with pytest.raises(types.UnknownTypeError):
+        types.get_type("parcel_lost")
 
 
 def test_a_type_is_not_deleted(console: Client) -> None:
@@ -129,7 +129,7 @@ def test_a_channel_that_stands_in_and_what_whatsapp_approved_are_stored(console:
     channels = {"channels": ["email", "push"], "fallback_channel": "email"}
     form = GOOD | channels | {"approved_templates": json.dumps([wording])}
     assert console.post(f"{LIST}add/", form).status_code == 302
-    kind = types.get("parcel_lost")
+    kind = types.get_type("parcel_lost")
     assert kind.fallback is not None
     assert (kind.fallback.channel, kind.fallback.after) == (Channel.EMAIL, timedelta(minutes=10))
     assert [one.language for one in kind.approved] == ["pt_PT"]

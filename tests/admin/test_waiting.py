@@ -41,10 +41,10 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
 def parked(now: datetime, code: FailureCode) -> Any:
     """Return a notification that was put off for this reason."""
     one = factories.claimed(at=now, created_at=now)
-    put_off = store.Parked(
+    put_off = store.Deferred(
         claimed=one, status=S.PENDING, code=code, reason="Later.", next_attempt_at=now + HOUR
     )
-    store.park([put_off], now=now)
+    store.defer([put_off], now=now)
     return factories.read(one.notification_id)
 
 

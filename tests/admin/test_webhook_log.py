@@ -10,7 +10,7 @@ from django.test import Client
 
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import receipts
+from notifications.receipts import webhook_log
 from notifyproject.db.collections import collection
 from providers.sendgrid import webhooks
 from tests import factories
@@ -65,7 +65,7 @@ def test_what_was_applied_before_is_passed_over(console: Client) -> None:
     document = factories.settled(S.SENT, at=now, created_at=now)
     body = bounce(document)
     events = webhooks.parse_receipts(body.encode())
-    receipts.receive(events, provider="sendgrid", body=body, now=now)
+    webhook_log.process_webhook(events, provider="sendgrid", body=body, now=now)
     before = factories.read(document["_id"])
     (entry,) = collection("webhook_log").find()
     assert "Replayed 1 event: 0 changed something." in replay(console, entry["_id"])

@@ -10,12 +10,13 @@ import pytest
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, NotificationStatus, overall_status
+from monitoring.dashboard import WorkSummary
+from monitoring.failure_groups import FailureCount, FailureCounts
 from notifications.admin import explanations, sentences
 from notifications.admin.attention import concerns
 from notifications.admin.explanations import EXPLANATIONS, VERDICTS
 from notifications.admin.filters import STATUSES_WITH
-from notifications.figures import Backlog, FailureGroup, Failures
-from notifications.verdicts import Kind
+from notifications.resend.risk import RiskKind
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S, F = DeliveryStatus, FailureCode
@@ -41,7 +42,7 @@ def test_every_code_and_state_has_words() -> None:
     )
     assert set(explanations.DELIVERY_WORDS) == set(explanations.DELIVERY_TONES) == set(S)
     assert set(explanations.CHANNELS) == set(explanations.CHANNEL_ICONS) == set(Channel)
-    assert set(VERDICTS) == set(Kind)
+    assert set(VERDICTS) == set(RiskKind)
 
 
 @pytest.mark.parametrize("code", list(F))
@@ -159,20 +160,20 @@ def test_a_span_of_time_in_words(seconds: float, words: str) -> None:
     assert sentences.span(seconds) == words
 
 
-QUIET = Backlog(due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=NOW)
-NO_FAILURES = Failures(groups=(), counted_since=None)
+QUIET = WorkSummary(due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=NOW)
+NO_FAILURES = FailureCounts(groups=(), counted_since=None)
 
 
-def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> Failures:
+def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> FailureCounts:
     """Return failures of one cause."""
-    group = FailureGroup(
+    group = FailureCount(
         channel=Channel.EMAIL,
         code=code.value,
         count=count,
         first_at=NOW - timedelta(hours=20),
         last_at=NOW - ago,
     )
-    return Failures(groups=(group,), counted_since=None)
+    return FailureCounts(groups=(group,), counted_since=None)
 
 
 def test_nobody_is_needed_when_all_is_well() -> None:

@@ -8,7 +8,7 @@ from django.test import Client
 
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import utc_now
-from notifications import workers
+from monitoring import workers
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 from tests import factories
@@ -32,7 +32,7 @@ def test_it_shows_what_waits_and_who_works(console: Client, broker: redis.Redis)
     broker.rpush("service", "z")
     collection("heartbeats").insert_one({"_id": "sweep", "at": now})
 
-    critical, normal = (workers.lanes(now=now)[n] for n in (0, 2))
+    critical, normal = (workers.queue_status(now=now)[n] for n in (0, 2))
     assert (critical.priority, critical.due, critical.oldest_due_at) == (Priority.CRITICAL, 0, None)
     assert critical.depths[Channel.PUSH] == 2
     assert (normal.due, normal.oldest_due_at) == (1, now - timedelta(hours=1))

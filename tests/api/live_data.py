@@ -16,8 +16,8 @@ from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
-from notifications.intake.keys import key_id
-from notifications.intake.preparing import Caller
+from notifications.intake.idempotency import record_id
+from notifications.intake.requests import Caller
 from notifications.store import Inbox, ProviderAnswer
 from recipients import service_windows, suppressions
 from tests import factories
@@ -180,7 +180,7 @@ class Untouched:
             "callback_messages": ("client_id", {own}),
             "api_clients": ("_id", {own}),
             "inbox_visits": ("_id", {inbox.key for inbox in inboxes}),
-            "idempotency_keys": ("_id", {key_id(caller) for caller in callers}),
+            "idempotency_keys": ("_id", {record_id(caller) for caller in callers}),
             "django_admin_log": ("user_id", {own}),
         }
         return {

@@ -9,7 +9,7 @@ from bson import ObjectId
 from domain.content import Content
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications.types import MASK
+from notifications.catalog.types import MASK
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.api.conftest import App, pointers

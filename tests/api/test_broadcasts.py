@@ -7,8 +7,7 @@ import pytest
 from bson import ObjectId
 
 from domain.time import utc_now
-from notifications import broadcasts
-from notifications.broadcasts import pages
+from notifications.broadcasts import runner
 from notifyproject.db.collections import collection
 from tests.api.conftest import Answer, App, new_app
 from tests.store.crowds import people, to_its_end
@@ -183,10 +182,10 @@ class TestWatching:
 
 class TestHoldingUp:
     def test_it_is_paused_and_resumed(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pages, "PAGE", 2)
+        monkeypatch.setattr(runner, "PAGE", 2)
         people(3)
         answer = begin(app)
-        broadcasts.go_on(ObjectId(answer.json()["id"]))
+        runner.run_page(ObjectId(answer.json()["id"]))
         paused = change(app, answer, "pause")
         assert (paused.status_code, paused.json()["status"]) == (200, "paused")
         read_all(answer)

@@ -12,8 +12,12 @@ import pytest
 from bson import ObjectId
 
 from domain.time import utc_now
-from notifications import intake, queries, types
-from notifications.intake import Caller, InvalidRequest, NotificationRequest, bulk, bulk_promises
+from notifications import queries
+from notifications.catalog import types
+from notifications.intake import bulk, idempotency
+from notifications.intake import requests as intake_requests
+from notifications.intake.requests import Caller, NotificationRequest
+from notifications.validation import InvalidRequestError
 from notifyproject.db.collections import collection
 from tests.api.bringing import bring, ids, item, stored
 from tests.api.conftest import App, request
@@ -34,18 +38,18 @@ def crash_before_storing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
             monkeypatch.undo()
             raise Crash
 
-        monkeypatch.setattr(bulk, "_keep", crash)
+        monkeypatch.setattr(bulk, "_store_accepted", crash)
 
     return arm
 
 
-def accept(app: App, count: int, *, key: str = "k", name: str = "x") -> intake.BulkAcceptance:
+def accept(app: App, count: int, *, key: str = "k", name: str = "x") -> bulk.BulkAcceptance:
     """Accept so many requests of a name, below the route."""
     requests = [
         msgspec.convert(request(external_id=f"{name}-{n}"), NotificationRequest)
         for n in range(count)
     ]
-    return intake.accept_all(
+    return bulk.accept_bulk(
         requests,
         contents=[msgspec.json.encode(one) for one in requests],
         caller=Caller(client_id=app.id, idempotency_key=key),
@@ -147,9 +151,9 @@ def test_what_was_promised_is_accepted_as_it_was_then(
     caller = Caller(client_id=app.id, idempotency_key="k")
     crash_before_storing()
     with pytest.raises(Crash):
-        intake.accept_all([wanted], contents=[b"1"], caller=caller, now=now)
+        bulk.accept_bulk([wanted], contents=[b"1"], caller=caller, now=now)
     later = now + timedelta(hours=1)
-    (one,) = intake.accept_all([wanted], contents=[b"1"], caller=caller, now=later).outcomes
+    (one,) = bulk.accept_bulk([wanted], contents=[b"1"], caller=caller, now=later).outcomes
     (document,) = stored()
     assert (document["_id"], document["created_at"]) == (one, now)
     assert document["expires_at"] == now + timedelta(minutes=2)
@@ -164,17 +168,17 @@ def test_what_cannot_be_accepted_any_more_was_promised_to_nobody(
     collection("notification_types").update_one(
         {"_id": "payment_confirmed"}, {"$set": {"is_active": False}}
     )
-    types.invalidate()
+    types.invalidate_types()
     for _ in range(2):
         outcomes = accept(app, 2).outcomes
-        assert all(isinstance(one, InvalidRequest) for one in outcomes)
+        assert all(isinstance(one, InvalidRequestError) for one in outcomes)
     assert stored() == []
 
 
 def test_a_promise_that_could_not_be_noted_as_kept_is_kept(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_promises, "note_kept", lambda promise, **_: promise)
+    monkeypatch.setattr(idempotency, "complete", lambda promise, **_: promise)
     first = accept(app, 3)
     monkeypatch.undo()
     assert accept(app, 3).outcomes == first.outcomes
@@ -190,8 +194,8 @@ def test_a_promise_that_is_kept_is_answered_without_looking_at_the_notifications
     def forbidden(*_: Any, **__: Any) -> None:
         raise AssertionError("looked at")
 
-    monkeypatch.setattr(queries, "existing", forbidden)
-    monkeypatch.setattr(bulk, "look_up", forbidden)
+    monkeypatch.setattr(queries, "existing_ids", forbidden)
+    monkeypatch.setattr(bulk, "load_recipients", forbidden)
     assert accept(app, 3).outcomes == first.outcomes
 
 
@@ -202,7 +206,7 @@ def test_two_hundred_at_once_are_one_set_of_notifications(app: App) -> None:
     """Each of 25 threads asks eight times: whoever comes second stores nothing of its own."""
     barrier = threading.Barrier(25)
 
-    def ask(_: int) -> list[intake.BulkAcceptance]:
+    def ask(_: int) -> list[bulk.BulkAcceptance]:
         barrier.wait()
         return [accept(app, 4) for _ in range(8)]
 
@@ -221,7 +225,7 @@ def test_of_different_calls_at_once_one_wins_and_the_others_are_refused(app: App
         barrier.wait()
         try:
             accept(app, 3, name=f"call-{number}")
-        except intake.KeyReused:
+        except intake_requests.KeyReusedError:
             return "refused"
         return "accepted"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from notifications import backlog
+from notifications.queueing import backlog
 from tests.api.bringing import bring, ids, item, stored
 from tests.api.conftest import App
 
@@ -12,7 +12,7 @@ from tests.api.conftest import App
 @pytest.fixture
 def overloaded(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let too much wait to be sent."""
-    monkeypatch.setattr(backlog, "is_too_long", lambda **_: True)
+    monkeypatch.setattr(backlog, "is_overloaded", lambda **_: True)
 
 
 def critical(number: int) -> dict[str, Any]:
@@ -28,7 +28,7 @@ class TestOverloaded:
         assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
         assert int(answer.headers["Retry-After"]) >= 1
         assert stored() == []
-        monkeypatch.setattr(backlog, "is_too_long", lambda **_: False)
+        monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
         assert bring(app, item(0), 5, key="k").json()["accepted"] == 1
 
     def test_critical_ones_are_accepted_and_the_others_told(self, app: App) -> None:
@@ -53,9 +53,9 @@ class TestOverloaded:
     def test_what_was_accepted_before_is_answered_again(
         self, app: App, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(backlog, "is_too_long", lambda **_: False)
+        monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
         first = bring(app, item(0), key="k")
-        monkeypatch.setattr(backlog, "is_too_long", lambda **_: True)
+        monkeypatch.setattr(backlog, "is_overloaded", lambda **_: True)
         again = bring(app, item(0), key="k")
         assert (again.status_code, ids(again)) == (200, ids(first))
 
@@ -66,5 +66,5 @@ def test_with_more_waiting_than_the_limit_a_call_has_to_come_again(app: App, set
     settings.BULK_PENDING_LIMIT = 2
     assert bring(app, item(0), item(1), item(2)).status_code == 200
     assert bring(app, item(3)).status_code == 200, "measured a moment ago"
-    backlog.forget()
+    backlog.clear()
     assert bring(app, item(4)).status_code == 503

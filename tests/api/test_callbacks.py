@@ -12,7 +12,7 @@ from callbacks import outbox, subscriptions, worker
 from callbacks.events import SUBSCRIBABLE, DisabledReason
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import telling
+from notifications import callback_events
 from notifications.api.callbacks_schema import CallbackEvent
 from notifyproject.db.collections import collection
 from tests import factories
@@ -181,7 +181,7 @@ def test_what_it_is_told_names_what_it_is_about(app: App) -> None:
     document = factories.settled(
         DeliveryStatus.FAILED, client_id=app.id, calls_back=True, external_id="order-7"
     )
-    telling.tell(now=utc_now())
+    callback_events.publish_events(now=utc_now())
     by_type = {one["type"]: one for one in told(app)}
     assert set(by_type) == {"delivery.failed", "notification.completed"}
     failed = by_type["delivery.failed"]

@@ -11,9 +11,10 @@ from django.core.management import CommandError, call_command
 from access.models import Scope
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import cleanup, store
+from notifications import store
 from notifications.api import cleanup as cleanup_api
 from notifyproject.db.collections import collection
+from privacy import purge as privacy_purge
 from tests import factories
 from tests.api.conftest import App, new_app, pointers
 
@@ -92,7 +93,7 @@ def test_what_is_re_opened_meanwhile_stays_with_its_attempts(app: App) -> None:
     at = LONG_AGO
     failed = factories.settled(S.FAILED, at=at, created_at=at, client_id=app.id)["_id"]
     gone = sent(app)
-    store.requeue(notification_id=failed, channels=[Channel.EMAIL], extra_attempts=1, now=utc_now())
+    store.reopen(notification_id=failed, channels=[Channel.EMAIL], extra_attempts=1, now=utc_now())
     purged = store.purge(ids=[failed, gone], before=utc_now() - DAY)
     assert (purged.notifications, purged.attempts) == (1, 1)
     assert left() == left("delivery_attempts") == [failed]
@@ -118,7 +119,7 @@ def test_one_call_deletes_so_many_and_says_that_there_are_more(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In batches, the oldest first, and past what stays."""
-    monkeypatch.setattr(cleanup, "BATCH", 2)
+    monkeypatch.setattr(privacy_purge, "BATCH", 2)
     monkeypatch.setattr(cleanup_api, "AT_MOST", 3)
     factories.accepted(created_at=LONG_AGO - 5 * DAY, client_id=app.id)
     ids = [sent(app, days_ago=60 - n) for n in range(5)]

@@ -7,7 +7,7 @@ import pytest
 
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import content_removal
+from privacy import content_removal
 from tests import factories
 from tests.api.conftest import App
 from tests.api.inboxes import Person, delivered, token
@@ -21,7 +21,7 @@ def removed(app: App, status: DeliveryStatus = DeliveryStatus.FAILED, **fields: 
     document = factories.settled(
         status, client_id=app.id, at=LONG_AGO, created_at=LONG_AGO, **fields
     )
-    content_removal.remove_due(now=utc_now())
+    content_removal.remove_expired_content(now=utc_now())
     return str(document["_id"])
 
 
@@ -80,7 +80,7 @@ def test_what_is_in_an_inbox_stays_there_and_says_what_it_did(app: App) -> None:
     factories.store.settle([settlement], now=LONG_AGO)
     person = Person(app=app, token=token(app))
     before = person.get().json()
-    assert content_removal.remove_due(now=utc_now()).notifications == 1
+    assert content_removal.remove_expired_content(now=utc_now()).notifications == 1
     assert person.get().json() == before
     assert before["results"][0]["body"] == "Your payment has arrived."
 

@@ -141,7 +141,7 @@ def test_an_operation_says_whether_it_refuses_test_keys(
 def test_conflicts_are_told_in_the_words_of_the_code() -> None:
     folders = ("notifications/api", "notifications/broadcasts", "callbacks")
     paths = [p for folder in folders for p in Path(settings.BASE_DIR, folder).glob("*.py")]
-    paths.append(Path(settings.BASE_DIR, "notifications", "redrive.py"))
+    paths.append(Path(settings.BASE_DIR, "notifications", "resend", "actions.py"))
     source = "".join(path.read_text() for path in paths if path.name != "schema_problems.py")
     for operation, known in CONFLICTS.items():
         for code, detail in known:

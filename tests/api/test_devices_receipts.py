@@ -16,7 +16,7 @@ from devices.status import Evidence
 from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import Claimed, ProviderAnswer
+from notifications.store import ClaimedDelivery, ProviderAnswer
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.api.conftest import Answer, App, new_app, pointers
@@ -34,14 +34,14 @@ def tell(app: App, one: str, notification_id: Any, event: Any = "delivered") -> 
     return app.post(f"/devices/{one}/receipts", body)
 
 
-def begun(app: App, *devices: str, **fields: Any) -> Claimed:
+def begun(app: App, *devices: str, **fields: Any) -> ClaimedDelivery:
     """Return a push that a worker has just begun to send to these devices."""
     one = factories.claimed(channel=Channel.PUSH, client_id=app.id, **fields)
     return factories.start(replace(one, device_ids=devices), provider="fcm")
 
 
 def settle(
-    one: Claimed, status: DeliveryStatus = S.SENT, *, accepted: Sequence[str] | None = None
+    one: ClaimedDelivery, status: DeliveryStatus = S.SENT, *, accepted: Sequence[str] | None = None
 ) -> None:
     """Write down what became of it; sent: every device has it, unless ``accepted`` says which."""
     targets = one.device_ids if accepted is None and status is S.SENT else accepted or ()
@@ -200,7 +200,7 @@ def never_begun(app: App, phone: str) -> ObjectId:
 
 def given_back(app: App, phone: str) -> ObjectId:
     one = begun(app, phone)
-    store.withdraw([one], now=NOON)
+    store.return_unsent([one], now=NOON)
     return one.notification_id
 
 

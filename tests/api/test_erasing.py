@@ -6,10 +6,11 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from access.clients import inbox_tokens
+from delivery import dispatcher
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import dispatch, erasing
 from notifyproject.db.collections import collection, database
+from privacy import erasure
 from recipients import queries, suppressions
 from tests.api.ada import ADA, ONE, TOKEN, notify, register, unsubscribe
 from tests.api.conftest import Answer, App, pointers
@@ -74,7 +75,7 @@ def test_nothing_more_is_sent(ada: App) -> None:
     notify(ada)
     (document,) = collection("notifications").find()
     erase(ada)
-    report = dispatch.deliver([document["_id"]], channel=Channel.EMAIL)
+    report = dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
     assert report.claimed == 0
     refused = ada.notify(user_id="ada", recipient=...)
     assert pointers(refused) == {"/recipient": "no_address"}
@@ -163,12 +164,12 @@ def test_a_call_that_runs_out_of_time_goes_on_when_it_is_repeated(
     for _ in range(5):
         notify(ada)
     notify(ada, user_id=..., recipient={"email": ADA["email"]})
-    monkeypatch.setattr(erasing, "BATCH", 2)
+    monkeypatch.setattr(erasure, "BATCH", 2)
     erased = []
     while not erased or not erased[-1].is_complete:
         assert len(erased) < 9
         ticks = itertools.count()
-        erased.append(erasing.erase("ada", now=utc_now(), seconds=1, timer=ticks.__next__))
+        erased.append(erasure.erase("ada", now=utc_now(), seconds=1, timer=ticks.__next__))
         assert queries.known(["ada"]) == {}, "from the first call on"
     assert [one.notifications for one in erased] == [2, 2, 1, 1, 0]
     assert ADA["email"] not in everything()
@@ -176,7 +177,7 @@ def test_a_call_that_runs_out_of_time_goes_on_when_it_is_repeated(
 
 def test_an_app_is_told_to_repeat_it(ada: App, monkeypatch: pytest.MonkeyPatch) -> None:
     notify(ada)
-    monkeypatch.setattr(erasing, "SECONDS", -1.0)
+    monkeypatch.setattr(erasure, "SECONDS", -1.0)
     answer = erase(ada)
     assert (answer.status_code, answer.json()["is_complete"]) == (202, False)
     assert answer.headers["Retry-After"]

@@ -8,9 +8,9 @@ from access.models import Scope
 from devices import presence
 from devices.presence import Presence
 from domain.time import utc_now
-from notifications import exporting
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
+from privacy import export
 from tests.api.ada import ADA, ONE, TOKEN, notify, register, unsubscribe
 from tests.api.conftest import App, new_app
 from tests.store.plans import plans
@@ -98,12 +98,12 @@ def test_a_page_is_read_by_indexes_in_its_order(ada: App) -> None:
     ]
     collection("delivery_attempts").insert_many(attempts)
     for client_id in (None, ada.id):
-        held = exporting.export("user-7", client_id=client_id, limit=10)
+        held = export.export("user-7", client_id=client_id, limit=10)
         last = held.notifications[-1]
         place = Cursor((last["created_at"], last["_id"]))
         for name in ("notifications", "delivery_attempts"):
             with plans(name) as found:
-                held = exporting.export("user-7", client_id=client_id, limit=10, place=place)
+                held = export.export("user-7", client_id=client_id, limit=10, place=place)
             (plan,) = found
             assert plan.is_indexed
             assert not plan.sorts

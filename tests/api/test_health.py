@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from pymongo import MongoClient
 
+from delivery import heartbeats, sweeper
 from domain.time import utc_now
-from notifications import recovery
 from notifyproject import health
 from notifyproject.db.collections import collection
 
@@ -18,15 +18,15 @@ def test_a_process_that_answers_is_alive(db: None) -> None:
 
 
 def test_it_is_ready_with_store_broker_a_worker_and_a_recent_sweep(db: None, broker: Any) -> None:
-    recovery.sweep(now=utc_now())
-    recovery.note_canary(now=utc_now())
+    sweeper.sweep(now=utc_now())
+    heartbeats.record_worker_heartbeat(now=utc_now())
     answer = Client().get("/readyz")
     assert answer.status_code == 200
     assert answer.json()["status"] == "ready"
 
 
 def test_without_a_sweep_for_three_minutes_it_is_degraded(db: None, broker: Any) -> None:
-    recovery.sweep(now=utc_now())
+    sweeper.sweep(now=utc_now())
     collection("heartbeats").update_one(
         {"_id": "sweep"}, {"$set": {"at": utc_now() - timedelta(minutes=4)}}
     )
@@ -37,8 +37,8 @@ def test_without_a_sweep_for_three_minutes_it_is_degraded(db: None, broker: Any)
 
 
 def test_without_a_sign_of_a_worker_it_is_degraded(db: None, broker: Any) -> None:
-    recovery.sweep(now=utc_now())
-    recovery.note_canary(now=utc_now() - timedelta(minutes=4))
+    sweeper.sweep(now=utc_now())
+    heartbeats.record_worker_heartbeat(now=utc_now() - timedelta(minutes=4))
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert "no worker" in answer.json()["worker"]["reason"]

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from pymongo.errors import AutoReconnect
 
-from notifications import alerts
+from monitoring import alert_rules, alerts
 from notifyproject import health
 from notifyproject.db.collections import collection
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 @pytest.fixture(autouse=True)
 def _the_shipped_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     collection("alert_rules").delete_many({})
-    alerts.add_missing_defaults()
+    alert_rules.add_missing_defaults()
     monkeypatch.setattr(health, "_alarm", health._Alarm())
 
 
@@ -29,7 +29,7 @@ def test_a_missing_sweep_opens_an_incident() -> None:
 
 def test_it_is_raised_twice_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[object] = []
-    monkeypatch.setattr(alerts, "evaluate_standstill", lambda **_: looks.append(_))
+    monkeypatch.setattr(alerts, "evaluate_stalled", lambda **_: looks.append(_))
     for _ in range(5):
         Client().get("/readyz")
     assert len(looks) == 1
@@ -39,5 +39,5 @@ def test_it_never_keeps_the_answer_from_being_given(monkeypatch: pytest.MonkeyPa
     def broken(**_: object) -> int:
         raise AutoReconnect("gone")
 
-    monkeypatch.setattr(alerts, "evaluate_standstill", broken)
+    monkeypatch.setattr(alerts, "evaluate_stalled", broken)
     assert Client().get("/readyz").status_code == 200

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from domain.time import utc_now
-from notifications import templates
+from notifications.content import templates
 from tests.admin.conftest import make_staff, signed_in
 from tests.api.conftest import App, request
 from tests.api.test_templates import create, publish
@@ -17,7 +17,7 @@ NESTED = "<p>\n" + "<div>" * 13_000
 @pytest.fixture
 def stored(app: App) -> None:
     """Publish a version with such HTML, as an earlier release took it."""
-    templates.create(
+    templates.create_version(
         type_slug="payment_confirmed",
         parts={"default": {"subject": "S", "body": "Hello", "email_html": NESTED}},
         note="",

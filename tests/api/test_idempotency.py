@@ -12,8 +12,9 @@ from bson import ObjectId
 from django.test import Client
 
 from domain.time import utc_now
-from notifications import intake
-from notifications.intake import Caller, NotificationRequest, RecipientRequest
+from notifications import validation
+from notifications.intake import acceptance, requests
+from notifications.intake.requests import Caller, NotificationRequest, RecipientRequest
 from notifyproject.db.collections import collection
 from tests.api.conftest import App, request
 
@@ -80,7 +81,8 @@ def test_two_hundred_at_once_are_one_notification(app: App) -> None:
     def accept() -> None:
         barrier.wait()
         ids.extend(
-            intake.accept(wanted, caller=caller, now=utc_now()).document["_id"] for _ in range(4)
+            acceptance.accept(wanted, caller=caller, now=utc_now()).document["_id"]
+            for _ in range(4)
         )
 
     threads = [threading.Thread(target=accept) for _ in range(50)]
@@ -118,16 +120,16 @@ def test_of_two_different_requests_at_once_one_wins(app: App) -> None:
         wanted = NotificationRequest(
             type="transactional",
             recipient=RecipientRequest(email="ada@example.com"),
-            content=intake.ContentRequest(body=name),
+            content=requests.ContentRequest(body=name),
         )
         barrier.wait()
         try:
-            intake.accept(
+            acceptance.accept(
                 wanted,
                 caller=Caller(client_id=app.id, idempotency_key="k-2"),
                 now=utc_now(),
             )
-        except intake.KeyReused:
+        except requests.KeyReusedError:
             outcomes.append("refused")
         else:
             outcomes.append("accepted")
@@ -147,16 +149,16 @@ def test_a_request_that_would_be_too_late_by_now_gets_its_first_answer(app: App)
         type="payment_confirmed",
         recipient=RecipientRequest(email="ada@example.com"),
         data=request()["data"],
-        scheduled_local=intake.LocalTime(**local),
+        scheduled_local=requests.LocalTime(**local),
     )
     caller = Caller(client_id=app.id, idempotency_key="k-1")
     before = datetime(2026, 3, 28, 12, tzinfo=UTC)
-    first = intake.accept(wanted, caller=caller, now=before)
+    first = acceptance.accept(wanted, caller=caller, now=before)
     for now in (before, before + timedelta(days=2)):
-        again = intake.accept(wanted, caller=caller, now=now)
+        again = acceptance.accept(wanted, caller=caller, now=now)
         assert again.document["_id"] == first.document["_id"]
         assert (again.replayed, again.adjusted) == (True, True)
     other = msgspec.structs.replace(wanted, external_id="other")
-    with pytest.raises(intake.InvalidRequest):
-        intake.accept(other, caller=caller, now=before + timedelta(days=2))
+    with pytest.raises(validation.InvalidRequestError):
+        acceptance.accept(other, caller=caller, now=before + timedelta(days=2))
     assert collection("notifications").count_documents({}) == 1

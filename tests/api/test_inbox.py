@@ -38,9 +38,9 @@ def test_what_is_scheduled_cancelled_or_expired_is_not_there(app: App, ada: Pers
     cancelled = delivered(app, send_at=later)["_id"]
     store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=utc_now())
     late = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(1), at=at(2))
-    store.park(
+    store.defer(
         [
-            store.Parked(
+            store.Deferred(
                 claimed=late,
                 status=S.EXPIRED,
                 code=FailureCode.EXPIRED,

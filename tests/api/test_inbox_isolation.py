@@ -80,7 +80,7 @@ def test_an_item_says_nothing_of_other_channels_or_of_how_it_was_sent(app: App) 
         entity_id="their-entity",
         request_id="their-request",
     )
-    store.requeue(
+    store.reopen(
         notification_id=document["_id"], channels=[Channel.EMAIL], extra_attempts=1, now=at(0)
     )
     ada = Person(app=app)

@@ -9,11 +9,14 @@ from django.conf import settings as django_settings
 from structlog.testing import capture_logs
 
 from access.clients import inbox_tokens
+from delivery import dispatcher
 from domain.time import utc_now
-from notifications import dispatch, inbox, inbox_hints, queries, store
+from notifications import queries, store
 from notifications.api.inbox_following import MOST
 from notifications.api.inbox_hub import NAME
 from notifications.api.inbox_stream import Pace
+from notifications.inbox import actions
+from notifications.inbox import wakeups as inbox_wakeups
 from notifications.store import Inbox
 from tests import factories
 from tests.api.conftest import App
@@ -26,7 +29,7 @@ from tests.waiting import until
 def arrives(app: App, **fields: Any) -> str:
     """Have a notification come as the API makes it come: stored, then hinted at."""
     document = delivered(app, **{"created_at": utc_now(), **fields})
-    inbox_hints.accepted([document])
+    inbox_wakeups.wake_accepted([document])
     return str(document["_id"])
 
 
@@ -79,12 +82,12 @@ def test_what_happens_comes_by_a_hint(app: App) -> None:
             send_at=utc_now() - timedelta(seconds=1),
             created_at=utc_now() - timedelta(minutes=1),
         )
-        dispatch.deliver([later["_id"]], channel=IN_APP)
+        dispatcher.dispatch([later["_id"]], channel=IN_APP)
         event, counts = stream.events(2)
         assert event.id == str(later["_id"])
         assert counts.data["unread"] == 2
 
-        inbox.read(inbox=own(app), notification_id=later["_id"], now=utc_now())
+        actions.mark_read(inbox=own(app), notification_id=later["_id"], now=utc_now())
         assert stream.event() == Event("counts", {"unread": 1, "unseen": 1})
 
         app.post("/recipients/ada/notifications/read-all")
@@ -113,7 +116,7 @@ def test_everyone_hears_of_their_own_inbox_only(app: App, other_app: App) -> Non
 def test_a_hint_names_nobody_and_says_nothing(app: App, broker: redis.Redis) -> None:
     """A notification's words and whose it is stay out of Valkey."""
     with broker.pubsub(ignore_subscribe_messages=True) as heard:
-        heard.subscribe(inbox_hints.TOPIC)
+        heard.subscribe(inbox_wakeups.TOPIC)
         arrives(app, user_id="ada")
         messages: list[str] = []
 
@@ -216,7 +219,7 @@ def test_while_mongodb_does_not_answer_it_stays_open(app: App) -> None:
         with capture_logs() as logs, failing("find", "notifications", REFUSED):
             new = arrives(app)
             until(lambda: "inbox_stream_waits" in [entry["event"] for entry in logs])
-        inbox_hints.changed(own(app))
+        inbox_wakeups.wake_inbox(own(app))
         assert ids(stream.events(2)) == [new]
 
 
@@ -282,7 +285,7 @@ def test_publishing_a_hint_fails_nothing(app: App, settings: Any) -> None:
         answer = app.notify(user_id="ada", channels=["in_app"], recipient=...)
         assert answer.status_code == 202
         one = queries.ObjectId(answer.json()["id"])
-        assert inbox.read(inbox=own(app), notification_id=one, now=utc_now())["is_read"]
+        assert actions.mark_read(inbox=own(app), notification_id=one, now=utc_now())["is_read"]
     finally:
         settings.REDIS_URL = django_settings.REDIS_URL
         valkey.clear()

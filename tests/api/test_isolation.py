@@ -17,7 +17,7 @@ from devices.tokens import device_id
 from domain.content import Content
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import types
+from notifications.catalog import types
 from notifyproject.db.collections import collection
 from tests import conftest as database
 from tests import factories
@@ -82,7 +82,7 @@ class World:
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Give all tests here one database: they change what is another's, or nothing."""
     with django_db_blocker.unblock():
-        types.invalidate()
+        types.invalidate_types()
         yield
         database._empty_what_was_written()
 

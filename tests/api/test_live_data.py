@@ -9,7 +9,7 @@ import redis
 from django.conf import settings
 
 from access.clients.authentication import SafeWrite
-from notifications import types
+from notifications.catalog import types
 from notifyproject.db.collections import collection
 from tests import conftest as database
 from tests.api.asked_routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
@@ -47,7 +47,7 @@ class World:
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Give all tests here one database: what is live in it never changes."""
     with django_db_blocker.unblock():
-        types.invalidate()
+        types.invalidate_types()
         yield
         database._empty_what_was_written()
 

@@ -8,9 +8,10 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
+from delivery import circuit_breaker
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import breaker, exposition, pausing, rollup
+from monitoring import prometheus, rollup
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 from providers import registry
@@ -21,13 +22,13 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 @pytest.fixture(autouse=True)
 def _read_anew(pauses_anew: None) -> Iterator[None]:
-    exposition.forget()
+    prometheus.forget()
     yield
-    exposition.forget()
+    prometheus.forget()
 
 
 def told() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    exposition.forget()
+    prometheus.forget()
     text = Client().get("/metrics").content.decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -57,8 +58,8 @@ def test_it_tells_what_waits_and_how_the_service_is() -> None:
     now = utc_now()
     factories.accepted(created_at=now - timedelta(minutes=10))
     collection("heartbeats").insert_one({"_id": "sweep", "at": now - timedelta(minutes=1)})
-    breaker.trip(registry.sendgrid().account, now=now, retry_after=600)
-    pausing.pause("sendgrid", by="maria", reason="", now=now)
+    circuit_breaker.trip(registry.sendgrid().account, now=now, retry_after=600)
+    circuit_breaker.pause("sendgrid", by="maria", reason="", now=now)
     assert value("notify_due", priority="normal") == 1
     assert value("notify_oldest_due_seconds", priority="normal") == pytest.approx(600, abs=30)
     assert value("notify_queue_messages", priority="normal", channel="email") == 0
@@ -76,7 +77,7 @@ def test_it_tells_what_it_knows_when_valkey_does_not_answer() -> None:
 
 
 def test_types_beyond_a_number_are_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exposition, "TYPES", 1)
+    monkeypatch.setattr(prometheus, "TYPES", 1)
     now = utc_now()
     for kind in ("alert", "new_sale", "order_shipped"):
         factories.accepted(created_at=now, type=kind)

@@ -7,7 +7,7 @@ import pytest
 
 from access.models import Scope
 from domain.states import Channel, DeliveryStatus
-from notifications import statistics
+from monitoring import statistics
 from tests import factories
 from tests.api.conftest import App, new_app, pointers
 from tests.factories import NOON

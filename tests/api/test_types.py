@@ -7,9 +7,9 @@ import pytest
 
 from access.models import Scope
 from domain.states import Channel, Priority
-from notifications import types
-from notifications.default_types import DEFAULT_TYPES
-from notifications.types import Fallback
+from notifications.catalog import types
+from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.types import Fallback
 from notifyproject.db.collections import collection
 from tests.api.conftest import App, new_app, pointers
 
@@ -48,7 +48,7 @@ def test_a_new_type_is_made_and_can_be_used_at_once(app: App) -> None:
     }
     assert {name: body[name] for name in expected} == expected
     assert app.get(PATH).json() == body
-    kind = types.get("ParcelLost")
+    kind = types.get_type("ParcelLost")
     assert kind.channels == (Channel.IN_APP, Channel.EMAIL, Channel.PUSH)
     assert (kind.priority, kind.max_retries, kind.ttl_seconds) == (Priority.HIGH, 2, 3600)
     assert kind.fallback == Fallback(channel=Channel.PUSH, after=timedelta(seconds=90))

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from pymongo.errors import NetworkTimeout
 
-from notifications import unsubscribing
 from notifyproject.db.collections import collection
+from privacy import unsubscribe
 from tests.api.unsubscribing import actions, heading, link
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -74,9 +74,8 @@ def test_a_database_that_is_away_is_told_as_ours_and_to_try_again(
     def away(*_: Any, **__: Any) -> None:
         raise NetworkTimeout("away")
 
-    for name in ("suppress", "collection"):
-        monkeypatch.setattr(unsubscribing, name, away)
-    monkeypatch.setattr(unsubscribing.recipients, "suppressed", away)
+    monkeypatch.setattr(unsubscribe, "suppress", away)
+    monkeypatch.setattr(unsubscribe.recipients, "suppressed", away)
     path = link()
     answer = getattr(http, method)(f"{path}{step}")
     if (method, step) == ("get", "/undo"):

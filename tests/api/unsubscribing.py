@@ -6,14 +6,14 @@ from typing import Any
 from bson import ObjectId
 
 from domain.states import Channel
-from notifications import unsubscribing
+from privacy import unsubscribe
 
 ADA = "ada@example.com"
 
 
 def link(address: str = ADA, *, locale: str | None = None, is_test: bool = False) -> str:
     """Return the path of a link."""
-    url = unsubscribing.url_for(
+    url = unsubscribe.url_for(
         channel=Channel.EMAIL,
         address=address,
         notification_id=ObjectId(),

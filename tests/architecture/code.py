@@ -9,8 +9,8 @@ from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
 SERVICE = (
-    *("access", "analytics", "callbacks", "devices", "domain"),
-    *("notifications", "notifyproject", "providers", "recipients"),
+    *("access", "analytics", "background", "callbacks", "delivery", "devices", "domain"),
+    *("monitoring", "notifications", "notifyproject", "privacy", "providers", "recipients"),
 )
 EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")
 

@@ -12,10 +12,12 @@ from celery import Task
 from django.conf import settings
 from django_celery_beat.models import PeriodicTask
 
+from background import schedule, tasks
 from callbacks import outbox
 from domain import queues
 from domain.states import Channel, Priority
-from notifications import callback_hints, hints, schedule, tasks
+from notifications import callback_events
+from notifications.queueing import wakeups
 from notifyproject.celery import app
 from notifyproject.settings.base import SERVICE_QUEUE, queue_names, urgent_queue_names
 from notifyproject.stack import running
@@ -35,16 +37,16 @@ def our_tasks() -> dict[str, Task]:
 
 def test_there_are_tasks() -> None:
     assert set(our_tasks()) == {
-        hints.DELIVER,
-        hints.DRAW,
-        hints.BROADCAST,
-        hints.CANARY,
-        hints.OPERATE,
+        wakeups.DELIVER,
+        wakeups.DRAW,
+        wakeups.BROADCAST,
+        wakeups.CANARY,
+        wakeups.OPERATE,
         schedule.ALERTS,
         schedule.ROLL_UP,
         schedule.RETENTION,
         "notifications.sweep",
-        *(callback_hints.TELL, outbox.CALL, schedule.CALLBACKS),
+        *(callback_events.TELL, outbox.CALL, schedule.CALLBACKS),
     }
 
 
@@ -118,9 +120,9 @@ def test_what_beat_starts_is_a_task_there_is() -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        *(tasks.deliver, tasks.draw, tasks.broadcast, tasks.canary, tasks.operate),
-        *(tasks.sweep, tasks.roll_up, tasks.look_for_trouble, tasks.remove_content),
-        *(tasks.tell, tasks.call_back, tasks.callbacks),
+        *(tasks.deliver, tasks.pull, tasks.broadcast, tasks.canary, tasks.run_bulk_operation),
+        *(tasks.sweep, tasks.roll_up, tasks.evaluate_alerts, tasks.remove_content),
+        *(tasks.publish_callback_events, tasks.call_back, tasks.callbacks),
     ],
     ids=lambda task: task.name,
 )
@@ -148,6 +150,6 @@ def test_only_hints_are_published() -> None:
 def test_a_task_holds_no_state_and_retries_nothing() -> None:
     """What is tried again, and when, stands in MongoDB."""
     for forbidden in ("bind=True", "autoretry_for", "self.retry", "max_retries", ".get("):
-        assert forbidden not in text(Path("notifications", "tasks.py"))
+        assert forbidden not in text(Path("background", "tasks.py"))
     assert settings.CELERY_TASK_IGNORE_RESULT
     assert not app.conf.result_backend

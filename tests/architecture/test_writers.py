@@ -28,7 +28,7 @@ OURS = frozenset({"notifications", "delivery_attempts"})
 """The collections that hold delivery state."""
 NAMED = {
     ("access/clients/registry.py", "clients"): "api_clients",
-    ("notifications/intake/accepting.py", "keys"): "idempotency_keys",
+    ("notifications/intake/acceptance.py", "keys"): "idempotency_keys",
 }
 """Variables that stand for a collection, and for which."""
 MAKES = {
@@ -36,7 +36,7 @@ MAKES = {
     "analytics/rollup_state.py": "minutes to be counted again",
 }
 """Who else makes writes in bulk, and of what; the collection of each is looked at as of all."""
-MERGES = {"notifications/rollup/changes.py": '"into": "analytics_events"'}
+MERGES = {"monitoring/rollup.py": '"into": "analytics_events"'}
 """Who has MongoDB write what it has read, and where to."""
 MODELS = ("Notification.", "Notification(", "DeliveryAttempt.", "DeliveryAttempt(")
 STORE = Path("notifications", "store")

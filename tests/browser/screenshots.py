@@ -14,12 +14,15 @@ from access.models import StaffUser
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
+from delivery import circuit_breaker
 from domain.states import BulkAction, Channel
 from domain.time import utc_now
-from notifications import alerts, operations, pausing
-from notifications.alerts.rules import enabled
-from notifications.operations import Plan, Staff
-from notifications.verdicts import Kind
+from monitoring import alert_rules
+from monitoring.alert_rules import enabled
+from notifications.bulk import decisions, runner, selection
+from notifications.bulk.decisions import StartOptions
+from notifications.bulk.operation import Staff
+from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey
 from providers import registry
@@ -81,8 +84,10 @@ def _take(screen: Screen, name: str, path: str) -> None:
 
 def _note_trouble(now: datetime) -> None:
     """Let an operator have paused WhatsApp, and an alert have been raised."""
-    pausing.pause("whatsapp", by="maria", reason="The number moves to another account", now=now)
-    alerts.add_missing_defaults()
+    circuit_breaker.pause(
+        "whatsapp", by="maria", reason="The number moves to another account", now=now
+    )
+    alert_rules.add_missing_defaults()
     finding = Finding(
         rule_id=enabled()[0].id,
         kind=AlertKind.FAILURES,
@@ -96,7 +101,7 @@ def _note_trouble(now: datetime) -> None:
 def _half_done(now: datetime) -> ObjectId:
     """Return an operation on the mails that failed, with a part of them tried again."""
     maria = Staff(id=ObjectId(str(StaffUser.objects.get(username="maria").pk)), username="maria")
-    found = operations.failures(
+    found = selection.failures(
         channel=Channel.EMAIL, code="provider_error", since=now - timedelta(days=1)
     )
     words = (
@@ -106,13 +111,13 @@ def _half_done(now: datetime) -> ObjectId:
         "Failed: in the last 24 hours",
     )
     cohort = replace(found, described=words)
-    asked = operations.preview(action=BulkAction.RETRY, cohort=cohort, by=maria, now=now)
-    operations.work(asked.id)
-    plan = Plan(
-        includes=frozenset({Kind.SAFE}), per_second=PACE, reason="SendGrid says that it is well"
+    asked = decisions.preview(action=BulkAction.RETRY, cohort=cohort, by=maria, now=now)
+    runner.run(asked.id)
+    plan = StartOptions(
+        includes=frozenset({RiskKind.SAFE}), per_second=PACE, reason="SendGrid says that it is well"
     )
-    operations.start(asked.id, plan=plan, by=maria, now=utc_now())
+    decisions.start(asked.id, plan=plan, by=maria, now=utc_now())
     # By a clock that stands still a second's worth is done, and no more.
     at = utc_now()
-    operations.work(asked.id, clock=lambda: at)
+    runner.run(asked.id, clock=lambda: at)
     return asked.id

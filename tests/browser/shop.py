@@ -9,7 +9,7 @@ from access.clients import registry
 from access.models import APIClient, Scope, StaffUser
 from devices.models import Platform
 from domain.states import Channel
-from notifications import templates
+from notifications.content import templates
 from notifications.models import NotificationType
 from notifyproject.platform import audit
 from recipients import registration, suppressions
@@ -128,14 +128,14 @@ def _write_a_version(at: datetime) -> None:
         ("A shorter push", "{{ amount }} paid."),
         ("With the title", "{{ amount }} for {{ video_title }}."),
     ):
-        templates.create(
+        templates.create_version(
             type_slug="payment_confirmed",
             parts={"default": {"push": push}},
             note=note,
             created_by="staff:maria",
             now=at,
         )
-    templates.publish(type_slug="payment_confirmed", number=1, now=at)
+    templates.publish_version(type_slug="payment_confirmed", number=1, now=at)
 
 
 def _go_on_record(shop: ObjectId) -> None:

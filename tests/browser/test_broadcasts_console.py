@@ -6,8 +6,10 @@ from playwright.sync_api import expect
 
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import backlog, store
-from notifications.broadcasts import AudienceRequest, pages
+from notifications import store
+from notifications.broadcasts import runner
+from notifications.broadcasts.requests import AudienceRequest
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.browser.conftest import Screen
@@ -18,8 +20,8 @@ pytestmark = pytest.mark.usefixtures("db")
 
 def half_told(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
     """Return a broadcast with half of its audience told, and one of them by mail already."""
-    backlog.forget()
-    monkeypatch.setattr(pages, "PAGE", 8)
+    backlog.clear()
+    monkeypatch.setattr(runner, "PAGE", 8)
     now = utc_now()
     muted = people(2, preferences={"marketing": {"muted": True}})
     names = [*muted, *people(6, first=2), "nobody-we-know", "somebody-else", "yet-another"]

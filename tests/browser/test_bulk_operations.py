@@ -12,7 +12,8 @@ from playwright.sync_api import expect
 from domain import states
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import operations, store
+from notifications import store
+from notifications.bulk import runner
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.browser.conftest import Screen
@@ -44,7 +45,7 @@ def worker() -> Iterator[None]:
     def work() -> None:
         while not over.wait(0.05):
             for one in collection("operations").find({"next_at": {"$lte": utc_now()}}, {"_id": 1}):
-                operations.work(ObjectId(one["_id"]))
+                runner.run(ObjectId(one["_id"]))
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -73,7 +74,7 @@ def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
 
     screen.reach(page.get_by_role("button", name="Preview")).click()
     screen.shows(page.locator("progress"), page.get_by_text("Previewing", exact=True))
-    operations.work(the_operation())
+    runner.run(the_operation())
     # The page finds out by itself.
     screen.shows(page.get_by_text("500 notifications, 500 deliveries."))
     expect(page.get_by_role("checkbox", name=re.compile("^safe"))).to_be_checked()
@@ -87,7 +88,7 @@ def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
     screen.shows(page.get_by_text("Running", exact=True))
     # By a clock that stands still: a second's worth is done, and no more.
     now = utc_now()
-    operations.work(the_operation(), clock=lambda: now)
+    runner.run(the_operation(), clock=lambda: now)
     screen.shows(page.locator("progress"), page.get_by_text("200 of 500 deliveries"))
     screen.reach(page.get_by_role("button", name="Pause")).click()
     screen.shows(page.get_by_text("Paused", exact=True))

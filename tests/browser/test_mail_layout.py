@@ -7,9 +7,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications import rendering
-from notifications.default_types import DEFAULT_TYPES
-from notifications.rendering import render_message, render_text
+from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.content import rendering
+from notifications.content.rendering import render_message, render_text
 
 WIDTHS = (375, 700)
 AA = 4.5

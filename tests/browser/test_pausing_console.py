@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from delivery import circuit_breaker, dispatcher
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import dispatch, pausing
 from tests import factories
 from tests.browser.conftest import Screen
 from tests.scripted import Scripted
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.usefixtures("db")
 def sendgrid(broker: Any, pauses_anew: None, monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """Give the only provider of mail: it takes everything that comes to it."""
     provider = Scripted(name="sendgrid")
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     return provider
 
 
 def work(notification_id: Any, *, at: datetime) -> None:
     """Do what a worker does with a hint at a mail."""
-    dispatch.deliver([notification_id], channel=Channel.EMAIL, clock=lambda: at)
+    dispatcher.dispatch([notification_id], channel=Channel.EMAIL, clock=lambda: at)
 
 
 def test_a_pause_burns_nothing(screen: Screen, sendgrid: Scripted) -> None:
@@ -54,7 +54,7 @@ def test_a_pause_burns_nothing(screen: Screen, sendgrid: Scripted) -> None:
     screen.choose("Providers")
     screen.reach(page.get_by_role("button", name="Resume SendGrid")).click()
     screen.shows(page.get_by_text("SendGrid is used again, within half a minute."))
-    work(one, at=now + pausing.LOOK_AGAIN)
+    work(one, at=now + circuit_breaker.LOOK_AGAIN)
     screen.open(f"/admin/notifications/notification/{one}/change/")
     screen.shows(page.get_by_text("1 of 4"))
     expect(page.locator(".headline h2")).to_contain_text("Email was handed to SendGrid")

@@ -10,10 +10,11 @@ from playwright.sync_api import expect
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
+from delivery import circuit_breaker
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import alerts, breaker, rollup
-from notifications.alerts.rules import enabled
+from monitoring import alert_rules, rollup
+from monitoring.alert_rules import enabled
 from notifyproject.db.collections import collection
 from providers import registry
 from tests import factories
@@ -44,8 +45,8 @@ def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
         [{"_id": "sweep", "at": now}, {"_id": "canary", "at": now - timedelta(minutes=4)}]
     )
     account = registry.smtp().account
-    breaker.trip(account, now=now, retry_after=600, reason="535 Authentication failed")
-    alerts.add_missing_defaults()
+    circuit_breaker.trip(account, now=now, retry_after=600, reason="535 Authentication failed")
+    alert_rules.add_missing_defaults()
     incidents.record(
         Finding(
             rule_id=enabled()[0].id,

@@ -4,7 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from domain.time import utc_now
-from notifications import templates, types
+from notifications.catalog import types
+from notifications.content import templates
 from tests.browser.conftest import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -45,7 +46,7 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
     screen.reach(page.get_by_role("button", name="Publish")).click()
     screen.shows(page.get_by_text("Version 1 is published: new notifications take it."))
     assert types.template_version("payment_confirmed") == 1
-    version = templates.get(type_slug="payment_confirmed", number=1)
+    version = templates.get_version(type_slug="payment_confirmed", number=1)
     assert version is not None
     assert version.created_by == "staff:maria"
     assert set(version.parts) == {"default", "pt"}
@@ -61,7 +62,7 @@ def test_another_language_is_added(screen: Screen) -> None:
     screen.reach(section.get_by_label("Subject", exact=True)).fill("Pago")
     screen.reach(page.get_by_role("button", name="Store as a new version")).click()
     screen.shows(page.get_by_role("link", name="Brazilian Portuguese"))
-    version = templates.get(type_slug="payment_confirmed", number=1)
+    version = templates.get_version(type_slug="payment_confirmed", number=1)
     assert version is not None
     assert version.parts["pt-BR"] == {"subject": "Pago"}
 
@@ -70,7 +71,7 @@ def test_nothing_in_a_template_runs_in_the_console(screen: Screen) -> None:
     """The frame a mail is shown in runs no script, and the page around it shows text."""
     script = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
     parts = {"default": {"subject": script, "body": script, "email_html": script, "push": script}}
-    templates.create(
+    templates.create_version(
         type_slug="payment_confirmed",
         parts=parts,
         note=script,

@@ -11,13 +11,15 @@ from bson import ObjectId
 from domain.content import Content, Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import rendering, rollup, store
+from monitoring import rollup
+from notifications import store
+from notifications.content import rendering
 from notifications.store import (
-    Claimed,
+    AttemptReference,
+    ClaimedDelivery,
+    DeliveryReceipt,
     NewNotification,
     ProviderAnswer,
-    Reference,
-    Report,
     Settlement,
 )
 from notifyproject.db.collections import collection
@@ -144,14 +146,16 @@ def _send(some: Sequence[NewNotification], *, wave: int, chance: random.Random) 
                     _arrive(end, at=at + timedelta(seconds=3))
 
 
-def _problem(one: Claimed, is_down: bool, chance: random.Random) -> tuple[FailureCode, str] | None:
+def _problem(
+    one: ClaimedDelivery, is_down: bool, chance: random.Random
+) -> tuple[FailureCode, str] | None:
     if is_down and chance.random() < SPOILED:
         return DOWN
     return REFUSALS[one.channel] if chance.random() < REFUSED else None
 
 
 def _end(
-    one: Claimed, problem: tuple[FailureCode, str] | None, chance: random.Random
+    one: ClaimedDelivery, problem: tuple[FailureCode, str] | None, chance: random.Random
 ) -> Settlement:
     code, reason = problem or (None, None)
     took = round(chance.lognormvariate(4.9, 0.45))
@@ -173,8 +177,8 @@ def _end(
 
 def _arrive(end: Settlement, *, at: datetime) -> None:
     one = end.claimed
-    report = Report(
-        reference=Reference(one.notification_id, one.channel, one.attempt_count),
+    report = DeliveryReceipt(
+        reference=AttemptReference(one.notification_id, one.channel, one.attempt_count),
         status=S.DELIVERED,
         at=at,
         provider=end.answer.provider,
@@ -182,7 +186,7 @@ def _arrive(end: Settlement, *, at: datetime) -> None:
         code=None,
         reason="",
     )
-    store.apply_report(report, now=at)
+    store.apply_receipt(report, now=at)
 
 
 def _tried_four_times(customer: shop.Customer, app: ObjectId, *, at: datetime) -> ObjectId:

@@ -32,18 +32,19 @@ def _do(job: dict[str, Any]) -> None:
     """Come to the job's boundary in the job's way."""
     from bson import ObjectId
 
+    from delivery import dispatcher, sweeper
     from domain.states import Channel
-    from notifications import broadcasts, dispatch, recovery
+    from notifications.broadcasts import runner
     from notifyproject.platform import crash_points
 
     settings.SENDGRID_URL = job["provider"]
     crash_points.reach = crash_points.stopper(job["crash_at"])
     if job[DO] == "deliver":
-        dispatch.deliver([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
+        dispatcher.dispatch([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
     elif job[DO] == "broadcast":
-        broadcasts.go_on(ObjectId(job["id"]))
+        runner.run_page(ObjectId(job["id"]))
     elif job[DO] == "sweep":
-        recovery.sweep(now=datetime.fromisoformat(job["now"]))
+        sweeper.sweep(now=datetime.fromisoformat(job["now"]))
     else:
         _post(job)
 

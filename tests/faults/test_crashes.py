@@ -16,11 +16,11 @@ import pytest
 from django.db import connection
 
 from bench.chaos.boundaries import Way, of_way
+from delivery import dispatcher, sweeper
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
 from domain.states import OPEN, Channel, Priority
 from domain.time import utc_now
-from notifications import dispatch, recovery
 from notifications.store import LEASE
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.settings.environment import BASE_DIR
@@ -92,10 +92,10 @@ def test_a_worker_that_dies_anywhere_loses_nothing_and_doubles_only_what_was_in_
     later = utc_now() + LEASE + SECOND
     for boundary, _ in of_way(Way.SWEEP):
         assert die("sweep", boundary, now=later.isoformat()) == signal.SIGKILL, boundary
-    recovery.sweep(now=later)
+    sweeper.sweep(now=later)
     later += UNKNOWN_WAIT[Priority.NORMAL] + SECOND
-    recovery.sweep(now=later)
-    dispatch.deliver(list(ids.values()), channel=Channel.EMAIL, clock=lambda: later)
+    sweeper.sweep(now=later)
+    dispatcher.dispatch(list(ids.values()), channel=Channel.EMAIL, clock=lambda: later)
 
     taken = copies(taker)
     for boundary, one in ids.items():

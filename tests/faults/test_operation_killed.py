@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 from domain.states import BulkAction, BulkOutcome, BulkStage
 from domain.time import utc_now
-from notifications import operations
-from notifications.operations import LEASE, NOBODY
+from notifications.bulk import decisions, operation, runner, selection
+from notifications.bulk.operation import NOBODY
+from notifications.bulk.repository import LEASE
 from notifyproject.db.collections import collection
 from tests.faults.conftest import Start
 from tests.operations.conftest import failed, plan, stored
@@ -16,24 +17,24 @@ COUNT = 150
 
 def test_each_is_resent_once_and_counted_once(start_worker: Start) -> None:
     ids = failed(COUNT)
-    failures = operations.failures(channel=None, code=None, since=None)
+    failures = selection.failures(channel=None, code=None, since=None)
     worker = start_worker()
-    asked = operations.preview(action=BulkAction.RESEND, cohort=failures, by=NOBODY, now=utc_now())
+    asked = decisions.preview(action=BulkAction.RESEND, cohort=failures, by=NOBODY, now=utc_now())
     until(lambda: stored(asked).stage is BulkStage.READY)
-    operations.start(asked.id, plan=plan(), by=NOBODY, now=utc_now())
+    decisions.start(asked.id, plan=plan(), by=NOBODY, now=utc_now())
     until(lambda: _resent() > COUNT // 5)
     worker.kill()
     worker.wait()
     assert _resent() < COUNT
 
-    assert operations.revive(now=_later()) == 1
+    assert runner.enqueue_due(now=_later()) == 1
     while stored(asked).stage is BulkStage.RUNNING:
-        operations.work(asked.id, clock=_later)
+        runner.run(asked.id, clock=_later)
     done = stored(asked)
     assert done.counts == {BulkOutcome.DONE: COUNT}
     made = list(collection("notifications").find({"resent_from": {"$ne": None}}))
     assert sorted(one["resent_from"] for one in made) == sorted(ids)
-    assert {one["_id"] for one in made} == {operations.resend_id(done, one) for one in ids}
+    assert {one["_id"] for one in made} == {operation.resend_id(done, one) for one in ids}
 
 
 def _resent() -> int:

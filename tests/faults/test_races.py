@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from delivery import dispatcher, sweeper
 from domain.content import Recipient
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import dispatch, recovery, redrive, store
-from notifications.redrive import NotPossible
+from notifications import store
+from notifications.resend import actions
+from notifications.resend.actions import InvalidStateError
 from sandbox.server import Sandbox
 from tests import factories
 from tests.faults.conftest import copies
@@ -41,7 +43,7 @@ def due(count: int) -> list[ObjectId]:
 
 
 def deliver(ids: Sequence[ObjectId]) -> None:
-    dispatch.deliver(ids, channel=Channel.EMAIL)
+    dispatcher.dispatch(ids, channel=Channel.EMAIL)
 
 
 def status(one: ObjectId) -> str:
@@ -81,8 +83,8 @@ def test_two_people_who_reopen_at_once_while_a_sweep_runs_send_once(taker: Sandb
     def retry_all() -> None:
         for one in ids:
             try:
-                redrive.retry(notification_id=one, channels=None, now=utc_now())
-            except NotPossible:
+                actions.retry(notification_id=one, channels=None, now=utc_now())
+            except InvalidStateError:
                 continue
             reopened.append(one)
 
@@ -94,7 +96,7 @@ def test_two_people_who_reopen_at_once_while_a_sweep_runs_send_once(taker: Sandb
         retry_all,
         retry_all,
         *(deliver_again_and_again,) * 2,
-        lambda: recovery.sweep(now=utc_now()),
+        lambda: sweeper.sweep(now=utc_now()),
     )
     deliver(ids)
     assert Counter(reopened) == dict.fromkeys(ids, 1)
@@ -110,10 +112,10 @@ def test_what_is_cancelled_while_it_is_claimed_is_cancelled_or_sent_and_never_bo
     def cancel_all() -> None:
         for one in ids:
             try:
-                redrive.cancel(
+                actions.cancel(
                     notification_id=one, channels=None, reason="Not needed.", now=utc_now()
                 )
-            except NotPossible:
+            except InvalidStateError:
                 continue
 
     at_once(cancel_all, *(lambda one=one: deliver([one]) for one in reversed(ids)))

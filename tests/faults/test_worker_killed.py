@@ -7,11 +7,12 @@ from typing import Any
 
 import urllib3
 
+from delivery import dispatcher, sweeper
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
 from domain.states import OPEN, Channel, Priority
 from domain.time import utc_now
-from notifications import dispatch, hints, recovery
+from notifications.queueing import wakeups
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from sandbox.log import read
@@ -38,12 +39,12 @@ def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
     taken = _accepted_by_provider(provider)
     until(lambda: _reported(provider) >= RECEIPTS * taken)
     later = utc_now() + LEASE + timedelta(seconds=1)
-    recovery.sweep(now=later)
+    sweeper.sweep(now=later)
     later += UNKNOWN_WAIT[Priority.NORMAL] + timedelta(seconds=1)
-    recovery.sweep(now=later)
+    sweeper.sweep(now=later)
     left = ids
     while left:
-        left = dispatch.deliver(left, channel=Channel.EMAIL, clock=lambda: later).left
+        left = dispatcher.dispatch(left, channel=Channel.EMAIL, clock=lambda: later).left
 
     stored = list(collection("notifications").find())
     assert len(stored) == COUNT
@@ -60,9 +61,9 @@ def test_what_was_claimed_and_not_started_is_claimed_again(
 ) -> None:
     one = factories.claimed(at=utc_now())
     start_worker()
-    assert dispatch.deliver([one.notification_id], channel=Channel.EMAIL).claimed == 0
+    assert dispatcher.dispatch([one.notification_id], channel=Channel.EMAIL).claimed == 0
     later = utc_now() + LEASE + timedelta(seconds=1)
-    report = dispatch.deliver([one.notification_id], channel=Channel.EMAIL, clock=lambda: later)
+    report = dispatcher.dispatch([one.notification_id], channel=Channel.EMAIL, clock=lambda: later)
     assert report.fates == {"sent": 1}
 
 
@@ -75,7 +76,7 @@ def _accepted(number: int) -> Any:
 
 def _hint(ids: list[Any]) -> None:
     for start in range(0, len(ids), 50):
-        published = hints.publish(
+        published = wakeups.send_wakeup(
             ids[start : start + 50],
             channel=Channel.EMAIL,
             priority=Priority.NORMAL,

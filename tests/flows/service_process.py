@@ -35,9 +35,9 @@ def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
     """Send what is due, or answer as the web does."""
     if environ["PATH_INFO"] != "/batch":
         return application(environ, start_response)
-    from notifications import working
+    from delivery import worker
 
-    sent = working.deliver_here()
+    sent = worker.run_inline()
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [str(sent).encode()]
 

@@ -9,9 +9,11 @@ import pytest
 from django.conf import settings
 
 from domain.states import Channel
-from notifications import rendering, store, types
-from notifications.default_types import DEFAULT_TYPES
-from notifications.templates import FILES
+from notifications import store
+from notifications.catalog import types
+from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.content import rendering
+from notifications.content.templates import FILES
 from notifyproject.db.collections import collection
 from tests.api.conftest import App
 from tests.flows.conftest import when
@@ -77,12 +79,12 @@ def test_a_type_is_added_with_two_files_and_a_document(
     folder.mkdir()
     (folder / "subject.txt").write_text("Parcel {{ parcel }} is found\n")
     (folder / "body.txt").write_text("We have found parcel {{ parcel }}.\n")
-    shipped = types.read(DEFAULT_TYPES[0].slug)
+    shipped = types.read_type(DEFAULT_TYPES[0].slug)
     assert shipped is not None
     collection("notification_types").insert_one(
         {**shipped, "_id": "parcel_found", "name": "Parcel found"}
     )
-    types.invalidate()
+    types.invalidate_types()
     answer = app.notify(type="parcel_found", data={"parcel": "77"})
     when(app, answer, "delivered")
     (request,) = received("ada@example.com")

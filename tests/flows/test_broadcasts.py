@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from notifications import backlog
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from tests.api.conftest import App
 from tests.api.inboxes import Person
@@ -18,7 +18,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 @pytest.mark.usefixtures("worker")
 def test_everybody_is_told_once_and_one_of_them_reads_it(app: App, received: Received) -> None:
-    backlog.forget()
+    backlog.clear()
     names = people(COUNT, email=None)
     for name in names[:WITH_MAIL]:
         address = {"$set": {"email": f"{name}@example.com"}}

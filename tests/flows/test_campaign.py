@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import urllib3
 
+from delivery import dispatcher
 from domain.content import Content, Recipient
 from domain.states import Category, Channel
-from notifications import dispatch, store
+from notifications import store
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests import factories
@@ -48,14 +49,14 @@ def statuses() -> dict[str, str]:
 
 def test_a_batch_is_one_request(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(50)))
-    report = dispatch.deliver(ids, channel=Channel.EMAIL)
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
     assert report.fates == {"sent": 50}
     assert len(requests(provider)) == 1
 
 
 def test_one_bad_address_does_not_keep_the_others_from_getting_it(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(8)), "invalid@example.com")
-    report = dispatch.deliver(ids, channel=Channel.EMAIL)
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
     assert report.fates == {"sent": 8, "failed": 1}
     found = statuses()
     assert found.pop("invalid@example.com") == "failed"
@@ -64,7 +65,7 @@ def test_one_bad_address_does_not_keep_the_others_from_getting_it(provider: Sand
 
 def test_each_has_a_link_of_their_own_to_unsubscribe(provider: Sandbox) -> None:
     ids = campaign("ada@example.com", "grace@example.com")
-    dispatch.deliver(ids, channel=Channel.EMAIL)
+    dispatcher.dispatch(ids, channel=Channel.EMAIL)
     (request,) = requests(provider)
     links = {one["headers"]["List-Unsubscribe"] for one in request["body"]["personalizations"]}
     assert len(links) == 2

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import redis
 
+from delivery import sweeper
 from domain.states import OPEN
 from domain.time import utc_now
-from notifications import recovery, store
+from notifications import store
 from notifications.store import Document
 from notifyproject.db.collections import collection
 from recipients import service_windows
@@ -95,7 +96,7 @@ def stored() -> list[Document]:
 
 def finished() -> bool:
     """Return whether every channel has ended, but for what waits until tomorrow."""
-    recovery.sweep(now=utc_now())
+    sweeper.sweep(now=utc_now())
     due = [one for one in stored() if "scheduled_at" not in one]
     return not any(d["status"] in OPEN for one in due for d in one["delivery"])
 
@@ -140,7 +141,7 @@ def test_a_code_is_nowhere_but_in_the_request_and_in_its_owners_inbox(
 
     # Once it has ended it is gone, sealed or not.
     app.post(f"/notifications/{waiting}/cancel")
-    store.forget_secrets(now=utc_now() + timedelta(days=1))
+    store.purge_secrets(now=utc_now() + timedelta(days=1))
     assert not [one for one in stored() if {"sealed", "sealed_until"} & one.keys()]
     assert CANARY not in str(ada.get().json())
     for one in ids:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from delivery import dispatcher, sweeper
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import dispatch, recovery
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests.api.conftest import App
@@ -159,7 +159,7 @@ def test_no_answer_and_no_receipt_is_decided_by_the_types_policy(
     until(lambda: stored_statuses() == {"unknown"})
 
     def decided() -> bool:
-        recovery.sweep(now=utc_now())
+        sweeper.sweep(now=utc_now())
         return "unknown" not in stored_statuses()
 
     until(decided)
@@ -206,7 +206,7 @@ def test_a_cancelled_mail_does_not_leave(app: App, received: Received) -> None:
     marker = app.notify(**when_due, recipient={"email": "marker@example.com"})
     app.post(f"/notifications/{answer.json()['id']}/cancel")
     ids = [ObjectId(one.json()["id"]) for one in (answer, marker)]
-    report = dispatch.deliver(ids, channel=Channel.EMAIL, clock=lambda: at)
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
     assert (report.claimed, report.fates) == (1, {"sent": 1})
     assert received("ada@example.com") == []
     assert len(received("marker@example.com")) == 1

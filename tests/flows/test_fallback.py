@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from notifications import types
+from notifications.catalog import types
 from notifyproject.db.collections import collection
 from tests.api.conftest import App
 from tests.flows.conftest import when
@@ -19,9 +19,9 @@ def _push_then_mail(app: App) -> Iterator[None]:
         {"_id": "order_shipped"},
         {"$set": {"fallback_channel": "email", "fallback_after_seconds": 2}},
     )
-    types.invalidate()
+    types.invalidate_types()
     yield
-    types.invalidate()
+    types.invalidate_types()
 
 
 def shipped(app: App, token: str) -> Any:

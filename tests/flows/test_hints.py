@@ -8,11 +8,12 @@ import pytest
 import redis
 from celery.worker import state as worker_state
 
+from delivery import dispatcher, sweeper
 from domain import content
 from domain.content import Content
 from domain.states import Channel, Priority
 from domain.time import utc_now
-from notifications import dispatch, hints, recovery
+from notifications.queueing import wakeups
 from notifyproject.db.collections import collection
 from notifyproject.platform import broker as platform_broker
 from sandbox.server import Sandbox
@@ -27,13 +28,13 @@ Received = Callable[[str], list[dict[str, Any]]]
 def test_a_dropped_hint_is_made_good_by_the_sweep(
     app: App, broker: redis.Redis, worker: None, received: Received, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(hints, "publish", lambda *args, **options: False)
+    monkeypatch.setattr(wakeups, "send_wakeup", lambda *args, **options: False)
     answer = app.notify()
     monkeypatch.undo()
     # With one of its own, which is worked off meanwhile.
     when(app, app.notify(recipient={"email": "marker@example.com"}), "delivered")
     assert received("ada@example.com") == []
-    assert recovery.sweep(now=utc_now()).hinted == 1
+    assert sweeper.sweep(now=utc_now()).hinted == 1
     when(app, answer, "delivered")
 
 
@@ -41,7 +42,7 @@ def test_a_hint_repeated_many_times_sends_once(app: App, worker: None, received:
     answer = app.notify()
     notification_id = factories.ObjectId(answer.json()["id"])
     for _ in range(10):
-        hints.publish(
+        wakeups.send_wakeup(
             [notification_id] * 3, channel=Channel.EMAIL, priority=Priority.HIGH, now=utc_now()
         )
     when(app, answer, "delivered")
@@ -49,7 +50,7 @@ def test_a_hint_repeated_many_times_sends_once(app: App, worker: None, received:
     marker = app.notify(recipient={"email": "marker@example.com"})
     when(app, marker, "delivered")
     until(lambda: not worker_state.reserved_requests and not worker_state.active_requests)
-    assert hints.depth("email.high") == 0
+    assert wakeups.depth("email.high") == 0
     assert len(received("ada@example.com")) == 1
 
 
@@ -68,7 +69,7 @@ def test_without_a_broker_a_post_is_accepted_at_once(
     assert [answer.status_code for answer in answers] == [202] * 5
     monkeypatch.undo()
     ids = [document["_id"] for document in collection("notifications").find({}, {"_id": 1})]
-    report = dispatch.deliver(ids, channel=Channel.EMAIL)
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
     assert report.fates == {"sent": 5}
 
 
@@ -78,7 +79,7 @@ def test_a_batch_is_sent_whole_and_settled_at_once(provider: Sandbox, received: 
         for n in range(70)
     ]
     later = factories.NOON + timedelta(seconds=1)
-    report = dispatch.deliver(
+    report = dispatcher.dispatch(
         [document["_id"] for document in documents], channel=Channel.EMAIL, clock=lambda: later
     )
     assert (report.claimed, report.fates) == (70, {"sent": 70})
@@ -96,7 +97,7 @@ def test_one_bad_delivery_does_not_spoil_its_batch(
         )
     )
     unreachable = factories.accepted(recipient=content.Recipient())
-    report = dispatch.deliver(
+    report = dispatcher.dispatch(
         [d["_id"] for d in (good, bad, unreachable)],
         channel=Channel.EMAIL,
         clock=lambda: factories.NOON + timedelta(seconds=1),
@@ -126,7 +127,7 @@ def test_a_defect_of_ours_leaves_the_rest_of_the_batch_alone(
     eve = factories.accepted(
         recipient=content.Recipient(email="eve@example.com"), content=Content(body="For Eve.")
     )
-    dispatch.deliver(
+    dispatcher.dispatch(
         [ada["_id"], eve["_id"]],
         channel=Channel.EMAIL,
         clock=lambda: factories.NOON + timedelta(seconds=1),

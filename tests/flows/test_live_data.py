@@ -10,9 +10,13 @@ import pytest
 import urllib3
 from bson import ObjectId
 
+from delivery import dispatcher
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import backlog, broadcasts, dispatch, receipts, telling
+from notifications import callback_events
+from notifications.broadcasts import runner
+from notifications.queueing import backlog
+from notifications.receipts import processor
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests.api.conftest import App, new_app
@@ -34,12 +38,12 @@ def said(user_id: str, type_: str, **fields: Any) -> dict[str, Any]:
 @pytest.fixture
 def live(db: None, broker: Any, provider: Sandbox, settings: Any) -> App:
     """Give a live app with people, devices and all the rest."""
-    backlog.forget()
+    backlog.clear()
     settings.SANDBOX_URL = provider.url
     settings.SANDBOX_FCM_CREDENTIALS = str(provider.service_account)
     app = new_app("live")
     seed(app)
-    telling.tell(now=utc_now())
+    callback_events.publish_events(now=utc_now())
     return app
 
 
@@ -54,12 +58,12 @@ def send_everything(app: App) -> None:
     assert answer.json()["rejected"] == 0
     told = {"type": "marketing", "audience": {"topic": "news"}, "content": WORDS}
     answer = app.post("/broadcasts", told, headers={"Idempotency-Key": KEYS[1]})
-    broadcasts.go_on(ObjectId(answer.json()["id"]))
+    runner.run_page(ObjectId(answer.json()["id"]))
     sent = collection("notifications").find({"client_id": app.id}, {"_id": 1})
     ids = [one["_id"] for one in sent]
     assert len(ids) >= 4 * len(PEOPLE)
     for channel in Channel:
-        dispatch.deliver(ids, channel=channel)
+        dispatcher.dispatch(ids, channel=channel)
 
 
 def hear_everything(provider: Sandbox) -> None:
@@ -73,8 +77,8 @@ def hear_everything(provider: Sandbox) -> None:
         return bool(states) and states <= {"sent", "failed"}
 
     until(is_quiet)
-    receipts.apply_early(now=utc_now())
-    telling.tell(now=utc_now())
+    processor.apply_early_receipts(now=utc_now())
+    callback_events.publish_events(now=utc_now())
 
 
 def links(provider: Sandbox) -> list[str]:

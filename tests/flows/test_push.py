@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from delivery import circuit_breaker
 from domain.time import utc_now
-from notifications import breaker
 from tests.api.conftest import App
 from tests.flows.conftest import when
 from tests.waiting import until
@@ -157,7 +157,9 @@ def test_a_wrong_configuration_opens_the_circuit_and_is_held_against_no_device(
     (delivery,) = when(app, notify(app, max_retries=0), "retrying")["delivery"]
     assert delivery["failure_code"] == "channel_unavailable"
     assert device(app, phone)["is_active"]
-    until(lambda: "open" in {one.state for one in breaker.states(now=utc_now()) or ()})
+    until(
+        lambda: "open" in {one.state for one in circuit_breaker.circuit_states(now=utc_now()) or ()}
+    )
     second = notify(app, max_retries=0).json()["id"]
 
     def held() -> Any:
@@ -175,7 +177,9 @@ def test_a_service_account_that_may_be_of_another_project_is_held_against_no_dev
     first = notify(app, max_retries=0)
     (delivery,) = when(app, first, "retrying")["delivery"]
     assert delivery["failure_code"] == "channel_unavailable"
-    until(lambda: "open" in {one.state for one in breaker.states(now=utc_now()) or ()})
+    until(
+        lambda: "open" in {one.state for one in circuit_breaker.circuit_states(now=utc_now()) or ()}
+    )
     phone = register(app, "adas-phone")
     when(app, notify(app, recipient={"device_ids": [phone]}), "sent")
     assert len(received("adas-phone")) == 1

@@ -15,9 +15,9 @@ import pytest
 import urllib3
 
 from access.clients import registry
+from delivery import circuit_breaker
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import pausing
 from notifyproject.db.collections import collection
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack import servers
@@ -191,9 +191,9 @@ def test_a_pause_holds_the_next_batch_and_its_end_lets_it_go(service: Service) -
     for number, _, _ in service.alternate():
         is_paused = number % 2 == 0
         if is_paused:
-            assert pausing.pause("sendgrid", by="maria", reason="A bill.", now=utc_now())
+            assert circuit_breaker.pause("sendgrid", by="maria", reason="A bill.", now=utc_now())
         else:
-            assert pausing.resume("sendgrid", by="maria")
+            assert circuit_breaker.resume("sendgrid", by="maria")
         assert status_after_batch(service, number) == ("pending" if is_paused else "sent"), number
 
 

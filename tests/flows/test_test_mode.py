@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from delivery import circuit_breaker, dispatcher
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import breaker, dispatch
 from notifyproject.db.collections import collection
 from providers.registry import providers_for
 from sandbox.server import Sandbox
@@ -90,7 +90,7 @@ def test_a_batch_is_parted_and_each_half_goes_its_way(received: Received, settin
             factories.accepted(created_at=utc_now(), is_test=is_test)
             for is_test in (True, False, True)
         ]
-        dispatch.deliver([one["_id"] for one in documents], channel=Channel.EMAIL)
+        dispatcher.dispatch([one["_id"] for one in documents], channel=Channel.EMAIL)
     providers = [factories.delivery(factories.read(one["_id"]))["provider"] for one in documents]
     assert providers == ["sandbox-sendgrid", "sendgrid", "sandbox-sendgrid"]
     assert len(desk.requests) == 1
@@ -103,11 +103,13 @@ def test_a_sandbox_that_is_away_closes_no_real_circuit(settings: Any) -> None:
     now = utc_now()
     ids = [factories.accepted(created_at=now, is_test=True)["_id"] for _ in range(25)]
     for one in ids:
-        dispatch.deliver([one], channel=Channel.EMAIL)
+        dispatcher.dispatch([one], channel=Channel.EMAIL)
     (test,), (real,) = (providers_for(Channel.EMAIL, test=is_test) for is_test in (True, False))
-    permissions = breaker.ask([test.account, real.account], now=utc_now())
-    assert isinstance(permissions[test.account], breaker.Blocked)
-    assert not isinstance(permissions[real.account], breaker.Blocked | breaker.Probe)
+    permissions = circuit_breaker.request_permissions([test.account, real.account], now=utc_now())
+    assert isinstance(permissions[test.account], circuit_breaker.Blocked)
+    assert not isinstance(
+        permissions[real.account], circuit_breaker.Blocked | circuit_breaker.Probe
+    )
 
 
 @pytest.mark.usefixtures("broker", "db")
@@ -121,7 +123,7 @@ def test_without_a_sandbox_it_fails_for_good_and_nobody_is_asked(
         settings.SENDGRID_URL = settings.WHATSAPP_URL = real.url
         settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAreal", "1" * 15
         document = factories.accepted(created_at=utc_now(), channels=(channel,), is_test=True)
-        dispatch.deliver([document["_id"]], channel=channel)
+        dispatcher.dispatch([document["_id"]], channel=channel)
     delivery = factories.delivery(factories.read(document["_id"]), channel)
     assert (delivery["status"], delivery["failure_code"]) == ("failed", "channel_unavailable")
     reason = f"A test goes to the sandbox only, and there is none set up for {channel}."

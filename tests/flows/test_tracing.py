@@ -27,7 +27,7 @@ Stored = Callable[[Any], dict[str, Any]]
 @pytest.fixture
 def stored(db: None) -> Stored:
     """Give a test a look at what is stored."""
-    return lambda answer: queries.one(notification_id=ObjectId(answer.json()["id"]))
+    return lambda answer: queries.get(notification_id=ObjectId(answer.json()["id"]))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_one_trace_goes_from_the_caller_through_another_process_to_the_provider(
     traced()
     python(
         "-c",
-        "import django; django.setup()\nfrom notifications import working; working.deliver_here()",
+        "import django; django.setup()\nfrom delivery import worker; worker.run_inline()",
         OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
         OTEL_SERVICE_NAME="our-worker",
         SENDGRID_URL=provider.url,
@@ -141,7 +141,7 @@ def test_off_the_libraries_need_not_be_there_and_nothing_is_stored(
         "import sys\n"
         "sys.modules['opentelemetry'] = None  # as where it is not installed\n"
         "from notifyproject import wsgi\n"
-        "import notifications.tasks\n"
+        "import background.tasks\n"
         "ours = 'notifyproject.platform.tracing'\n"
         "print([name for name in sys.modules if name.startswith(ours)])",
     )

@@ -7,7 +7,7 @@ import pytest
 import urllib3
 
 from domain.time import utc_now
-from notifications import types
+from notifications.catalog import types
 from notifyproject.db.collections import collection
 from providers.whatsapp.provider import WhatsApp
 from recipients.service_windows import open_windows
@@ -60,7 +60,7 @@ def approved(db: None, provider: Sandbox) -> None:
     )
     assert answer.status < 300, answer.data
     use = {"locale": "en", "name": "shipped", "language": "en", "parameters": ["name", "order"]}
-    types.define("order_shipped", {"approved_templates": [use]}, now=utc_now())
+    types.define_type("order_shipped", {"approved_templates": [use]}, now=utc_now())
 
 
 def notify(app: App, phone: str = ADA, **fields: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from notifications.templates.engine import HTML
+from notifications.content.engine import HTML
 
 DATA: Mapping[str, Any] = {
     "order": "12345",

@@ -82,17 +82,17 @@ def _run(case: tuple[str, str], report: Report, folder: Path) -> None:
 
 
 def _check(parts: Mapping[str, Mapping[str, str]]) -> list[Any]:
-    from notifications.templates import check
+    from notifications.content.linting import lint_template
     from tests.fuzz.template_cases import DATA
 
-    return check(name="t", parts=parts, example_data=DATA, sensitive=frozenset({"order"}))
+    return lint_template(name="t", parts=parts, example_data=DATA, sensitive=frozenset({"order"}))
 
 
 def _send(texts: Mapping[str, str], folder: Path) -> float:
     """Render a template for every channel with every set of data; return the most that one took."""
     from domain.content import Content, Recipient
     from domain.states import Channel
-    from notifications import rendering, templates
+    from notifications.content import engine, rendering, templates
     from tests.fuzz.template_cases import HOSTILE_DATA
 
     home = folder / "templates" / "notifications" / "t"
@@ -100,7 +100,7 @@ def _send(texts: Mapping[str, str], folder: Path) -> float:
     home.mkdir()
     for part, text in texts.items():
         (home / templates.FILES[templates.Part(part)]).write_text(text, newline="")
-    templates.forget()
+    templates.clear()
     person = Recipient(name="Ada", locale="pt")
     most = 0.0
     for data in HOSTILE_DATA:
@@ -111,14 +111,14 @@ def _send(texts: Mapping[str, str], folder: Path) -> float:
                 rendering.check_channels(
                     [channel], name="t", version=0, data=data, recipient=person
                 )
-            except templates.TemplateProblem:
+            except engine.TemplateError:
                 subject, body = "S", "B"
             content = Content(subject=subject, body=body, template_id="t", template_version=0)
             try:
                 rendering.render_message(
                     channel=channel, content=content, data=data, recipient=person
                 )
-            except templates.TemplateProblem:
+            except engine.TemplateError:
                 # The notification fails for good: the worker goes on with the next.
                 continue
             finally:

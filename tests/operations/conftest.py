@@ -8,9 +8,11 @@ import pytest
 from bson import ObjectId
 
 from domain.states import BulkAction, BulkStage, Channel, DeliveryStatus
-from notifications import operations
-from notifications.operations import Operation, Plan, Staff
-from notifications.verdicts import Kind
+from notifications.bulk import decisions, repository, runner, selection
+from notifications.bulk import operation as bulk_operation
+from notifications.bulk.decisions import StartOptions
+from notifications.bulk.operation import Operation, Staff
+from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
@@ -55,27 +57,27 @@ def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[Object
 
 def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: Any) -> Operation:
     """Return an operation on all failures of email, with its preview."""
-    cohort = fields.pop("cohort", None) or operations.failures(channel=EMAIL, code=None, since=None)
-    asked = operations.preview(action=action, cohort=cohort, by=MARIA, now=clock(), **fields)
-    assert operations.work(asked.id, clock=clock)
+    cohort = fields.pop("cohort", None) or selection.failures(channel=EMAIL, code=None, since=None)
+    asked = decisions.preview(action=action, cohort=cohort, by=MARIA, now=clock(), **fields)
+    assert runner.run(asked.id, clock=clock)
     return stored(asked)
 
 
-def plan(**fields: Any) -> Plan:
+def plan(**fields: Any) -> StartOptions:
     """Return what a person has decided."""
     usual: dict[str, Any] = {
-        "includes": frozenset({Kind.SAFE}),
-        "per_second": operations.FASTEST,
+        "includes": frozenset({RiskKind.SAFE}),
+        "per_second": bulk_operation.FASTEST,
         "reason": "SendGrid is well again",
     }
-    return Plan(**{**usual, **fields})
+    return StartOptions(**{**usual, **fields})
 
 
 def started(clock: Time, operation: Operation | None = None, **fields: Any) -> Operation:
     """Return an operation that was started and that no worker has gone on with."""
     ready = operation or previewed(clock)
     assert ready.stage is BulkStage.READY
-    return operations.start(ready.id, plan=plan(**fields), by=MARIA, now=clock())
+    return decisions.start(ready.id, plan=plan(**fields), by=MARIA, now=clock())
 
 
 def finish(clock: Time, operation: Operation) -> Operation:
@@ -84,13 +86,13 @@ def finish(clock: Time, operation: Operation) -> Operation:
         if stored(operation).stage is not BulkStage.RUNNING:
             break
         clock.at += timedelta(seconds=1)
-        operations.work(operation.id, clock=clock)
+        runner.run(operation.id, clock=clock)
     return stored(operation)
 
 
 def stored(operation: Operation) -> Operation:
     """Return an operation as it is stored."""
-    found = operations.one(operation.id)
+    found = repository.one(operation.id)
     assert found is not None
     return found
 

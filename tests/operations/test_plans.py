@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from domain.states import BulkStage, Channel, DeliveryStatus
-from notifications import operations, store
-from notifications.operations import Cohort, cohorts, results
+from notifications import store
+from notifications.bulk import repository, results, runner, selection
+from notifications.bulk.operation import Selection
+from notifications.resend import risk
 from tests import factories
 from tests.factories import NOON
 from tests.operations.conftest import Time, finish, previewed, started
@@ -18,7 +20,7 @@ COUNT, FAILED, PAGE = 600, 200, 20
 @pytest.fixture
 def many(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     """Store notifications, a third of which have failed; pages are small."""
-    monkeypatch.setattr(cohorts, "PAGE", PAGE)
+    monkeypatch.setattr(selection, "PAGE", PAGE)
     new = [factories.new(user_id=None) for _ in range(COUNT)]
     store.accept(new, now=NOON)
     ids = [one.id for one in new[:FAILED]]
@@ -46,18 +48,18 @@ def assert_thrifty(found: list[Plan]) -> None:
 @pytest.mark.parametrize(
     "cohort",
     [
-        operations.failures(channel=Channel.EMAIL, code="provider_error", since=NOON),
-        Cohort(
+        selection.failures(channel=Channel.EMAIL, code="provider_error", since=NOON),
+        Selection(
             match={"failed_at": {"$exists": True}, "type": "payment_confirmed"},
             order="failed_at",
             described=(),
         ),
-        Cohort(match={"status": "failed"}, order="created_at", described=()),
-        Cohort(match={"type": "payment_confirmed"}, order="created_at", described=()),
+        Selection(match={"status": "failed"}, order="created_at", described=()),
+        Selection(match={"type": "payment_confirmed"}, order="created_at", described=()),
     ],
     ids=["failures", "failures-type", "status", "type"],
 )
-def test_the_pages_of_a_cohort(clock: Time, cohort: Cohort) -> None:
+def test_the_pages_of_a_cohort(clock: Time, cohort: Selection) -> None:
     with plans("notifications") as found:
         operation = previewed(clock, cohort=cohort)
     assert operation.found_count >= FAILED
@@ -79,10 +81,10 @@ def test_what_is_asked_of_operations_and_their_results(clock: Time) -> None:
         "operation_results",
         lambda: finish(clock, operation),
         lambda: list(results.each(operation.id)),
-        lambda: results.samples(operation.id, results.Kind.SAFE, limit=3),
+        lambda: results.samples(operation.id, risk.RiskKind.SAFE, limit=3),
     )
-    ask("operations", lambda: operations.revive(now=clock()))
-    done = operations.one(operation.id)
+    ask("operations", lambda: runner.enqueue_due(now=clock()))
+    done = repository.one(operation.id)
     assert done is not None
     assert done.stage is BulkStage.COMPLETED
     for some in found.values():

@@ -10,17 +10,12 @@ import pytest
 from bson import ObjectId
 
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
-from notifications import operations, redrive, store
-from notifications.operations import (
-    LEASE,
-    NotPossible,
-    Operation,
-    acting,
-    keeping,
-    results,
-    running,
-)
-from notifications.verdicts import Kind, Verdict
+from notifications import store
+from notifications.bulk import decisions, executor, repository, results, runner, selection
+from notifications.bulk.operation import BulkStateError, Operation
+from notifications.bulk.repository import LEASE
+from notifications.resend import actions
+from notifications.resend.risk import ResendRisk, RiskKind
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.operations.conftest import (
@@ -36,7 +31,7 @@ from tests.operations.conftest import (
     stored,
 )
 
-SAFE = Verdict(kind=Kind.SAFE, why="Nothing was sent.")
+SAFE = ResendRisk(kind=RiskKind.SAFE, why="Nothing was sent.")
 
 
 class Lost(BaseException):
@@ -72,7 +67,7 @@ def opened(ids: list[ObjectId]) -> list[int]:
 def work_with(operation: Operation, clock: Time) -> None:
     """Go on with an operation until the worker is done, or lost."""
     with suppress(Lost):
-        operations.work(operation.id, clock=clock)
+        runner.run(operation.id, clock=clock)
 
 
 def test_many_workers_at_once_act_on_each_once(clock: Time) -> None:
@@ -82,7 +77,7 @@ def test_many_workers_at_once_act_on_each_once(clock: Time) -> None:
 
     def worker(_: int) -> bool:
         barrier.wait()
-        return operations.work(operation.id, clock=Time(clock.at))
+        return runner.run(operation.id, clock=Time(clock.at))
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(worker, range(8))) == 1
@@ -95,12 +90,12 @@ def test_many_workers_at_once_act_on_each_once(clock: Time) -> None:
 def test_four_workers_with_the_same_in_hand_do_it_once(clock: Time, action: BulkAction) -> None:
     ids = failed(10)
     operation = started(clock, previewed(clock, action=action))
-    places = operations.cohorts.page(operation)
+    places = selection.next_page(operation)
     barrier = Barrier(4)
 
     def worker(_: int) -> None:
         barrier.wait()
-        acting.act(operation, places, clock=Time(clock.at), until=clock.at + LEASE)
+        executor.execute(operation, places, clock=Time(clock.at), until=clock.at + LEASE)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(worker, range(4)))
@@ -121,10 +116,10 @@ def test_a_second_worker_beside_one_that_was_thought_lost_acts_on_nothing_twice(
     other = Time(clock.at + LEASE + timedelta(seconds=1))
 
     def another_takes_over() -> None:
-        operations.work(operation.id, clock=other)
+        runner.run(operation.id, clock=other)
 
     slow = Acting(clock, at_look=6, happens=another_takes_over)
-    operations.work(operation.id, clock=slow)
+    runner.run(operation.id, clock=slow)
     clock.at = other.at
     done = finish(clock, operation)
     assert (done.stage, done.counts) == (BulkStage.COMPLETED, {BulkOutcome.DONE: 10})
@@ -156,9 +151,9 @@ def test_a_worker_that_is_lost_anywhere_is_replaced(
 def test_lost_between_acting_and_saying_so(clock: Time, action: BulkAction) -> None:
     (one,) = failed()
     operation = started(clock, previewed(clock, action=action))
-    which = results.Which(one, EMAIL)
+    which = results.DeliveryKey(one, EMAIL)
     results.begin(operation.id, {which: SAFE}, now=clock())
-    acting._do(operation, one, [EMAIL], now=clock())
+    executor._do(operation, one, [EMAIL], now=clock())
     done = finish(clock, operation)
     assert done.counts == {BulkOutcome.DONE: 1}
     made = collection("notifications").count_documents({"resent_from": one})
@@ -168,8 +163,8 @@ def test_lost_between_acting_and_saying_so(clock: Time, action: BulkAction) -> N
 def test_what_was_begun_with_and_failed_again_is_not_opened_twice(clock: Time) -> None:
     (one,) = failed()
     operation = started(clock)
-    results.begin(operation.id, {results.Which(one, EMAIL): SAFE}, now=clock())
-    acting._do(operation, one, [EMAIL], now=clock())
+    results.begin(operation.id, {results.DeliveryKey(one, EMAIL): SAFE}, now=clock())
+    executor._do(operation, one, [EMAIL], now=clock())
     again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
     settlement = factories.settlement(again, DeliveryStatus.FAILED, at=clock())
     store.settle([settlement], now=clock.at)
@@ -180,7 +175,7 @@ def test_what_was_begun_with_and_failed_again_is_not_opened_twice(clock: Time) -
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a worker look after every two whether it is to go on."""
-    monkeypatch.setattr(running, "SLICE", 2)
+    monkeypatch.setattr(runner, "SLICE", 2)
 
 
 def held_up(clock: Time, step: Callable[..., object]) -> tuple[list[ObjectId], Operation]:
@@ -191,33 +186,33 @@ def held_up(clock: Time, step: Callable[..., object]) -> tuple[list[ObjectId], O
     def take_it() -> None:
         step(operation.id, by=MARIA, now=clock.at)
 
-    operations.work(operation.id, clock=Acting(clock, at_look=9, happens=take_it))
+    runner.run(operation.id, clock=Acting(clock, at_look=9, happens=take_it))
     return ids, stored(operation)
 
 
 @pytest.mark.usefixtures("small_slices")
 def test_paused_in_the_middle_of_a_page_it_stops_and_goes_on_later(clock: Time) -> None:
-    ids, paused = held_up(clock, operations.pause)
+    ids, paused = held_up(clock, decisions.pause)
     done = statuses(ids).count("pending")
     assert paused.stage is BulkStage.PAUSED
     assert 0 < done < 9
     assert paused.counts == {BulkOutcome.DONE: done}
-    assert not operations.work(paused.id, clock=clock)
-    assert operations.revive(now=clock() + timedelta(hours=1)) == 0
+    assert not runner.run(paused.id, clock=clock)
+    assert runner.enqueue_due(now=clock() + timedelta(hours=1)) == 0
 
-    operations.resume(paused.id, by=MARIA, now=clock())
+    decisions.resume(paused.id, by=MARIA, now=clock())
     assert finish(clock, paused).counts == {BulkOutcome.DONE: 9}
     assert opened(ids) == [1] * 9
 
 
 @pytest.mark.usefixtures("small_slices")
 def test_cancelled_in_the_middle_of_a_page_the_rest_stays_as_it_is(clock: Time) -> None:
-    ids, cancelled = held_up(clock, operations.cancel)
+    ids, cancelled = held_up(clock, decisions.cancel)
     done = statuses(ids).count("pending")
     assert (cancelled.stage, cancelled.counts) == (BulkStage.CANCELLED, {BulkOutcome.DONE: done})
     assert 0 < done < 9
-    for step in (operations.cancel, operations.resume, operations.pause):
-        with pytest.raises(NotPossible):
+    for step in (decisions.cancel, decisions.resume, decisions.pause):
+        with pytest.raises(BulkStateError):
             step(cancelled.id, by=MARIA, now=clock())
 
 
@@ -226,10 +221,10 @@ def test_somebody_else_retries_one_while_its_turn_comes(clock: Time) -> None:
     operation = started(clock)
 
     def retry() -> None:
-        redrive.retry(notification_id=second, channels=None, now=clock.at)
+        actions.retry(notification_id=second, channels=None, now=clock.at)
 
     # The first is acted on after the third look, the second after the fourth.
-    operations.work(operation.id, clock=Acting(clock, at_look=6, happens=retry))
+    runner.run(operation.id, clock=Acting(clock, at_look=6, happens=retry))
     done = finish(clock, operation)
     found = rows(done)
     assert found[first]["outcome"] == "done"
@@ -240,22 +235,22 @@ def test_somebody_else_retries_one_while_its_turn_comes(clock: Time) -> None:
 def test_one_that_stops_every_worker_is_stopped_itself(clock: Time) -> None:
     failed()
     operation = started(clock)
-    for _ in range(keeping.MANY_CLAIMS):
+    for _ in range(repository.MANY_CLAIMS):
         work_with(operation, Acting(clock, at_look=4, happens=dies))
         clock.at += LEASE + timedelta(seconds=1)
-    assert not operations.work(operation.id, clock=clock)
+    assert not runner.run(operation.id, clock=clock)
     stopped = stored(operation)
-    assert (stopped.stage, stopped.problem) == (BulkStage.PAUSED, keeping.STUCK)
-    operations.resume(operation.id, by=MARIA, now=clock())
+    assert (stopped.stage, stopped.problem) == (BulkStage.PAUSED, repository.STUCK)
+    decisions.resume(operation.id, by=MARIA, now=clock())
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
 
 
 def test_a_worker_whose_lease_is_over_does_nothing_more(clock: Time) -> None:
     ids = failed(3)
     operation = started(clock)
-    hold = keeping.claim(operation.id, worker="w", now=clock())
+    hold = repository.claim(operation.id, worker="w", now=clock())
     assert hold is not None
-    places = operations.cohorts.page(operation)
-    with pytest.raises(acting.Late):
-        acting.act(hold.operation, places, clock=clock, until=clock.at)
+    places = selection.next_page(operation)
+    with pytest.raises(executor.LeaseExpiredError):
+        executor.execute(hold.operation, places, clock=clock, until=clock.at)
     assert statuses(ids) == ["failed"] * 3

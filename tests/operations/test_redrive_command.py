@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from domain.states import BulkOutcome
-from notifications import operations
+from notifications.bulk import repository, runner
 from notifyproject.db.collections import collection
 from tests.admin.conftest import make_staff
 from tests.factories import NOON
@@ -40,8 +40,8 @@ def test_with_a_yes_it_starts_what_workers_go_on_with(clock: Time) -> None:
     told = redrive(yes=True, by="maria", reason="SendGrid is back", per_second=500)
     (document,) = collection("operations").find()
     assert f"Bulk operation {document['_id']} is running" in told
-    operations.work(document["_id"])
-    found = operations.one(document["_id"])
+    runner.run(document["_id"])
+    found = repository.one(document["_id"])
     assert found is not None
     assert found.counts == {BulkOutcome.DONE: 2}
     assert found.started_by is not None

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from background import tasks
+from delivery import sweeper
 from domain.states import (
     BulkAction,
     BulkOutcome,
@@ -12,9 +14,13 @@ from domain.states import (
     DeliveryStatus,
     NotificationStatus,
 )
-from notifications import hints, operations, recovery, redrive, store, tasks
-from notifications.operations import Cohort, running
-from notifications.verdicts import Kind
+from notifications import store
+from notifications.bulk import decisions, repository, runner, selection
+from notifications.bulk import operation as bulk_operation
+from notifications.bulk.operation import Selection
+from notifications.queueing import wakeups
+from notifications.resend import actions
+from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from notifyproject.settings.base import SERVICE_QUEUE
 from recipients.models import SuppressionReason
@@ -34,7 +40,7 @@ from tests.operations.conftest import (
 )
 
 S = DeliveryStatus
-EVERYTHING = Cohort(match={"type": "payment_confirmed"}, order="created_at", described=("All",))
+EVERYTHING = Selection(match={"type": "payment_confirmed"}, order="created_at", described=("All",))
 
 
 def test_it_retries_what_is_safe(clock: Time) -> None:
@@ -53,7 +59,7 @@ def test_it_resends_what_is_safe_as_linked_notifications(clock: Time) -> None:
     assert operation.counts == {BulkOutcome.DONE: 2}
     for one in ids:
         (resend,) = collection("notifications").find({"resent_from": one})
-        assert resend["_id"] == operations.resend_id(operation, one)
+        assert resend["_id"] == bulk_operation.resend_id(operation, one)
         assert factories.read(one)["resent_as"] == [resend["_id"]]
 
 
@@ -66,8 +72,8 @@ def test_what_was_sent_again_already_may_be_a_second_copy(clock: Time, action: B
     for resend in collection("notifications").find({"resent_from": {"$ne": None}}):
         one = factories.start(factories.claim(resend["_id"], at=clock.at), at=clock.at)
         store.settle([factories.settlement(one, S.FAILED, at=clock())], now=clock.at)
-    since = operations.failures(channel=EMAIL, code=None, since=None)
-    originals = Cohort(
+    since = selection.failures(channel=EMAIL, code=None, since=None)
+    originals = Selection(
         match={"$and": [since.match, {"resent_from": None}]},
         order=since.order,
         described=(),
@@ -88,7 +94,7 @@ def test_it_reschedules_what_was_not_tried(clock: Time) -> None:
     tried = factories.settled(S.PENDING)["_id"]
     later = clock.at + timedelta(hours=5)
     ready = previewed(clock, action=BulkAction.RESCHEDULE, cohort=EVERYTHING, send_at=later)
-    assert ready.found == {"safe": 1, operations.NOTHING: 1}
+    assert ready.found == {"safe": 1, runner.NOTHING: 1}
     finish(clock, started(clock, ready))
     assert factories.read(waiting)["scheduled_at"] == later
     assert "scheduled_at" not in factories.read(tried)
@@ -105,7 +111,9 @@ def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
     (one,) = failed()
     operation = finish(
         clock,
-        started(clock, includes=frozenset({Kind.MAY_DUPLICATE}), duplicate_reason="They call us."),
+        started(
+            clock, includes=frozenset({RiskKind.MAY_DUPLICATE}), duplicate_reason="They call us."
+        ),
     )
     assert statuses([one]) == ["failed"]
     assert (operation.counts, operation.reasons) == ({BulkOutcome.SKIPPED: 1}, {"safe": 1})
@@ -124,7 +132,7 @@ def test_it_judges_again_at_the_moment_of_acting(clock: Time) -> None:
 def test_what_was_retried_since_the_preview_is_left_out_with_its_reason(clock: Time) -> None:
     first, second = failed(2)
     operation = started(clock)
-    redrive.retry(notification_id=first, channels=None, now=clock())
+    actions.retry(notification_id=first, channels=None, now=clock())
     collection("notifications").delete_one({"_id": second})
     operation = finish(clock, operation)
     assert operation.counts == {BulkOutcome.SKIPPED: 2}
@@ -135,7 +143,7 @@ def test_what_was_retried_since_the_preview_is_left_out_with_its_reason(clock: T
 def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> None:
     (one,) = failed()
     operation = started(clock)
-    redrive.retry(notification_id=one, channels=None, now=clock())
+    actions.retry(notification_id=one, channels=None, now=clock())
     again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
     store.settle([factories.settlement(again, S.FAILED, at=clock())], now=clock.at)
     operation = finish(clock, operation)
@@ -145,7 +153,7 @@ def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> Non
 
 def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
     document = factories.accepted()
-    other = Cohort(
+    other = Selection(
         match={"status": NotificationStatus.QUEUED.value}, order="created_at", described=()
     )
     operation = started(clock, previewed(clock, action=BulkAction.CANCEL, cohort=other))
@@ -155,7 +163,7 @@ def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
     )
     operation = finish(clock, operation)
     (row,) = rows(operation).values()
-    assert (row["outcome"], row["detail"]) == ("skipped", running.UNMATCHED)
+    assert (row["outcome"], row["detail"]) == ("skipped", runner.UNMATCHED)
 
 
 def test_what_cannot_be_done_is_told(clock: Time) -> None:
@@ -164,7 +172,7 @@ def test_what_cannot_be_done_is_told(clock: Time) -> None:
     collection("notifications").update_one(
         {"_id": one}, {"$set": {"erased_at": clock.at, "expires_at": clock.at}}
     )
-    operation = finish(clock, operations.one(operation.id) or operation)
+    operation = finish(clock, repository.one(operation.id) or operation)
     assert operation.counts == {BulkOutcome.SKIPPED: 1}
     assert operation.reasons == {"pointless": 1}
 
@@ -172,7 +180,7 @@ def test_what_cannot_be_done_is_told(clock: Time) -> None:
 def test_each_channel_of_a_notification_is_judged_by_itself(clock: Time) -> None:
     channels = (Channel.EMAIL, Channel.IN_APP)
     one = factories.settled(S.FAILED, channels=channels)["_id"]
-    cohort = operations.failures(channel=None, code=None, since=None)
+    cohort = selection.failures(channel=None, code=None, since=None)
     operation = finish(clock, started(clock, previewed(clock, cohort=cohort)))
     document = factories.read(one)
     assert operation.counts == {BulkOutcome.DONE: 1}
@@ -183,8 +191,8 @@ def test_each_channel_of_a_notification_is_judged_by_itself(clock: Time) -> None
 def test_beyond_what_was_previewed_it_judges_as_it_goes(
     clock: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations.cohorts, "PAGE", 2)
-    monkeypatch.setattr(running, "PREVIEW_CAP", 2)
+    monkeypatch.setattr(selection, "PAGE", 2)
+    monkeypatch.setattr(runner, "PREVIEW_CAP", 2)
     ids = failed(5)
     operation = finish(clock, started(clock))
     assert statuses(ids) == ["pending"] * 5
@@ -194,12 +202,12 @@ def test_beyond_what_was_previewed_it_judges_as_it_goes(
 def test_it_keeps_its_pace(clock: Time) -> None:
     ids = failed(5)
     operation = started(clock, per_second=2)
-    assert operations.work(operation.id, clock=clock)
+    assert runner.run(operation.id, clock=clock)
     assert statuses(ids).count("pending") == 2
     # Before the second is over nobody goes on.
-    assert not operations.work(operation.id, clock=clock)
+    assert not runner.run(operation.id, clock=clock)
     clock.at += timedelta(seconds=1)
-    operations.work(operation.id, clock=clock)
+    runner.run(operation.id, clock=clock)
     assert statuses(ids).count("pending") == 4
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 5}
 
@@ -215,23 +223,23 @@ def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
 
 def test_a_worker_is_told_at_each_step(clock: Time) -> None:
     failed()
-    asked = operations.preview(action=BulkAction.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
-    assert hints.depth(SERVICE_QUEUE) == 1
-    tasks.operate(str(asked.id))
+    asked = decisions.preview(action=BulkAction.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    assert wakeups.depth(SERVICE_QUEUE) == 1
+    tasks.run_bulk_operation(str(asked.id))
     started(clock, stored(asked))
-    assert hints.depth(SERVICE_QUEUE) == 2
-    operations.pause(asked.id, by=MARIA, now=clock())
-    operations.resume(asked.id, by=MARIA, now=clock())
-    assert hints.depth(SERVICE_QUEUE) == 3
+    assert wakeups.depth(SERVICE_QUEUE) == 2
+    decisions.pause(asked.id, by=MARIA, now=clock())
+    decisions.resume(asked.id, by=MARIA, now=clock())
+    assert wakeups.depth(SERVICE_QUEUE) == 3
 
 
 def test_an_operation_nobody_goes_on_with_is_found_by_the_sweep(clock: Time) -> None:
     failed()
     operation = started(clock)
-    told = hints.depth(SERVICE_QUEUE) or 0
-    recovery.sweep(now=clock())
+    told = wakeups.depth(SERVICE_QUEUE) or 0
+    sweeper.sweep(now=clock())
     # And the sweep's own question whether a worker is there.
-    assert hints.depth(SERVICE_QUEUE) == told + 2
+    assert wakeups.depth(SERVICE_QUEUE) == told + 2
     finish(clock, operation)
-    assert operations.revive(now=clock()) == 0
+    assert runner.enqueue_due(now=clock()) == 0
     assert stored(operation).stage is BulkStage.COMPLETED

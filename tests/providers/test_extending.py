@@ -12,9 +12,9 @@ import pytest
 from bson import ObjectId
 from django.conf import settings as django_settings
 
+from delivery import dispatcher
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import dispatch
 from providers import registry
 from providers.contract import Provider
 from tests import factories
@@ -103,7 +103,7 @@ def sent(settings: Any, answer: bytes) -> tuple[ObjectId, list[bytes]]:
     with socket_server.serving(desk) as server:
         settings.PAPERBOY_URL, settings.PAPERBOY_KEY = server.url, "key"
         document = factories.accepted(created_at=utc_now())
-        dispatch.deliver([document["_id"]], channel=Channel.EMAIL)
+        dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
     return document["_id"], desk.requests
 
 
@@ -144,7 +144,17 @@ def test_what_it_answers_is_what_its_table_says(
 
 
 def test_every_place_that_knows_a_single_channel_is_on_the_page() -> None:
-    folders = ("domain", "providers", "notifications", "recipients", "devices", "access")
+    folders = (
+        "domain",
+        "providers",
+        "delivery",
+        "privacy",
+        "monitoring",
+        "notifications",
+        "recipients",
+        "devices",
+        "access",
+    )
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     knowing = {
         str(path.relative_to(ROOT))

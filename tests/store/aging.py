@@ -7,10 +7,12 @@ from bson import ObjectId
 
 from domain.content import Attachment, Content, Recipient
 from domain.states import Category, Channel, DeliveryStatus
-from notifications import content_removal, retention, store
-from notifications.content_removal import Cleared
-from notifications.store import Document, Report
+from notifications import store
+from notifications.catalog import retention
+from notifications.store import DeliveryReceipt, Document
 from notifyproject.db.collections import collection
+from privacy import content_removal
+from privacy.content_removal import ContentRemoval
 from tests import factories
 from tests.factories import NOON
 
@@ -43,9 +45,9 @@ WHOM = Recipient(
 FULL: dict[str, Any] = {"content": SAID, "recipient": WHOM, "data": {"amount": "49.90"}}
 
 
-def remove(*, at: datetime = DUE, **options: Any) -> Cleared:
+def remove(*, at: datetime = DUE, **options: Any) -> ContentRemoval:
     """Let the removal run."""
-    return content_removal.remove_due(now=at, **options)
+    return content_removal.remove_expired_content(now=at, **options)
 
 
 def ended(status: DeliveryStatus = S.FAILED, **fields: Any) -> Document:
@@ -63,9 +65,11 @@ def policy(category: Category, **days: int) -> None:
     collection(retention.POLICIES).update_one({"_id": category.value}, {"$set": days}, upsert=True)
 
 
-def report(notification_id: ObjectId, status: DeliveryStatus, *, at: datetime = NOON) -> Report:
+def report(
+    notification_id: ObjectId, status: DeliveryStatus, *, at: datetime = NOON
+) -> DeliveryReceipt:
     """Return what a provider says of a mail, in words that name the person."""
-    reference = store.Reference(notification_id, EMAIL, 1)
-    return Report(
+    reference = store.AttemptReference(notification_id, EMAIL, 1)
+    return DeliveryReceipt(
         reference=reference, status=status, at=at, provider="sendgrid", reason="ada@ is gone"
     )

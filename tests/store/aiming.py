@@ -3,33 +3,35 @@
 from datetime import datetime
 from typing import Any
 
+from delivery import targets
 from domain.states import Channel
-from notifications import targets
-from notifications.store import Claimed, Parked
+from notifications.store import ClaimedDelivery, Deferred
 from tests import factories
 from tests.factories import NOON
 
 PUSH = Channel.PUSH
 
 
-def push(**fields: Any) -> Claimed:
+def push(**fields: Any) -> ClaimedDelivery:
     """Return a push that a worker has just claimed."""
     return factories.claimed(channel=PUSH, **fields)
 
 
-def aim(*claims: Claimed, channel: Channel = PUSH, now: datetime = NOON) -> targets.Aim:
+def aim(
+    *claims: ClaimedDelivery, channel: Channel = PUSH, now: datetime = NOON
+) -> targets.ResolvedTargets:
     """Return where these go."""
-    return targets.aim(claims, channel=channel, now=now)
+    return targets.resolve_targets(claims, channel=channel, now=now)
 
 
-def aimed_at(one: Claimed, *, now: datetime = NOON) -> list[str | None]:
+def aimed_at(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
     """Return the devices it goes to; it goes somewhere."""
     aimed = aim(one, now=now)
     assert aimed.parked == []
     return [target.device_id for target in aimed.targets[one.reference]]
 
 
-def parked(one: Claimed, *, now: datetime = NOON) -> Parked:
+def parked(one: ClaimedDelivery, *, now: datetime = NOON) -> Deferred:
     """Return why it goes nowhere."""
     aimed = aim(one, now=now)
     assert aimed.targets == {}

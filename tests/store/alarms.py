@@ -5,7 +5,8 @@ from typing import Any
 
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
-from notifications import alerts, store
+from monitoring import alerts
+from notifications import store
 from notifyproject.db.collections import collection
 from tests import factories
 

@@ -7,8 +7,9 @@ import pytest
 import redis
 
 from access.models import StaffUser
-from notifications import alerts, dispatch, sending
-from notifications.broadcasts import pages
+from delivery import dispatcher, sending
+from monitoring import alert_rules
+from notifications.broadcasts import runner
 from notifyproject.db.collections import collection
 from notifyproject.platform import process, valkey
 from tests.scripted import Scripted
@@ -19,7 +20,7 @@ from tests.store.alarms import NOW, swept
 def fcm(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """Give a test the only provider there is."""
     provider = Scripted(name="fcm")
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     return provider
 
 
@@ -27,7 +28,7 @@ def fcm(monkeypatch: pytest.MonkeyPatch) -> Scripted:
 def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[Scripted, Scripted]:
     """Give a test two providers, the first to be used first."""
     providers = (Scripted(name="sendgrid"), Scripted(name="smtp"))
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: providers)
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: providers)
     return providers
 
 
@@ -47,7 +48,7 @@ def second() -> Scripted:
 def calm(broker: redis.Redis, pauses_anew: None) -> None:
     """Give a test of alerts the shipped rules, a sweep a moment ago, and nothing remembered."""
     collection("alert_rules").delete_many({})
-    alerts.add_missing_defaults()
+    alert_rules.add_missing_defaults()
     swept(NOW)
 
 
@@ -62,7 +63,7 @@ def maria() -> StaffUser:
 @pytest.fixture
 def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make every page of a broadcast a small one, and measure what waits anew."""
-    monkeypatch.setattr(pages, "PAGE", 3)
+    monkeypatch.setattr(runner, "PAGE", 3)
     yield
     process.clear_shutdown()
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from bson import ObjectId
 
-from notifications import broadcasts
-from notifications.broadcasts import AudienceRequest, BroadcastRequest
-from notifications.intake import Caller, ContentRequest
+from notifications.broadcasts import creation, runner
+from notifications.broadcasts.requests import AudienceRequest, BroadcastRequest
+from notifications.intake.requests import Caller, ContentRequest
 from notifyproject.db.collections import collection
 from recipients import topics
 from tests.factories import CLIENT, NOON
@@ -60,13 +60,13 @@ def begun(
     request = BroadcastRequest(
         **{field: value for field, value in given.items() if value is not ...}
     )
-    document = broadcasts.begin(request, caller=caller, now=at).document
+    document = creation.create(request, caller=caller, now=at).document
     return ObjectId(document["_id"])
 
 
 def go_on(broadcast_id: ObjectId, *, at: datetime = NOON) -> bool:
     """Do what a worker does with a message about a broadcast."""
-    return broadcasts.go_on(broadcast_id, clock=lambda: at)
+    return runner.run_page(broadcast_id, clock=lambda: at)
 
 
 def to_its_end(broadcast_id: ObjectId, *, at: datetime = NOON) -> int:

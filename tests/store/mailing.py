@@ -5,9 +5,9 @@ from typing import Any
 
 from bson import ObjectId
 
+from delivery import dispatcher
+from delivery.dispatcher import BatchReport
 from domain.states import Channel
-from notifications import dispatch
-from notifications.batch_report import BatchReport
 from tests import factories
 from tests.factories import NOON, accepted
 from tests.scripted import Scripted
@@ -23,7 +23,7 @@ def mails(count: int, **fields: Any) -> list[ObjectId]:
 
 def deliver(*ids: ObjectId, at: datetime = NOON) -> BatchReport:
     """Deliver mails as one batch."""
-    return dispatch.deliver(ids, channel=Channel.EMAIL, clock=lambda: at)
+    return dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
 
 
 def state(notification_id: ObjectId) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 import redis
 from bson import ObjectId
 
+from delivery import worker
 from domain.states import Channel, Priority
-from notifications import working
-from notifications.lanes import Lane, Ticket
-from notifications.sending import Clock
+from notifications.queueing.fair_queue import FairQueue, PullToken
+from notifyproject.platform.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ def work(broker: redis.Redis, queue: str = "email.normal", *, clock: Clock) -> l
 def _take(message: Message, clock: Clock) -> None:
     if message.task == "notifications.draw":
         client_id, channel, priority, ticket = message.args
-        lane = Lane(ObjectId(client_id), Channel(channel), Priority(priority))
-        working.draw(lane, Ticket(*ticket) if ticket else None, clock=clock)
+        lane = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
+        worker.pull(lane, PullToken(*ticket) if ticket else None, clock=clock)
     else:
         _, channel, priority = message.args
-        working.deliver(
+        worker.handle_wakeup(
             message.ids, channel=Channel(channel), priority=Priority(priority), clock=clock
         )
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from bson import ObjectId
 
+from delivery import dispatcher
+from delivery.dispatcher import BatchReport
 from devices.preferences import Preferences
 from domain.states import Channel
-from notifications import dispatch
-from notifications.batch_report import BatchReport
 from tests import factories
 from tests.factories import NOON
 from tests.scripted import Scripted
@@ -28,7 +28,7 @@ def deliver(
     *ids: ObjectId, at: datetime = NOON, clock: Callable[[], datetime] | None = None
 ) -> BatchReport:
     """Deliver pushes as one batch."""
-    return dispatch.deliver(ids, channel=Channel.PUSH, clock=clock or (lambda: at))
+    return dispatcher.dispatch(ids, channel=Channel.PUSH, clock=clock or (lambda: at))
 
 
 def state(notification_id: ObjectId) -> dict[str, Any]:

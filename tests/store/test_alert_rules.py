@@ -4,8 +4,9 @@ import pytest
 
 from access.models import StaffUser
 from analytics.models import AlertKind
-from notifications import alerts, breaker, pausing, tasks
-from notifications.alerts import rules
+from background import tasks
+from delivery import circuit_breaker
+from monitoring import alert_rules, alerts
 from notifyproject.db.collections import collection
 from providers import registry
 from tests import factories
@@ -20,13 +21,13 @@ def kinds() -> set[str]:
 
 def test_an_open_circuit_raises_one_for_its_account() -> None:
     account = registry.sendgrid().account
-    breaker.trip(account, now=NOW, retry_after=600, reason="The key is revoked.")
-    breaker.trip("sandbox-fcm:1", now=NOW, retry_after=600)
+    circuit_breaker.trip(account, now=NOW, retry_after=600, reason="The key is revoked.")
+    circuit_breaker.trip("sandbox-fcm:1", now=NOW, retry_after=600)
     look(NOW + MINUTE)
     (incident,) = found()
     assert (incident["kind"], incident["broken_channel"]) == (AlertKind.BREAKER_OPEN, "email")
     assert "The key is revoked." in incident["detail"]
-    breaker.close(account)
+    circuit_breaker.close(account)
     look(NOW + 4 * MINUTE)
     assert kinds() == set()
 
@@ -48,13 +49,13 @@ def test_no_sweep_raises_one_after_three_minutes() -> None:
 
 def test_somebody_else_than_beat_notices_a_standstill(maria: StaffUser) -> None:
     fail(11)
-    alerts.evaluate_standstill(now=NOW + 4 * MINUTE)
+    alerts.evaluate_stalled(now=NOW + 4 * MINUTE)
     assert kinds() == {AlertKind.SWEEP_OVERDUE}
     assert len(told()) == 1
 
 
 def test_a_provider_that_stays_paused_raises_one() -> None:
-    pausing.pause("sendgrid", by="rui", reason="", now=NOW)
+    circuit_breaker.pause("sendgrid", by="rui", reason="", now=NOW)
     look(NOW + 60 * MINUTE)
     assert kinds() == set()
     look(NOW + 61 * MINUTE)
@@ -74,12 +75,12 @@ def test_a_callback_that_was_switched_off_raises_one_unless_an_operator_did_it()
 
 
 def test_beat_has_the_rules_looked_at_every_minute() -> None:
-    tasks.look_for_trouble()
+    tasks.evaluate_alerts()
     assert kinds() == {AlertKind.SWEEP_OVERDUE}, "the sweep of these tests is of yesterday"
 
 
 def test_shipped_rules_stay_as_operators_changed_them() -> None:
     collection("alert_rules").update_one({"slug": "failures"}, {"$set": {"threshold": 99}})
-    alerts.add_missing_defaults()
-    assert len(rules.enabled()) == len(rules.DEFAULTS)
-    assert {rule.threshold for rule in rules.enabled()} >= {99}
+    alert_rules.add_missing_defaults()
+    assert len(alert_rules.enabled()) == len(alert_rules.SHIPPED_RULES)
+    assert {rule.threshold for rule in alert_rules.enabled()} >= {99}

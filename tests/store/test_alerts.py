@@ -11,8 +11,9 @@ from structlog.testing import capture_logs
 from access.models import StaffUser
 from analytics import incidents
 from analytics.models import AlertKind
+from delivery import dispatcher, worker
 from domain.states import Channel
-from notifications import alerts, dispatch, working
+from monitoring import alerts
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.scripted import Scripted
@@ -28,7 +29,7 @@ def test_more_than_ten_failures_in_an_hour_reach_an_operator_and_are_over(
     maria: StaffUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = Scripted(name="sendgrid")
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     fail(10, channels=(Channel.EMAIL,))
     assert look(NOW + MINUTE) == 0, "ten are not more than ten"
     fail(1, channel=Channel.PUSH)
@@ -40,7 +41,7 @@ def test_more_than_ten_failures_in_an_hour_reach_an_operator_and_are_over(
 
     assert [log["log_level"] for log in logs if log["event"] == "alert_opened"] == ["critical"]
     assert subjects() == ["Alert: 15 final failures"]
-    working.deliver_here(clock=lambda: NOW + 6 * MINUTE)
+    worker.run_inline(clock=lambda: NOW + 6 * MINUTE)
     (message,) = told()
     assert {d["channel"]: d["status"] for d in message["delivery"]} == {
         "email": "sent",

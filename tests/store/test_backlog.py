@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import backlog, store
-from notifications.backlog import Backlog
+from notifications import store
+from notifications.queueing import backlog
+from notifications.queueing.backlog import Backlog
 from tests import factories
 from tests.factories import NOON, accepted, new
 from tests.waiting import LIMIT
@@ -37,7 +38,7 @@ def test_it_is_too_long_with_more_due_than_the_limit(
     limits: Any, count: int, *, is_too_long: bool
 ) -> None:
     wait(count) if count else None
-    assert backlog.is_too_long(now=NOON) is is_too_long
+    assert backlog.is_overloaded(now=NOON) is is_too_long
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_it_is_too_long_with_one_that_waits_for_long(
 ) -> None:
     wait(1, since=since, priority=Priority.LOW)
     wait(1, priority=Priority.CRITICAL)
-    assert backlog.is_too_long(now=NOON) is is_too_long
+    assert backlog.is_overloaded(now=NOON) is is_too_long
 
 
 def test_what_is_for_later_or_over_does_not_wait(limits: Any) -> None:
@@ -57,27 +58,29 @@ def test_what_is_for_later_or_over_does_not_wait(limits: Any) -> None:
         accepted(channels=[Channel.IN_APP])
         factories.settled(DeliveryStatus.SENT)
         factories.settled(DeliveryStatus.PENDING)
-    assert backlog.measure(now=NOON, cap=10) == Backlog(due=0, oldest_due_at=None)
+    assert backlog.measure_backlog(now=NOON, cap=10) == Backlog(due=0, oldest_due_at=None)
 
 
 def test_every_priority_is_counted_and_the_oldest_of_all_told(limits: Any) -> None:
     for n, priority in enumerate(Priority):
         wait(1, since=n * MINUTE, priority=priority)
-    assert backlog.measure(now=NOON, cap=10) == Backlog(due=4, oldest_due_at=NOON - 3 * MINUTE)
+    assert backlog.measure_backlog(now=NOON, cap=10) == Backlog(
+        due=4, oldest_due_at=NOON - 3 * MINUTE
+    )
 
 
 def test_it_is_measured_once_in_a_few_seconds(limits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not backlog.is_too_long(now=NOON)
+    assert not backlog.is_overloaded(now=NOON)
     wait(4)
-    assert not backlog.is_too_long(now=NOON), "measured a moment ago"
+    assert not backlog.is_overloaded(now=NOON), "measured a moment ago"
     monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
-    assert backlog.is_too_long(now=NOON)
+    assert backlog.is_overloaded(now=NOON)
 
 
 def test_while_one_thread_measures_the_others_go_by_what_was_measured_last(
     limits: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not backlog.is_too_long(now=NOON)
+    assert not backlog.is_overloaded(now=NOON)
     monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
     begun, go_on = threading.Event(), threading.Event()
 
@@ -86,12 +89,12 @@ def test_while_one_thread_measures_the_others_go_by_what_was_measured_last(
         go_on.wait(LIMIT)
         return Backlog(due=4, oldest_due_at=NOON)
 
-    monkeypatch.setattr(backlog, "measure", slowly)
-    measuring = threading.Thread(target=lambda: backlog.is_too_long(now=NOON))
+    monkeypatch.setattr(backlog, "measure_backlog", slowly)
+    measuring = threading.Thread(target=lambda: backlog.is_overloaded(now=NOON))
     measuring.start()
     assert begun.wait(LIMIT)
-    assert not backlog.is_too_long(now=NOON)
+    assert not backlog.is_overloaded(now=NOON)
     go_on.set()
     measuring.join()
     monkeypatch.setattr(backlog, "FRESH_SECONDS", 60.0)
-    assert backlog.is_too_long(now=NOON)
+    assert backlog.is_overloaded(now=NOON)

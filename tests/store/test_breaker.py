@@ -8,8 +8,8 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from notifications import breaker
-from notifications.breaker import (
+from delivery import circuit_breaker
+from delivery.circuit_breaker import (
     FIRST_WAIT,
     LONGEST_WAIT,
     PROBE_LEASE,
@@ -32,17 +32,17 @@ SECOND, MINUTE, HOUR, DAY = (
 
 
 def permission(after: timedelta = timedelta(), account: str = FCM) -> Permission:
-    return breaker.ask([account], now=NOON + after)[account]
+    return circuit_breaker.request_permissions([account], now=NOON + after)[account]
 
 
 def record(
     successes: int = 0, failures: int = 0, after: timedelta = timedelta(), **more: Any
 ) -> None:
-    breaker.record(FCM, successes=successes, failures=failures, now=NOON + after, **more)
+    circuit_breaker.record(FCM, successes=successes, failures=failures, now=NOON + after, **more)
 
 
 def trip(after: timedelta = timedelta(), retry_after: float | None = None) -> None:
-    breaker.trip(FCM, now=NOON + after, retry_after=retry_after)
+    circuit_breaker.trip(FCM, now=NOON + after, retry_after=retry_after)
 
 
 def probe(after: timedelta) -> Probe:
@@ -51,8 +51,8 @@ def probe(after: timedelta) -> Probe:
     return given
 
 
-def the_state(after: timedelta = timedelta()) -> breaker.CircuitState:
-    (state,) = breaker.states(now=NOON + after) or []
+def the_state(after: timedelta = timedelta()) -> circuit_breaker.CircuitState:
+    (state,) = circuit_breaker.circuit_states(now=NOON + after) or []
     return state
 
 
@@ -200,20 +200,22 @@ def test_a_late_prober_whom_nobody_followed_is_heard() -> None:
 
 def test_a_probe_that_was_not_used_goes_to_another_at_once() -> None:
     trip()
-    breaker.give_back(FCM, probe=probe(FIRST_WAIT), now=NOON + FIRST_WAIT)
+    circuit_breaker.return_probe(FCM, probe=probe(FIRST_WAIT), now=NOON + FIRST_WAIT)
     assert isinstance(permission(FIRST_WAIT), Probe)
 
 
 def test_accounts_are_asked_about_together_and_do_not_touch_each_other() -> None:
-    breaker.trip(IOS, now=NOON, retry_after=None)
+    circuit_breaker.trip(IOS, now=NOON, retry_after=None)
     accounts = [FCM, IOS, "smtp:9", IOS]
-    assert breaker.ask(accounts, now=NOON) == {
+    assert circuit_breaker.request_permissions(accounts, now=NOON) == {
         FCM: Allowed(),
         IOS: Blocked(NOON + FIRST_WAIT),
         "smtp:9": Allowed(),
     }
-    assert isinstance(breaker.ask(accounts, now=NOON + FIRST_WAIT)[IOS], Probe)
-    assert breaker.ask([], now=NOON) == {}
+    assert isinstance(
+        circuit_breaker.request_permissions(accounts, now=NOON + FIRST_WAIT)[IOS], Probe
+    )
+    assert circuit_breaker.request_permissions([], now=NOON) == {}
 
 
 # What people see and do.
@@ -243,10 +245,10 @@ def test_what_is_shown_is_of_the_last_minute() -> None:
 
 def test_accounts_are_listed_by_name_for_a_day() -> None:
     for hours, account in enumerate(["smtp:1", "fcm:2", "sendgrid:3"]):
-        breaker.record(account, successes=1, failures=0, now=NOON + hours * HOUR)
+        circuit_breaker.record(account, successes=1, failures=0, now=NOON + hours * HOUR)
 
     def listed(after: timedelta) -> list[str]:
-        return [state.account for state in breaker.states(now=NOON + after) or []]
+        return [state.account for state in circuit_breaker.circuit_states(now=NOON + after) or []]
 
     assert listed(2 * HOUR) == ["fcm:2", "sendgrid:3", "smtp:1"]
     assert listed(DAY + HOUR) == ["fcm:2", "sendgrid:3"]
@@ -255,13 +257,13 @@ def test_accounts_are_listed_by_name_for_a_day() -> None:
 def test_an_operator_closes_it() -> None:
     trip(retry_after=3600)
     old = the_state()
-    assert breaker.close(FCM)
+    assert circuit_breaker.close(FCM)
     assert permission(SECOND) == Allowed()
     assert (old.state, the_state().state) == (State.OPEN, State.CLOSED)
 
 
 def test_a_reason_is_kept_short_and_whatever_is_in_it() -> None:
-    breaker.trip(FCM, now=NOON, retry_after=None, reason="\ud800é" * 500)
+    circuit_breaker.trip(FCM, now=NOON, retry_after=None, reason="\ud800é" * 500)
     assert the_state().reason == "?é" * 100
 
 
@@ -279,9 +281,9 @@ def test_nothing_stays_in_valkey_for_ever(broker: redis.Redis) -> None:
     record(successes=1)
     assert 0 < broker.pttl(f"circuit:{FCM}") <= 70_000
     trip(retry_after=1e9)
-    most = (DAY + breaker.REMEMBERED) / timedelta(milliseconds=1)
+    most = (DAY + circuit_breaker.REMEMBERED) / timedelta(milliseconds=1)
     assert 0 < broker.pttl(f"circuit:{FCM}") <= most
-    breaker.record("smtp:1", successes=1, failures=0, now=NOON + DAY + SECOND)
+    circuit_breaker.record("smtp:1", successes=1, failures=0, now=NOON + DAY + SECOND)
     assert broker.zrange("circuits", 0, -1) == [b"smtp:1"]
 
 

@@ -7,8 +7,8 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from notifications import breaker
-from notifications.breaker import Allowed, Blocked
+from delivery import circuit_breaker
+from delivery.circuit_breaker import Allowed, Blocked
 from notifyproject.platform import valkey
 from tests.factories import NOON
 from tests.store.shared_memory import at_once, away, of_our_own, silent
@@ -20,12 +20,15 @@ FCM = "fcm:1a2b3c4d"
 
 
 def use_everything() -> None:
-    assert breaker.ask([FCM, "smtp:1"], now=NOON) == {FCM: Allowed(), "smtp:1": Allowed()}
-    breaker.record(FCM, successes=1, failures=20, now=NOON)
-    breaker.trip(FCM, now=NOON, retry_after=None)
-    breaker.give_back(FCM, probe=breaker.Probe("x"), now=NOON)
-    assert not breaker.close(FCM)
-    assert breaker.states(now=NOON) is None
+    assert circuit_breaker.request_permissions([FCM, "smtp:1"], now=NOON) == {
+        FCM: Allowed(),
+        "smtp:1": Allowed(),
+    }
+    circuit_breaker.record(FCM, successes=1, failures=20, now=NOON)
+    circuit_breaker.trip(FCM, now=NOON, retry_after=None)
+    circuit_breaker.return_probe(FCM, probe=circuit_breaker.Probe("x"), now=NOON)
+    assert not circuit_breaker.close(FCM)
+    assert circuit_breaker.circuit_states(now=NOON) is None
 
 
 def test_without_valkey_everything_goes() -> None:
@@ -47,15 +50,15 @@ def test_a_silent_valkey_is_waited_for_by_all_threads_at_the_same_time() -> None
 
 
 def test_after_some_seconds_it_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    breaker.trip(FCM, now=NOON, retry_after=None)
-    blocked = {FCM: Blocked(NOON + breaker.FIRST_WAIT)}
-    assert breaker.ask([FCM], now=NOON) == blocked
+    circuit_breaker.trip(FCM, now=NOON, retry_after=None)
+    blocked = {FCM: Blocked(NOON + circuit_breaker.FIRST_WAIT)}
+    assert circuit_breaker.request_permissions([FCM], now=NOON) == blocked
     seconds = 100.0
     monkeypatch.setattr(valkey, "time", SimpleNamespace(monotonic=lambda: seconds))
     valkey._pause.begin()
-    assert breaker.ask([FCM], now=NOON) == {FCM: Allowed()}
+    assert circuit_breaker.request_permissions([FCM], now=NOON) == {FCM: Allowed()}
     seconds += valkey.PAUSE_AFTER_FAILURE
-    assert breaker.ask([FCM], now=NOON) == blocked
+    assert circuit_breaker.request_permissions([FCM], now=NOON) == blocked
 
 
 def test_it_is_logged_once_that_valkey_is_away() -> None:
@@ -69,20 +72,20 @@ def test_a_valkey_that_was_restarted_is_asked_at_once_and_learns_the_scripts(
     tmp_path: Path,
 ) -> None:
     with of_our_own(tmp_path) as server:
-        breaker.trip(FCM, now=NOON, retry_after=None)
+        circuit_breaker.trip(FCM, now=NOON, retry_after=None)
         server.kill()
         server.start()
-        assert breaker.ask([FCM], now=NOON) == {FCM: Allowed()}
-        breaker.trip(FCM, now=NOON, retry_after=None)
-        assert isinstance(breaker.ask([FCM], now=NOON)[FCM], Blocked)
+        assert circuit_breaker.request_permissions([FCM], now=NOON) == {FCM: Allowed()}
+        circuit_breaker.trip(FCM, now=NOON, retry_after=None)
+        assert isinstance(circuit_breaker.request_permissions([FCM], now=NOON)[FCM], Blocked)
 
 
 def test_any_number_of_accounts_is_one_question(tmp_path: Path) -> None:
     accounts = [f"smtp:{number}" for number in range(20)]
     with of_our_own(tmp_path):
-        breaker.ask(accounts, now=NOON)
+        circuit_breaker.request_permissions(accounts, now=NOON)
         valkey.client().config_resetstat()
-        breaker.ask(accounts, now=NOON)
+        circuit_breaker.request_permissions(accounts, now=NOON)
         stats = valkey.client().info("commandstats")
     assert stats["cmdstat_evalsha"]["calls"] == 1
     assert stats.keys() == {"cmdstat_evalsha", "cmdstat_hmget", "cmdstat_config|resetstat"}

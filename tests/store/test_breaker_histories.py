@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from notifications import breaker
-from notifications.breaker import LONGEST_WAIT, PROBE_LEASE, Allowed, Blocked, Probe
+from delivery import circuit_breaker
+from delivery.circuit_breaker import LONGEST_WAIT, PROBE_LEASE, Allowed, Blocked, Probe
 from notifyproject.platform import valkey
 from tests.factories import NOON
 
@@ -32,11 +32,13 @@ class Histories(RuleBasedStateMachine):
         self.was_open = False
 
     def report(self, **what: Any) -> None:
-        breaker.record(self.account, now=self.now, **{"successes": 0, "failures": 0, **what})
+        circuit_breaker.record(
+            self.account, now=self.now, **{"successes": 0, "failures": 0, **what}
+        )
 
     def is_open(self) -> bool:
-        states = breaker.states(now=self.now) or []
-        return any(state.state is not breaker.State.CLOSED for state in states)
+        states = circuit_breaker.circuit_states(now=self.now) or []
+        return any(state.state is not circuit_breaker.State.CLOSED for state in states)
 
     @rule(seconds=st.sampled_from([0.001, 1, 9, 30, 900, 4 * HOUR]))
     def time_passes(self, seconds: float) -> None:
@@ -45,7 +47,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def the_wait_ends(self) -> None:
-        for state in breaker.states(now=self.now) or []:
+        for state in circuit_breaker.circuit_states(now=self.now) or []:
             self.now = max(self.now, state.open_until or self.now)
 
     @rule(pauses=st.lists(st.sampled_from([0, 9, 21, 29.999, 30]), max_size=6))
@@ -56,7 +58,7 @@ class Histories(RuleBasedStateMachine):
             self.ask()
 
     def ask(self) -> None:
-        answer = breaker.ask([self.account], now=self.now)[self.account]
+        answer = circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
         if isinstance(answer, Probe):
             assert self.was_open
             if self.out is not None:
@@ -76,7 +78,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(retry_after=st.none() | st.integers(0, HOUR).map(float))
     def credentials_are_refused(self, retry_after: float | None) -> None:
-        breaker.trip(self.account, now=self.now, retry_after=retry_after)
+        circuit_breaker.trip(self.account, now=self.now, retry_after=retry_after)
         assert self.is_open()
 
     @rule(data=st.data(), works=st.sampled_from([True, False, None]))
@@ -93,7 +95,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def an_operator_closes_it(self) -> None:
-        assert breaker.close(self.account)
+        assert circuit_breaker.close(self.account)
         assert not self.is_open()
 
     @invariant()
@@ -104,15 +106,20 @@ class Histories(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """From here, too, a probe that arrives leads back: after two waits at most."""
-        answer = breaker.ask([self.account], now=self.now)[self.account]
+        answer = circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
         for _ in range(2):
             if isinstance(answer, Blocked):
                 self.now = answer.until
-                answer = breaker.ask([self.account], now=self.now)[self.account]
+                answer = circuit_breaker.request_permissions([self.account], now=self.now)[
+                    self.account
+                ]
         assert not isinstance(answer, Blocked)
         if isinstance(answer, Probe):
             self.report(successes=1, probe=answer)
-        assert breaker.ask([self.account], now=self.now)[self.account] == Allowed()
+        assert (
+            circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
+            == Allowed()
+        )
 
 
 def test_after_any_history_one_probes_at_a_time_and_its_success_closes() -> None:
@@ -129,12 +136,12 @@ def test_after_any_history_one_probes_at_a_time_and_its_success_closes() -> None
 
 def test_no_wait_is_longer_than_the_longest_unless_the_provider_asks() -> None:
     now = NOON
-    breaker.trip("fcm:1", now=now, retry_after=None)
+    circuit_breaker.trip("fcm:1", now=now, retry_after=None)
     for _ in range(100):
-        blocked = breaker.ask(["fcm:1"], now=now)["fcm:1"]
+        blocked = circuit_breaker.request_permissions(["fcm:1"], now=now)["fcm:1"]
         assert isinstance(blocked, Blocked)
         assert blocked.until - now <= LONGEST_WAIT
         now = blocked.until
-        probe = breaker.ask(["fcm:1"], now=now)["fcm:1"]
+        probe = circuit_breaker.request_permissions(["fcm:1"], now=now)["fcm:1"]
         assert isinstance(probe, Probe)
-        breaker.record("fcm:1", successes=0, failures=1, now=now, probe=probe)
+        circuit_breaker.record("fcm:1", successes=0, failures=1, now=now, probe=probe)

@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from domain.states import Priority
-from notifications import types
-from notifications.broadcasts import AudienceRequest, progress
-from notifications.intake import Caller
+from notifications.broadcasts import repository
+from notifications.broadcasts.requests import AudienceRequest
+from notifications.catalog import types
+from notifications.intake.requests import Caller
 from notifyproject.db.collections import collection
 from recipients import registration, topics
 from recipients.models import SuppressionReason
@@ -114,7 +115,7 @@ def test_each_notification_is_like_one_that_was_asked_for_by_itself() -> None:
 def test_a_template_is_rendered_for_each_in_their_language() -> None:
     people(1, locale="pt")
     people(1, first=1, locale="en")
-    kind = types.read("contest_starting")
+    kind = types.read_type("contest_starting")
     assert kind is not None
     one = begun(type="contest_starting", content=..., data=kind["example_data"])
     to_its_end(one)
@@ -154,7 +155,7 @@ def test_whom_nothing_reaches_is_counted_with_some_of_their_ids() -> None:
     one = begun(AudienceRequest(user_ids=strangers))
     to_its_end(one)
     kept = read(one)["skipped"]["no_address"]
-    assert (kept["count"], kept["examples"]) == (30, strangers[: progress.EXAMPLES])
+    assert (kept["count"], kept["examples"]) == (30, strangers[: repository.EXAMPLES])
 
 
 def test_of_the_channels_that_are_named_each_gets_those_that_reach_them() -> None:

@@ -7,10 +7,12 @@ import pytest
 import redis
 from bson import ObjectId
 
+from delivery import sweeper, worker
 from domain.states import Channel
-from notifications import backlog, broadcasts, recovery, types, working
-from notifications.broadcasts import progress
-from notifications.intake import Caller
+from notifications.broadcasts import repository
+from notifications.catalog import types
+from notifications.intake.requests import Caller
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from tests import factories
@@ -67,7 +69,7 @@ def test_a_type_that_is_switched_off_ends_it() -> None:
     collection("notification_types").update_one(
         {"_id": "marketing"}, {"$set": {"is_active": False}}
     )
-    types.invalidate()
+    types.invalidate_types()
     go_on(one)
     assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "unknown_type")
 
@@ -77,14 +79,14 @@ def test_with_too_much_waiting_it_waits_and_then_goes_on(settings: Any) -> None:
     settings.BULK_PENDING_LIMIT = 2
     one = begun()
     go_on(one)
-    backlog.forget()
+    backlog.clear()
     assert go_on(one), "it was its turn, and there was no room"
     waits = read(one)
     assert (waits["is_waiting"], waits["due_at"]) == (True, NOON + backlog.RETRY_AFTER)
     assert len(told(one)) == 3
     assert not go_on(one)
     settings.BULK_PENDING_LIMIT = 100
-    backlog.forget()
+    backlog.clear()
     assert to_its_end(one, at=NOON + backlog.RETRY_AFTER) == 2
     assert read(one)["is_waiting"] is False
 
@@ -109,21 +111,21 @@ def test_the_sweep_finds_what_no_message_reaches(broker: redis.Redis) -> None:
     one = begun()
     begun(scheduled_at=(NOON + 5 * MINUTE).isoformat())
     broker.flushdb()
-    recovery.sweep(now=NOON)
+    sweeper.sweep(now=NOON)
     assert messages(broker) == [[str(one)]]
     to_its_end(one)
     broker.flushdb()
-    recovery.sweep(now=NOON)
+    sweeper.sweep(now=NOON)
     assert messages(broker) == []
 
 
 def test_the_sweep_finds_one_whose_worker_was_lost(broker: redis.Redis) -> None:
     one = begun()
-    progress.take(one, worker="lost", now=NOON)
+    repository.acquire_lease(one, worker="lost", now=NOON)
     broker.flushdb()
-    recovery.sweep(now=NOON)
+    sweeper.sweep(now=NOON)
     assert messages(broker) == []
-    recovery.sweep(now=NOON + progress.LEASE)
+    sweeper.sweep(now=NOON + repository.LEASE)
     assert messages(broker) == [[str(one)]]
 
 
@@ -138,7 +140,7 @@ def test_a_worker_that_stops_leaves_it_to_another(broker: redis.Redis) -> None:
 def test_without_a_broker_a_process_does_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     people(4)
     one = begun(type="alert", channels=["in_app"])
-    working.deliver_here(clock=lambda: NOON)
+    worker.run_inline(clock=lambda: NOON)
     assert read(one)["status"] == "completed"
     assert len(told(one)) == 4
 
@@ -166,7 +168,7 @@ def test_what_became_of_it_is_counted_from_an_index_alone() -> None:
     )
     factories.start(claimed)
     with plans("notifications") as found:
-        counts = broadcasts.figures(one)
+        counts = repository.count_by_status(one)
     assert counts == {"queued": 3, "processing": 1}
     (plan,) = found
     assert (plan.is_indexed, plan.examined) == (True, 0)
@@ -177,7 +179,7 @@ def test_a_clients_list_is_read_by_its_index() -> None:
     for n in range(30):
         begun(at=NOON + n * SECOND, caller=CALLER if n % 3 else others)
     with plans("broadcasts") as found:
-        page = broadcasts.page(client_id=CLIENT, limit=5)
+        page = repository.page(client_id=CLIENT, limit=5)
     assert page.documents[0]["created_at"] == NOON + 29 * SECOND
     assert all("user_ids" not in one for one in page.documents)
     (plan,) = found

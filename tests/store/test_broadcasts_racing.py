@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from notifications import backlog, broadcasts, lanes
-from notifications.broadcasts import pages, progress
-from notifications.broadcasts.documents import Turn
+from notifications.broadcasts import control, repository, runner
+from notifications.broadcasts.documents import BroadcastLease
+from notifications.queueing import backlog, fair_queue
 from notifyproject.db.collections import collection
 from tests.factories import NOON
 from tests.store.crowds import begun, go_on, people, read, to_its_end, told
@@ -17,23 +17,23 @@ from tests.store.crowds import begun, go_on, people, read, to_its_end, told
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 SECOND = timedelta(seconds=1)
-LATER = NOON + progress.LEASE
+LATER = NOON + repository.LEASE
 
 
 class Lost(Exception):
     """Stands for the end of a process."""
 
 
-def taken(broadcast_id: Any, *, at: Any = NOON) -> Turn:
+def taken(broadcast_id: Any, *, at: Any = NOON) -> BroadcastLease:
     """Return a worker's turn, as it has it before it does anything."""
-    turn = progress.take(broadcast_id, worker="worker", now=at)
+    turn = repository.acquire_lease(broadcast_id, worker="worker", now=at)
     assert turn is not None
     return turn
 
 
-def finish(turn: Turn, *, at: Any = NOON) -> None:
+def finish(turn: BroadcastLease, *, at: Any = NOON) -> None:
     """Let a worker do the page that it has the turn for."""
-    pages._read(turn, lambda: at)
+    runner._read(turn, lambda: at)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def lost_behind_the_insert(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         raise Lost
 
     with monkeypatch.context() as patch:
-        patch.setattr(lanes, "announce", lose)
+        patch.setattr(fair_queue, "enqueue_wakeups", lose)
         yield patch
 
 
@@ -65,7 +65,9 @@ def test_only_one_of_many_has_the_turn() -> None:
     people(3)
     one = begun()
     with ThreadPoolExecutor(8) as pool:
-        turns = list(pool.map(lambda _: progress.take(one, worker="worker", now=NOON), range(16)))
+        turns = list(
+            pool.map(lambda _: repository.acquire_lease(one, worker="worker", now=NOON), range(16))
+        )
     assert sum(turn is not None for turn in turns) == 1
 
 
@@ -140,11 +142,11 @@ def test_a_page_that_stops_every_worker_ends_the_broadcast(
 ) -> None:
     people(3)
     one = begun()
-    for turn in range(pages.MOST_TURNS):
+    for turn in range(runner.MOST_TURNS):
         with pytest.raises(Lost):
-            go_on(one, at=NOON + turn * progress.LEASE)
+            go_on(one, at=NOON + turn * repository.LEASE)
     assert read(one)["status"] == "running"
-    go_on(one, at=NOON + pages.MOST_TURNS * progress.LEASE)
+    go_on(one, at=NOON + runner.MOST_TURNS * repository.LEASE)
     assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "stuck")
 
 
@@ -153,8 +155,8 @@ def test_a_wait_for_room_is_no_failure(settings: Any) -> None:
     settings.BULK_PENDING_LIMIT = 0
     one = begun()
     go_on(one)
-    for wait in range(1, 2 * pages.MOST_TURNS):
-        backlog.forget()
+    for wait in range(1, 2 * runner.MOST_TURNS):
+        backlog.clear()
         go_on(one, at=NOON + wait * backlog.RETRY_AFTER)
     assert (read(one)["status"], read(one)["is_waiting"]) == ("running", True)
 
@@ -166,12 +168,12 @@ def test_a_pause_during_a_page_lets_the_page_end_and_holds_the_next() -> None:
     names = people(5)
     one = begun()
     turn = taken(one)
-    assert broadcasts.pause(one, now=NOON)["status"] == "paused"
+    assert control.pause(one, now=NOON)["status"] == "paused"
     finish(turn)
     assert told(one) == names[:3]
     assert (read(one)["status"], read(one)["accepted"]) == ("paused", 3)
     assert not go_on(one)
-    broadcasts.resume(one, now=NOON)
+    control.resume(one, now=NOON)
     to_its_end(one)
     assert told(one) == names
     assert read(one)["accepted"] == 5
@@ -181,9 +183,9 @@ def test_a_pause_during_the_last_page_is_ended_by_resuming() -> None:
     people(2)
     one = begun()
     turn = taken(one)
-    broadcasts.pause(one, now=NOON)
+    control.pause(one, now=NOON)
     finish(turn)
     assert (read(one)["status"], read(one)["accepted"]) == ("paused", 2)
-    broadcasts.resume(one, now=NOON)
+    control.resume(one, now=NOON)
     to_its_end(one)
     assert (read(one)["status"], read(one)["accepted"]) == ("completed", 2)

@@ -56,7 +56,7 @@ def _message(number: int) -> dict[str, Any]:
 
 LATER = NOON + timedelta(days=1)
 READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
-    "what apps are to be told": ("notifications", 20, lambda: store.untold(limit=20)),
+    "what apps are to be told": ("notifications", 20, lambda: store.pending_callbacks(limit=20)),
     "what is due of an app": (
         *("callback_messages", 10),
         lambda: outbox.claim(client_id=CLIENT, limit=10, now=NOON + timedelta(hours=1)),

@@ -9,7 +9,7 @@ from bson import ObjectId
 from domain.content import Recipient
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import LEASE, Claimed
+from notifications.store import LEASE, ClaimedDelivery
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON, accepted, claimed, new, read
@@ -23,7 +23,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 def claim(
     *ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL, worker: str = "w"
-) -> list[Claimed]:
+) -> list[ClaimedDelivery]:
     return store.claim(ids=ids, channel=channel, worker=worker, now=at, with_suspects=True)
 
 
@@ -190,7 +190,7 @@ def test_what_was_claimed_and_never_sent_is_left_out_unless_it_is_asked_for() ->
     after = NOON + LEASE
     found = store.claim(ids=[lost, fresh], channel=EMAIL, worker="w", now=after)
     assert [one.notification_id for one in found] == [fresh]
-    assert store.suspects(ids=[lost, fresh], channel=EMAIL, now=after) == [lost]
+    assert store.poison_candidates(ids=[lost, fresh], channel=EMAIL, now=after) == [lost]
     (alone,) = claim(lost, at=after)
     assert alone.claim_count == 2
 
@@ -198,6 +198,6 @@ def test_what_was_claimed_and_never_sent_is_left_out_unless_it_is_asked_for() ->
 def test_who_is_claimed_just_now_or_not_due_is_no_suspect() -> None:
     lost = accepted()["_id"]
     (one,) = store.claim(ids=[lost], channel=EMAIL, worker="w", now=NOON)
-    assert store.suspects(ids=[lost], channel=EMAIL, now=NOON) == []
+    assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
     store.release([one], now=NOON)
-    assert store.suspects(ids=[lost], channel=EMAIL, now=NOON) == [], "it was given back"
+    assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was given back"

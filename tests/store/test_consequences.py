@@ -7,12 +7,12 @@ import pytest
 from bson import ObjectId
 from structlog.testing import capture_logs
 
+from delivery import feedback
+from delivery.feedback import MANY
+from delivery.results import TargetResult
+from delivery.sending import PreparedDelivery
 from domain.errors import ProviderResponse, RecipientAction
 from domain.states import Channel
-from notifications import consequences
-from notifications.consequences import MANY
-from notifications.jobs import Job
-from notifications.outcomes import Result
 from notifyproject.db.collections import collection
 from providers.contract import Message
 from recipients import queries
@@ -49,20 +49,20 @@ def sent(
     took: timedelta = SECOND,
     notification_id: ObjectId = NOTIFICATION,
     is_test: bool = False,
-) -> tuple[Job, Result]:
+) -> tuple[PreparedDelivery, TargetResult]:
     one = claimed(channel=channel, notification_id=notification_id, is_test=is_test)
-    result = Result(
+    result = TargetResult(
         device_id=device_id,
         outcome=outcome,
         started_at=at,
         finished_at=at + took,
         duration_ms=1,
     )
-    return Job(claimed=one, message=MESSAGE, targets=()), result
+    return PreparedDelivery(claimed=one, message=MESSAGE, targets=()), result
 
 
-def draw(*some: tuple[Job, Result], at: datetime = NOON) -> None:
-    consequences.draw(some, provider="fcm", now=at)
+def draw(*some: tuple[PreparedDelivery, TargetResult], at: datetime = NOON) -> None:
+    feedback.apply_reputation(some, provider="fcm", now=at)
 
 
 # Devices.

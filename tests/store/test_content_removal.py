@@ -6,8 +6,8 @@ import pytest
 
 from domain.states import Category, Channel, DeliveryStatus
 from notifications import store
-from notifications.content_removal import Cleared
 from notifyproject.db.collections import collection
+from privacy.content_removal import ContentRemoval
 from tests import factories
 from tests.factories import NOON
 from tests.store.aging import DAY, DUE, TICK, ended, is_removed, policy, remove, report
@@ -23,7 +23,7 @@ S = DeliveryStatus
 
 def test_what_it_says_and_to_which_address_goes() -> None:
     before = ended()
-    assert remove() == Cleared(notifications=1, attempts=1, is_complete=True)
+    assert remove() == ContentRemoval(notifications=1, attempts=1, is_complete=True)
     after = factories.read(before["_id"])
     assert after["content"] == {"template_id": "payment_confirmed", "template_version": 3}
     assert after["data"] == {}
@@ -78,8 +78,8 @@ def test_the_store_still_reads_it() -> None:
 
 def test_an_attempt_without_an_answer_is_given_none() -> None:
     document = factories.started()
-    store.rescue(now=NOON + DAY)
-    store.apply_report(report(document.notification_id, S.DELIVERED), now=NOON + DAY)
+    store.expire_leases(now=NOON + DAY)
+    store.apply_receipt(report(document.notification_id, S.DELIVERED), now=NOON + DAY)
     remove(at=DUE + DAY)
     (attempt,) = factories.attempts(document.notification_id)
     assert {"platform_response", "error_message"}.isdisjoint(attempt)
@@ -112,7 +112,7 @@ def test_each_category_has_its_own_days() -> None:
 
 def test_the_days_begin_with_the_last_thing_that_happened() -> None:
     document = ended(S.SENT)
-    store.apply_report(report(document["_id"], S.DELIVERED), now=NOON + 5 * DAY)
+    store.apply_receipt(report(document["_id"], S.DELIVERED), now=NOON + 5 * DAY)
     remove()
     assert not is_removed(document)
     remove(at=DUE + 5 * DAY)
@@ -138,7 +138,7 @@ def test_again_changes_nothing() -> None:
 def test_what_a_provider_reports_after_it_goes_in_its_turn() -> None:
     document = ended(S.SENT)
     remove()
-    store.apply_report(report(document["_id"], S.FAILED), now=DUE)
+    store.apply_receipt(report(document["_id"], S.FAILED), now=DUE)
     assert "ada@" in str(factories.read(document["_id"]))
     remove(at=DUE + 30 * DAY + TICK)
     after = factories.read(document["_id"])

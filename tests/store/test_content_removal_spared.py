@@ -9,9 +9,11 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
-from notifications import redrive, store
+from notifications import store
+from notifications.resend import actions
+from notifications.resend.assessment import assess_risks
+from notifications.resend.risk import RiskKind
 from notifications.store import Document
-from notifications.verdicts import Kind, verdicts_for
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
@@ -47,8 +49,8 @@ def test_what_is_open_is_left_alone_and_found_once_it_has_ended(
     remove(at=late)
     assert factories.read(document["_id"]) == document
     channels = [Channel(name) for name in document["channels"]]
-    store.rescue(now=late)
-    store.apply_report(report(document["_id"], S.DELIVERED), now=late)
+    store.expire_leases(now=late)
+    store.apply_receipt(report(document["_id"], S.DELIVERED), now=late)
     store.cancel(notification_id=document["_id"], channels=channels, reason="x", now=late)
     remove(at=late + 30 * DAY + TICK)
     assert is_removed(document)
@@ -91,12 +93,12 @@ def test_what_has_left_the_inbox_goes_whole() -> None:
 # Again, once it is gone.
 
 
-@pytest.mark.parametrize("again", [redrive.resend, redrive.retry])
+@pytest.mark.parametrize("again", [actions.resend, actions.retry])
 def test_nothing_is_sent_again(again: Callable[..., Any]) -> None:
     document = ended()
     remove()
     before = factories.read(document["_id"])
-    with pytest.raises(redrive.ContentRemoved, match=f"removed on {DUE:%Y-%m-%d}"):
+    with pytest.raises(actions.ContentRemovedError, match=f"removed on {DUE:%Y-%m-%d}"):
         again(notification_id=document["_id"], channels=None, now=DUE)
     assert factories.read(document["_id"]) == before
     assert collection("notifications").count_documents({}) == 1
@@ -105,8 +107,8 @@ def test_nothing_is_sent_again(again: Callable[..., Any]) -> None:
 def test_the_verdict_says_so_before_anybody_asks() -> None:
     document = ended()
     remove()
-    found = verdicts_for([factories.read(document["_id"])], now=DUE)[(document["_id"], EMAIL)]
-    assert found.kind is Kind.POINTLESS
+    found = assess_risks([factories.read(document["_id"])], now=DUE)[(document["_id"], EMAIL)]
+    assert found.kind is RiskKind.POINTLESS
     assert "not kept any more, as it is old" in found.why
 
 
@@ -120,7 +122,7 @@ def test_a_retry_and_a_removal_at_once_leave_an_open_one_whole() -> None:
         return {
             one
             for one in reversed(ids)
-            if store.requeue(notification_id=one, channels=[EMAIL], extra_attempts=1, now=DUE)
+            if store.reopen(notification_id=one, channels=[EMAIL], extra_attempts=1, now=DUE)
         }
 
     def strip() -> None:

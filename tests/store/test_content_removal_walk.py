@@ -8,11 +8,14 @@ import pytest
 from bson import ObjectId
 from django.core.management import call_command
 
+from background import tasks
 from domain.states import Category, DeliveryStatus
 from domain.time import utc_now
-from notifications import content_removal, retention, store, tasks
-from notifications.content_removal import Cleared
+from notifications.catalog import retention
+from notifications.store import removal
 from notifyproject.db.collections import collection
+from privacy import content_removal
+from privacy.content_removal import ContentRemoval
 from tests import factories
 from tests.factories import NOON
 from tests.store.plans import Plan, plans
@@ -24,12 +27,12 @@ DAY, HOUR, TICK = timedelta(days=1), timedelta(hours=1), timedelta(milliseconds=
 COUNT = 300
 
 
-def remove(*, at: datetime, **options: object) -> Cleared:
-    return content_removal.remove_due(now=at, **options)
+def remove(*, at: datetime, **options: object) -> ContentRemoval:
+    return content_removal.remove_expired_content(now=at, **options)
 
 
 def positions() -> dict[str, datetime | None]:
-    return {one.category.value: one.removed_until for one in retention.read()}
+    return {one.category.value: one.removed_until for one in retention.read_all()}
 
 
 @pytest.fixture
@@ -131,7 +134,7 @@ def test_longer_days_bring_nothing_back_and_nothing_is_passed_over_by_them() -> 
 @pytest.mark.usefixtures("many", "small_batches")
 def test_a_run_that_is_short_of_time_goes_on_where_it_was() -> None:
     until = NOON + 31 * DAY
-    runs: list[Cleared] = []
+    runs: list[ContentRemoval] = []
     while not runs or not runs[-1].is_complete:
         runs.append(remove(at=until, seconds=0))
     assert sum(run.notifications for run in runs) == COUNT
@@ -150,8 +153,8 @@ def test_a_run_that_breaks_off_between_notifications_and_attempts_is_made_good(
             raise ConnectionError
         return whole()
 
-    whole = store.content_removal.attempts
-    monkeypatch.setattr(store.content_removal, "attempts", breaking)
+    whole = removal.attempts
+    monkeypatch.setattr(removal, "attempts", breaking)
     with pytest.raises(ConnectionError):
         remove(at=NOON + 31 * DAY)
     assert gone() == 10
@@ -160,8 +163,8 @@ def test_a_run_that_breaks_off_between_notifications_and_attempts_is_made_good(
 
 
 def test_nothing_at_all_is_no_trouble() -> None:
-    assert remove(at=NOON) == Cleared(notifications=0, attempts=0, is_complete=True)
-    assert content_removal.count_due(now=NOON) == 0
+    assert remove(at=NOON) == ContentRemoval(notifications=0, attempts=0, is_complete=True)
+    assert content_removal.count_expired_content(now=NOON) == 0
 
 
 def test_the_task_of_every_minute_does_it() -> None:

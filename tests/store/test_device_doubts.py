@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from delivery import sweeper
 from devices import registration
 from domain.states import Channel, Priority
-from notifications import device_receipts, recovery, store
-from notifications.device_receipts import Event
+from notifications import store
+from notifications.receipts import device_receipts
+from notifications.receipts.device_receipts import DeviceEvent
 from tests.factories import CLIENT, NOON, device, tries
 from tests.scripted import Outcome, Scripted, busy, by_recipient, dead, silent, unavailable
 from tests.scripted import accepted as taken
@@ -61,7 +63,7 @@ def test_when_the_others_cannot_get_it_nobody_can_tell_whether_it_went(fcm: Scri
     fcm.always(dead)
     assert sent_at(fcm, one, RETRY) == ["tablet"]
     assert fate(one) == ("unknown", "outcome_unknown")
-    assert recovery.resolve_unknown(now=RETRY) == 1
+    assert sweeper.resolve_unknown(now=RETRY) == 1
     assert fate(one) == ("failed", "outcome_unknown")
     assert sent_at(fcm, one, RETRY + HOUR) == []
     assert tries(one) == {
@@ -97,7 +99,7 @@ def test_what_an_operator_opens_again_goes_to_the_device_in_doubt_too(fcm: Scrip
     registration.remove(device_id=tablet)
     deliver(one, at=RETRY)
     later = RETRY + HOUR
-    store.requeue(notification_id=one, channels=[Channel.PUSH], extra_attempts=1, now=later)
+    store.reopen(notification_id=one, channels=[Channel.PUSH], extra_attempts=1, now=later)
     assert sent_at(fcm, one, later) == ["phone"]
     assert fate(one) == ("sent", None)
 
@@ -150,11 +152,11 @@ def test_a_device_that_never_answers_is_sent_to_no_more_often_than_the_type_says
 @pytest.mark.parametrize("kind", [ONCE, AGAIN])
 def test_a_report_ends_the_doubt(fcm: Scripted, kind: dict[str, Any]) -> None:
     one, phone, tablet = doubtful(fcm, **kind)
-    device_receipts.receive(
+    device_receipts.apply_device_receipt(
         device_id=phone,
         notification_id=one,
         client_id=CLIENT,
-        event=Event.DELIVERED,
+        event=DeviceEvent.DELIVERED,
         now=NOON + SECOND,
     )
     assert sent_at(fcm, one, RETRY) == ["tablet"]

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from delivery import dispatcher
 from domain.errors import FailureCode
 from domain.retry import GiveUp, RetryAt
 from domain.states import Channel
-from notifications import device_receipts, dispatch, store
-from notifications.device_receipts import Event
-from notifications.store import LEASE, NewDelivery, recovering
+from notifications import store
+from notifications.receipts import device_receipts
+from notifications.receipts.device_receipts import DeviceEvent
+from notifications.store import LEASE, NewDelivery, recovery
 from providers.contract import SendRequest
 from tests import factories
 from tests.factories import CLIENT, NOON, device
@@ -25,14 +27,18 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 PUSH, EMAIL = Channel.PUSH, Channel.EMAIL
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-EVENTS = {Event.DELIVERED: "delivered", Event.OPENED: "read"}
+EVENTS = {DeviceEvent.DELIVERED: "delivered", DeviceEvent.OPENED: "read"}
 """What a device may say, and what the push becomes by it."""
 
 
 def tell(
-    one: ObjectId, device_id: str, event: Event = Event.DELIVERED, *, at: datetime = NOON + SECOND
+    one: ObjectId,
+    device_id: str,
+    event: DeviceEvent = DeviceEvent.DELIVERED,
+    *,
+    at: datetime = NOON + SECOND,
 ) -> bool:
-    return device_receipts.receive(
+    return device_receipts.apply_device_receipt(
         device_id=device_id, notification_id=one, client_id=CLIENT, event=event, now=at
     )
 
@@ -59,7 +65,7 @@ def times(one: ObjectId) -> list[datetime | None]:
 
 @pytest.mark.parametrize(("event", "becomes"), EVENTS.items())
 def test_the_other_devices_are_reached_and_then_it_is_what_the_first_one_said(
-    fcm: Scripted, event: Event, becomes: str
+    fcm: Scripted, event: DeviceEvent, becomes: str
 ) -> None:
     one, phone = half_sent(fcm)
     before = state(one)
@@ -83,7 +89,9 @@ def test_both_events_in_any_order_and_any_number_of_times_end_the_same(fcm: Scri
     one, phone = half_sent(fcm)
     assert [
         tell(one, phone, event, at=NOON + n * SECOND)
-        for n, event in enumerate([Event.OPENED, Event.DELIVERED, Event.OPENED], start=1)
+        for n, event in enumerate(
+            [DeviceEvent.OPENED, DeviceEvent.DELIVERED, DeviceEvent.OPENED], start=1
+        )
     ] == [True, False, False]
     before = factories.read(one)
     for event in EVENTS:
@@ -138,7 +146,7 @@ def test_what_stands_in_for_the_push_is_not_needed(fcm: Scripted) -> None:
     mail = NewDelivery(channel=EMAIL, instead_of=PUSH, delay=wait)
     one, phone = half_sent(fcm, deliveries=(NewDelivery(channel=PUSH), mail))
     tell(one, phone)
-    dispatch.deliver([one], channel=EMAIL, clock=lambda: NOON + wait)
+    dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON + wait)
     instead = factories.delivery(factories.read(one), EMAIL)
     assert (instead["status"], instead["failure_code"]) == ("cancelled", "not_needed")
     assert fate(one)[0] == "pending"
@@ -192,7 +200,7 @@ class Killed(BaseException):
 
 
 def lost(
-    fcm: Scripted, monkeypatch: pytest.MonkeyPatch, event: Event = Event.DELIVERED
+    fcm: Scripted, monkeypatch: pytest.MonkeyPatch, event: DeviceEvent = DeviceEvent.DELIVERED
 ) -> tuple[ObjectId, str]:
     """Return a push whose phone reported it, and whose worker was lost as it was to settle it."""
     one, phone = half_sent(fcm)
@@ -205,7 +213,7 @@ def lost(
         patch.setattr(store, "settle", die)
         with pytest.raises(Killed):
             deliver(one, at=RETRY)
-    store.rescue(now=RETRY + LEASE)
+    store.expire_leases(now=RETRY + LEASE)
     assert (fate(one)[0], state(one)["accepted_targets"]) == ("unknown", [phone])
     return one, phone
 
@@ -216,7 +224,9 @@ def test_a_worker_that_is_lost_does_not_take_the_report_along(
 ) -> None:
     one, _ = lost(fcm, monkeypatch)
     later = RETRY + 10 * MINUTE
-    store.resolve([(doubt, decision) for doubt in store.unresolved(now=later)], now=later)
+    store.resolve_unknown(
+        [(doubt, decision) for doubt in store.unknown_outcomes(now=later)], now=later
+    )
     deliver(one, at=later)
     assert (fate(one), times(one)) == (("delivered", None), [NOON + SECOND, NOON + SECOND, None])
 
@@ -224,7 +234,7 @@ def test_a_worker_that_is_lost_does_not_take_the_report_along(
 def test_what_was_opened_is_read_whatever_another_device_says_of_what_is_in_doubt(
     fcm: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, phone = lost(fcm, monkeypatch, Event.OPENED)
+    one, phone = lost(fcm, monkeypatch, DeviceEvent.OPENED)
     tell(one, device("tablet"), at=RETRY + 2 * LEASE)
     assert (fate(one), times(one)) == (("read", None), [NOON + SECOND] * 3)
     assert phone in state(one)["accepted_targets"]
@@ -236,14 +246,14 @@ def test_a_report_between_a_rescues_two_looks_is_kept(
     phone, tablet = device("phone"), device("tablet")
     one = factories.claimed(channel=PUSH, at=NOON)
     begun = factories.start(replace(one, device_ids=(phone, tablet)), at=NOON, provider="fcm")
-    records = recovering._records
+    records = recovery._records
 
     def slowly(*args: Any) -> Any:
         tell(begun.notification_id, phone)
         return records(*args)
 
-    monkeypatch.setattr(recovering, "_records", slowly)
-    assert store.rescue(now=NOON + LEASE) == 1
+    monkeypatch.setattr(recovery, "_records", slowly)
+    assert store.expire_leases(now=NOON + LEASE) == 1
     assert state(begun.notification_id)["accepted_targets"] == [phone]
 
 

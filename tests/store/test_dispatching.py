@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from delivery import dispatcher
+from delivery.dispatcher import MAX_BATCH, BatchReport
 from domain.content import Content, Recipient
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import dispatch, store
-from notifications.batch_report import BatchReport
-from notifications.claiming import MAX_BATCH
+from notifications import store
 from notifications.store import LEASE
 from notifyproject.platform import process
 from providers.contract import NotAttemptedError
@@ -35,7 +35,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
     def install(behave: Behaviour | None = None) -> Scripted:
         provider = Scripted(behave)
-        monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+        monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
         return provider
 
     return install
@@ -47,7 +47,7 @@ def deliver(
     at: datetime = NOON,
     clock: Callable[[], datetime] | None = None,
 ) -> BatchReport:
-    return dispatch.deliver(ids, channel=channel, clock=clock or (lambda: at))
+    return dispatcher.dispatch(ids, channel=channel, clock=clock or (lambda: at))
 
 
 def outcome(notification_id: ObjectId, channel: Channel = EMAIL) -> tuple[str, str | None]:
@@ -255,5 +255,5 @@ def test_a_send_that_is_not_begun_because_its_lease_is_short_is_not_an_unknown_o
 
     deliver(notification_id, clock=thaws_late)
     assert provider.seen == []
-    store.rescue(now=NOON + 2 * LEASE)
+    store.expire_leases(now=NOON + 2 * LEASE)
     assert outcome(notification_id)[0] != "unknown"

@@ -8,7 +8,7 @@ from devices.models import Platform
 from domain.errors import ProviderResponse
 from domain.states import Channel
 from notifications import store
-from notifications.store import LEASE, Reference
+from notifications.store import LEASE, AttemptReference
 from tests import factories
 from tests.factories import NOON, device, tries
 from tests.scripted import Scripted, Slow, busy, by_recipient, dead, refused, silent
@@ -32,9 +32,9 @@ def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: Scripted) -
         (f"{one}.push.1.{phone}", str(one), "phone", "android"),
         (f"{one}.push.1.{tablet}", str(one), "tablet", "ios"),
     }
-    assert {Reference.parse(o.reference) for o in fcm.seen} == {
-        Reference(one, PUSH, 1, phone),
-        Reference(one, PUSH, 1, tablet),
+    assert {AttemptReference.parse(o.reference) for o in fcm.seen} == {
+        AttemptReference(one, PUSH, 1, phone),
+        AttemptReference(one, PUSH, 1, tablet),
     }
     assert tries(one) == {(1, phone): ("sent", None), (1, tablet): ("sent", None)}
     assert set(state(one)["accepted_targets"]) == {phone, tablet}
@@ -158,7 +158,7 @@ def test_a_worker_killed_while_it_sent_leaves_every_device_in_doubt(
         with pytest.raises(Killed):
             deliver(one)
     assert tries(one) == {(1, phone): ("started", None), (1, tablet): ("started", None)}
-    assert store.rescue(now=NOON + LEASE) == 1
+    assert store.expire_leases(now=NOON + LEASE) == 1
     assert fate(one) == ("unknown", "worker_lost")
     lost = ("unknown", "worker_lost")
     assert tries(one) == {(1, phone): lost, (1, tablet): lost}

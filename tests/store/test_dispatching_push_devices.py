@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from delivery import circuit_breaker
 from devices.preferences import Preferences
 from domain.errors import ProviderResponse
-from notifications import breaker
 from tests import factories
 from tests.factories import NOON, device, stored_device
 from tests.scripted import (
@@ -129,9 +129,9 @@ def test_a_wrong_project_opens_the_circuit_and_uses_up_no_attempt(fcm: Scripted)
     assert deliver(one).fates == {"pending": 1}
     assert fate(one) == ("pending", "channel_unavailable")
     assert (state(one)["attempt_count"], state(one)["excused_count"]) == (1, 1)
-    circuits = breaker.states(now=NOON)
+    circuits = circuit_breaker.circuit_states(now=NOON)
     assert circuits is not None
-    assert [(c.account, c.state) for c in circuits] == [(fcm.account, breaker.State.OPEN)]
+    assert [(c.account, c.state) for c in circuits] == [(fcm.account, circuit_breaker.State.OPEN)]
     assert all(stored_device(phone)["is_active"] for phone in phones)
     tokens(fcm)
     assert deliver(two).fates == {"pending": 1}

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from delivery import sweeper
 from domain.states import Channel, DeliveryStatus
-from notifications import receipts, recovery, store
+from notifications import store
+from notifications.receipts import processor
 from notifications.store import ProviderAnswer
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
@@ -32,8 +34,8 @@ def event(provider_id: str | None = "wamid-1", **fields: Any) -> Receipt:
     return Receipt(**(default | fields))
 
 
-def told(*events: Receipt, after: timedelta = SECOND) -> receipts.Applied:
-    return receipts.apply(events, provider="whatsapp", now=NOON + after)
+def told(*events: Receipt, after: timedelta = SECOND) -> processor.Applied:
+    return processor.apply_receipts(events, provider="whatsapp", now=NOON + after)
 
 
 def sent_as(provider_id: str) -> store.Document:
@@ -54,7 +56,7 @@ def test_an_event_before_our_own_write_waits_for_it() -> None:
     assert told(event()).unmatched == 1
     answer = ProviderAnswer(provider="whatsapp", message_id="wamid-1")
     store.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
-    assert receipts.apply_early(now=NOON + MINUTE) == 1
+    assert processor.apply_early_receipts(now=NOON + MINUTE) == 1
     assert delivery(read(one.notification_id), Channel.WHATSAPP)["status"] == "delivered"
     assert collection(EARLY).count_documents({}) == 0
 
@@ -64,15 +66,15 @@ def test_the_sweep_tries_again() -> None:
     told(event())
     answer = ProviderAnswer(provider="whatsapp", message_id="wamid-1")
     store.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
-    recovery.sweep(now=NOON + MINUTE)
+    sweeper.sweep(now=NOON + MINUTE)
     assert delivery(read(one.notification_id), Channel.WHATSAPP)["status"] == "delivered"
 
 
 def test_an_event_about_nothing_we_know_is_given_up_after_five_minutes() -> None:
     told(event())
-    assert receipts.apply_early(now=NOON + 5 * MINUTE - SECOND) == 0
+    assert processor.apply_early_receipts(now=NOON + 5 * MINUTE - SECOND) == 0
     assert collection(EARLY).count_documents({}) == 1
-    assert receipts.apply_early(now=NOON + 5 * MINUTE) == 0
+    assert processor.apply_early_receipts(now=NOON + 5 * MINUTE) == 0
     assert collection(EARLY).count_documents({}) == 0
 
 

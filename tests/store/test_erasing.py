@@ -8,7 +8,8 @@ from bson import ObjectId
 
 from domain.content import Content, Recipient
 from domain.states import Channel, DeliveryStatus
-from notifications import redrive, store
+from notifications import store
+from notifications.resend import actions
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON
@@ -185,6 +186,6 @@ def test_what_names_only_an_address_is_found_by_an_index() -> None:
 def test_what_was_erased_is_not_sent_again() -> None:
     document = factories.settled(S.FAILED)
     erase()
-    for act in (redrive.retry, redrive.resend):
-        with pytest.raises(redrive.NotPossible, match="erased"):
+    for act in (actions.retry, actions.resend):
+        with pytest.raises(actions.InvalidStateError, match="erased"):
             act(notification_id=document["_id"], channels=None, now=LATER)

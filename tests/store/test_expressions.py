@@ -10,10 +10,10 @@ import pytest
 from bson import ObjectId
 
 from domain.states import OPEN, Channel, DeliveryStatus, NotificationStatus, overall_status
-from notifications.store.expressions import (
+from notifications.store.pipelines import (
     Computed,
-    derived,
-    holding,
+    claimed_with,
+    derived_fields,
     in_statuses,
     of_channel,
     update,
@@ -142,7 +142,7 @@ def test_what_is_derived_is_what_python_says(round_: int) -> None:
     batch = random_batch(Random(round_))
     for before in batch[::3]:
         before["unread_at"] = NOON
-    for before, document in zip(batch, after(batch, [{"$set": derived(NOON)}]), strict=True):
+    for before, document in zip(batch, after(batch, [{"$set": derived_fields(NOON)}]), strict=True):
         some, stays_read = before["delivery"], "unread_at" not in before
         assert document["status"] == status_by_python(some, NOON), some
         assert document.get("due_at") == due_at_by_python(some), some
@@ -235,7 +235,9 @@ def test_a_condition_holds_for_what_it_says(round_: int) -> None:
     dice = Random(round_)
     batch, channel, status = random_batch(dice), dice.choice(list(Channel)), dice.choice(list(S))
     mark = {"marked": True}
-    held = after(batch, update(condition=holding(channel, "t1", status), changes=mark, now=NOON))
+    held = after(
+        batch, update(condition=claimed_with(channel, "t1", status), changes=mark, now=NOON)
+    )
     stood = after(batch, update(condition=in_statuses(channel, [status]), changes=mark, now=NOON))
     for before, one, other in zip(batch, held, stood, strict=True):
         for d, by_token, by_status in zip(

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from delivery import circuit_breaker, dispatcher, routing
+from delivery.circuit_breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
 from domain.content import Content
 from domain.retry import OUTAGE_PATIENCE
 from domain.states import Channel
-from notifications import breaker, dispatch
-from notifications.breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
+from notifications import store
 from tests.factories import NOON
 from tests.scripted import Outcome, Scripted, busy, silent, slowed, unavailable, unreachable
 from tests.scripted import accepted as taken
@@ -113,7 +114,7 @@ def test_after_three_days_of_outage_it_has_failed_and_what_stands_in_for_it_goes
     mail: Mail,
 ) -> None:
     for provider in mail:
-        breaker.trip(provider.account, now=NOON + OUTAGE_PATIENCE, retry_after=None)
+        circuit_breaker.trip(provider.account, now=NOON + OUTAGE_PATIENCE, retry_after=None)
     (one,) = mails(1)
     assert deliver(one, at=NOON + OUTAGE_PATIENCE).fates == {"failed": 1}
     assert fate(one) == ("failed", "channel_unavailable")
@@ -123,16 +124,18 @@ def test_after_three_days_of_outage_it_has_failed_and_what_stands_in_for_it_goes
 
 
 def half_open(provider: Scripted) -> None:
-    breaker.trip(provider.account, now=NOON, retry_after=None)
+    circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
 
 
 def circuit(provider: Scripted, now: datetime) -> State:
-    found = {c.account: c.state for c in breaker.states(now=now) or []}
+    found = {c.account: c.state for c in circuit_breaker.circuit_states(now=now) or []}
     return found.get(provider.account, State.CLOSED)
 
 
 def asks_for_a_probe(provider: Scripted, now: datetime) -> bool:
-    return isinstance(breaker.ask([provider.account], now=now)[provider.account], Probe)
+    return isinstance(
+        circuit_breaker.request_permissions([provider.account], now=now)[provider.account], Probe
+    )
 
 
 def test_exactly_one_of_a_batch_tries_it_and_the_others_go_elsewhere(mail: Mail) -> None:
@@ -178,17 +181,17 @@ def test_a_probe_whose_delivery_was_taken_over_is_given_back(
 ) -> None:
     half_open(fcm)
     (one,) = mails(1)
-    choose = dispatch.routing.choose
+    choose = routing.choose_routes
 
     def choose_slowly(*args: Any, **options: Any) -> Any:
         chosen = choose(*args, **options)
-        cancelled = dispatch.store.cancel(
+        cancelled = store.cancel(
             notification_id=one, channels=[EMAIL], reason="Withdrawn.", now=AFTER
         )
         assert cancelled is not None
         return chosen
 
-    monkeypatch.setattr(dispatch.routing, "choose", choose_slowly)
+    monkeypatch.setattr(routing, "choose_routes", choose_slowly)
     deliver(one, at=AFTER)
     assert (fate(one)[0], fcm.seen) == ("cancelled", [])
     assert asks_for_a_probe(fcm, AFTER)
@@ -201,6 +204,6 @@ def test_a_probe_that_is_not_begun_in_time_is_given_back(fcm: Scripted) -> None:
     def thaws_late() -> datetime:
         return AFTER + 90 * SECOND if state(one)["status"] == "sending" else AFTER
 
-    report = dispatch.deliver([one], channel=EMAIL, clock=thaws_late)
+    report = dispatcher.dispatch([one], channel=EMAIL, clock=thaws_late)
     assert (report.fates, fcm.seen) == ({"pending": 1}, [])
     assert asks_for_a_probe(fcm, AFTER + 90 * SECOND)

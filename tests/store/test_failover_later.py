@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from delivery import circuit_breaker, sweeper
+from delivery.circuit_breaker import FIRST_WAIT
 from domain.states import Channel
-from notifications import breaker, recovery, store
-from notifications.breaker import FIRST_WAIT
+from notifications import store
 from tests import factories
 from tests.factories import NOON
 from tests.scripted import accepted as taken
@@ -26,7 +27,7 @@ LATER = NOON + 10 * MINUTE
 def test_what_has_waited_begins_with_the_first_again(mail: Mail) -> None:
     """Nobody could take it; then both can."""
     first, second = mail
-    breaker.trip(second.account, now=NOON, retry_after=None)
+    circuit_breaker.trip(second.account, now=NOON, retry_after=None)
     first.always(unavailable)
     (one,) = mails(1)
     deliver(one)
@@ -44,7 +45,7 @@ def test_what_was_held_back_on_its_way_to_the_second_begins_with_the_first_again
     (one,) = mails(1)
     deliver(one)
     for provider in mail:
-        breaker.trip(provider.account, now=NOON, retry_after=None)
+        circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
     assert deliver(one).fates == {"pending": 1}
     first.always(taken)
     deliver(one, at=AFTER)
@@ -54,16 +55,16 @@ def test_what_was_held_back_on_its_way_to_the_second_begins_with_the_first_again
 def in_doubt_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
     """Return a mail that the second may have taken, as the first was away, and that goes again."""
     first, second = mail
-    breaker.trip(first.account, now=NOON, retry_after=None)
+    circuit_breaker.trip(first.account, now=NOON, retry_after=None)
     second.always(silent)
     (one,) = mails(1)
     if lost:
         begun = factories.start(factories.claim(one), provider="smtp")
-        store.rescue(now=begun.lease_until)
+        store.expire_leases(now=begun.lease_until)
     else:
         deliver(one)
     assert fate(one)[0] == "unknown"
-    assert recovery.resolve_unknown(now=LATER) == 1
+    assert sweeper.resolve_unknown(now=LATER) == 1
     assert fate(one)[0] == "pending"
     return one
 
@@ -86,6 +87,6 @@ def test_what_an_operator_opens_again_goes_to_the_first_that_takes_it(mail: Mail
     second.always(refused)
     deliver(one, at=LATER)
     assert fate(one) == ("failed", "rejected")
-    store.requeue(notification_id=one, channels=[Channel.EMAIL], extra_attempts=1, now=LATER)
+    store.reopen(notification_id=one, channels=[Channel.EMAIL], extra_attempts=1, now=LATER)
     deliver(one, at=LATER)
     assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)

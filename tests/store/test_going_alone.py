@@ -10,10 +10,12 @@ import pytest
 import redis
 from bson import ObjectId
 
+from delivery import dispatcher, sweeper, worker
 from domain.states import Channel, Priority
-from notifications import alone, dispatch, hints, lanes, recovery, store, working
-from notifications.alone import ALONE
-from notifications.lanes import Lane
+from notifications import store
+from notifications.queueing import fair_queue, wakeups
+from notifications.queueing.fair_queue import FairQueue
+from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from tests import scripted
@@ -25,7 +27,7 @@ from tests.waiting import LIMIT, until
 pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
 
 EMAIL = Channel.EMAIL
-LANE = Lane(CLIENT, EMAIL, Priority.NORMAL)
+LANE = FairQueue(CLIENT, EMAIL, Priority.NORMAL)
 
 
 def suspected(count: int) -> list[ObjectId]:
@@ -41,11 +43,11 @@ def suspected(count: int) -> list[ObjectId]:
 def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
     broker: redis.Redis, mail: tuple[Scripted, ...]
 ) -> None:
-    ids = suspected(2 * ALONE + 2)
-    working.deliver(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
-    assert len(mail[0].seen) == ALONE
+    ids = suspected(2 * ISOLATED_PER_WAKEUP + 2)
+    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    assert len(mail[0].seen) == ISOLATED_PER_WAKEUP
     messages = waiting(broker)
-    assert [len(message.ids) for message in messages] == [ALONE, 2]
+    assert [len(message.ids) for message in messages] == [ISOLATED_PER_WAKEUP, 2]
     assert not {str(one) for m in messages for one in m.ids} & {o.thread for o in mail[0].seen}
     work(broker, clock=lambda: NOON)
     assert len(mail[0].seen) == len(ids)
@@ -54,18 +56,18 @@ def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
 def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none_twice(
     broker: redis.Redis, mail: tuple[Scripted, ...]
 ) -> None:
-    suspected(lanes.HINT + 20)
-    recovery.sweep(now=NOON)
-    assert {len(message.ids) for message in waiting(broker)} == {ALONE}
+    suspected(wakeups.WAKEUP_SIZE + 20)
+    sweeper.sweep(now=NOON)
+    assert {len(message.ids) for message in waiting(broker)} == {ISOLATED_PER_WAKEUP}
     work(broker, clock=lambda: NOON)
-    assert len(mail[0].seen) == len({o.thread for o in mail[0].seen}) == lanes.HINT + 20
+    assert len(mail[0].seen) == len({o.thread for o in mail[0].seen}) == wakeups.WAKEUP_SIZE + 20
     assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
 
 
 def test_a_draw_leaves_it_to_the_sweep(mail: tuple[Scripted, ...]) -> None:
     suspected(2)
     fresh = accepted()["_id"]
-    working.draw(LANE, None, clock=lambda: NOON)
+    worker.pull(LANE, None, clock=lambda: NOON)
     assert [o.thread for o in mail[0].seen] == [str(fresh)]
 
 
@@ -73,11 +75,11 @@ def test_a_sweep_has_the_rest_of_a_crowd_drawn(
     broker: redis.Redis, mail: tuple[Scripted, ...]
 ) -> None:
     suspected(2)
-    store.accept([new() for _ in range(lanes.CROWD)], now=NOON)
-    recovery.sweep(now=NOON)
+    store.accept([new() for _ in range(fair_queue.BURST)], now=NOON)
+    sweeper.sweep(now=NOON)
     first, *draws = waiting(broker)
     assert len(first.ids) == 2
-    assert {message.task for message in draws} == {hints.DRAW}
+    assert {message.task for message in draws} == {wakeups.DRAW}
 
 
 def test_it_has_half_of_a_channels_threads(
@@ -89,11 +91,11 @@ def test_it_has_half_of_a_channels_threads(
 
     def one_more(_outbound: Any) -> Any:
         for one in chain:
-            working.deliver(one, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+            worker.handle_wakeup(one, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
         return scripted.accepted()
 
     mail[0].behave = one_more
-    working.deliver(first, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    worker.handle_wakeup(first, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
     assert len(mail[0].seen) == 3
     (message,) = waiting(broker)
     assert (message.ids, message.eta is None) == (fourth, False)
@@ -113,7 +115,7 @@ def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
     mail[0].behave = meet
     with ThreadPoolExecutor(2) as pool:
         sent = pool.map(
-            lambda one: dispatch.deliver([one], channel=EMAIL, clock=lambda: NOON).fates,
+            lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON).fates,
             suspected(2),
         )
         assert list(sent) == [{"sent": 1}] * 2
@@ -131,15 +133,15 @@ def test_of_two_threads_one_at_a_time_has_one_that_is_claimed_and_not_sent() -> 
     order: list[str] = []
 
     def another() -> None:
-        with alone.one():
+        with dispatcher.isolate():
             order.append("second")
 
-    with alone.one():
+    with dispatcher.isolate():
         thread = threading.Thread(target=another)
         thread.start()
-        until(lambda: _is_in(thread, alone))
+        until(lambda: _is_in(thread, dispatcher))
         order.append("first")
-        alone.begun()
+        dispatcher.end_isolation()
         thread.join(timeout=LIMIT)
         order.append("first is sent")
     assert order == ["first", "second", "first is sent"]
@@ -154,7 +156,7 @@ def test_a_worker_that_is_asked_to_stop_leaves_what_goes_alone_to_others(
 
     mail[0].behave = stop
     ids = suspected(3)
-    working.deliver(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
     assert len(mail[0].seen) == 1
     (message,) = waiting(broker)
     assert len(message.ids) == 2

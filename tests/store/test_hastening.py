@@ -8,7 +8,8 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import hastening, store
+from notifications import store
+from notifications.resend import actions
 from notifications.store import NewDelivery
 from tests import factories
 from tests.factories import NOON
@@ -21,7 +22,7 @@ HOUR = timedelta(hours=1)
 
 
 def run(document: Any) -> Any:
-    return hastening.run_now(notification_id=document["_id"], now=SOON)
+    return actions.run_now(notification_id=document["_id"], now=SOON)
 
 
 def test_what_is_scheduled_is_due_now_and_its_times_move_along() -> None:
@@ -47,9 +48,9 @@ def test_a_retry_is_due_now_and_stays_a_retry() -> None:
 
 def test_what_waits_for_the_end_of_quiet_hours_is_due_now() -> None:
     one = factories.claimed()
-    store.park(
+    store.defer(
         [
-            store.Parked(
+            store.Deferred(
                 claimed=one,
                 status=S.PENDING,
                 code=FailureCode.QUIET_HOURS,
@@ -76,14 +77,14 @@ def test_a_channel_that_stands_in_for_another_is_due_now() -> None:
 
 def test_what_a_worker_holds_is_left_to_it() -> None:
     one = factories.started()
-    with pytest.raises(hastening.NothingWaits):
+    with pytest.raises(actions.NothingScheduledError):
         run({"_id": one.notification_id})
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN])
 def test_what_does_not_wait_for_a_time_is_refused(status: DeliveryStatus) -> None:
     document = factories.settled(status)
-    with pytest.raises(hastening.NothingWaits):
+    with pytest.raises(actions.NothingScheduledError):
         run(document)
     assert factories.read(document["_id"]) == document
 

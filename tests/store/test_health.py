@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.errors import FailureCode, TransientError
-from notifications import breaker, health, limits
-from notifications.breaker import (
+from delivery import circuit_breaker, feedback, rate_limiter
+from delivery.circuit_breaker import (
     FIRST_WAIT,
     LONGEST_WAIT,
     MIN_FAILURES,
@@ -17,7 +16,8 @@ from notifications.breaker import (
     Permission,
     Probe,
 )
-from notifications.outcomes import Result
+from delivery.results import TargetResult
+from domain.errors import FailureCode, TransientError
 from tests.factories import NOON
 from tests.scripted import (
     Outcome,
@@ -58,7 +58,7 @@ def report(
     now: datetime = NOON,
 ) -> None:
     results = [
-        Result(
+        TargetResult(
             device_id=None,
             outcome=outcome,
             started_at=now,
@@ -68,16 +68,16 @@ def report(
         )
         for outcome in outcomes
     ]
-    health.report(provider, results, probes=probes or {}, now=now)
+    feedback.report_provider_health(provider, results, probes=probes or {}, now=now)
 
 
 def permission(account: str, now: datetime = NOON) -> Permission:
-    return breaker.ask([account], now=now)[account]
+    return circuit_breaker.request_permissions([account], now=now)[account]
 
 
 def probing(account: str) -> dict[str, Probe]:
     """Return the probe of a circuit that opened at noon."""
-    breaker.trip(account, now=NOON, retry_after=None)
+    circuit_breaker.trip(account, now=NOON, retry_after=None)
     probe = permission(account, AFTER)
     assert isinstance(probe, Probe)
     return {account: probe}
@@ -167,7 +167,7 @@ def test_a_platforms_outage_says_nothing_of_the_provider(fcm: Scripted) -> None:
 def test_an_outage_that_lasts_is_asked_about_at_least_every_quarter_of_an_hour(
     fcm: Scripted,
 ) -> None:
-    breaker.trip(fcm.account, now=NOON, retry_after=None)
+    circuit_breaker.trip(fcm.account, now=NOON, retry_after=None)
     now = AFTER
     for _ in range(10):
         probe = permission(fcm.account, now)
@@ -182,7 +182,7 @@ def test_an_outage_that_lasts_is_asked_about_at_least_every_quarter_of_an_hour(
 
 
 def granted(provider: Scripted, after: timedelta) -> int:
-    return limits.take(provider.account, 100, rate=10, burst=10, now=NOON + after).granted
+    return rate_limiter.take(provider.account, 100, rate=10, burst=10, now=NOON + after).granted
 
 
 def test_too_much_halves_the_rate_after_a_pause(fcm: Scripted) -> None:
@@ -205,16 +205,16 @@ def test_nothing_else_slows_it_down(fcm: Scripted) -> None:
 
 
 def test_a_provider_of_which_nothing_is_known_has_proven_nothing(fcm: Scripted) -> None:
-    assert not health.is_proven(fcm, now=NOON)
+    assert not feedback.has_recent_success(fcm, now=NOON)
 
 
 def test_what_it_took_of_late_proves_it_for_a_while(fcm: Scripted) -> None:
     report(fcm, refused(), accepted())
-    assert health.is_proven(fcm, now=NOON + health.PROVEN_FOR)
-    assert not health.is_proven(fcm, now=NOON + health.PROVEN_FOR + SECOND)
+    assert feedback.has_recent_success(fcm, now=NOON + feedback.PROVEN_FOR)
+    assert not feedback.has_recent_success(fcm, now=NOON + feedback.PROVEN_FOR + SECOND)
 
 
 @pytest.mark.parametrize("answer", [refused, unavailable, busy, silent])
 def test_what_it_did_not_take_proves_nothing(fcm: Scripted, answer: Make) -> None:
     report(fcm, answer())
-    assert not health.is_proven(fcm, now=NOON)
+    assert not feedback.has_recent_success(fcm, now=NOON)

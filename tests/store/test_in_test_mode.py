@@ -6,8 +6,10 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel
-from notifications import receipts, redrive, store
-from notifications.store import DuplicateEntity
+from notifications import store
+from notifications.receipts import processor
+from notifications.resend import actions
+from notifications.store import DuplicateEntityError
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
 from recipients import suppressions
@@ -30,7 +32,7 @@ def report(notification_id: ObjectId, channel: Channel, kind: ReceiptKind, **fie
         address="ada@example.com" if channel is Channel.EMAIL else "351912345678",
         **fields,
     )
-    receipts.apply([receipt], provider="sendgrid", now=NOON)
+    processor.apply_receipts([receipt], provider="sendgrid", now=NOON)
 
 
 def started(*, channel: Channel = Channel.EMAIL, is_test: bool = True) -> ObjectId:
@@ -53,7 +55,7 @@ def test_only_tests_are_marked() -> None:
 @pytest.mark.parametrize("is_test", [True, False])
 def test_a_resend_is_what_the_original_was(is_test: bool) -> None:
     original = factories.accepted(is_test=is_test)
-    resent = redrive.resend(notification_id=original["_id"], channels=None, now=NOON).document
+    resent = actions.resend(notification_id=original["_id"], channels=None, now=NOON).document
     assert factories.read(resent["_id"]).get("is_test", False) is is_test
 
 
@@ -64,7 +66,7 @@ def test_a_test_about_an_entity_does_not_stand_in_the_way_of_the_real_one() -> N
         assert isinstance(result, store.Accepted)
     for first, is_test in ((rehearsal, True), (real, False)):
         again = new(entity_id="order-1", is_test=is_test)
-        told = DuplicateEntity(notification_id=first.id, client_id=first.client_id)
+        told = DuplicateEntityError(notification_id=first.id, client_id=first.client_id)
         assert store.accept([again], now=NOON) == [told]
 
 
@@ -73,7 +75,7 @@ def test_both_of_a_batch_are_told_of_their_own_first() -> None:
     store.accept(firsts, now=NOON)
     again = [new(entity_id="order-1", is_test=is_test) for is_test in (False, True)]
     found = store.accept(again, now=NOON)
-    assert [one.notification_id for one in found if isinstance(one, DuplicateEntity)] == [
+    assert [one.notification_id for one in found if isinstance(one, DuplicateEntityError)] == [
         firsts[1].id,
         firsts[0].id,
     ]

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from notifications import limits
-from notifications.limits import Bucket, Grant
+from delivery import rate_limiter
+from delivery.rate_limiter import Grant, TokenBucket
 from notifyproject.platform import valkey
 from tests.factories import NOON
 from tests.store.shared_memory import at_once, away, of_our_own, silent
@@ -29,16 +29,16 @@ with_valkey = settings(
 
 @pytest.fixture(autouse=True)
 def _full_buckets(broker: redis.Redis, valkey_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_buckets", {})
+    monkeypatch.setattr(rate_limiter, "_buckets", {})
 
 
 def take(number: int = 1000, after: timedelta = timedelta(), **options: Any) -> Grant:
     options = {"account": WHATSAPP, "rate": 80.0, "burst": 8, "now": NOON + after, **options}
-    return limits.take(count=number, **options)
+    return rate_limiter.take(count=number, **options)
 
 
 def slow_down(after: timedelta = timedelta(), retry_after: float | None = None) -> None:
-    limits.slow_down(WHATSAPP, retry_after=retry_after, now=NOON + after)
+    rate_limiter.throttle(WHATSAPP, retry_after=retry_after, now=NOON + after)
 
 
 def test_as_many_go_as_may_and_the_wait_for_the_next_is_told() -> None:
@@ -121,11 +121,11 @@ def test_no_window_has_more_than_its_rate_and_one_burst(
     for wait, number, pause in events:
         now += wait * MILLISECOND
         if pause is None:
-            grant = limits.take(account, number, rate=rate, burst=burst, now=now)
+            grant = rate_limiter.take(account, number, rate=rate, burst=burst, now=now)
             assert grant.granted <= number
             grants.append((now, grant.granted))
         else:
-            limits.slow_down(account, retry_after=pause, now=now)
+            rate_limiter.throttle(account, retry_after=pause, now=now)
     for first, (begin, _) in enumerate(grants):
         total = 0
         for end, number in grants[first:]:
@@ -138,16 +138,16 @@ def test_no_window_has_more_than_its_rate_and_one_burst(
 def test_valkey_and_a_bucket_of_this_process_reckon_alike(
     rate: float | None, burst: int, events: list[tuple[int, int, float | None]], back: bool
 ) -> None:
-    account, now, own = f"history:{next(_numbers)}", NOON, Bucket()
+    account, now, own = f"history:{next(_numbers)}", NOON, TokenBucket()
     for turn, (wait, number, pause) in enumerate(events):
         now += wait * MILLISECOND * (-1 if back and turn % 3 == 0 else 1)
         at = valkey.to_milliseconds(now)
         if pause is None:
-            shared = limits.take(account, number, rate=rate, burst=burst, now=now)
+            shared = rate_limiter.take(account, number, rate=rate, burst=burst, now=now)
             granted, left = own.take(number, rate=rate, burst=burst, now=at)
             assert shared == Grant(granted, left * MILLISECOND)
         else:
-            limits.slow_down(account, retry_after=pause, now=now)
+            rate_limiter.throttle(account, retry_after=pause, now=now)
             own.slow_down(pause=int(pause * 1000), now=at)
 
 
@@ -156,7 +156,7 @@ def test_a_bucket_is_forgotten_when_it_would_be_full(broker: redis.Redis) -> Non
     assert 590_000 < broker.pttl(f"rate:{WHATSAPP}") <= 600_100
     take(1, account="smtp:1", rate=1 / 3600, burst=2)
     assert broker.pttl("rate:smtp:1") > 2 * 3600 * 1000
-    limits.slow_down("smtp:1", retry_after=None, now=NOON)
+    rate_limiter.throttle("smtp:1", retry_after=None, now=NOON)
     assert broker.pttl("rate:smtp:1") > 2 * 3600 * 1000
     slow_down(retry_after=3600)
     assert 3600_000 < broker.pttl(f"rate:{WHATSAPP}") <= 4200_000

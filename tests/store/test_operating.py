@@ -29,7 +29,7 @@ def cancel(notification_id: ObjectId, *channels: Channel, reason: str = "x") -> 
 
 
 def requeue(notification_id: ObjectId, *channels: Channel, extra: int = 4) -> Document | None:
-    return store.requeue(
+    return store.reopen(
         notification_id=notification_id,
         channels=channels or [EMAIL],
         extra_attempts=extra,
@@ -164,13 +164,13 @@ def test_the_attempts_made_stay_counted_and_the_excused_ones_stay_excused() -> N
 
 def test_what_failed_before_it_was_ever_sent_is_re_opened_as_new() -> None:
     one = claimed()
-    parked = store.Parked(
+    parked = store.Deferred(
         claimed=one,
         status=S.FAILED,
         code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="No provider.",
     )
-    store.park([parked], now=NOON)
+    store.defer([parked], now=NOON)
     document = requeue(one.notification_id)
     assert document is not None
     assert document["status"] == "queued"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from delivery import circuit_breaker, dispatcher
+from delivery.circuit_breaker import LONGEST_WAIT
 from devices.models import Platform
 from domain.states import Channel
-from notifications import breaker, dispatch
-from notifications.breaker import LONGEST_WAIT
 from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests import factories
@@ -39,7 +39,7 @@ class Days:
         """Look whenever something is due, every ``step`` at most; until then at the latest."""
         while self.now <= until and (waiting := self._waiting(ids)):
             if min(waiting.values()) <= self.now:
-                dispatch.deliver(ids, channel=self.channel, clock=lambda: self.now)
+                dispatcher.dispatch(ids, channel=self.channel, clock=lambda: self.now)
                 self._note_sent(ids)
             due = min(self._waiting(ids).values(), default=self.now)
             self.now += step * max(math.ceil((due - self.now) / step), 1)
@@ -231,8 +231,8 @@ def test_one_push_finds_out_whether_a_platform_is_well(
         device(f"{user}s", platform=Platform.IOS, user_id=user)
     ids = [accepted(channels=[PUSH], user_id=user)["_id"] for user in ("ada", "bob", "eve")]
     ios = f"{apple_away.account}:ios"
-    breaker.trip(ios, now=NOON - breaker.FIRST_WAIT, retry_after=None)
+    circuit_breaker.trip(ios, now=NOON - circuit_breaker.FIRST_WAIT, retry_after=None)
     apple_away.always(answer)
-    dispatch.deliver(ids, channel=PUSH, clock=lambda: NOON)
+    dispatcher.dispatch(ids, channel=PUSH, clock=lambda: NOON)
     assert len(apple_away.seen) == 1
-    assert breaker.ask([ios], now=NOON)[ios] == breaker.Allowed()
+    assert circuit_breaker.request_permissions([ios], now=NOON)[ios] == circuit_breaker.Allowed()

@@ -8,7 +8,7 @@ import pytest
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import LEASE, Claimed, Parked
+from notifications.store import LEASE, ClaimedDelivery, Deferred
 from tests.factories import NOON, attempts, claim, claimed, delivery, read, started
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -19,7 +19,7 @@ MINUTE = timedelta(minutes=1)
 TAKEN_OVER = NOON + LEASE
 
 
-def parked(one: Claimed, status: DeliveryStatus, **fields: Any) -> Parked:
+def parked(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Deferred:
     default: dict[str, Any] = {
         "claimed": one,
         "status": status,
@@ -27,7 +27,7 @@ def parked(one: Claimed, status: DeliveryStatus, **fields: Any) -> Parked:
         "reason": "The person's quiet hours.",
         "next_attempt_at": NOON + 60 * MINUTE if status is S.PENDING else None,
     }
-    return Parked(**(default | fields))
+    return Deferred(**(default | fields))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_is_not_sent_now_is_given_back_without_an_attempt(
     status: DeliveryStatus, overall: str
 ) -> None:
     one = claimed()
-    assert store.park([parked(one, status)], now=NOON) == 1
+    assert store.defer([parked(one, status)], now=NOON) == 1
     document = read(one.notification_id)
     given_back = delivery(document)
     assert (given_back["status"], document["status"]) == (status.value, overall)
@@ -57,7 +57,7 @@ def test_what_is_not_sent_now_is_given_back_without_an_attempt(
 def test_only_a_failure_is_an_error() -> None:
     for status in (S.PENDING, S.EXPIRED, S.SUPPRESSED, S.FAILED):
         one = claimed()
-        store.park([parked(one, status)], now=NOON)
+        store.defer([parked(one, status)], now=NOON)
         document = read(one.notification_id)
         assert bool(document["error_history"]) is (status is S.FAILED)
         assert ("failed_at" in document) is (status is S.FAILED)
@@ -66,15 +66,15 @@ def test_only_a_failure_is_an_error() -> None:
 def test_what_was_taken_over_is_not_given_back() -> None:
     first = claimed()
     second = claim(first.notification_id, at=TAKEN_OVER)
-    assert store.park([parked(first, S.FAILED)], now=TAKEN_OVER) == 0
+    assert store.defer([parked(first, S.FAILED)], now=TAKEN_OVER) == 0
     assert delivery(read(first.notification_id))["claim"]["token"] == second.token
 
 
 def test_what_is_being_sent_is_not_given_back() -> None:
     one = started()
-    assert store.park([parked(one, S.EXPIRED)], now=NOON) == 0
+    assert store.defer([parked(one, S.EXPIRED)], now=NOON) == 0
     assert delivery(read(one.notification_id))["status"] == "sending"
 
 
 def test_nothing_is_given_back_of_nothing() -> None:
-    assert store.park([], now=NOON) == 0
+    assert store.defer([], now=NOON) == 0

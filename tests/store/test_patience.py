@@ -6,6 +6,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
+from notifications.store import collections
 from notifications.store import collections as store_collections
 from tests import factories
 from tests.factories import NOON, WORKER, attempts, claimed, delivery, read, started
@@ -77,16 +78,16 @@ def test_a_started_attempt_is_recorded_when_the_primary_is_back(trouble: Trouble
 
 def test_what_is_parked_is_given_back_when_the_primary_is_back(trouble: Trouble) -> None:
     one = claimed()
-    parked = store.Parked(
+    parked = store.Deferred(
         claimed=one, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time was over."
     )
     with failing("update", "notifications", trouble):
-        store.park([parked], now=NOON)
+        store.defer([parked], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "expired"
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_collections, "PATIENCE", 0.05)
+    monkeypatch.setattr(collections, "MAX_RETRY_SECONDS", 0.05)
     one = started()
     with failing("update", "notifications", NOT_PRIMARY, times=1_000), pytest.raises(PyMongoError):
         store.settle([factories.settlement(one, S.SENT)], now=NOON)

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from delivery import circuit_breaker, dispatcher
+from delivery.dispatcher import BatchReport
 from domain.states import Channel
-from notifications import breaker, dispatch, pausing
-from notifications.batch_report import BatchReport
 from notifyproject.platform import cache
 from tests import factories
 from tests.scripted import Scripted
@@ -15,21 +15,21 @@ from tests.store.routes import AFTER, choose, permission, several, trip, where
 pytestmark = pytest.mark.usefixtures("db", "broker", "pauses_anew")
 
 NOON = factories.NOON
-LATER = NOON + pausing.LOOK_AGAIN
+LATER = NOON + circuit_breaker.LOOK_AGAIN
 
 
 def pause(name: str = "sendgrid") -> bool:
-    return pausing.pause(name, by="maria", reason="A bill is due.", now=NOON)
+    return circuit_breaker.pause(name, by="maria", reason="A bill is due.", now=NOON)
 
 
 def deliver(document: object, at: object) -> BatchReport:
-    return dispatch.deliver([document["_id"]], channel=Channel.EMAIL, clock=lambda: at)
+    return dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL, clock=lambda: at)
 
 
 def test_what_is_for_it_waits_and_burns_no_attempt(
     mail: tuple[Scripted, Scripted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: mail[:1])
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: mail[:1])
     document = factories.accepted()
     pause()
 
@@ -40,7 +40,7 @@ def test_what_is_for_it_waits_and_burns_no_attempt(
     assert delivery["next_attempt_at"] == LATER
     assert [one.at for one in report.wakeups] == [LATER]
     assert factories.attempts(document["_id"]) == []
-    assert pausing.resume("sendgrid", by="maria")
+    assert circuit_breaker.resume("sendgrid", by="maria")
     deliver(document, LATER)
     assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
     assert len(mail[0].seen) == 1
@@ -56,22 +56,22 @@ def test_another_provider_of_the_channel_takes_it(mail: tuple[Scripted, Scripted
 def test_a_pause_outlives_the_process() -> None:
     pause()
     cache.clear_all()
-    assert pausing.held(["sendgrid", "smtp"], now=NOON) == {"sendgrid": LATER}
+    assert circuit_breaker.paused_until(["sendgrid", "smtp"], now=NOON) == {"sendgrid": LATER}
 
 
 def test_who_paused_first_is_remembered_and_a_pause_ends_once() -> None:
     assert pause()
-    assert not pausing.pause("sendgrid", by="rui", reason="", now=LATER)
-    (one,) = pausing.pauses().values()
+    assert not circuit_breaker.pause("sendgrid", by="rui", reason="", now=LATER)
+    (one,) = circuit_breaker.pauses().values()
     assert (one.by, one.reason, one.since) == ("maria", "A bill is due.", NOON)
-    assert pausing.resume("sendgrid", by="rui")
-    assert not pausing.resume("sendgrid", by="rui")
-    assert pausing.pauses() == {}
+    assert circuit_breaker.resume("sendgrid", by="rui")
+    assert not circuit_breaker.resume("sendgrid", by="rui")
+    assert circuit_breaker.pauses() == {}
 
 
 def test_a_reason_is_text_whatever_is_in_it() -> None:
-    pausing.pause("smtp", by="$maria", reason="$$ROOT", now=NOON)
-    one = pausing.pauses()["smtp"]
+    circuit_breaker.pause("smtp", by="$maria", reason="$$ROOT", now=NOON)
+    one = circuit_breaker.pauses()["smtp"]
     assert (one.by, one.reason) == ("$maria", "$$ROOT")
 
 
@@ -82,7 +82,7 @@ def test_no_probe_is_taken_from_a_circuit_of_a_paused_provider(
     claims = several(2)
     routes, parked = choose(claims, first, second, now=AFTER, paused={"first": AFTER})
     assert (where(routes), parked) == ({"second": claims}, [])
-    assert isinstance(permission(first.account, AFTER), breaker.Probe)
+    assert isinstance(permission(first.account, AFTER), circuit_breaker.Probe)
 
 
 def test_all_paused_means_waiting(first: Scripted) -> None:

@@ -14,7 +14,8 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
 from notifications.models import Notification
 from notifications.queries import Filter, Position
-from notifications.store import Claimed
+from notifications.queueing import fair_queue
+from notifications.store import ClaimedDelivery
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page
 from tests import factories
@@ -72,7 +73,7 @@ def _work_on(count: int) -> None:
         store.settle(outcomes, now=NOW)
 
 
-def _outcome(one: Claimed, number: int) -> store.Settlement:
+def _outcome(one: ClaimedDelivery, number: int) -> store.Settlement:
     status = {0: S.FAILED, 1: S.UNKNOWN}.get(number % 25, S.SENT)
     return factories.settlement(one, status, at=NOW)
 
@@ -170,10 +171,10 @@ def test_a_small_clients_list_is_not_read_through_a_large_ones() -> None:
 
 def test_one_and_many_are_read_by_their_ids() -> None:
     ids = [position(number).id for number in (1, 500, 9_000)]
-    found, read = asked(lambda: queries.one(notification_id=ids[0], client_id=CLIENT))
+    found, read = asked(lambda: queries.get(notification_id=ids[0], client_id=CLIENT))
     assert found is not None
     assert_thrifty(read)
-    found, read = asked(lambda: queries.many(ids))
+    found, read = asked(lambda: queries.get_many(ids))
     assert len(found) == 3
     assert_thrifty(read)
 
@@ -190,11 +191,11 @@ def test_attempts_are_read_by_their_notification() -> None:
 
 @pytest.mark.parametrize("priority", list(Priority))
 def test_what_is_due_is_read_from_open_work_only_oldest_first(priority: Priority) -> None:
-    clients, read = asked(lambda: queries.waiting_clients(priority=priority))
+    clients, read = asked(lambda: fair_queue.waiting_clients(priority=priority))
     assert CLIENT in clients
     assert all(plan.is_indexed and not plan.sorts and plan.examined <= 1 for plan in read)
     lane = {"client_id": CLIENT, "channel": EMAIL, "priority": priority}
-    found, read = asked(lambda: queries.due(**lane, until=NOW, now=NOW, limit=50))
+    found, read = asked(lambda: fair_queue.due(**lane, until=NOW, now=NOW, limit=50))
     assert found
     assert_thrifty(read)
     assert [one.at for one in found] == sorted(one.at for one in found)

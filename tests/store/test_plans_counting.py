@@ -8,9 +8,12 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import backlog, cleanup, statistics, store
-from notifications.statistics import By, Span
+from monitoring import statistics
+from monitoring.statistics import GroupBy, StatisticsFilter
+from notifications import store
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
+from privacy import purge
 from tests import factories
 from tests.factories import CLIENT, NOON, new
 from tests.store.plans import Plan, emptied, plans
@@ -58,14 +61,14 @@ def reads(read: Any) -> tuple[Any, list[Plan]]:
 
 
 def test_a_backlog_is_measured_by_the_index_alone() -> None:
-    found, read = reads(lambda: backlog.measure(now=NOW, cap=COUNT))
+    found, read = reads(lambda: backlog.measure_backlog(now=NOW, cap=COUNT))
     assert found.due == COUNT // 2
     assert found.oldest_due_at == NOON + SECOND
     assert all(plan.is_indexed and plan.examined == 0 and not plan.sorts for plan in read)
 
 
 def test_a_backlog_is_not_counted_beyond_the_limit() -> None:
-    found, read = reads(lambda: backlog.measure(now=NOW, cap=101))
+    found, read = reads(lambda: backlog.measure_backlog(now=NOW, cap=101))
     assert found.due == 101
     assert sum(plan.keys for plan in read) <= 101 + 2 * len(Priority)
 
@@ -73,28 +76,30 @@ def test_a_backlog_is_not_counted_beyond_the_limit() -> None:
 # Figures.
 
 
-@pytest.mark.parametrize("by", list(By))
-def test_the_figures_of_a_client_are_read_from_its_own(by: By) -> None:
-    found, read = reads(lambda: statistics.statistics(Span(client_id=SMALL_CLIENT), by=by))
+@pytest.mark.parametrize("by", list(GroupBy))
+def test_the_figures_of_a_client_are_read_from_its_own(by: GroupBy) -> None:
+    found, read = reads(
+        lambda: statistics.count_notifications(StatisticsFilter(client_id=SMALL_CLIENT), by=by)
+    )
     assert found.counted == COUNT // 20
     assert_read_once(read, COUNT // 20, "client_id")
 
 
-@pytest.mark.parametrize("by", list(By))
-def test_the_figures_of_a_person_are_read_from_their_own(by: By) -> None:
-    span = Span(client_id=CLIENT, user_id="user-7")
-    found, read = reads(lambda: statistics.statistics(span, by=by))
+@pytest.mark.parametrize("by", list(GroupBy))
+def test_the_figures_of_a_person_are_read_from_their_own(by: GroupBy) -> None:
+    span = StatisticsFilter(client_id=CLIENT, user_id="user-7")
+    found, read = reads(lambda: statistics.count_notifications(span, by=by))
     assert found.counted == COUNT // 50
     assert_read_once(read, COUNT // 50, "user_id")
 
 
 def test_the_figures_of_a_time_are_read_from_it() -> None:
-    span = Span(
+    span = StatisticsFilter(
         client_id=CLIENT,
         created_after=NOON + 1_000 * SECOND,
         created_before=NOON + 1_100 * SECOND,
     )
-    found, read = reads(lambda: statistics.statistics(span, by=By.STATUS))
+    found, read = reads(lambda: statistics.count_notifications(span, by=GroupBy.STATUS))
     assert found.counted == 95
     assert_read_once(read, 95, "client_id")
 
@@ -118,7 +123,9 @@ def test_what_is_old_is_found_by_an_index_the_oldest_first(
 ) -> None:
     """Every notification here is looked at once, though not every one is over."""
     found, read = reads(
-        lambda: cleanup.count(client_id=client_id, older_than=DAY, at_most=None, now=NOW + 2 * DAY)
+        lambda: purge.count_purgeable(
+            client_id=client_id, older_than=DAY, at_most=None, now=NOW + 2 * DAY
+        )
     )
     assert found.notifications == count
     assert all(plan.summary.startswith(f"IXSCAN {{ {first}: ") for plan in read)

@@ -8,7 +8,9 @@ from bson import ObjectId
 
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
-from notifications.queries import Due, Filter, Position
+from notifications.queries import Filter, Position
+from notifications.queueing import fair_queue
+from notifications.queueing.fair_queue import Due
 from notifications.store import LEASE, Document
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page
@@ -41,21 +43,21 @@ def place(document: Document) -> Position:
 
 def test_one_is_found_by_its_id() -> None:
     document = accepted()
-    assert queries.one(notification_id=document["_id"]) == factories.read(document["_id"])
-    assert queries.one(notification_id=ObjectId()) is None
+    assert queries.get(notification_id=document["_id"]) == factories.read(document["_id"])
+    assert queries.get(notification_id=ObjectId()) is None
 
 
 def test_a_client_finds_its_own_only() -> None:
     document = accepted()
-    assert queries.one(notification_id=document["_id"], client_id=CLIENT) is not None
-    assert queries.one(notification_id=document["_id"], client_id=OTHER_CLIENT) is None
+    assert queries.get(notification_id=document["_id"], client_id=CLIENT) is not None
+    assert queries.get(notification_id=document["_id"], client_id=OTHER_CLIENT) is None
 
 
 def test_many_are_found_by_their_ids() -> None:
     documents = [accepted() for _ in range(3)]
-    found = queries.many([d["_id"] for d in documents] + [ObjectId()])
+    found = queries.get_many([d["_id"] for d in documents] + [ObjectId()])
     assert {d["_id"] for d in found} == {d["_id"] for d in documents}
-    assert queries.many([]) == []
+    assert queries.get_many([]) == []
 
 
 # Pages.
@@ -185,7 +187,7 @@ def test_attempts_are_listed_oldest_first() -> None:
 
 def due(until: Any = NOON, *, now: Any = NOON, limit: int = 100, **fields: Any) -> list[Due]:
     lane = {"client_id": CLIENT, "channel": EMAIL, "priority": Priority.NORMAL}
-    return queries.due(**(lane | fields), until=until, now=now, limit=limit)
+    return fair_queue.due(**(lane | fields), until=until, now=now, limit=limit)
 
 
 def test_what_is_pending_and_due_is_found() -> None:
@@ -238,9 +240,9 @@ def test_what_is_being_sent_is_not_found() -> None:
 def test_each_client_is_found_on_its_own() -> None:
     ours, theirs = accepted(), accepted(client_id=OTHER_CLIENT, priority=Priority.HIGH)
     assert [d.notification_id for d in due()] == [ours["_id"]]
-    assert queries.waiting_clients(priority=Priority.NORMAL) == [CLIENT]
-    assert queries.waiting_clients(priority=Priority.HIGH) == [theirs["client_id"]]
-    assert queries.waiting_clients(priority=Priority.LOW) == []
+    assert fair_queue.waiting_clients(priority=Priority.NORMAL) == [CLIENT]
+    assert fair_queue.waiting_clients(priority=Priority.HIGH) == [theirs["client_id"]]
+    assert fair_queue.waiting_clients(priority=Priority.LOW) == []
 
 
 def test_each_channel_is_found_when_it_is_due() -> None:

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from bson import ObjectId
 
+from delivery import dispatcher
 from domain.states import Channel, Priority
-from notifications import dispatch
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import NOON, accepted
@@ -26,7 +26,7 @@ NIGHT = {"enabled": True, "start": "22:00", "end": "07:00"}
 def provider(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """Have one provider serve every channel."""
     one = Scripted()
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (one,))
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (one,))
     return one
 
 
@@ -48,7 +48,7 @@ def delivered(
     notification_id: ObjectId, *, at: datetime
 ) -> tuple[str, str | None, datetime | None]:
     """Let a worker deliver, and return where it stands, why, and until when."""
-    dispatch.deliver([notification_id], channel=Channel.EMAIL, clock=lambda: at)
+    dispatcher.dispatch([notification_id], channel=Channel.EMAIL, clock=lambda: at)
     one = factories.delivery(factories.read(notification_id))
     return one["status"], one.get("failure_code"), one.get("next_attempt_at")
 

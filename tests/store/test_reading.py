@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import Document, Inbox, Marked, Report
+from notifications.store import DeliveryReceipt, Document, Inbox, Marked
 from tests import factories
 from tests.factories import CLIENT, NOON, accepted, claim, delivery, read, start
 
@@ -79,9 +79,9 @@ def test_what_was_read_elsewhere_can_still_be_read_here() -> None:
     document = in_app(channels=[WHATSAPP, IN_APP])
     one = start(claim(document["_id"], channel=WHATSAPP), provider="whatsapp")
     store.settle([factories.settlement(one, S.SENT)], now=NOON)
-    reference = store.Reference(document["_id"], WHATSAPP, 1)
-    report = Report(reference=reference, status=S.READ, at=NOON, provider="whatsapp")
-    store.apply_report(report, now=NOON)
+    reference = store.AttemptReference(document["_id"], WHATSAPP, 1)
+    report = DeliveryReceipt(reference=reference, status=S.READ, at=NOON, provider="whatsapp")
+    store.apply_receipt(report, now=NOON)
     assert read(document["_id"])["is_read"]
     marked = mark(store.mark_read, document)
     assert marked.changed

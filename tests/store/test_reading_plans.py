@@ -11,8 +11,9 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel
-from notifications import feed, store
-from notifications.feed import Place
+from notifications import store
+from notifications.inbox import feed
+from notifications.inbox.feed import FeedPosition
 from notifications.store import Inbox
 from notifyproject.db.collections import collection
 from tests.factories import CLIENT, NOON, new
@@ -79,7 +80,7 @@ def asked(read: Callable[[], Any]) -> tuple[Any, list[Plan]]:
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize("way", ["first", "after", "before"])
 def test_a_page_costs_a_page_wherever_it_is(unread: bool, archived: bool, way: str) -> None:
-    middle = Place(NOON + timedelta(seconds=COUNT // 2), ObjectId("0" * 24))
+    middle = FeedPosition(NOON + timedelta(seconds=COUNT // 2), ObjectId("0" * 24))
     where = {} if way == "first" else {way: middle}
     found, (plan,) = asked(
         lambda: feed.page(INBOX, limit=PAGE, unread=unread, archived=archived, **where)

@@ -10,7 +10,14 @@ from domain.errors import FailureCode
 from domain.retry import GiveUp, RetryAt
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
-from notifications.store import LEASE, Claimed, ProviderAnswer, Settlement, Try, leasing
+from notifications.store import (
+    LEASE,
+    ClaimedDelivery,
+    ProviderAnswer,
+    Settlement,
+    TargetAttempt,
+    leases,
+)
 from tests import factories
 from tests.factories import NOON, delivery, device, read, settlement, tries
 from tests.scripted import Scripted, accepted
@@ -35,17 +42,17 @@ def lose(outcome: Settlement, monkeypatch: pytest.MonkeyPatch) -> None:
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(leasing, "_write", die)
+        patch.setattr(leases, "_write", die)
         with pytest.raises(Killed):
             store.settle([outcome], now=outcome.finished_at)
 
 
-def attempt(one: Claimed, **outcomes: AttemptStatus) -> Settlement:
+def attempt(one: ClaimedDelivery, **outcomes: AttemptStatus) -> Settlement:
     """Return what became of a push at each device."""
     outcome = settlement(one, S.PENDING, at=NOON + SECOND)
     have = tuple(d for d, status in outcomes.items() if status is AttemptStatus.SENT)
     each = [
-        Try(
+        TargetAttempt(
             device_id=device_id,
             status=status,
             finished_at=NOON + SECOND,
@@ -70,7 +77,7 @@ SENT, FAILED = AttemptStatus.SENT, AttemptStatus.FAILED
 def test_a_mail_that_the_provider_took_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     one = factories.started()
     lose(settlement(one, S.SENT, at=NOON + SECOND), monkeypatch)
-    assert store.rescue(now=OVER) == 1
+    assert store.expire_leases(now=OVER) == 1
     document = read(one.notification_id)
     rescued = delivery(document)
     assert (rescued["status"], document["status"]) == ("sent", "sent")
@@ -83,7 +90,7 @@ def test_a_message_in_the_inbox_is_delivered(monkeypatch: pytest.MonkeyPatch) ->
     later = NOON + 60 * SECOND
     one = factories.started(channel=IN_APP, at=later, send_at=later)
     lose(settlement(one, S.DELIVERED, at=later), monkeypatch)
-    store.rescue(now=later + LEASE)
+    store.expire_leases(now=later + LEASE)
     rescued = delivery(read(one.notification_id), IN_APP)
     assert (rescued["status"], rescued["delivered_at"]) == ("delivered", later)
 
@@ -94,14 +101,14 @@ def test_a_mail_that_the_provider_did_not_take_is_in_doubt(
 ) -> None:
     one = factories.started()
     lose(settlement(one, status), monkeypatch)
-    store.rescue(now=OVER)
+    store.expire_leases(now=OVER)
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
 def test_a_push_that_all_devices_have_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = pushed(phone=SENT, tablet=SENT)
     lose(outcome, monkeypatch)
-    store.rescue(now=OVER)
+    store.expire_leases(now=OVER)
     one = outcome.claimed.notification_id
     assert fate(one) == ("sent", None)
     assert set(state(one)["accepted_targets"]) == {"phone", "tablet"}
@@ -112,7 +119,7 @@ def doubtful_push(monkeypatch: pytest.MonkeyPatch) -> tuple[ObjectId, str, str]:
     phone, tablet = device("phone"), device("tablet")
     outcome = pushed(**{phone: SENT, tablet: FAILED})
     lose(outcome, monkeypatch)
-    store.rescue(now=OVER)
+    store.expire_leases(now=OVER)
     return outcome.claimed.notification_id, phone, tablet
 
 
@@ -129,8 +136,8 @@ def test_a_doubt_that_nothing_dispels_ends_as_sent_if_one_device_has_it(
 ) -> None:
     one, *_ = doubtful_push(monkeypatch)
     later = OVER + timedelta(hours=1)
-    (doubt,) = store.unresolved(now=later)
-    store.resolve([(doubt, GiveUp(FailureCode.OUTCOME_UNKNOWN))], now=later)
+    (doubt,) = store.unknown_outcomes(now=later)
+    store.resolve_unknown([(doubt, GiveUp(FailureCode.OUTCOME_UNKNOWN))], now=later)
     assert fate(one) == ("sent", None)
 
 
@@ -140,8 +147,8 @@ def test_who_has_it_gets_no_second_copy_if_its_type_says_to_send_again(
 ) -> None:
     one, _, tablet = doubtful_push(monkeypatch)
     later = OVER + timedelta(hours=1)
-    (doubt,) = store.unresolved(now=later)
-    store.resolve([(doubt, RetryAt(later))], now=later)
+    (doubt,) = store.unknown_outcomes(now=later)
+    store.resolve_unknown([(doubt, RetryAt(later))], now=later)
     fcm.always(accepted)
     assert deliver(one, at=later).fates == {"sent": 1}
     assert tokens(fcm) == ["tablet"]
@@ -158,10 +165,10 @@ def test_a_device_in_doubt_gets_no_second_copy_if_another_has_it(fcm: Scripted) 
     at = NOON + timedelta(minutes=6)
     again = factories.claim(one, at=at, channel=PUSH)
     factories.start(replace(again, device_ids=(tablet,)), at=at, provider="fcm")
-    store.rescue(now=at + LEASE)
+    store.expire_leases(now=at + LEASE)
     assert fate(one)[0] == "unknown"
     later = at + timedelta(hours=1)
-    (doubt,) = store.unresolved(now=later)
-    store.resolve([(doubt, RetryAt(later))], now=later)
+    (doubt,) = store.unknown_outcomes(now=later)
+    store.resolve_unknown([(doubt, RetryAt(later))], now=later)
     assert deliver(one, at=later).fates == {"sent": 1}
     assert tokens(fcm) == []

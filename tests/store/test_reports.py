@@ -13,7 +13,7 @@ from domain.errors import REPORTED, FailureCode
 from domain.retry import GiveUp
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 from notifications import store
-from notifications.store import Reference, Report
+from notifications.store import AttemptReference, DeliveryReceipt
 from notifications.store.documents import ERROR_LENGTH
 from notifications.store.receipts import RANK
 from tests import factories
@@ -39,9 +39,9 @@ REPORTABLE = (S.SENT, S.DELIVERED, S.FAILED, S.READ)
 
 def report(
     notification_id: ObjectId, status: DeliveryStatus, *, attempt: int = 1, **fields: Any
-) -> Report:
-    default = Report(
-        reference=Reference(notification_id, EMAIL, attempt),
+) -> DeliveryReceipt:
+    default = DeliveryReceipt(
+        reference=AttemptReference(notification_id, EMAIL, attempt),
         status=status,
         at=NOON + MINUTE,
         provider="sendgrid",
@@ -54,7 +54,7 @@ def report(
 
 def told(notification_id: ObjectId, status: DeliveryStatus, **fields: Any) -> bool:
     """Apply one report; return whether it changed anything."""
-    return store.apply_report(report(notification_id, status, **fields), now=NOON + MINUTE)
+    return store.apply_receipt(report(notification_id, status, **fields), now=NOON + MINUTE)
 
 
 def status_of(notification_id: ObjectId) -> str:
@@ -66,7 +66,7 @@ def declared_failed() -> ObjectId:
     document = factories.settled(S.UNKNOWN)
     now = NOON + 5 * MINUTE
     give_up = GiveUp(FailureCode.OUTCOME_UNKNOWN)
-    store.resolve([(one, give_up) for one in store.unresolved(now=now)], now=now)
+    store.resolve_unknown([(one, give_up) for one in store.unknown_outcomes(now=now)], now=now)
     return ObjectId(document["_id"])
 
 
@@ -211,7 +211,7 @@ def test_an_early_receipt_wins_over_our_own_write(
 def test_a_receipt_settles_an_unknown_outcome() -> None:
     notification_id = ObjectId(factories.settled(S.UNKNOWN)["_id"])
     assert told(notification_id, S.DELIVERED)
-    assert store.unresolved(now=NOON + timedelta(days=1)) == []
+    assert store.unknown_outcomes(now=NOON + timedelta(days=1)) == []
     assert status_of(notification_id) == "delivered"
 
 
@@ -274,8 +274,8 @@ def test_what_was_withdrawn_stays_withdrawn(status: DeliveryStatus) -> None:
 def test_another_channel_is_not_touched(channel: Channel) -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     one = report(document["_id"], S.DELIVERED)
-    store.apply_report(
-        replace(one, reference=Reference(document["_id"], channel, 1)), now=NOON + MINUTE
+    store.apply_receipt(
+        replace(one, reference=AttemptReference(document["_id"], channel, 1)), now=NOON + MINUTE
     )
     assert status_of(document["_id"]) == "pending"
 

@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import Reference, Report
+from notifications.store import AttemptReference, DeliveryReceipt
 from tests import factories
 from tests.factories import NOON, delivery, read, settlement, started
 
@@ -21,9 +21,9 @@ TIMES = (NOON - SECOND / 2, NOON, NOON + SECOND)
 
 
 def told(notification_id: ObjectId, status: DeliveryStatus, at: datetime) -> bool:
-    reference = Reference(notification_id, Channel.EMAIL, 1)
-    report = Report(reference=reference, status=status, at=at, provider="sendgrid")
-    return store.apply_report(report, now=NOON + MINUTE)
+    reference = AttemptReference(notification_id, Channel.EMAIL, 1)
+    report = DeliveryReceipt(reference=reference, status=status, at=at, provider="sendgrid")
+    return store.apply_receipt(report, now=NOON + MINUTE)
 
 
 def times(notification_id: ObjectId) -> list[datetime]:
@@ -68,7 +68,7 @@ def test_what_is_sent_again_after_a_bounce_is_read_after_it_was_sent() -> None:
     told(one.notification_id, S.DELIVERED, NOON)
     told(one.notification_id, S.FAILED, NOON + SECOND)
     later = NOON + MINUTE
-    store.requeue(
+    store.reopen(
         notification_id=one.notification_id, channels=[Channel.EMAIL], extra_attempts=1, now=later
     )
     again = factories.start(factories.claim(one.notification_id, at=later), at=later)

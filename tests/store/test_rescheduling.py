@@ -10,7 +10,8 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import queries, store
+from notifications import store
+from notifications.queueing import fair_queue
 from notifications.store import Document, NewDelivery
 from tests import factories
 from tests.factories import CLIENT, NOON, accepted, claimed, delivery, read, started
@@ -157,8 +158,8 @@ def test_workers_find_it_at_the_new_time_and_not_before() -> None:
     assert found(TOMORROW) == [document["_id"]]
 
 
-def due(at: datetime) -> list[queries.Due]:
-    return queries.due(
+def due(at: datetime) -> list[fair_queue.Due]:
+    return fair_queue.due(
         client_id=CLIENT, channel=EMAIL, priority=Priority.NORMAL, until=at, now=at, limit=10
     )
 
@@ -177,6 +178,6 @@ def test_a_notification_is_rescheduled_or_started_and_never_both() -> None:
             assert stored["due_at"] == (TOMORROW if was_moved else one.lease_until)
 
 
-def _start(one: store.Claimed, together: threading.Barrier) -> list[store.Claimed]:
+def _start(one: store.ClaimedDelivery, together: threading.Barrier) -> list[store.ClaimedDelivery]:
     together.wait()
     return store.start([one], provider="sendgrid", worker="w", now=NOON)

@@ -12,9 +12,9 @@ from analytics.metrics import MetricValue
 from analytics.models import Interval
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import rollup, store
-from notifications.rollup import changes, running
-from notifications.store import Reference, Report
+from monitoring import rollup
+from notifications import store
+from notifications.store import AttemptReference, DeliveryReceipt
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.store.recounting import recounted, stored
@@ -31,14 +31,14 @@ A_MINUTE = timedelta(minutes=1)
 
 def report(document: Any, status: DeliveryStatus, *, at: datetime, now: datetime) -> None:
     """Have the provider report on the first attempt of a mail."""
-    one = Report(
-        reference=Reference(document["_id"], Channel.EMAIL, 1),
+    one = DeliveryReceipt(
+        reference=AttemptReference(document["_id"], Channel.EMAIL, 1),
         status=status,
         at=at,
         provider="sendgrid",
         code=FailureCode.BOUNCED if status is S.FAILED else None,
     )
-    assert store.apply_report(one, now=now)
+    assert store.apply_receipt(one, now=now)
 
 
 def broken(*_: Any, **__: Any) -> None:
@@ -133,7 +133,7 @@ def test_what_an_operator_opens_again_is_no_failure_any_more() -> None:
     made = traffic()
     roll(NOON + timedelta(minutes=7))
     now = NOON + timedelta(minutes=8)
-    store.requeue(
+    store.reopen(
         notification_id=made["failed"]["_id"], channels=[Channel.EMAIL], extra_attempts=1, now=now
     )
     roll(now + A_MINUTE)
@@ -191,8 +191,8 @@ def test_a_roll_up_that_breaks_off_is_gone_on_with(monkeypatch: pytest.MonkeyPat
 def test_what_its_time_does_not_allow_is_left_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     traffic()
     traffic(NOON - timedelta(hours=2))
-    monkeypatch.setattr(running, "TOGETHER", 1)
-    monkeypatch.setattr(running, "SLICE", timedelta(days=2))
+    monkeypatch.setattr(rollup, "TOGETHER", 1)
+    monkeypatch.setattr(rollup, "SLICE", timedelta(days=2))
     now = NOON + timedelta(minutes=7)
     first = rollup.run(now=now, budget=0)
     assert first is not None
@@ -217,7 +217,7 @@ def test_changes_of_a_standstill_are_found_bit_by_bit() -> None:
 def test_a_roll_up_that_failed_does_not_say_that_it_has_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(changes, "minutes", broken)
+    monkeypatch.setattr(rollup, "changed_minutes", broken)
     with pytest.raises(ConnectionError):
         rollup.run(now=NOON)
     assert rollup_state.counted_at() is None

@@ -8,8 +8,9 @@ import pytest
 from analytics.models import Interval
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import rollup, store
-from notifications.store import Reference, Report
+from monitoring import rollup
+from notifications import store
+from notifications.store import AttemptReference, DeliveryReceipt
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.store.recounting import recounted, stored
@@ -53,7 +54,7 @@ class Chance:
             begun = factories.start(one, at=self.now, provider=provider)
             fate = self.chance.choice([S.SENT, S.SENT, S.PENDING, S.FAILED, S.UNKNOWN, None, None])
             if fate is None:
-                store.withdraw([begun], now=self.now)
+                store.return_unsent([begun], now=self.now)
             else:
                 at = self.now + timedelta(seconds=self.chance.choice([0, 2, 30]))
                 store.settle([factories.settlement(begun, fate, at=at)], now=at)
@@ -66,9 +67,9 @@ class Chance:
         number = factories.delivery(document)["attempt_count"]
         status = self.chance.choice([S.SENT, S.DELIVERED, S.READ, S.FAILED])
         ago = timedelta(seconds=self.chance.choice([0, 5, 400]))
-        store.apply_report(
-            Report(
-                reference=Reference(document["_id"], Channel.EMAIL, number),
+        store.apply_receipt(
+            DeliveryReceipt(
+                reference=AttemptReference(document["_id"], Channel.EMAIL, number),
                 status=status,
                 at=max(self.now - ago, document["created_at"]),
                 provider="sendgrid",
@@ -82,7 +83,7 @@ class Chance:
             return
         which, channels = self.chance.choice(self.documents)["_id"], [Channel.EMAIL]
         if self.chance.random() < 0.7:
-            store.requeue(notification_id=which, channels=channels, extra_attempts=4, now=self.now)
+            store.reopen(notification_id=which, channels=channels, extra_attempts=4, now=self.now)
         else:
             store.cancel(notification_id=which, channels=channels, reason="No.", now=self.now)
 

@@ -8,9 +8,9 @@ from django.core.management import CommandError, call_command
 
 from analytics import rollup_state
 from analytics.models import Interval
+from background import tasks
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import tasks
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.store.recounting import recounted, stored

@@ -10,7 +10,7 @@ from analytics import incidents, metrics, rollup_state
 from analytics.incidents import Finding
 from analytics.models import AlertKind, Interval
 from domain.states import DeliveryStatus
-from notifications import alerts, figures, rollup
+from monitoring import alert_rules, alerts, dashboard, rollup
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.store.plans import Plan, plans
@@ -69,17 +69,17 @@ def test_minutes_to_be_counted_are_found_by_when_it_is_time(day: None) -> None:
 
 def test_hours_are_read_without_their_minutes(day: None) -> None:
     with indexed("metrics_aggregates", examined=30):
-        figures.traffic(now=NOON)
+        dashboard.traffic(now=NOON)
         metrics.read(Interval.HOUR, since=NOON - timedelta(hours=3), until=NOON)
 
 
 def test_what_waits_is_counted_by_indexes(day: None) -> None:
     with indexed("notifications", examined=8):
-        figures.backlog(now=NOON + timedelta(hours=1))
+        dashboard.summarize_work(now=NOON + timedelta(hours=1))
 
 
 def test_alerts_look_by_indexes(day: None) -> None:
-    alerts.add_missing_defaults()
+    alert_rules.add_missing_defaults()
     for n in range(20):
         finding = Finding(
             rule_id=factories.CLIENT,

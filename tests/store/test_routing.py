@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from delivery.circuit_breaker import PROBE_LEASE, Allowed, Probe
 from domain.errors import FailureCode
 from domain.retry import OUTAGE_PATIENCE
 from domain.states import DeliveryStatus
-from notifications.breaker import PROBE_LEASE, Allowed, Probe
 from tests.scripted import Scripted
 from tests.store.routes import AFTER, choose, one, permission, several, trip, where
 from tests.store.shared_memory import away

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifications.breaker import PROBE_LEASE, Probe
+from delivery.circuit_breaker import PROBE_LEASE, Probe
 from tests.scripted import Scripted
 from tests.store.routes import AFTER, choose, one, permission, several, trip, where
 from tests.unit.building import NOON

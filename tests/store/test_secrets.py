@@ -8,14 +8,16 @@ import pytest
 from bson import ObjectId
 from django.test import override_settings
 
+from delivery import dispatcher
 from domain.content import Content, SensitiveContent
 from domain.errors import ProviderResponse
 from domain.states import Channel, DeliveryStatus
-from notifications import dispatch, redrive, store
+from notifications import store
 from notifications.api.inbox_answers import inbox_item
+from notifications.catalog.types import MASK
+from notifications.resend import actions
 from notifications.store import Document, NewDelivery
-from notifications.store.expressions import IN_THE_INBOX
-from notifications.types import MASK
+from notifications.store.pipelines import IN_THE_INBOX
 from notifyproject.db.collections import collection
 from notifyproject.platform.encryption import DecryptionError
 from tests import factories
@@ -48,7 +50,7 @@ def sealed(notification_id: ObjectId) -> bool:
 
 
 def deliver(notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = EMAIL) -> None:
-    dispatch.deliver([notification_id], channel=channel, clock=lambda: at)
+    dispatcher.dispatch([notification_id], channel=channel, clock=lambda: at)
 
 
 def test_it_is_stored_sealed_and_opens_for_its_own_notification_only() -> None:
@@ -130,9 +132,9 @@ def test_the_inbox_shows_it_for_a_time_and_then_it_is_destroyed(
     assert document["sealed_until"] == NOON + end
     assert shown(document, at=NOON + end - SECOND)
     assert not shown(document, at=NOON + end)
-    assert store.forget_secrets(now=NOON + end - SECOND) == 0
+    assert store.purge_secrets(now=NOON + end - SECOND) == 0
     assert sealed(document["_id"])
-    assert store.forget_secrets(now=NOON + end) == 1
+    assert store.purge_secrets(now=NOON + end) == 1
     left = factories.read(document["_id"])
     assert not {"sealed", "sealed_until"} & left.keys()
     assert not shown(left, at=NOON)
@@ -142,7 +144,7 @@ def test_while_another_channel_is_open_nothing_is_to_be_forgotten() -> None:
     document = secretive(IN_APP, EMAIL, expires_at=NOON + MINUTE)
     assert "sealed_until" not in document
     assert shown(document, at=NOON)
-    assert store.forget_secrets(now=NOON + IN_THE_INBOX) == 0
+    assert store.purge_secrets(now=NOON + IN_THE_INBOX) == 0
     begun = factories.start(factories.claim(document["_id"]))
     store.settle([factories.settlement(begun, S.SENT)], now=NOON)
     assert factories.read(document["_id"])["sealed_until"] == NOON + MINUTE
@@ -168,19 +170,19 @@ def test_reading_it_leaves_it_there() -> None:
 
 def test_a_resend_before_the_end_takes_it_along(broker: Any) -> None:
     document = secretive(EMAIL, WHATSAPP)
-    resent = redrive.resend(notification_id=document["_id"], channels=[EMAIL], now=NOON)
+    resent = actions.resend(notification_id=document["_id"], channels=[EMAIL], now=NOON)
     assert resent.document["sealed"] != document["sealed"]
     assert store.secret_in(resent.document) == SECRET
 
 
-@pytest.mark.parametrize("again", [redrive.resend, redrive.retry])
+@pytest.mark.parametrize("again", [actions.resend, actions.retry])
 def test_once_it_is_destroyed_nothing_is_sent_again(
     again: Callable[..., Any], fcm: Scripted
 ) -> None:
     document = secretive()
     fcm.always(refused)
     deliver(document["_id"])
-    with pytest.raises(redrive.SecretGone, match="only dots would be sent"):
+    with pytest.raises(actions.SensitiveDataDestroyedError, match="only dots would be sent"):
         again(notification_id=document["_id"], channels=None, now=NOON)
     assert factories.read(document["_id"])["status"] == "failed"
     assert len(fcm.seen) == 1
@@ -190,7 +192,7 @@ def test_a_retry_while_another_channel_is_open_still_has_it(broker: Any, fcm: Sc
     document = secretive(EMAIL, WHATSAPP)
     fcm.always(refused)
     deliver(document["_id"])
-    reopened = redrive.retry(notification_id=document["_id"], channels=None, now=NOON)
+    reopened = actions.retry(notification_id=document["_id"], channels=None, now=NOON)
     assert store.secret_in(reopened) == SECRET
 
 

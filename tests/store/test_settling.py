@@ -8,9 +8,9 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import LEASE, Claimed, ProviderAnswer
+from notifications.store import LEASE, ClaimedDelivery, ProviderAnswer
 from notifications.store.documents import ERROR_LENGTH
-from notifications.store.expressions import ERROR_HISTORY_LENGTH
+from notifications.store.pipelines import ERROR_HISTORY_LENGTH
 from tests import factories
 from tests.factories import (
     NOON,
@@ -121,10 +121,10 @@ def test_devices_that_are_done_are_remembered() -> None:
     assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
 
 
-def lose(one: Claimed, how: str) -> None:
+def lose(one: ClaimedDelivery, how: str) -> None:
     """Let somebody else be faster."""
     if how == "rescued":
-        assert store.rescue(now=one.lease_until) == 1
+        assert store.expire_leases(now=one.lease_until) == 1
     else:
         assert factories.arrive(one.notification_id)
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from delivery import dispatcher
 from domain.states import Channel
-from notifications import dispatch, receipts
+from notifications.receipts import processor
 from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Attributes, Span
 from providers.contract import Receipt, ReceiptKind
@@ -70,7 +71,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
     def install(behave: Behaviour | None = None) -> Scripted:
         provider = Scripted(behave)
-        monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+        monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
         return provider
 
     return install
@@ -86,7 +87,7 @@ def traced(number: int = 1, **fields: Any) -> ObjectId:
 
 
 def deliver(*ids: ObjectId, after: timedelta = timedelta(0)) -> None:
-    dispatch.deliver(ids, channel=Channel.EMAIL, clock=lambda: NOON + after)
+    dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: NOON + after)
 
 
 def status(span: Span) -> tuple[Any, str | None]:
@@ -173,7 +174,7 @@ def test_a_report_is_told_to_the_trace_and_linked_to_its_webhook(use: Use, told:
         for one, kind in zip(ids, kinds, strict=True)
     ]
     with plans("notifications") as found:
-        receipts.apply(events, provider="sendgrid", now=reported_at)
+        processor.apply_receipts(events, provider="sendgrid", now=reported_at)
     assert [(where, span.name, span.error) for where, span in told.spans] == [
         (parent(1), "receipt delivered", None),
         (parent(2), "receipt bounced", "bounced"),
@@ -183,7 +184,7 @@ def test_a_report_is_told_to_the_trace_and_linked_to_its_webhook(use: Use, told:
     (asked,) = [plan for plan in found if "traceparent" in str(plan.command.get("projection"))]
     assert asked.is_by_id
 
-    receipts.apply(events, provider="sendgrid", now=reported_at)
+    processor.apply_receipts(events, provider="sendgrid", now=reported_at)
     assert len(told.spans) == 2, "what was reported before is not told again"
 
 
@@ -203,5 +204,5 @@ def test_who_takes_spans_may_fail_and_the_delivery_is_sent(
 
     monkeypatch.setattr(told, "record", fail)
     use()
-    report = dispatch.deliver([traced()], channel=Channel.EMAIL, clock=lambda: NOON)
+    report = dispatcher.dispatch([traced()], channel=Channel.EMAIL, clock=lambda: NOON)
     assert report.fates == {"sent": 1}

@@ -129,7 +129,7 @@ def test_part_of_a_batch_that_is_partly_lost_is_started_in_rounds() -> None:
 def test_what_was_not_begun_is_due_again_and_has_used_up_no_attempt() -> None:
     one = started()
     late = NOON + MINUTE
-    assert store.withdraw([one], now=late) == 1
+    assert store.return_unsent([one], now=late) == 1
     document = read(one.notification_id)
     again = delivery(document)
     assert (again["status"], document["status"]) == ("pending", "retrying")
@@ -141,7 +141,7 @@ def test_what_was_not_begun_is_due_again_and_has_used_up_no_attempt() -> None:
 
 def test_an_attempt_that_was_not_begun_is_on_record_as_such() -> None:
     one = started()
-    store.withdraw([one], now=NOON + MINUTE)
+    store.return_unsent([one], now=NOON + MINUTE)
     begin(claim(one.notification_id, at=NOON + MINUTE), at=NOON + MINUTE)
     first, second = attempts(one.notification_id)
     assert (first["_id"], first["status"]) == (one.reference, "expired")
@@ -151,10 +151,10 @@ def test_an_attempt_that_was_not_begun_is_on_record_as_such() -> None:
 
 def test_what_was_rescued_meanwhile_is_not_given_back() -> None:
     one = started()
-    store.rescue(now=TAKEN_OVER)
-    assert store.withdraw([one], now=TAKEN_OVER) == 0
+    store.expire_leases(now=TAKEN_OVER)
+    assert store.return_unsent([one], now=TAKEN_OVER) == 0
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
 def test_nothing_is_given_back_of_nothing() -> None:
-    assert store.withdraw([], now=NOON) == 0
+    assert store.return_unsent([], now=NOON) == 0

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from delivery import dispatcher
 from domain.states import Channel
-from notifications import dispatch
 from notifyproject.platform import process
 from tests.factories import NOON, accepted, delivery, read
 from tests.scripted import Scripted
@@ -23,8 +23,8 @@ def test_a_batch_whose_turn_comes_too_late_is_given_back(
         process.request_shutdown()
         return nullcontext(True)
 
-    monkeypatch.setattr(dispatch.turns, "take", come_late)
-    report = dispatch.deliver(ids, channel=Channel.EMAIL, clock=lambda: NOON)
+    monkeypatch.setattr(dispatcher.bulkhead, "take", come_late)
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: NOON)
     assert mail[0].seen == []
     assert {one.notification_id for one in report.wakeups} == set(ids)
     given_back = [delivery(read(one)) for one in ids]

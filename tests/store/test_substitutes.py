@@ -48,13 +48,13 @@ def test_who_claims_it_is_told_how_the_other_stands() -> None:
 def test_it_goes_at_once_when_the_other_has_failed() -> None:
     notification_id = accepted()
     now = NOON + timedelta(minutes=1)
-    assert store.hasten(ids=[notification_id], instead_of=PUSH, now=now) == 1
+    assert store.activate_fallback(ids=[notification_id], instead_of=PUSH, now=now) == 1
     document = read(notification_id)
     assert delivery(document, EMAIL)["next_attempt_at"] == now
     assert delivery(document, PUSH)["next_attempt_at"] == NOON
-    assert store.hasten(ids=[notification_id], instead_of=PUSH, now=now) == 0
+    assert store.activate_fallback(ids=[notification_id], instead_of=PUSH, now=now) == 0
 
 
 def test_what_waits_for_nothing_is_not_hastened() -> None:
     one = claimed()
-    assert store.hasten(ids=[one.notification_id], instead_of=PUSH, now=NOON) == 0
+    assert store.activate_fallback(ids=[one.notification_id], instead_of=PUSH, now=NOON) == 0

@@ -10,10 +10,14 @@ import pytest
 import redis
 from bson import ObjectId
 
+from delivery import heartbeats, sweeper
+from delivery.sweeper import LANE_CAP, SweepReport
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import lanes, recovery, store, types
-from notifications.lanes import CROWD, HINT, HORIZON
-from notifications.recovery import LANE_CAP, SweepReport
+from notifications import store
+from notifications.catalog import types
+from notifications.queueing import fair_queue
+from notifications.queueing.fair_queue import BURST
+from notifications.queueing.wakeups import HORIZON, WAKEUP_SIZE
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.settings.base import SERVICE_QUEUE, queue_names
@@ -29,7 +33,7 @@ SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
 def sweep(now: Any = NOON) -> SweepReport:
-    return recovery.sweep(now=now)
+    return sweeper.sweep(now=now)
 
 
 def report(**counts: int) -> SweepReport:
@@ -97,7 +101,8 @@ def test_each_channel_of_a_notification_is_hinted_at(broker: redis.Redis) -> Non
 
 
 @pytest.mark.parametrize(
-    ("count", "sizes"), [(1, [1]), (HINT, [100]), (HINT + 1, [100, 1]), (CROWD, [100, 100])]
+    ("count", "sizes"),
+    [(1, [1]), (WAKEUP_SIZE, [100]), (WAKEUP_SIZE + 1, [100, 1]), (BURST, [100, 100])],
 )
 def test_a_hint_is_of_a_hundred_at_most(broker: redis.Redis, count: int, sizes: list[int]) -> None:
     store.accept([new() for _ in range(count)], now=NOON)
@@ -191,20 +196,20 @@ def draws(broker: redis.Redis, queue: str = "email.normal") -> list[str]:
 
 
 def test_of_a_crowd_workers_are_told_whose_it_is(broker: redis.Redis) -> None:
-    first, *_ = store.accept([new() for _ in range(CROWD + 1)], now=NOON)
+    first, *_ = store.accept([new() for _ in range(BURST + 1)], now=NOON)
     assert sweep() == report(drawn=1)
-    assert draws(broker) == [str(first.document["client_id"])] * lanes.DRAWS
+    assert draws(broker) == [str(first.document["client_id"])] * fair_queue.MAX_PULLS
 
 
 def test_a_crowd_that_is_drawn_already_is_left_to_its_draws(broker: redis.Redis) -> None:
-    store.accept([new() for _ in range(CROWD + 1)], now=NOON)
+    store.accept([new() for _ in range(BURST + 1)], now=NOON)
     sweep()
     assert sweep() == report(drawn=1)
-    assert len(draws(broker)) == lanes.DRAWS
+    assert len(draws(broker)) == fair_queue.MAX_PULLS
 
 
 def test_one_clients_crowd_hides_nothing_of_another_client(broker: redis.Redis) -> None:
-    store.accept([new(send_at=NOON - MINUTE) for _ in range(CROWD + 1)], now=NOON)
+    store.accept([new(send_at=NOON - MINUTE) for _ in range(BURST + 1)], now=NOON)
     other = accepted(client_id=ObjectId())
     assert sweep() == report(drawn=1, hinted=1)
     hints_ = [m for m in messages(broker) if m.task == "notifications.deliver"]
@@ -212,7 +217,7 @@ def test_one_clients_crowd_hides_nothing_of_another_client(broker: redis.Redis) 
 
 
 def test_a_crowd_that_falls_due_within_the_minute_is_drawn_then(broker: redis.Redis) -> None:
-    store.accept([new(send_at=NOON + 9 * SECOND) for _ in range(CROWD + 1)], now=NOON)
+    store.accept([new(send_at=NOON + 9 * SECOND) for _ in range(BURST + 1)], now=NOON)
     assert sweep() == report(drawn=1)
     (message,) = messages(broker)
     assert message.task == "notifications.draw"
@@ -223,9 +228,9 @@ def test_each_sweep_asks_a_worker_for_a_sign_of_life(broker: redis.Redis) -> Non
     sweep()
     (message,) = messages(broker, SERVICE_QUEUE)
     assert message.task == "notifications.canary"
-    assert recovery.last_canary() is None
-    recovery.note_canary(now=NOON)
-    assert recovery.last_canary() == NOON
+    assert heartbeats.last_worker_heartbeat() is None
+    heartbeats.record_worker_heartbeat(now=NOON)
+    assert heartbeats.last_worker_heartbeat() == NOON
 
 
 # Lost workers, unknown outcomes.
@@ -255,7 +260,7 @@ def test_an_unknown_outcome_is_decided_by_its_type(
 def test_an_unknown_outcome_of_a_type_that_is_no_more_is_not_sent_twice() -> None:
     document = factories.settled(S.UNKNOWN)
     collection("notification_types").delete_one({"_id": "payment_confirmed"})
-    types.invalidate()
+    types.invalidate_types()
     assert sweep(NOON + 5 * MINUTE).resolved == 1
     assert factories.delivery(factories.read(document["_id"]))["status"] == "failed"
 
@@ -279,8 +284,8 @@ def test_several_sweepers_at_once_change_each_thing_once() -> None:
 
 
 def test_a_sweep_leaves_word_that_it_was_there() -> None:
-    assert recovery.last_sweep() is None
+    assert heartbeats.last_sweep() is None
     sweep()
-    assert recovery.last_sweep() == NOON
+    assert heartbeats.last_sweep() == NOON
     sweep(NOON + MINUTE)
-    assert recovery.last_sweep() == NOON + MINUTE
+    assert heartbeats.last_sweep() == NOON + MINUTE

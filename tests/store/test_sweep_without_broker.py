@@ -9,9 +9,11 @@ from bson import ObjectId
 from celery import Celery
 from kombu.exceptions import LimitExceeded
 
+from delivery import heartbeats, sweeper
+from delivery.sweeper import SweepReport
 from domain.states import Channel, Priority
-from notifications import hints, lanes, recovery, store
-from notifications.recovery import SweepReport
+from notifications import store
+from notifications.queueing import fair_queue, wakeups
 from notifications.store import LEASE
 from notifyproject.platform import broker as platform_broker
 from notifyproject.stack import servers
@@ -61,29 +63,29 @@ def _forget_connections() -> None:
 @pytest.mark.usefixtures("no_broker")
 def test_what_is_lost_is_rescued_all_the_same() -> None:
     started()
-    assert recovery.sweep(now=NOON + LEASE).rescued == 1
-    assert recovery.last_sweep() == NOON + LEASE
+    assert sweeper.sweep(now=NOON + LEASE).rescued == 1
+    assert heartbeats.last_sweep() == NOON + LEASE
 
 
 @pytest.mark.usefixtures("no_broker")
 def test_a_sweep_says_how_much_it_could_not_hint_at() -> None:
     store.accept([new() for _ in range(3)], now=NOON)
-    report = recovery.sweep(now=NOON)
+    report = sweeper.sweep(now=NOON)
     assert report == SweepReport(hinted=0, drawn=0, unpublished=3, rescued=0, resolved=0)
 
 
 @pytest.mark.usefixtures("no_broker")
 def test_a_hint_is_not_taken_and_nothing_fails(failures: list[None]) -> None:
-    assert not hints.publish([ObjectId()], **HINT)
-    assert hints.depth("email.normal") is None
-    lanes.announce([accepted() for _ in range(20)], now=NOON)
+    assert not wakeups.send_wakeup([ObjectId()], **HINT)
+    assert wakeups.depth("email.normal") is None
+    fair_queue.enqueue_wakeups([accepted() for _ in range(20)], now=NOON)
     assert len(failures) == 1, "it is asked once, and then left alone"
 
 
 @pytest.mark.usefixtures("no_broker")
 def test_a_broker_that_has_just_been_there_holds_nobody_up_either(failures: list[None]) -> None:
     platform_broker._health.answered()
-    assert not hints.publish([ObjectId()], **HINT)
+    assert not wakeups.send_wakeup([ObjectId()], **HINT)
     assert len(failures) == 1
 
 
@@ -91,10 +93,10 @@ def test_after_a_failure_the_broker_is_left_alone_for_some_seconds(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     platform_broker._health.failed()
-    assert not hints.publish([ObjectId()], **HINT)
+    assert not wakeups.send_wakeup([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 0
     monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
-    assert hints.publish([ObjectId()], **HINT)
+    assert wakeups.send_wakeup([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 1
 
 
@@ -106,8 +108,8 @@ def test_while_all_producers_are_taken_a_hint_is_not_taken_and_the_broker_not_bl
 
     with monkeypatch.context() as patch:
         patch.setattr(platform_broker.current_app, "send_task", refuse)
-        assert not hints.publish([ObjectId()], **HINT)
-    assert hints.publish([ObjectId()], **HINT)
+        assert not wakeups.send_wakeup([ObjectId()], **HINT)
+    assert wakeups.send_wakeup([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 1
 
 
@@ -116,8 +118,8 @@ def test_what_was_not_hinted_at_is_hinted_at_when_the_broker_is_back(
 ) -> None:
     accepted()
     platform_broker._health.failed()
-    report = recovery.sweep(now=NOON)
+    report = sweeper.sweep(now=NOON)
     assert report == SweepReport(hinted=0, drawn=0, unpublished=1, rescued=0, resolved=0)
     monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
-    assert recovery.sweep(now=NOON).hinted == 1
+    assert sweeper.sweep(now=NOON).hinted == 1
     assert broker.llen("email.normal") == 1

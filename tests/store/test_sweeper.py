@@ -7,8 +7,9 @@ import pytest
 import redis
 from django.core.management import call_command
 
+from background import tasks
+from delivery import dispatcher, heartbeats, worker
 from domain.time import utc_now
-from notifications import dispatch, recovery, tasks, working
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import process, valkey
 from tests import factories
@@ -35,7 +36,7 @@ def test_it_sweeps_and_says_what_it_did(broker: redis.Redis) -> None:
     factories.accepted()
     assert sweeper() == "hinted 1, drawn 0, unpublished 0, rescued 0, resolved 0\n"
     assert broker.llen("email.normal") == 1
-    last = recovery.last_sweep()
+    last = heartbeats.last_sweep()
     assert last is not None
     assert (utc_now() - last).total_seconds() < 60
 
@@ -44,7 +45,7 @@ def test_without_a_broker_it_sends_what_is_due_if_asked_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     provider = Scripted()
-    monkeypatch.setattr(dispatch, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     platform_broker._health.failed()
     document = factories.accepted()
     assert "sent without a broker" not in sweeper()
@@ -54,7 +55,7 @@ def test_without_a_broker_it_sends_what_is_due_if_asked_to(
 
 def test_without_a_broker_the_sending_stops_for_the_next_sweep() -> None:
     factories.accepted()
-    assert working.deliver_here(seconds=0) == 0
+    assert worker.run_inline(seconds=0) == 0
 
 
 def test_the_task_of_a_sweep_sweeps_once_however_many_of_its_messages_waited(

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from delivery.targets import SendTarget
 from devices import status
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
@@ -11,7 +12,6 @@ from devices.status import Evidence
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
-from notifications.targets import Target
 from recipients import service_windows
 from tests import factories
 from tests.factories import NOON, device
@@ -62,8 +62,8 @@ def test_a_push_goes_to_every_active_device_of_its_user() -> None:
     device("bobs", user_id="bob")
     one = push()
     assert set(aim(one).targets[one.reference]) == {
-        Target(address="phone", device_id=phone, platform="android"),
-        Target(address="tablet", device_id=tablet, platform="ios"),
+        SendTarget(address="phone", device_id=phone, platform="android"),
+        SendTarget(address="tablet", device_id=tablet, platform="ios"),
     }
 
 

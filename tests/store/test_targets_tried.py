@@ -9,7 +9,7 @@ from devices import registration
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
-from notifications.store import Claimed, ProviderAnswer, Try
+from notifications.store import ClaimedDelivery, ProviderAnswer, TargetAttempt
 from tests import factories
 from tests.factories import NOON, device, settlement
 from tests.store.aiming import aim, aimed_at, parked, push
@@ -31,11 +31,13 @@ ENDS = {
 }
 
 
-def attempt(one: Claimed, status: DeliveryStatus, at: datetime, outcomes: dict[str, str]) -> None:
+def attempt(
+    one: ClaimedDelivery, status: DeliveryStatus, at: datetime, outcomes: dict[str, str]
+) -> None:
     """Let an attempt end so at each device, and the delivery in ``status``."""
     begun = factories.start(replace(one, device_ids=tuple(outcomes)), at=at, provider="fcm")
     tries = [
-        Try(
+        TargetAttempt(
             device_id=device_id,
             status=ENDS[end][0],
             finished_at=at,
@@ -52,7 +54,7 @@ def attempt(one: Claimed, status: DeliveryStatus, at: datetime, outcomes: dict[s
     store.settle([outcome], now=at)
 
 
-def tried(one: Claimed, *, at: datetime = NOON, **outcomes: str) -> Claimed:
+def tried(one: ClaimedDelivery, *, at: datetime = NOON, **outcomes: str) -> ClaimedDelivery:
     """Let an attempt end so at each device; return the delivery, claimed anew."""
     attempt(one, S.PENDING, at, outcomes)
     return factories.claim(one.notification_id, at=at + 5 * MINUTE, channel=PUSH)
@@ -118,7 +120,7 @@ def test_what_an_operator_opens_again_goes_to_devices_that_refused_it_too() -> N
     one = push()
     attempt(one, S.FAILED, NOON, {phone: "refused"})
     later, ids = NOON + HOUR, one.notification_id
-    store.requeue(notification_id=ids, channels=[PUSH], extra_attempts=1, now=later)
+    store.reopen(notification_id=ids, channels=[PUSH], extra_attempts=1, now=later)
     again = factories.claim(ids, at=later, channel=PUSH)
     assert aimed_at(again, now=later) == [phone]
 

@@ -9,16 +9,11 @@ from pymongo.errors import DuplicateKeyError
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications import rendering, templates, types
-from notifications.rendering import TemplateProblem
-from notifications.templates import (
-    DEFAULT_LANGUAGE,
-    NumbersTaken,
-    UnknownVersion,
-    Version,
-    versions,
-)
-from notifications.types import MASK
+from notifications.catalog import types
+from notifications.catalog.types import MASK
+from notifications.content import rendering, templates
+from notifications.content.engine import TemplateError
+from notifications.content.templates import DEFAULT_LANGUAGE, NumbersTaken, UnknownVersion, Version
 from notifyproject.db.collections import collection
 from providers.contract import Message
 from tests import factories
@@ -32,13 +27,13 @@ SLUG = "payment_confirmed"
 
 
 def create(parts: Mapping[str, Mapping[str, str]] = PARTS, *, slug: str = SLUG) -> Version:
-    return templates.create(
+    return templates.create_version(
         type_slug=slug, parts=parts, note="Shorter", created_by="maria", now=NOON
     )
 
 
 def publish(number: int, *, slug: str = SLUG) -> None:
-    templates.publish(type_slug=slug, number=number, now=NOON)
+    templates.publish_version(type_slug=slug, number=number, now=NOON)
 
 
 def text(version: int, *, locale: str | None = None) -> tuple[str, str]:
@@ -66,7 +61,7 @@ def test_a_version_is_kept_as_it_was_given() -> None:
         created_at=NOON,
         created_by="maria",
     )
-    assert templates.get(type_slug=SLUG, number=1) == version
+    assert templates.get_version(type_slug=SLUG, number=1) == version
 
 
 def test_versions_are_counted_for_each_type() -> None:
@@ -75,8 +70,8 @@ def test_versions_are_counted_for_each_type() -> None:
 
 def test_a_version_is_used_by_nobody_before_it_is_published() -> None:
     create()
-    assert types.get(SLUG).template_version == 0
-    assert text(types.get(SLUG).template_version)[0] == "Payment confirmed: Sunrise"
+    assert types.get_type(SLUG).template_version == 0
+    assert text(types.get_type(SLUG).template_version)[0] == "Payment confirmed: Sunrise"
 
 
 def test_everybody_who_makes_a_version_at_the_same_time_gets_a_number() -> None:
@@ -87,13 +82,13 @@ def test_everybody_who_makes_a_version_at_the_same_time_gets_a_number() -> None:
             )
         )
     assert sorted(version.number for version in made) == list(range(1, 25))
-    stored = {v.number: v.parts for v in templates.listing(type_slug=SLUG, limit=100)}
+    stored = {v.number: v.parts for v in templates.list_versions(type_slug=SLUG, limit=100)}
     assert stored == {version.number: version.parts for version in made}
 
 
 def test_a_number_that_is_always_taken_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     create()
-    monkeypatch.setattr(versions, "listing", lambda **_: [])
+    monkeypatch.setattr(templates, "list_versions", lambda **_: [])
     with pytest.raises(NumbersTaken):
         create()
 
@@ -111,11 +106,11 @@ def test_the_list_is_newest_first_and_goes_on_below() -> None:
         create()
     create(slug="new_sale")
     create(slug="payment_confirmed_twice")
-    numbers = [v.number for v in templates.listing(type_slug=SLUG, limit=2)]
+    numbers = [v.number for v in templates.list_versions(type_slug=SLUG, limit=2)]
     assert numbers == [5, 4]
-    rest = templates.listing(type_slug=SLUG, limit=10, below=4)
+    rest = templates.list_versions(type_slug=SLUG, limit=10, below=4)
     assert [v.number for v in rest] == [3, 2, 1]
-    assert templates.listing(type_slug="nope", limit=10) == []
+    assert templates.list_versions(type_slug="nope", limit=10) == []
 
 
 def test_the_list_is_read_by_an_index() -> None:
@@ -134,7 +129,7 @@ def test_the_list_is_read_by_an_index() -> None:
 def test_a_published_version_is_taken_by_what_comes_then() -> None:
     create()
     publish(1)
-    assert types.get(SLUG).template_version == 1
+    assert types.get_type(SLUG).template_version == 1
     assert types.template_version(SLUG) == 1
     assert text(1) == ("Paid: 49.90", "We have 49.90.")
 
@@ -142,8 +137,8 @@ def test_a_published_version_is_taken_by_what_comes_then() -> None:
 def test_publishing_is_written_down_and_nothing_else_of_a_version_changes() -> None:
     before = create()
     later = NOON + timedelta(hours=1)
-    templates.publish(type_slug=SLUG, number=1, now=later)
-    after = templates.get(type_slug=SLUG, number=1)
+    templates.publish_version(type_slug=SLUG, number=1, now=later)
+    after = templates.get_version(type_slug=SLUG, number=1)
     assert after is not None
     assert after.published_at == later
     assert (after.parts, after.created_at, after.note) == (
@@ -165,7 +160,7 @@ def test_there_must_be_something_to_publish() -> None:
     with pytest.raises(UnknownVersion):
         publish(0, slug="alert")
     create(slug="gone")
-    with pytest.raises(types.UnknownType):
+    with pytest.raises(types.UnknownTypeError):
         publish(1, slug="gone")
     assert types.template_version(SLUG) == 0
 
@@ -181,12 +176,12 @@ def test_whoever_publishes_last_is_right() -> None:
 
 
 def test_the_files_are_version_0() -> None:
-    shipped = templates.get(type_slug=SLUG, number=0)
+    shipped = templates.get_version(type_slug=SLUG, number=0)
     assert shipped is not None
     assert set(shipped.parts) == {DEFAULT_LANGUAGE, "pt"}
     assert shipped.parts[DEFAULT_LANGUAGE]["subject"] == "Payment confirmed: {{ video_title }}"
-    assert templates.get(type_slug="alert", number=0) is None
-    assert templates.get(type_slug="../..", number=0) is None
+    assert templates.get_version(type_slug="alert", number=0) is None
+    assert templates.get_version(type_slug="../..", number=0) is None
 
 
 # Which words are taken.
@@ -231,7 +226,7 @@ def test_a_version_may_change_only_what_one_channel_says() -> None:
 
 
 def test_a_version_that_is_gone_is_a_problem_of_the_template() -> None:
-    with pytest.raises(TemplateProblem) as problem:
+    with pytest.raises(TemplateError) as problem:
         text(7)
     assert problem.value.code == "unknown_version"
 

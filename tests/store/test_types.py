@@ -6,10 +6,10 @@ import pytest
 
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
-from notifications import types
-from notifications.default_types import DEFAULT_TYPES, DefaultType
+from notifications.catalog import types
+from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
+from notifications.catalog.types import UnknownTypeError
 from notifications.models import NotificationType
-from notifications.types import UnknownType
 from notifyproject.db.collections import collection
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.usefixtures("db")
 def change(slug: str, **fields: Any) -> None:
     """Change a type as an operator does."""
     NotificationType.objects.filter(pk=slug).update(**fields)
-    types.invalidate()
+    types.invalidate_types()
 
 
 @pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
 def test_every_shipped_type_is_there_after_a_migration(default: DefaultType) -> None:
-    kind = types.get(default.slug)
+    kind = types.get_type(default.slug)
     assert (kind.slug, kind.category, kind.priority) == (
         *(default.slug, default.category, default.priority),
     )
@@ -59,7 +59,7 @@ def test_a_shipped_type_reads_as_one_in_the_admin() -> None:
     ],
 )
 def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> None:
-    assert types.get(name).slug == slug
+    assert types.get_type(name).slug == slug
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> N
     ],
 )
 def test_an_unknown_name_has_names_that_look_like_it(name: str, near: str) -> None:
-    with pytest.raises(UnknownType) as unknown:
-        types.get(name)
+    with pytest.raises(UnknownTypeError) as unknown:
+        types.get_type(name)
     assert near in unknown.value.near
     assert len(unknown.value.near) <= 3
 
@@ -83,14 +83,14 @@ def test_an_unknown_name_has_names_that_look_like_it(name: str, near: str) -> No
     "name", ["", "x", "zzzzzzzz", "$ne", "mfa_code\x00", " mfa_code", "\u00e9", "M" * 64]
 )
 def test_a_name_like_no_other_is_unknown(name: str) -> None:
-    with pytest.raises(UnknownType):
-        types.get(name)
+    with pytest.raises(UnknownTypeError):
+        types.get_type(name)
 
 
 def test_a_type_that_is_switched_off_is_unknown() -> None:
     change("mfa_code", is_active=False)
-    with pytest.raises(UnknownType) as unknown:
-        types.get("mfa_code")
+    with pytest.raises(UnknownTypeError) as unknown:
+        types.get_type("mfa_code")
     assert "mfa_code" not in unknown.value.near
 
 
@@ -104,8 +104,8 @@ def test_an_operators_type_is_a_type() -> None:
         on_unknown=UnknownPolicy.FAIL,
         sensitive_variables=["iban"],
     )
-    types.invalidate()
-    kind = types.get("Invoice")
+    types.invalidate_types()
+    kind = types.get_type("Invoice")
     assert kind.channels == (Channel.EMAIL, Channel.WHATSAPP)
     assert (kind.priority, kind.on_unknown) == (Priority.LOW, UnknownPolicy.FAIL)
     assert kind.sensitive_variables == {"iban"}
@@ -117,25 +117,25 @@ def test_an_operators_type_is_a_type() -> None:
 
 def test_what_operators_changed_stays() -> None:
     change("mfa_code", ttl_seconds=60, channels=["whatsapp"])
-    assert types.add_missing_defaults() == 0
-    assert types.get("mfa_code").ttl_seconds == 60
-    assert types.get("mfa_code").channels == (Channel.WHATSAPP,)
+    assert types.add_missing_types() == 0
+    assert types.get_type("mfa_code").ttl_seconds == 60
+    assert types.get_type("mfa_code").channels == (Channel.WHATSAPP,)
 
 
 def test_what_operators_switched_off_stays_off() -> None:
     change("mfa_code", is_active=False)
-    types.add_missing_defaults()
-    with pytest.raises(UnknownType):
-        types.get("mfa_code")
+    types.add_missing_types()
+    with pytest.raises(UnknownTypeError):
+        types.get_type("mfa_code")
 
 
 def test_a_type_that_is_missing_is_added_again() -> None:
     collection("notification_types").delete_one({"_id": "mfa_code"})
-    assert types.add_missing_defaults() == 1
-    assert types.get("mfa_code").slug == "mfa_code"
+    assert types.add_missing_types() == 1
+    assert types.get_type("mfa_code").slug == "mfa_code"
 
 
 def test_all_types_are_added_to_an_empty_collection() -> None:
     collection("notification_types").delete_many({})
-    assert types.add_missing_defaults() == len(DEFAULT_TYPES)
-    assert types.add_missing_defaults() == 0
+    assert types.add_missing_types() == len(DEFAULT_TYPES)
+    assert types.add_missing_types() == 0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pymongo.errors import PyMongoError
 
-from notifications import unsubscribing
+from notifications.receipts import inbound
 from notifyproject.db.collections import collection
 from providers.whatsapp.webhooks import MarketingPreference
 from recipients import queries
@@ -33,7 +33,7 @@ def resume(at: datetime = NOON, phone: str = PHONE) -> MarketingPreference:
 
 
 def heed(*wishes: MarketingPreference, now: datetime = LATER) -> int:
-    return unsubscribing.heed(wishes, provider="whatsapp", now=now)
+    return inbound.apply_opt_outs(wishes, provider="whatsapp", now=now)
 
 
 def held_back() -> str | None:

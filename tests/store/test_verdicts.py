@@ -11,8 +11,9 @@ from devices.preferences import Preferences
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus
 from notifications import store
+from notifications.resend.assessment import assess_risks
+from notifications.resend.risk import RiskKind
 from notifications.store import ProviderAnswer
-from notifications.verdicts import Kind, verdicts_for
 from notifyproject.db.collections import collection
 from recipients import service_windows
 from recipients.models import SuppressionReason
@@ -26,9 +27,9 @@ S, F = DeliveryStatus, FailureCode
 LATER = NOON + timedelta(hours=1)
 
 
-def kind(document: Any, channel: Channel = Channel.EMAIL) -> Kind:
+def kind(document: Any, channel: Channel = Channel.EMAIL) -> RiskKind:
     """Return the verdict on one channel."""
-    found = verdicts_for([factories.read(document["_id"])], now=LATER)
+    found = assess_risks([factories.read(document["_id"])], now=LATER)
     return found[(document["_id"], channel)].kind
 
 
@@ -48,16 +49,16 @@ def hold_back(*, marketing_only: bool = False) -> None:
 
 def test_a_suppression_counts_as_long_as_it_stands() -> None:
     document = failed(F.BOUNCED)
-    assert kind(document) is Kind.SAFE
+    assert kind(document) is RiskKind.SAFE
     hold_back()
-    assert kind(document) is Kind.SUPPRESSED
+    assert kind(document) is RiskKind.SUPPRESSED
 
 
 def test_what_holds_back_marketing_only_holds_back_nothing_else() -> None:
     hold_back(marketing_only=True)
-    assert kind(failed(F.PROVIDER_ERROR)) is Kind.SAFE
+    assert kind(failed(F.PROVIDER_ERROR)) is RiskKind.SAFE
     marketing = failed(F.PROVIDER_ERROR, category=Category.MARKETING)
-    assert kind(marketing) is Kind.SUPPRESSED
+    assert kind(marketing) is RiskKind.SUPPRESSED
 
 
 def test_a_person_who_has_muted_it_since_does_not_want_it() -> None:
@@ -65,52 +66,52 @@ def test_a_person_who_has_muted_it_since_does_not_want_it() -> None:
     collection("recipients").insert_one(
         {"_id": "ada", "preferences": {"transactional": {"muted": True}}, "is_active": True}
     )
-    assert kind(document) is Kind.SUPPRESSED
+    assert kind(document) is RiskKind.SUPPRESSED
     # A code to sign in with is sent to whoever asks for it.
-    assert kind(failed(F.PROVIDER_ERROR, type="mfa_code")) is Kind.SAFE
+    assert kind(failed(F.PROVIDER_ERROR, type="mfa_code")) is RiskKind.SAFE
 
 
 def test_an_attempt_nobody_knows_the_end_of_may_have_arrived() -> None:
     one = factories.started()
     store.settle([factories.settlement(one, S.UNKNOWN, code=F.TIMEOUT)], now=NOON)
     document = factories.read(one.notification_id)
-    assert kind(document) is Kind.MAY_DUPLICATE
+    assert kind(document) is RiskKind.MAY_DUPLICATE
 
 
 def test_what_is_over_has_expired() -> None:
     document = failed(F.PROVIDER_ERROR, expires_at=NOON + timedelta(minutes=5))
-    assert kind(document) is Kind.EXPIRED
+    assert kind(document) is RiskKind.EXPIRED
 
 
 def test_an_erased_person_gets_nothing_again() -> None:
     document = failed(F.PROVIDER_ERROR)
     collection("notifications").update_one({"_id": document["_id"]}, {"$set": {"erased_at": NOON}})
-    assert kind(document) is Kind.POINTLESS
+    assert kind(document) is RiskKind.POINTLESS
 
 
 def test_without_a_provider_nothing_goes(settings: Any) -> None:
     settings.EMAIL_PROVIDERS = []
-    assert kind(failed(F.PROVIDER_ERROR)) is Kind.POINTLESS
+    assert kind(failed(F.PROVIDER_ERROR)) is RiskKind.POINTLESS
 
 
 @pytest.mark.usefixtures("_push_is_set_up")
 def test_a_push_is_worth_another_try_once_there_is_a_device_for_it() -> None:
     document = failed(F.NO_ADDRESS, channel=Channel.PUSH)
-    assert kind(document, Channel.PUSH) is Kind.POINTLESS
+    assert kind(document, Channel.PUSH) is RiskKind.POINTLESS
     factories.device("token-1")
-    assert kind(document, Channel.PUSH) is Kind.SAFE
+    assert kind(document, Channel.PUSH) is RiskKind.SAFE
 
 
 @pytest.mark.usefixtures("_push_is_set_up")
 def test_a_device_that_wants_none_of_it_or_is_off_is_none() -> None:
     document = failed(F.NO_ADDRESS, channel=Channel.PUSH)
     factories.device("token-1", preferences=Preferences(enabled=False))
-    assert kind(document, Channel.PUSH) is Kind.POINTLESS
+    assert kind(document, Channel.PUSH) is RiskKind.POINTLESS
     off = factories.device("token-2")
     evidence = status.Evidence(at=NOON, source="fcm")
     reason = DeactivationReason.UNREGISTERED
     status.deactivate(device_ids=[off], reason=reason, evidence=evidence, now=NOON)
-    assert kind(document, Channel.PUSH) is Kind.POINTLESS
+    assert kind(document, Channel.PUSH) is RiskKind.POINTLESS
 
 
 @pytest.mark.usefixtures("_push_is_set_up")
@@ -123,17 +124,17 @@ def test_a_device_whose_token_was_refused_is_none_either() -> None:
     collection("delivery_attempts").update_many(
         {"notification_id": document["_id"]}, {"$set": {"error_code": "invalid_recipient"}}
     )
-    assert kind(document, Channel.PUSH) is Kind.POINTLESS
+    assert kind(document, Channel.PUSH) is RiskKind.POINTLESS
     factories.device("token-2")
-    assert kind(document, Channel.PUSH) is Kind.SAFE
+    assert kind(document, Channel.PUSH) is RiskKind.SAFE
 
 
 def test_whatsapp_takes_it_once_they_have_written(settings: Any) -> None:
     settings.WHATSAPP_TOKEN = "a-token"
     document = failed(F.WINDOW_CLOSED, channel=Channel.WHATSAPP)
-    assert kind(document, Channel.WHATSAPP) is Kind.POINTLESS
+    assert kind(document, Channel.WHATSAPP) is RiskKind.POINTLESS
     service_windows.record_inbound([("+351912345678", NOON)], now=NOON)
-    assert kind(document, Channel.WHATSAPP) is Kind.SAFE
+    assert kind(document, Channel.WHATSAPP) is RiskKind.SAFE
 
 
 def test_each_channel_has_its_own_verdict() -> None:
@@ -142,10 +143,10 @@ def test_each_channel_has_its_own_verdict() -> None:
     settled = factories.settlement(one, S.FAILED, code=F.REJECTED, answer=answer)
     store.settle([settled], now=NOON)
     document = factories.read(one.notification_id)
-    found = verdicts_for([document], now=LATER)
+    found = assess_risks([document], now=LATER)
     assert {channel: one.kind for (_, channel), one in found.items()} == {
-        Channel.EMAIL: Kind.POINTLESS,
-        Channel.IN_APP: Kind.MAY_DUPLICATE,
+        Channel.EMAIL: RiskKind.POINTLESS,
+        Channel.IN_APP: RiskKind.MAY_DUPLICATE,
     }
 
 
@@ -153,7 +154,7 @@ def test_a_hundred_notifications_are_judged_with_one_read_of_each_collection() -
     documents = [failed(F.PROVIDER_ERROR, user_id=f"user-{n}") for n in range(4)]
     for name in ("suppressions", "delivery_attempts", "recipients"):
         with plans(name) as found:
-            assert len(verdicts_for(documents, now=LATER)) == 4
+            assert len(assess_risks(documents, now=LATER)) == 4
         assert [plan.is_indexed for plan in found] == [True], name
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from delivery.results import TargetResult, combine_results
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
-from notifications.outcomes import Result, conclude
 from notifications.store import Settlement
 from tests.scripted import Outcome
 from tests.unit.building import NOON, claimed
@@ -12,8 +12,8 @@ from tests.unit.building import NOON, claimed
 CONTEXT = ("has_substitute", "held_until", "asleep_until")
 
 
-def result(device_id: str, outcome: Outcome) -> Result:
-    return Result(
+def result(device_id: str, outcome: Outcome) -> TargetResult:
+    return TargetResult(
         device_id=device_id, outcome=outcome, started_at=NOON, finished_at=NOON, duration_ms=12
     )
 
@@ -22,7 +22,7 @@ def concluded(*outcomes: Outcome, **fields: Any) -> Settlement:
     """Conclude an attempt at the devices d0, d1, ...: one for each outcome, unless said."""
     ids = tuple(f"d{n}" for n in range(len(outcomes)))
     context = {name: fields.pop(name) for name in CONTEXT if name in fields}
-    return conclude(
+    return combine_results(
         claimed(**{"device_ids": ids, **fields}),
         [result(*one) for one in zip(ids, outcomes, strict=True)],
         provider="fcm",

@@ -10,11 +10,11 @@ from bson import ObjectId
 from domain.content import Content, Recipient
 from domain.retry import RetryState
 from domain.states import Category, Channel, Priority
-from notifications import types
-from notifications.default_types import DEFAULT_TYPES
+from notifications.catalog import types
+from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.content.templates import FILES, Part
 from notifications.intake.requests import NotificationRequest
-from notifications.store import Claimed
-from notifications.templates import FILES, Part
+from notifications.store import ClaimedDelivery
 from providers.contract import Message, SendRequest
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -45,7 +45,7 @@ def standing(**fields: Any) -> RetryState:
     return RetryState(**(default | fields))
 
 
-def claimed(**fields: Any) -> Claimed:
+def claimed(**fields: Any) -> ClaimedDelivery:
     """Return a delivery that is being sent for the first time."""
     default: dict[str, Any] = {
         "notification_id": ObjectId("a" * 24),
@@ -69,7 +69,7 @@ def claimed(**fields: Any) -> Claimed:
         "purge_at": None,
         "request_id": None,
     }
-    return Claimed(**(default | fields))
+    return ClaimedDelivery(**(default | fields))
 
 
 def outbound(**fields: Any) -> SendRequest:

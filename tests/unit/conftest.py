@@ -3,7 +3,7 @@
 import pytest
 
 from domain.states import Category
-from notifications import retention, types
+from notifications.catalog import retention, types
 from tests.unit.building import SHIPPED
 
 

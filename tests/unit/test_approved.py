@@ -2,12 +2,12 @@
 
 import pytest
 
-from notifications.approved import choose
-from notifications.types import Approved
+from notifications.catalog.types import WhatsAppTemplate
+from notifications.content.rendering import choose_whatsapp_template
 
-ENGLISH = Approved(locale="en", name="shipped", language="en", parameters=("order",))
-PORTUGUESE = Approved(locale="pt", name="shipped", language="pt_PT", parameters=("order",))
-BRAZILIAN = Approved(locale="pt-BR", name="shipped", language="pt_BR", parameters=())
+ENGLISH = WhatsAppTemplate(locale="en", name="shipped", language="en", parameters=("order",))
+PORTUGUESE = WhatsAppTemplate(locale="pt", name="shipped", language="pt_PT", parameters=("order",))
+BRAZILIAN = WhatsAppTemplate(locale="pt-BR", name="shipped", language="pt_BR", parameters=())
 ALL = (ENGLISH, PORTUGUESE, BRAZILIAN)
 
 
@@ -27,27 +27,29 @@ ALL = (ENGLISH, PORTUGUESE, BRAZILIAN)
 def test_the_nearest_language_is_taken_and_the_first_for_all_others(
     locale: str | None, language: str
 ) -> None:
-    chosen = choose(ALL, locale=locale, data={"order": 1})
+    chosen = choose_whatsapp_template(ALL, locale=locale, data={"order": 1})
     assert chosen is not None
     assert chosen.language == language
 
 
 def test_what_stands_in_its_places_comes_from_the_data_in_one_line() -> None:
-    chosen = choose([ENGLISH], locale="en", data={"order": "No.\n12\t 345", "other": 1})
+    chosen = choose_whatsapp_template(
+        [ENGLISH], locale="en", data={"order": "No.\n12\t 345", "other": 1}
+    )
     assert chosen is not None
     assert chosen.parameters == ("No. 12 345",)
 
 
 def test_a_long_value_is_cut() -> None:
-    chosen = choose([ENGLISH], locale="en", data={"order": "x" * 5_000})
+    chosen = choose_whatsapp_template([ENGLISH], locale="en", data={"order": "x" * 5_000})
     assert chosen is not None
     assert len(chosen.parameters[0]) == 1_024
 
 
 @pytest.mark.parametrize("data", [{}, {"order": None}])
 def test_without_a_variable_there_is_nothing_to_send(data: dict[str, None]) -> None:
-    assert choose([ENGLISH], locale="en", data=data) is None
+    assert choose_whatsapp_template([ENGLISH], locale="en", data=data) is None
 
 
 def test_a_type_without_approved_wordings_has_none() -> None:
-    assert choose([], locale="en", data={}) is None
+    assert choose_whatsapp_template([], locale="en", data={}) is None

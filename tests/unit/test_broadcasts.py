@@ -9,10 +9,10 @@ from bson import ObjectId
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifications.admin.broadcast_words import TONES, headline
-from notifications.broadcasts import audience
+from notifications.broadcasts import repository
 from notifications.broadcasts.documents import Audience, NewBroadcast, fields_of, request_of
-from notifications.intake import Caller, ContentRequest, NotificationRequest
-from notifications.intake.fanning import notification_id
+from notifications.broadcasts.fan_out import notification_id
+from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAMED = Audience(kind=AudienceKind.USER_IDS, user_ids=["ada", "bob", "eve"])
@@ -63,7 +63,7 @@ def test_ids_of_a_broadcast_lie_together() -> None:
 def test_named_people_are_read_behind_the_last_one(
     after: str | None, limit: int, ids: list[str]
 ) -> None:
-    assert audience.next_ids(NAMED, after=after, limit=limit) == ids
+    assert repository.next_ids(NAMED, after=after, limit=limit) == ids
 
 
 def test_what_everybody_is_told_comes_back_as_it_was() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications.store import Reference, content_of, recipient_of
+from notifications.store import AttemptReference, content_of, recipient_of
 from tests.unit.building import claimed
 
 ID = ObjectId("65f0c0ffee65f0c0ffee65f0")
@@ -19,19 +19,19 @@ ID = ObjectId("65f0c0ffee65f0c0ffee65f0")
     number=st.integers(0, 999_999),
 )
 def test_a_reference_is_read_back_from_its_text(raw: bytes, channel: Channel, number: int) -> None:
-    reference = Reference(ObjectId(raw), channel, number)
-    assert Reference.parse(str(reference)) == reference
+    reference = AttemptReference(ObjectId(raw), channel, number)
+    assert AttemptReference.parse(str(reference)) == reference
 
 
 def test_a_reference_to_a_device_names_it_too() -> None:
     device_id = "0f" * 32
     text = f"{ID}.push.3.{device_id}"
-    assert str(Reference(ID, Channel.PUSH, 3, device_id)) == text
-    assert Reference.parse(text) == Reference(ID, Channel.PUSH, 3, device_id)
+    assert str(AttemptReference(ID, Channel.PUSH, 3, device_id)) == text
+    assert AttemptReference.parse(text) == AttemptReference(ID, Channel.PUSH, 3, device_id)
 
 
 def test_a_reference_names_notification_channel_and_attempt() -> None:
-    assert str(Reference(ID, Channel.IN_APP, 3)) == "65f0c0ffee65f0c0ffee65f0.in_app.3"
+    assert str(AttemptReference(ID, Channel.IN_APP, 3)) == "65f0c0ffee65f0c0ffee65f0.in_app.3"
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_reference_names_notification_channel_and_attempt() -> None:
     ],
 )
 def test_a_text_that_is_not_ours_is_no_reference(text: str) -> None:
-    assert Reference.parse(text) is None
+    assert AttemptReference.parse(text) is None
 
 
 @given(st.text(max_size=60))
 def test_any_text_may_come_from_outside(text: str) -> None:
-    reference = Reference.parse(text)
+    reference = AttemptReference.parse(text)
     assert reference is None or str(reference).split(".")[:2] == text.split(".")[:2]
 
 

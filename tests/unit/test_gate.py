@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from delivery import eligibility
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
-from notifications import gate
-from notifications.store import Parked
+from notifications.store import Deferred
 from tests.unit.building import NOON, claimed
 
 S = DeliveryStatus
@@ -29,8 +29,8 @@ def checked(
     suppression: str | None = None,
     has_provider: bool = True,
     **fields: Any,
-) -> Parked | None:
-    return gate.check(
+) -> Deferred | None:
+    return eligibility.check_eligibility(
         claimed(**fields),
         now=now,
         quiet=quiet,
@@ -39,7 +39,7 @@ def checked(
     )
 
 
-def fate(parked: Parked | None) -> tuple[DeliveryStatus, FailureCode]:
+def fate(parked: Deferred | None) -> tuple[DeliveryStatus, FailureCode]:
     assert parked is not None
     return parked.status, parked.code
 
@@ -114,7 +114,9 @@ def test_a_suppressed_address_gets_nothing_and_the_reason_is_told() -> None:
 def test_who_unsubscribed_still_gets_receipts_and_codes(
     category: Category, marketing_only: bool, holds_back: bool
 ) -> None:
-    assert gate.applies(claimed(category=category), marketing_only=marketing_only) is holds_back
+    assert (
+        eligibility.applies(claimed(category=category), marketing_only=marketing_only) is holds_back
+    )
 
 
 @pytest.mark.parametrize("priority", [Priority.HIGH, Priority.NORMAL, Priority.LOW])
@@ -192,7 +194,7 @@ STORED = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe
 
 
 def zone_of(stored: dict[str, Any], own: str | None, sent: str | None) -> str | None:
-    hours = gate.quiet_hours(stored, own_zone=own, sent_zone=sent)
+    hours = eligibility.quiet_hours(stored, own_zone=own, sent_zone=sent)
     return hours.zone.key if hours else None
 
 
@@ -214,7 +216,7 @@ def test_quiet_hours_are_in_the_nearest_zone_known(
 
 @pytest.mark.parametrize("stored", [None, {}, {"enabled": False}, STORED | {"enabled": False}])
 def test_quiet_hours_that_are_off_are_none(stored: dict[str, Any] | None) -> None:
-    assert gate.quiet_hours(stored, own_zone="UTC", sent_zone=None) is None
+    assert eligibility.quiet_hours(stored, own_zone="UTC", sent_zone=None) is None
 
 
 @pytest.mark.parametrize(
@@ -226,12 +228,12 @@ def test_quiet_hours_that_are_off_are_none(stored: dict[str, Any] | None) -> Non
     ],
 )
 def test_quiet_hours_that_cannot_be_are_none(broken: dict[str, str]) -> None:
-    assert gate.quiet_hours(STORED | broken, own_zone="UTC", sent_zone=None) is None
+    assert eligibility.quiet_hours(STORED | broken, own_zone="UTC", sent_zone=None) is None
 
 
 def test_quiet_hours_without_a_start_do_not_stop_a_batch() -> None:
     for stored in ({"enabled": True}, STORED | {"start": None}, {"enabled": True, "end": "07:00"}):
-        assert gate.quiet_hours(stored, own_zone="UTC", sent_zone=None) is None
+        assert eligibility.quiet_hours(stored, own_zone="UTC", sent_zone=None) is None
 
 
 @pytest.mark.parametrize(
@@ -261,20 +263,22 @@ def test_a_zone_that_is_none_does_not_wake_anybody(
 def test_what_cannot_be_read_is_told_once_for_each_person(
     broken: dict[str, Any], problem: str, instead: str
 ) -> None:
-    gate._warn_once.cache_clear()
+    eligibility._warn_once.cache_clear()
     with capture_logs() as logs:
         for whose in ("ada", "bob", "ada"):
-            gate.quiet_hours(STORED | broken, own_zone=None, sent_zone="Asia/Tokyo", whose=whose)
+            eligibility.quiet_hours(
+                STORED | broken, own_zone=None, sent_zone="Asia/Tokyo", whose=whose
+            )
     said = {"event": "quiet_hours_unreadable", "log_level": "warning"}
     said |= {"problem": problem, "instead": instead}
     assert logs == [said | {"user_id": "ada"}, said | {"user_id": "bob"}]
 
 
 def test_quiet_hours_that_can_be_read_are_no_news() -> None:
-    gate._warn_once.cache_clear()
+    eligibility._warn_once.cache_clear()
     with capture_logs() as logs:
-        gate.quiet_hours(STORED, own_zone="Mars/Olympus", sent_zone=None, whose="ada")
-        gate.quiet_hours({"enabled": False}, own_zone=None, sent_zone=None, whose="ada")
+        eligibility.quiet_hours(STORED, own_zone="Mars/Olympus", sent_zone=None, whose="ada")
+        eligibility.quiet_hours({"enabled": False}, own_zone=None, sent_zone=None, whose="ada")
     assert logs == []
 
 
@@ -288,6 +292,8 @@ def test_a_test_that_has_no_sandbox_says_so() -> None:
 
 def test_a_check_leaves_the_claim_as_it_is() -> None:
     one = claimed(claim_count=9)
-    parked = gate.check(one, now=NOON, quiet=None, suppression=None, has_provider=True)
+    parked = eligibility.check_eligibility(
+        one, now=NOON, quiet=None, suppression=None, has_provider=True
+    )
     assert parked is not None
     assert parked.claimed == one == replace(one)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.limits import LEAST_SHARE, Bucket
+from delivery.rate_limiter import LEAST_SHARE, TokenBucket
 
 START = 1_790_000_000_000
 SECOND = 1000
@@ -15,14 +15,14 @@ rates = st.one_of(st.floats(0.01, 10_000), st.integers(1, 10_000).map(float))
 pauses = st.integers(0, 100 * SECOND)
 
 
-def full(rate: float = 80.0, burst: int = 8) -> Bucket:
+def full(rate: float = 80.0, burst: int = 8) -> TokenBucket:
     """Return a bucket that was used for the first time at START."""
-    bucket = Bucket()
+    bucket = TokenBucket()
     bucket.take(0, rate=rate, burst=burst, now=START)
     return bucket
 
 
-def granted(bucket: Bucket, after: int = 0, count: int = 1000, rate: float = 80.0) -> int:
+def granted(bucket: TokenBucket, after: int = 0, count: int = 1000, rate: float = 80.0) -> int:
     return bucket.take(count, rate=rate, burst=8, now=START + after)[0]
 
 
@@ -40,13 +40,13 @@ def test_it_says_when_the_next_one_may_go() -> None:
 
 
 def test_a_rate_below_one_a_second_lets_one_go_now_and_then() -> None:
-    bucket = Bucket()
+    bucket = TokenBucket()
     taken = [bucket.take(5, rate=0.1, burst=1, now=START + s * SECOND) for s in (0, 5, 10, 11)]
     assert taken == [(1, 10_000), (0, 5_000), (1, 10_000), (0, 9_000)]
 
 
 def test_without_a_rate_only_a_refusal_holds_anything_up() -> None:
-    bucket = Bucket()
+    bucket = TokenBucket()
     assert bucket.take(10**6, rate=None, burst=0, now=START) == (10**6, 0)
     bucket.slow_down(pause=5 * SECOND, now=START)
     assert bucket.take(7, rate=None, burst=0, now=START + SECOND) == (0, 4 * SECOND)
@@ -61,7 +61,7 @@ def test_after_a_refusal_it_waits_and_begins_empty_at_half_the_rate() -> None:
     assert granted(bucket, 5 * SECOND + 100) == 4
 
 
-def each_second(bucket: Bucket, seconds: Sequence[int]) -> list[int]:
+def each_second(bucket: TokenBucket, seconds: Sequence[int]) -> list[int]:
     """Return what is granted in each of these seconds, asking fifty times in each."""
     return [
         sum(granted(bucket, second * SECOND + part * 20) for part in range(50))
@@ -126,7 +126,7 @@ refusals = st.tuples(st.integers(0, 3000), st.just(0), pauses)
 def test_no_window_has_more_than_its_rate_and_one_burst(
     rate: float, burst: int, events: list[tuple[int, int, int]]
 ) -> None:
-    bucket, now = Bucket(), START
+    bucket, now = TokenBucket(), START
     grants: list[tuple[int, int]] = []
     for wait, count, pause in events:
         now += wait

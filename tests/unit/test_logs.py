@@ -14,9 +14,9 @@ import structlog
 from django.conf import settings
 from django.test import RequestFactory
 
-from notifications import sending
-from notifications.jobs import Job
-from notifications.targets import address_of
+from delivery import sending
+from delivery.sending import PreparedDelivery
+from delivery.targets import address_of
 from notifyproject.platform.logs import configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
 from tests.architecture.code import SERVICE
@@ -112,8 +112,8 @@ class Failing:
 def send_by_a_provider_with_a_defect() -> None:
     one = claimed()
     message = Message(subject="Code", text=BODY)
-    job = Job(claimed=one, message=message, targets=(address_of(one),))
-    sending.send_all(Failing(), [job], lambda: NOON)
+    job = PreparedDelivery(claimed=one, message=message, targets=(address_of(one),))
+    sending.send_batch(Failing(), [job], lambda: NOON)
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
@@ -121,7 +121,7 @@ def test_a_defect_while_sending_is_logged_with_its_ids(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with logged(form) as stream:
-        monkeypatch.setattr(sending, "log", structlog.get_logger("notifications.sending"))
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         send_by_a_provider_with_a_defect()
     assert "provider_adapter_failed" in stream.getvalue()
     assert claimed().reference in stream.getvalue()
@@ -129,7 +129,7 @@ def test_a_defect_while_sending_is_logged_with_its_ids(
 
 def test_a_defect_while_sending_does_not_log_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with logged("json") as stream:
-        monkeypatch.setattr(sending, "log", structlog.get_logger("notifications.sending"))
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         send_by_a_provider_with_a_defect()
     assert ADDRESS not in stream.getvalue()
 
@@ -139,7 +139,7 @@ def test_a_defect_while_sending_is_logged_with_its_place_and_no_word_of_its_own(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with logged(form) as stream:
-        monkeypatch.setattr(sending, "log", structlog.get_logger("notifications.sending"))
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         send_by_a_provider_with_a_defect()
     text = stream.getvalue()
     assert "in send" in text
@@ -192,7 +192,7 @@ def test_a_defect_while_sending_does_not_log_the_variables_around_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with logged("console") as stream:
-        monkeypatch.setattr(sending, "log", structlog.get_logger("notifications.sending"))
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         send_by_a_provider_with_a_defect()
     assert BODY not in stream.getvalue()
 

@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.states import BULK_TRANSITIONS, WORKED_ON, BulkStage
-from notifications.operations import pace
+from notifications.bulk import operation
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("per_second", "most"), [(1, 1), (20, 20), (200, 200), (500, 200), (0, 1)])
 def test_a_second_is_done_at_once_and_200_at_most(per_second: int, most: int) -> None:
-    assert pace.burst(per_second) == most
+    assert operation.batch_limit(per_second) == most
 
 
 @pytest.mark.parametrize(
@@ -21,22 +21,22 @@ def test_a_second_is_done_at_once_and_200_at_most(per_second: int, most: int) ->
 def test_the_next_begins_when_the_time_for_these_is_over(
     acted: int, per_second: int, seconds: float
 ) -> None:
-    resumes = pace.resume_at(began=NOON, acted=acted, per_second=per_second)
+    resumes = operation.next_run_at(began=NOON, acted=acted, per_second=per_second)
     assert resumes == NOON + timedelta(seconds=seconds)
 
 
 def test_who_has_acted_on_none_does_not_wait() -> None:
-    assert pace.resume_at(began=NOON, acted=0, per_second=1) == NOON
+    assert operation.next_run_at(began=NOON, acted=0, per_second=1) == NOON
 
 
 @pytest.mark.parametrize("per_second", [1, 7, 20, 333, 500])
 def test_over_a_minute_there_are_no_more_than_the_pace_and_one_burst(per_second: int) -> None:
     now, acted = NOON, 0
     while now < NOON + timedelta(minutes=1):
-        burst = pace.burst(per_second)
+        burst = operation.batch_limit(per_second)
         acted += burst
-        now = pace.resume_at(began=now, acted=burst, per_second=per_second)
-    assert per_second * 60 <= acted <= per_second * 60 + pace.burst(per_second)
+        now = operation.next_run_at(began=now, acted=burst, per_second=per_second)
+    assert per_second * 60 <= acted <= per_second * 60 + operation.batch_limit(per_second)
 
 
 def test_every_stage_has_its_steps_and_only_ends_have_none() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from delivery.results import TargetResult, combine_results
 from domain.errors import (
     FailureCode,
     InvalidRecipientError,
@@ -17,7 +18,6 @@ from domain.errors import (
     TransientError,
 )
 from domain.states import DeliveryStatus, Priority
-from notifications.outcomes import Result, conclude
 from notifications.store import Settlement
 from providers.contract import SendResult
 from tests.unit.building import NOON, claimed
@@ -28,8 +28,10 @@ ANSWER = ProviderResponse(status=503, code="busy", excerpt="Try again.")
 
 
 def settled(result: SendResult | ProviderError, **fields: object) -> Settlement:
-    one = Result(device_id=None, outcome=result, started_at=NOON, finished_at=NOON, duration_ms=12)
-    return conclude(claimed(**fields), [one], provider="sendgrid", now=NOON, dice=0)
+    one = TargetResult(
+        device_id=None, outcome=result, started_at=NOON, finished_at=NOON, duration_ms=12
+    )
+    return combine_results(claimed(**fields), [one], provider="sendgrid", now=NOON, dice=0)
 
 
 def busy(**details: Any) -> TransientError:

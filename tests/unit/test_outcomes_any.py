@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delivery.results import TargetResult, combine_results
 from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
 from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus, Priority
-from notifications.outcomes import Result, conclude
-from notifications.store import Claimed, Settlement
+from notifications.store import ClaimedDelivery, Settlement
 from providers.contract import SendResult
 from tests.scripted import (
     Outcome,
@@ -47,8 +47,8 @@ def is_in_doubt(outcome: Outcome) -> bool:
 class Case:
     """An attempt, what came of it, and what is known beside."""
 
-    claimed: Claimed
-    results: Sequence[Result]
+    claimed: ClaimedDelivery
+    results: Sequence[TargetResult]
     dice: float
     context: dict[str, Any]
 
@@ -85,7 +85,7 @@ class Case:
         return bool(later or not_begun or left_out)
 
     def settlement(self) -> Settlement:
-        return conclude(
+        return combine_results(
             self.claimed, self.results, provider="p", now=NOON, dice=self.dice, **self.context
         )
 
@@ -110,7 +110,9 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
         before = draw(st.sampled_from(["d0", "d1", "older"]))
         one = replace(one, doubtful_targets=(before,), doubtful_provider="p")
     results = [
-        Result(device_id=device, outcome=outcome, started_at=NOON, finished_at=NOON, duration_ms=n)
+        TargetResult(
+            device_id=device, outcome=outcome, started_at=NOON, finished_at=NOON, duration_ms=n
+        )
         for n, (device, outcome) in enumerate(zip(ids, some, strict=True))
     ]
     context: dict[str, Any] = {"has_substitute": draw(st.booleans())}

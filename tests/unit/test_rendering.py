@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications.default_types import DEFAULT_TYPES, DefaultType
-from notifications.rendering import TemplateProblem, exists, render_message, render_text
+from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
+from notifications.content.engine import TemplateError
+from notifications.content.rendering import exists, render_message, render_text
 from tests.unit.building import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
@@ -74,7 +75,7 @@ def test_a_shipped_template_names_each_variable_it_misses(default: DefaultType) 
     optional = {"expires_in"}
     for name in default.example_data.keys() - optional:
         data = {k: v for k, v in default.example_data.items() if k != name}
-        with pytest.raises(TemplateProblem) as problem:
+        with pytest.raises(TemplateError) as problem:
             render_text(name=default.slug, data=data, recipient=ADA)
         assert problem.value.code == "missing_variable"
         assert problem.value.variable == name
@@ -89,7 +90,7 @@ def test_a_secret_of_a_shipped_type_is_in_its_example(default: DefaultType) -> N
 def test_whatever_a_variable_is_a_shipped_template_renders_or_says_why_not(value: Any) -> None:
     for name, variable in (("contest_reminder", "start_time"), ("payment_confirmed", "amount")):
         default = next(d for d in DEFAULT_TYPES if d.slug == name)
-        with contextlib.suppress(TemplateProblem):
+        with contextlib.suppress(TemplateError):
             data = {**default.example_data, variable: value}
             render_text(name=name, data=data, recipient=ADA)
 
@@ -97,7 +98,7 @@ def test_whatever_a_variable_is_a_shipped_template_renders_or_says_why_not(value
 def test_a_date_beyond_all_calendars_is_a_problem_and_not_a_failure() -> None:
     example = next(d for d in DEFAULT_TYPES if d.slug == "contest_reminder").example_data
     for moment in ("9999999999999999999", "9" * 400):
-        with contextlib.suppress(TemplateProblem):
+        with contextlib.suppress(TemplateError):
             render_text(
                 name="contest_reminder", data={**example, "start_time": moment}, recipient=ADA
             )
@@ -119,7 +120,7 @@ def test_a_template_is_a_plain_name(name: str) -> None:
 
 
 def test_a_template_that_is_not_there_cannot_be_rendered() -> None:
-    with pytest.raises(TemplateProblem) as problem:
+    with pytest.raises(TemplateError) as problem:
         render_text(name="nope", data={}, recipient=ADA)
     assert problem.value.code == "unknown_template"
 
@@ -127,7 +128,7 @@ def test_a_template_that_is_not_there_cannot_be_rendered() -> None:
 def test_a_template_without_a_subject_is_none(templates: Path) -> None:
     write(templates, "t")
     (templates / "t" / "subject.txt").unlink()
-    with pytest.raises(TemplateProblem):
+    with pytest.raises(TemplateError):
         render_text(name="t", data={}, recipient=ADA)
 
 
@@ -147,7 +148,7 @@ def test_a_template_without_a_subject_is_none(templates: Path) -> None:
     ],
 )
 def test_a_variable_that_is_missing_is_named(templates: Path, template: str, variable: str) -> None:
-    with pytest.raises(TemplateProblem) as problem:
+    with pytest.raises(TemplateError) as problem:
         body_of(templates, template, recipient=Recipient())
     assert (problem.value.code, problem.value.variable) == ("missing_variable", variable)
     assert variable in str(problem.value)
@@ -170,14 +171,14 @@ def test_no_filter_makes_a_text_of_a_missing_variable(templates: Path) -> None:
     filters = ("plus: 1", "times: 2", "round", "append: 'x'", "upcase", "escape", "size")
     for number, name in enumerate(filters):
         write(templates, f"t{number}", body=f"{{{{ amount | {name} }}}}")
-        with pytest.raises(TemplateProblem):
+        with pytest.raises(TemplateError):
             render_text(name=f"t{number}", data={}, recipient=ADA)
 
 
 def test_no_filter_makes_a_number_of_a_missing_argument(templates: Path) -> None:
     for number, name in enumerate(("plus: tax", "append: tax", "date: tax", "slice: 0, tax")):
         write(templates, f"t{number}", body=f"{{{{ amount | {name} }}}}")
-        with pytest.raises(TemplateProblem) as problem:
+        with pytest.raises(TemplateError) as problem:
             render_text(name=f"t{number}", data={"amount": "5"}, recipient=ADA)
         assert problem.value.variable == "tax"
 
@@ -232,13 +233,13 @@ def test_a_value_is_shown_as_it_is(templates: Path, value: Any, text: str) -> No
     ],
 )
 def test_a_template_cannot_hold_up_a_worker(templates: Path, template: str) -> None:
-    with pytest.raises(TemplateProblem) as problem:
+    with pytest.raises(TemplateError) as problem:
         body_of(templates, template, a="x" * 1000)
     assert problem.value.code == "template_failed"
 
 
 def test_a_list_in_the_data_cannot_hold_up_a_worker(templates: Path) -> None:
-    with pytest.raises(TemplateProblem):
+    with pytest.raises(TemplateError):
         body_of(templates, "{% for i in a %}{{ i }}{% endfor %}", a=list(range(1001)))
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from domain.content import Attachment, Content, Recipient
 from domain.states import Channel
-from notifications.rendering import (
+from notifications.catalog.types import MASK
+from notifications.content.engine import TemplateError
+from notifications.content.rendering import (
     PUSH_BODY_LENGTH,
     PUSH_TITLE_LENGTH,
-    TemplateProblem,
     check_channels,
     render_message,
 )
-from notifications.types import MASK
 from providers.contract import Message
 from tests.unit.building import MORE_THAN_TEXT
 from tests.unit.building import write_template as write
@@ -157,7 +157,7 @@ def test_what_was_accepted_is_sent_when_the_template_has_changed_since(templates
 def test_a_secret_that_cannot_be_filled_in_is_not_sent_as_a_mask() -> None:
     masked = of("mfa_code", subject=MASK, body=MASK, is_masked=True)
     for channel in Channel:
-        with pytest.raises(TemplateProblem):
+        with pytest.raises(TemplateError):
             message(channel, masked)
 
 
@@ -175,7 +175,7 @@ def test_a_variable_only_one_channel_needs_is_missed_before_anything_is_accepted
 ) -> None:
     write(templates, "t", **{part: "{{ extra }}"})
     options: dict[str, Any] = {"name": "t", "version": 0, "recipient": ADA}
-    with pytest.raises(TemplateProblem) as problem:
+    with pytest.raises(TemplateError) as problem:
         check_channels([channel], data={}, **options)
     assert problem.value.variable == "extra"
     check_channels([channel], data={"extra": 1}, **options)

@@ -8,8 +8,8 @@ import pytest
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications import rendering
-from notifications.types import MASK
+from notifications.catalog.types import MASK
+from notifications.content import rendering
 from providers.contract import Message
 from tests.unit.building import MORE_THAN_TEXT
 from tests.unit.building import write_template as write

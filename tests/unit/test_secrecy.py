@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from domain.content import SensitiveContent
 from domain.errors import FailureCode, PermanentError, ProviderResponse
-from notifications.secrecy import WITHHELD, all_masked, masked, values, without, without_quotes
-from notifications.types import MASK
+from notifications.catalog.types import MASK
+from notifications.content.redaction import (
+    WITHHELD,
+    all_masked,
+    find_secrets,
+    mask,
+    mask_response,
+    without,
+)
 from providers.contract import SendResult
 
 NAMES = frozenset({"code", "link"})
@@ -51,20 +58,23 @@ JSON = st.recursive(
     ],
 )
 def test_what_is_secret_is_masked(data: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert masked(data, NAMES) == expected
+    assert mask(data, NAMES) == expected
 
 
 @given(data=st.dictionaries(st.sampled_from(["a", "code"]), JSON, max_size=3))
 def test_no_secret_is_left_in_any_shape_of_data(data: dict[str, Any]) -> None:
-    secrets = values({**data, "deep": [{"code": CANARY}]}, NAMES)
+    secrets = find_secrets({**data, "deep": [{"code": CANARY}]}, NAMES)
     assert CANARY in secrets
-    shown = masked({**data, "deep": [{"code": CANARY}], "text": f"<{CANARY}>"}, NAMES)
+    shown = mask({**data, "deep": [{"code": CANARY}], "text": f"<{CANARY}>"}, NAMES)
     assert CANARY not in json.dumps(shown)
-    assert masked(shown, NAMES) == shown
+    assert mask(shown, NAMES) == shown
 
 
 def test_values_are_looked_for_the_longest_first() -> None:
-    assert values({"code": ["1234", "123456", "1"], "link": True}, NAMES) == ("123456", "1234")
+    assert find_secrets({"code": ["1234", "123456", "1"], "link": True}, NAMES) == (
+        "123456",
+        "1234",
+    )
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=4, max_size=30))
@@ -96,29 +106,29 @@ def refused(said: str) -> PermanentError:
 
 
 def test_what_a_provider_repeats_of_a_secret_is_not_kept() -> None:
-    error = without_quotes(refused(f"your code is {CANARY}"), SECRET)
+    error = mask_response(refused(f"your code is {CANARY}"), SECRET)
     assert (error.reason, str(error)) == (f"No: your code is {MASK}",) * 2
     assert error.answer == ProviderResponse(status=400, code="x", excerpt=f"your code is {MASK}")
     answer = ProviderResponse(status=202, excerpt=CANARY)
-    taken = without_quotes(SendResult(provider_id="1", answer=answer), SECRET)
+    taken = mask_response(SendResult(provider_id="1", answer=answer), SECRET)
     assert taken.answer.excerpt == MASK
 
 
 def test_a_secret_that_was_cut_off_is_not_kept_either() -> None:
     for size in range(3, len(CANARY)):
-        error = without_quotes(refused(f"code={CANARY[:size]}"), SECRET)
+        error = mask_response(refused(f"code={CANARY[:size]}"), SECRET)
         assert error.answer is not None
         assert error.answer.excerpt == f"code={MASK}"
 
 
 def test_of_words_that_may_all_be_secret_nothing_is_kept() -> None:
-    error = without_quotes(refused("Use 1234"), SensitiveContent(data={}, has_own_words=True))
+    error = mask_response(refused("Use 1234"), SensitiveContent(data={}, has_own_words=True))
     assert error.answer == ProviderResponse(status=400, code="x", excerpt=WITHHELD)
 
 
 def test_what_hides_nothing_stays_as_it_is() -> None:
     error = refused("anything")
-    assert without_quotes(error, None) is error
+    assert mask_response(error, None) is error
     assert error.answer == ProviderResponse(status=400, code="x", excerpt="anything")
 
 

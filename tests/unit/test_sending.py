@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from delivery import sending, targets
+from delivery.results import combine_results
+from delivery.sending import PreparedDelivery, split_rounds
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import sending, targets
-from notifications.jobs import Job, rounds
-from notifications.outcomes import conclude
-from notifications.store import Claimed, Settlement
+from notifications.store import ClaimedDelivery, Settlement
 from providers.contract import Message, SendRequest, SendResult
 from tests.scripted import Scripted, accepted
 from tests.unit.building import NOON, claimed
@@ -26,18 +26,21 @@ SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
 
 
-def send_all(provider: Scripted, *started: Claimed, now: datetime = NOON) -> list[Settlement]:
+def send_all(
+    provider: Scripted, *started: ClaimedDelivery, now: datetime = NOON
+) -> list[Settlement]:
     """Send each to its one address; return what becomes of those that were begun."""
     jobs = [
-        Job(claimed=one, message=MESSAGE, targets=(targets.address_of(one),)) for one in started
+        PreparedDelivery(claimed=one, message=MESSAGE, targets=(targets.address_of(one),))
+        for one in started
     ]
     return [
-        conclude(job.claimed, results, provider=provider.name, now=now, dice=0)
-        for job, results in sending.send_all(provider, jobs, lambda: now)
+        combine_results(job.claimed, results, provider=provider.name, now=now, dice=0)
+        for job, results in sending.send_batch(provider, jobs, lambda: now)
     ]
 
 
-def several(count: int) -> list[Claimed]:
+def several(count: int) -> list[ClaimedDelivery]:
     return [claimed(notification_id=ObjectId(f"{n:024x}")) for n in range(count)]
 
 
@@ -173,7 +176,8 @@ def test_the_first_round_to_a_provider_that_has_proven_nothing_is_a_small_one(
 ) -> None:
     settings.WORKER_THREADS = 32
     waiting = [
-        Job(claimed=one, message=MESSAGE, targets=(targets.address_of(one),)) for one in several(80)
+        PreparedDelivery(claimed=one, message=MESSAGE, targets=(targets.address_of(one),))
+        for one in several(80)
     ]
-    found = rounds(Scripted(), waiting, is_proven=is_proven)
+    found = split_rounds(Scripted(), waiting, is_proven=is_proven)
     assert [len(some) for some in found] == expected

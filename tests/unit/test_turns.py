@@ -7,25 +7,25 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
-from notifications.store import Claimed
-from notifications.turns import PATIENCE, Turns
+from delivery.dispatcher import MIN_LEASE_LEFT, Bulkhead
+from notifications.store import ClaimedDelivery
 from tests.factories import NOON
 from tests.unit.building import claimed
 
 LATE = timedelta(seconds=0.05)
 
 
-def batch(*, left: timedelta = timedelta(seconds=90), count: int = 2) -> Sequence[Claimed]:
+def batch(*, left: timedelta = timedelta(seconds=90), count: int = 2) -> Sequence[ClaimedDelivery]:
     return [claimed(notification_id=ObjectId(), lease_until=NOON + left) for _ in range(count)]
 
 
 def test_a_turn_that_is_free_is_taken() -> None:
-    with Turns().take("sendgrid", batch(), now=NOON) as is_ours:
+    with Bulkhead().take("sendgrid", batch(), now=NOON) as is_ours:
         assert is_ours
 
 
 def test_one_has_it_at_a_time() -> None:
-    turns, order, begun = Turns(), [], threading.Event()
+    turns, order, begun = Bulkhead(), [], threading.Event()
 
     def second() -> None:
         begun.set()
@@ -42,7 +42,7 @@ def test_one_has_it_at_a_time() -> None:
 
 
 def test_each_provider_has_its_own() -> None:
-    turns = Turns()
+    turns = Bulkhead()
     with (
         turns.take("sendgrid", batch(), now=NOON),
         turns.take("whatsapp", batch(), now=NOON) as is_ours,
@@ -51,7 +51,7 @@ def test_each_provider_has_its_own() -> None:
 
 
 def test_what_goes_alone_waits_for_nobody() -> None:
-    turns = Turns()
+    turns = Bulkhead()
     with (
         turns.take("sendgrid", batch(), now=NOON),
         turns.take("sendgrid", batch(count=1), now=NOON) as is_ours,
@@ -60,9 +60,9 @@ def test_what_goes_alone_waits_for_nobody() -> None:
 
 
 def test_nobody_waits_beyond_what_the_lease_leaves_room_for() -> None:
-    turns = Turns()
+    turns = Bulkhead()
     with turns.take("sendgrid", batch(), now=NOON):
-        late = batch(left=PATIENCE + LATE)
+        late = batch(left=MIN_LEASE_LEFT + LATE)
         with turns.take("sendgrid", late, now=NOON) as is_ours:
             assert not is_ours
     with turns.take("sendgrid", batch(left=timedelta(0)), now=NOON) as is_ours:
@@ -70,7 +70,7 @@ def test_nobody_waits_beyond_what_the_lease_leaves_room_for() -> None:
 
 
 def test_a_turn_is_given_back_when_sending_fails() -> None:
-    turns = Turns()
+    turns = Bulkhead()
     with pytest.raises(ZeroDivisionError), turns.take("sendgrid", batch(), now=NOON):
         raise ZeroDivisionError
     with turns.take("sendgrid", batch(left=timedelta(0)), now=NOON) as is_ours:

@@ -6,18 +6,18 @@ import pytest
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications.verdicts import Facts, Kind, verdict
+from notifications.resend.risk import DeliveryFacts, RiskKind, assess_risk
 
 S, F = DeliveryStatus, FailureCode
-SAFE, POINTLESS, COPY = Kind.SAFE, Kind.POINTLESS, Kind.MAY_DUPLICATE
-EXPIRED, SUPPRESSED = Kind.EXPIRED, Kind.SUPPRESSED
+SAFE, POINTLESS, COPY = RiskKind.SAFE, RiskKind.POINTLESS, RiskKind.MAY_DUPLICATE
+EXPIRED, SUPPRESSED = RiskKind.EXPIRED, RiskKind.SUPPRESSED
 NO_MORE = "The address is suppressed: complaint."
 
 
-def judged(status: DeliveryStatus, code: str | None = None, **known: Any) -> Kind:
+def judged(status: DeliveryStatus, code: str | None = None, **known: Any) -> RiskKind:
     """Return the verdict on an email."""
     facts = {"channel": Channel.EMAIL, "status": status, "code": code, **known}
-    found = verdict(Facts(**facts))
+    found = assess_risk(DeliveryFacts(**facts))
     assert found.why.endswith(".")
     return found.kind
 
@@ -55,7 +55,7 @@ def judged(status: DeliveryStatus, code: str | None = None, **known: Any) -> Kin
         (F.DROPPED, POINTLESS),
     ],
 )
-def test_what_has_failed_is_judged_by_its_cause(code: str | None, expected: Kind) -> None:
+def test_what_has_failed_is_judged_by_its_cause(code: str | None, expected: RiskKind) -> None:
     assert judged(S.FAILED, code) is expected
 
 
@@ -73,15 +73,15 @@ def test_what_has_failed_is_judged_by_its_cause(code: str | None, expected: Kind
     ],
 )
 def test_what_has_not_failed_is_judged_by_where_it_stands(
-    status: DeliveryStatus, code: str | None, expected: Kind
+    status: DeliveryStatus, code: str | None, expected: RiskKind
 ) -> None:
     assert judged(status, code) is expected
 
 
 @pytest.mark.parametrize("code", FailureCode)
 def test_each_cause_has_a_verdict_of_its_own_words(code: FailureCode) -> None:
-    facts = Facts(channel=Channel.EMAIL, status=S.FAILED, code=code.value)
-    assert "no words" not in verdict(facts).why
+    facts = DeliveryFacts(channel=Channel.EMAIL, status=S.FAILED, code=code.value)
+    assert "no words" not in assess_risk(facts).why
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_each_cause_has_a_verdict_of_its_own_words(code: FailureCode) -> None:
         ({"is_over": True}, EXPIRED),
     ],
 )
-def test_what_speaks_against_it_most_is_told(known: dict[str, Any], expected: Kind) -> None:
+def test_what_speaks_against_it_most_is_told(known: dict[str, Any], expected: RiskKind) -> None:
     assert judged(S.FAILED, F.PROVIDER_ERROR, **known) is expected
 
 
@@ -110,5 +110,7 @@ def test_a_cause_that_stays_is_told_before_a_possible_copy() -> None:
 
 
 def test_the_reason_is_that_of_today() -> None:
-    facts = Facts(channel=Channel.PUSH, status=S.FAILED, code=F.NO_ADDRESS.value, can_reach=False)
-    assert verdict(facts).why == "The person has no active device that has not refused it."
+    facts = DeliveryFacts(
+        channel=Channel.PUSH, status=S.FAILED, code=F.NO_ADDRESS.value, can_reach=False
+    )
+    assert assess_risk(facts).why == "The person has no active device that has not refused it."

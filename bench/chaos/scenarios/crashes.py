@@ -103,15 +103,15 @@ def _alike(run: Crashing, boundary: Boundary, _arrival: Arrival) -> None:
 
 def _crowd(run: Crashing, boundary: Boundary, _arrival: Arrival) -> None:
     from domain.states import Channel, Priority
-    from notifications import lanes
+    from notifications.queueing import fair_queue
 
     run.post(run.body(EMAIL), copies=1)
     hinting.forget(run.stand)
     client = run.stand.database["api_clients"].find_one()
     if client is None:
         raise Stuck("there is no client")
-    lane = lanes.Lane(client["_id"], Channel.EMAIL, Priority.CRITICAL)
-    lanes.invite(lane, now=datetime.now(UTC))
+    lane = fair_queue.FairQueue(client["_id"], Channel.EMAIL, Priority.CRITICAL)
+    fair_queue.enqueue_pulls(lane, now=datetime.now(UTC))
     run.die(boundary, run.worker(boundary, EMAIL))
 
 
@@ -177,12 +177,12 @@ def _bulk(run: Crashing, boundary: Boundary, arrival: Arrival) -> None:
 
 def _broadcast(run: Crashing, boundary: Boundary, _arrival: Arrival) -> None:
     """Let a worker die in the middle of a broadcast's page; others tell the rest."""
-    from notifications.intake import fanning
+    from notifications.broadcasts import fan_out
 
     status, said = run.stand.client.call("POST", "/broadcasts", bodies.broadcast(PERSON))
     if status != ACCEPTED:
         raise Stuck(f"the broadcast was not accepted: {said}")
-    told = fanning.notification_id(ObjectId(said["id"]), PERSON)
+    told = fan_out.notification_id(ObjectId(said["id"]), PERSON)
     run.expected.copies[str(told)] = 1
     run.die(boundary, run.stand.worker(f"{boundary}", queues="broadcasts"))
 

@@ -87,14 +87,16 @@ def _events(
 ) -> list[dict[str, Any]]:
     """Return the reports on each mail, eight days late."""
     from domain.states import Channel
-    from notifications.store import Reference
+    from notifications.store import AttemptReference
 
     attempts = stand.database["delivery_attempts"].find({"channel": "email"})
     late = datetime.now(UTC) - LATE
     found = []
     for attempt in attempts:
         _, kinds = histories.get(str(attempt["notification_id"]), ("", ()))
-        reference = Reference(attempt["notification_id"], Channel.EMAIL, attempt["attempt_number"])
+        reference = AttemptReference(
+            attempt["notification_id"], Channel.EMAIL, attempt["attempt_number"]
+        )
         for step, kind in enumerate(kinds):
             event = payload(
                 kind,

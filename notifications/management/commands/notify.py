@@ -13,8 +13,9 @@ from access.clients import registry
 from domain.states import OPEN, Channel, Priority
 from domain.time import utc_now
 
-from ... import intake, queries
-from ...intake import Caller, ContentRequest, NotificationRequest, RecipientRequest
+from ... import queries, validation
+from ...intake import acceptance as intake_acceptance
+from ...intake.requests import Caller, ContentRequest, NotificationRequest, RecipientRequest
 
 CLIENT = "command line"
 POLL_SECONDS = 0.2
@@ -66,8 +67,10 @@ class Command(BaseCommand):
             scheduled_at=options["at"],
         )
         try:
-            acceptance = intake.accept(request, caller=Caller(client_id=_client()), now=utc_now())
-        except intake.InvalidRequest as error:
+            acceptance = intake_acceptance.accept(
+                request, caller=Caller(client_id=_client()), now=utc_now()
+            )
+        except validation.InvalidRequestError as error:
             lines = [f"  {p.pointer.lstrip('/')}: {p.detail}" for p in error.problems]
             raise CommandError("\n".join(["It cannot be sent:", *lines])) from None
         notification_id = acceptance.document["_id"]
@@ -80,7 +83,7 @@ class Command(BaseCommand):
         deadline = time.monotonic() + timeout
         shown: set[tuple[str, ...]] = set()
         while True:
-            document = queries.one(notification_id=notification_id)
+            document = queries.get(notification_id=notification_id)
             if document is None:
                 raise CommandError("It is gone: somebody deleted it.")
             for line in _timeline(document, queries.attempts_of(notification_id)):

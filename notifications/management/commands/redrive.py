@@ -10,9 +10,11 @@ from domain.errors import FailureCode
 from domain.states import BulkAction, BulkStage, Channel
 from domain.time import InvalidTimeError, parse_timestamp, utc_now
 
-from ... import operations
-from ...operations import NotPossible, Operation, Plan, Staff
-from ...verdicts import Kind
+from ...bulk import decisions, repository, runner, selection
+from ...bulk import operation as bulk_operation
+from ...bulk.decisions import StartOptions
+from ...bulk.operation import BulkStateError, Operation, Staff
+from ...resend.risk import RiskKind
 
 PERMISSIONS = ("notifications.run_bulkoperation", "notifications.retry_notification")
 POLL_SECONDS = 0.2
@@ -32,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument("--channel", choices=[channel.value for channel in Channel])
         parser.add_argument("--code", choices=[code.value for code in FailureCode])
         parser.add_argument("--since", metavar="TIME", help="such as 2026-12-01T09:00:00Z")
-        parser.add_argument("--per-second", type=int, default=operations.USUAL, metavar="N")
+        parser.add_argument("--per-second", type=int, default=bulk_operation.USUAL, metavar="N")
         parser.add_argument("--by", metavar="USERNAME", help="the operator who asks for it")
         parser.add_argument("--reason", default="", help="why, for the record; with --yes")
         sure = parser.add_mutually_exclusive_group()
@@ -45,25 +47,25 @@ class Command(BaseCommand):
         operation = self._previewed(options, by)
         self._tell(operation)
         if not options["yes"]:
-            operations.discard(operation.id)
+            decisions.discard(operation.id)
             self.stdout.write("Nothing was changed. Start it with --yes, --by and --reason.")
             return
-        plan = Plan(
-            includes=frozenset({Kind.SAFE}),
+        plan = StartOptions(
+            includes=frozenset({RiskKind.SAFE}),
             per_second=options["per_second"],
             reason=options["reason"],
         )
         try:
-            operations.start(operation.id, plan=plan, by=by, now=utc_now())
-        except NotPossible as problem:
-            operations.discard(operation.id)
+            decisions.start(operation.id, plan=plan, by=by, now=utc_now())
+        except BulkStateError as problem:
+            decisions.discard(operation.id)
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"Bulk operation {operation.id} is running: follow it in the console.")
 
     def _by(self, options: dict[str, Any]) -> Staff:
         """Return who asks; raises CommandError unless they may, if it is to be started."""
         if options["by"] is None and not options["yes"]:
-            return operations.NOBODY
+            return bulk_operation.NOBODY
         user = StaffUser.objects.filter(username=options["by"] or "").first()
         if user is None or not user.has_perms(PERMISSIONS):
             raise CommandError("--by takes the name of an operator who may retry in bulk.")
@@ -76,13 +78,13 @@ class Command(BaseCommand):
         except InvalidTimeError as problem:
             raise CommandError(f"--since: {problem}") from problem
         channel = Channel(options["channel"]) if options["channel"] else None
-        cohort = operations.failures(channel=channel, code=options["code"], since=since)
-        operation = operations.preview(action=BulkAction.RETRY, cohort=cohort, by=by, now=utc_now())
+        cohort = selection.failures(channel=channel, code=options["code"], since=since)
+        operation = decisions.preview(action=BulkAction.RETRY, cohort=cohort, by=by, now=utc_now())
         while operation.stage is BulkStage.PREVIEWING:
-            if not operations.work(operation.id):
+            if not runner.run(operation.id):
                 # A worker was faster.
                 time.sleep(POLL_SECONDS)
-            found = operations.one(operation.id)
+            found = repository.one(operation.id)
             if found is None:
                 raise CommandError("The preview was deleted meanwhile.")
             operation = found
@@ -94,9 +96,9 @@ class Command(BaseCommand):
         """Print the preview."""
         more = "more than " if operation.is_capped else ""
         self.stdout.write(f"{more}{operation.found_count} notifications with failures:")
-        for kind in Kind:
+        for kind in RiskKind:
             if count := operation.found.get(kind):
-                act = "would be retried" if kind is Kind.SAFE else "would be left out"
+                act = "would be retried" if kind is RiskKind.SAFE else "would be left out"
                 self.stdout.write(f"{count:>8} {kind.value.replace('_', ' ')}: {act}")
         if operation.is_capped:
             self.stdout.write("Those are the oldest; the others are judged when their turn comes.")

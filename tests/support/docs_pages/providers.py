@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from domain.errors import FailureCode, RecipientAction
-from notifications import receipts
-from notifications.receipts import STATUSES, SUPPRESSIONS
+from notifications.receipts import processor
+from notifications.receipts.processor import STATUSES, SUPPRESSIONS
 from providers.contract import ReceiptKind
 from providers.fcm import responses
 from providers.fcm.responses import FcmRule
@@ -124,7 +124,7 @@ def _whatsapp(rules: Sequence[CodeRule]) -> str:
                 _class(rule.kind, rule.action),
                 _code(rule.kind, rule.code),
                 rule.reason,
-                f"`{receipts.CODES[rule.reported].value}`",
+                f"`{processor.CODES[rule.reported].value}`",
             )
             for rule in rules
         ],
@@ -140,7 +140,7 @@ def _reported(events: Mapping[str, ReceiptKind]) -> str:
 
 def _becomes(kind: ReceiptKind) -> str:
     status = STATUSES.get(kind)
-    code = receipts.CODES.get(kind)
+    code = processor.CODES.get(kind)
     return NOTHING if status is None else status.value + (f", `{code.value}`" if code else "")
 
 

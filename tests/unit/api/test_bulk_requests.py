@@ -12,7 +12,8 @@ from notifications.api import bulk_requests
 from notifications.api.bulk_requests import read_items
 from notifications.api.parsing import MAX_DEPTH, check_values, convert
 from notifications.api.problems import Problem
-from notifications.intake import InvalidRequest, NotificationRequest
+from notifications.intake.requests import NotificationRequest
+from notifications.validation import InvalidRequestError
 
 PLAIN = {"type": "transactional", "user_id": "ada", "data": {"order": 1}}
 
@@ -42,7 +43,7 @@ def together(item: Any) -> Any:
     items = read_items(body(PLAIN, item))
     assert items.requests[0] == NotificationRequest(**PLAIN)
     read = items.requests[1]
-    return read.problems if isinstance(read, InvalidRequest) else read
+    return read.problems if isinstance(read, InvalidRequestError) else read
 
 
 # The body.

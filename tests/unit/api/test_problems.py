@@ -12,7 +12,8 @@ from rest_framework.request import Request
 
 from access.clients import authentication
 from notifications.api.problems import MEDIA_TYPE, exception_handler, invalid, title_of
-from notifications.intake import AlreadyNotified, FieldProblem, InvalidRequest, KeyReused
+from notifications.intake.requests import AlreadyNotifiedError, KeyReusedError
+from notifications.validation import FieldProblem, InvalidRequestError
 
 
 def answered(error: Exception) -> Any:
@@ -23,9 +24,13 @@ def answered(error: Exception) -> Any:
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
-        (InvalidRequest([FieldProblem("/type", "unknown_type", "None.")]), 422, "invalid_request"),
-        (AlreadyNotified(None), 409, "already_notified"),
-        (KeyReused(), 422, "idempotency_key_reused"),
+        (
+            InvalidRequestError([FieldProblem("/type", "unknown_type", "None.")]),
+            422,
+            "invalid_request",
+        ),
+        (AlreadyNotifiedError(None), 409, "already_notified"),
+        (KeyReusedError(), 422, "idempotency_key_reused"),
         (AutoReconnect("canary"), 503, "store_unavailable"),
         (Http404("canary"), 404, "not_found"),
         (PermissionDenied("canary"), 403, "forbidden"),

@@ -10,7 +10,7 @@ from bson import ObjectId
 from domain.states import Channel, DeliveryStatus, NotificationStatus
 from notifications.api.rendering import JSONRenderer
 from notifications.api.representations import attempt_view, masked, notification_view
-from notifications.types import MASK
+from notifications.catalog.types import MASK
 from tests.unit.building import NOON
 
 pytestmark = pytest.mark.usefixtures("shipped_types")

@@ -7,7 +7,7 @@ import pytest
 from notifications.api.parsing import MAX_PROPERTIES, check_values, convert
 from notifications.api.problems import Problem
 from notifications.intake.requests import NotificationRequest
-from notifications.intake.values import MAX_KEY_LENGTH
+from notifications.validation import MAX_KEY_LENGTH
 
 
 def wrong(value: dict[str, Any]) -> list[tuple[str, str]]:

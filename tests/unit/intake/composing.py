@@ -5,9 +5,9 @@ from typing import Any
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications.intake.content import compose
-from notifications.intake.problems import Collector
+from notifications.intake.content import compose_content
 from notifications.intake.requests import ContentRequest
+from notifications.validation import ProblemCollector
 from tests.unit.building import SHIPPED, request
 
 ADA = Recipient(email="ada@example.com", name="Ada")
@@ -23,8 +23,8 @@ def composed(
     **content: Any,
 ) -> tuple[Content, list[tuple[str, str]]]:
     """Return the content of a request, and the pointers and codes of its problems."""
-    problems = Collector()
-    result = compose(
+    problems = ProblemCollector()
+    result = compose_content(
         request(type=kind, data=PAID if data is None else data, content=ContentRequest(**content)),
         kind=SHIPPED[kind],
         recipient=recipient,

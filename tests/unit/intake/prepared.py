@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications.intake.preparing import Caller, Known, Prepared, prepare
-from notifications.intake.problems import InvalidRequest
-from notifications.intake.requests import ContentRequest
+from notifications.intake.preparation import Known, Prepared, prepare
+from notifications.intake.requests import Caller, ContentRequest
+from notifications.validation import InvalidRequestError
 from recipients.queries import KnownRecipient, Suppressed
 from tests.unit.building import NOON, request
 
@@ -43,6 +43,6 @@ def prepared(
 
 def problems(**fields: Any) -> list[tuple[str, str]]:
     """Return the pointers and codes of what is wrong with a request."""
-    with pytest.raises(InvalidRequest) as invalid:
+    with pytest.raises(InvalidRequestError) as invalid:
         prepared(**fields)
     return [(p.pointer, p.code) for p in invalid.value.problems]

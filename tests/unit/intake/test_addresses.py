@@ -5,12 +5,12 @@ from email_validator import EmailNotValidError
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from notifications.intake import addresses
-from notifications.intake.addresses import (
-    AddressProblem,
-    check_email,
-    check_phone,
+from notifications import validation
+from notifications.validation import (
+    InvalidAddressError,
     has_control_characters,
+    normalize_email,
+    normalize_phone,
 )
 
 
@@ -28,7 +28,7 @@ from notifications.intake.addresses import (
     ],
 )
 def test_an_address_is_taken_in_its_normal_form(text: str, normal: str) -> None:
-    assert check_email(text) == normal
+    assert normalize_email(text) == normal
 
 
 @pytest.mark.parametrize(
@@ -51,19 +51,21 @@ def test_an_address_is_taken_in_its_normal_form(text: str, normal: str) -> None:
     ],
 )
 def test_what_is_no_single_address_is_refused_without_being_repeated(text: str) -> None:
-    with pytest.raises(AddressProblem, match=r"^Expected one address such as ada@example\.com\.$"):
-        check_email(text)
+    with pytest.raises(
+        InvalidAddressError, match=r"^Expected one address such as ada@example\.com\.$"
+    ):
+        normalize_email(text)
 
 
 @given(st.text(max_size=80) | st.emails())
 def test_any_text_is_an_address_or_a_problem(text: str) -> None:
     try:
-        address = check_email(text)
-    except AddressProblem:
+        address = normalize_email(text)
+    except InvalidAddressError:
         return
     assert address.count("@") == 1
     assert not has_control_characters(address)
-    assert check_email(address) == address
+    assert normalize_email(address) == address
 
 
 LOCAL_PARTS = st.text("ab1._+-A", max_size=6) | st.sampled_from(["a" * 64, "a" * 65, "www", "Info"])
@@ -84,12 +86,12 @@ def test_what_is_told_by_the_domain_alone_is_what_the_whole_address_tells(
 ) -> None:
     text = f"{local_part}@{domain}"
     try:
-        expected = addresses._validated(text)
+        expected = validation._validated(text)
     except EmailNotValidError:
-        with pytest.raises(AddressProblem):
-            check_email(text)
+        with pytest.raises(InvalidAddressError):
+            normalize_email(text)
     else:
-        assert check_email(text) == expected
+        assert normalize_email(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_what_is_told_by_the_domain_alone_is_what_the_whole_address_tells(
     ],
 )
 def test_a_number_in_e164_form_is_taken_as_it_is(number: str) -> None:
-    assert check_phone(number) == number
+    assert normalize_phone(number) == number
 
 
 @pytest.mark.parametrize(
@@ -120,15 +122,15 @@ def test_a_number_in_e164_form_is_taken_as_it_is(number: str) -> None:
 )
 def test_another_form_or_an_impossible_number_is_refused(number: str) -> None:
     expected = r"^Expected a number in E\.164 form such as \+351912345678\.$"
-    with pytest.raises(AddressProblem, match=expected):
-        check_phone(number)
+    with pytest.raises(InvalidAddressError, match=expected):
+        normalize_phone(number)
 
 
 @given(st.text(max_size=30) | st.from_regex(r"\A\+[0-9]{1,17}\Z"))
 def test_any_text_is_a_number_or_a_problem(text: str) -> None:
     try:
-        number = check_phone(text)
-    except AddressProblem:
+        number = normalize_phone(text)
+    except InvalidAddressError:
         return
     assert number == text
     assert number[0] == "+"

@@ -9,10 +9,10 @@ import pytest
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications.intake.channels import choose
-from notifications.intake.problems import Collector
+from notifications.catalog.types import Fallback
+from notifications.intake.channels import choose_channels
 from notifications.store import NewDelivery
-from notifications.types import Fallback
+from notifications.validation import ProblemCollector
 from recipients.queries import KnownRecipient
 from tests.unit.building import SHIPPED, request
 
@@ -33,8 +33,8 @@ def chosen(
     kind: str = "order_shipped",
     user_id: str | None = "ada",
 ) -> tuple[list[NewDelivery], list[tuple[str, str]]]:
-    problems = Collector()
-    deliveries = choose(
+    problems = ProblemCollector()
+    deliveries = choose_channels(
         request(type=kind, channels=channels, user_id=user_id),
         kind=SHIPPED[kind],
         recipient=recipient,
@@ -240,12 +240,12 @@ def test_a_stand_in_does_not_wait_for_a_channel_that_is_muted() -> None:
         SHIPPED["order_shipped"], fallback=Fallback(channel=PUSH, after=timedelta(minutes=10))
     )
     for muted, instead_of in (([], EMAIL), (["email"], None)):
-        deliveries = choose(
+        deliveries = choose_channels(
             request(type="order_shipped"),
             kind=kind,
             recipient=EVERYTHING,
             person=person(order_shipped={"muted_channels": muted}),
-            problems=Collector(),
+            problems=ProblemCollector(),
         )
         (push,) = [one for one in deliveries if one.channel is PUSH]
         assert (push.status, push.instead_of) == (S.PENDING, instead_of)

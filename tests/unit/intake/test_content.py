@@ -7,7 +7,7 @@ import pytest
 
 from domain.content import Recipient
 from domain.states import Channel
-from notifications import rendering
+from notifications.content import engine, rendering
 from notifications.intake.content import FIRST_LINE_LENGTH, MAX_BODY_BYTES
 from tests.unit.building import write_template
 from tests.unit.intake.composing import PAID, composed
@@ -105,7 +105,7 @@ def test_a_missing_variable_has_the_place_where_it_is_to_be_given(
     monkeypatch: pytest.MonkeyPatch, variable: str | None, pointer: str
 ) -> None:
     def fail(**_fields: Any) -> tuple[str, str]:
-        raise rendering.TemplateProblem("missing_variable", "It is missing.", variable=variable)
+        raise engine.TemplateError("missing_variable", "It is missing.", variable=variable)
 
     monkeypatch.setattr(rendering, "render_text", fail)
     assert composed()[1] == [(pointer, "missing_variable")]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from domain.states import Channel
-from notifications import rendering
-from notifications.types import MASK
+from notifications.catalog.types import MASK
+from notifications.content import rendering
 from tests.unit.intake.composing import ADA, composed
 
 pytestmark = pytest.mark.usefixtures("shipped_types")

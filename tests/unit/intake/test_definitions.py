@@ -7,10 +7,11 @@ import pytest
 from domain.states import Channel
 from notifications.admin.type_form import NotificationTypeForm
 from notifications.api.templates_answers import TypeView
-from notifications.default_types import DEFAULT_TYPES
-from notifications.intake import InvalidRequest, definitions
-from notifications.intake.definitions import ApprovedRequest, TypeRequest
+from notifications.catalog import definitions
+from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest
 from notifications.models import NotificationType
+from notifications.validation import InvalidRequestError
 
 FIELDS = set(TypeRequest.__struct_fields__)
 STAMPS = {"created_at", "updated_at", "template_version"}
@@ -30,7 +31,7 @@ def test_the_console_has_the_same_fields() -> None:
 def test_every_shipped_type_is_one(default: Any) -> None:
     shipped = {name: getattr(default, name) for name in FIELDS if hasattr(default, name)}
     lists = {name: list(shipped[name]) for name in ("channels", "sensitive_variables")}
-    assert definitions.checked(default.slug, TypeRequest(**(shipped | lists)))
+    assert definitions.validate_type(default.slug, TypeRequest(**(shipped | lists)))
 
 
 WORDING = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
@@ -45,10 +46,12 @@ def wrong(**fields: Any) -> dict[str, str]:
         "example_data": {"parcel": "77"},
     }
     if wordings := fields.pop("wordings", None):
-        fields["approved_templates"] = [ApprovedRequest(**(WORDING | one)) for one in wordings]
+        fields["approved_templates"] = [
+            WhatsAppTemplateRequest(**(WORDING | one)) for one in wordings
+        ]
     try:
-        definitions.checked("parcel_lost", TypeRequest(**(default | fields)))
-    except InvalidRequest as refused:
+        definitions.validate_type("parcel_lost", TypeRequest(**(default | fields)))
+    except InvalidRequestError as refused:
         return {problem.pointer: problem.code for problem in refused.problems}
     return {}
 
@@ -85,9 +88,9 @@ def test_what_is_stored_is_in_our_words() -> None:
         category="alert",
         channels=["all"],
         fallback_channel="in-app",
-        approved_templates=[ApprovedRequest(locale="pt", name="lost", language="pt")],
+        approved_templates=[WhatsAppTemplateRequest(locale="pt", name="lost", language="pt")],
     )
-    stored = definitions.checked("parcel_lost", request)
+    stored = definitions.validate_type("parcel_lost", request)
     assert stored["channels"] == [channel.value for channel in Channel]
     assert stored["fallback_channel"] == "in_app"
     assert stored["approved_templates"] == [

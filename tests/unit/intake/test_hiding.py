@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from notifications.intake.hiding import Hidden, hide
+from notifications.catalog.types import MASK
+from notifications.content.redaction import Redacted, redact
 from notifications.intake.requests import AttachmentRequest, ContentRequest
-from notifications.types import MASK
 from tests.unit.building import SHIPPED
 from tests.unit.intake.composing import composed
 
@@ -15,12 +15,18 @@ CANARY = "CANARY-493021"
 CODE = {"code": CANARY, "expires_in": 5}
 
 
-def hidden(*, kind: str = "mfa_code", data: dict[str, Any] = CODE, **content: Any) -> Hidden:
+def hidden(*, kind: str = "mfa_code", data: dict[str, Any] = CODE, **content: Any) -> Redacted:
     """Return what is hidden of a request that is in order."""
     found, problems = composed(kind=kind, data=data, **content)
     assert problems == []
     given = ContentRequest(**content)
-    result = hide(found, given=given, data=data, kind=SHIPPED[kind])
+    result = redact(
+        found,
+        has_own_subject=given.subject is not None,
+        has_own_body=given.body is not None,
+        data=data,
+        kind=SHIPPED[kind],
+    )
     if result.secret is not None:
         assert CANARY not in f"{result}"
         assert CANARY not in f"{result.content}{result.data}"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.intake.links import (
-    LinkProblem,
+from notifications.validation import (
+    InvalidLinkError,
     check_deep_link,
     check_image_url,
     check_public_url,
@@ -64,28 +64,28 @@ def test_a_public_https_page_may_be_linked_and_stays_as_it_is(url: str) -> None:
 def test_a_private_host_or_one_in_figures_may_not_be_linked(host: str, port: str) -> None:
     url = f"https://{host}{port}/x.png"
     for check in (check_image_url, check_deep_link):
-        with pytest.raises(LinkProblem):
+        with pytest.raises(InvalidLinkError):
             check(url)
 
 
 @pytest.mark.parametrize("url", BAD_URLS)
 def test_what_is_no_url_is_refused(url: str) -> None:
     for check in (check_image_url, check_deep_link):
-        with pytest.raises(LinkProblem):
+        with pytest.raises(InvalidLinkError):
             check(url)
 
 
 @pytest.mark.parametrize("url", FORBIDDEN)
 def test_a_scheme_that_runs_or_reads_something_is_refused(url: str) -> None:
     for check in (check_image_url, check_deep_link):
-        with pytest.raises(LinkProblem):
+        with pytest.raises(InvalidLinkError):
             check(url)
 
 
 def test_a_private_name_with_the_final_dot_is_still_private() -> None:
     """``printer.local.`` is the full form of ``printer.local``."""
     for host in ("printer.local.", "metadata.google.internal.", "nas.lan."):
-        with pytest.raises(LinkProblem):
+        with pytest.raises(InvalidLinkError):
             check_image_url(f"https://{host}/x.png")
 
 
@@ -99,13 +99,13 @@ def test_a_host_in_other_characters_for_the_same_name_is_refused() -> None:
         "\u24db\u24de\u24d2\u24d0l.\u24dbocal",
     ]
     for host in hosts:
-        with pytest.raises(LinkProblem):
+        with pytest.raises(InvalidLinkError):
             check_image_url(f"https://{host}/x.png")
 
 
 def test_a_link_holds_no_control_characters_of_any_kind() -> None:
     for character in ("\x7f", "\x80", "\x9f", "\u2028", "\u2029", "\u00a0"):
-        with pytest.raises(LinkProblem):
+        with pytest.raises(InvalidLinkError):
             check_deep_link(f"https://example.com/a{character}b")
 
 
@@ -125,13 +125,13 @@ def test_a_link_into_an_app_may_be_anything(link: str) -> None:
     "link", ["http://localhost/x", "http://10.0.0.1/", "http://user@example.com/"]
 )
 def test_a_plain_http_page_must_be_public_too(link: str) -> None:
-    with pytest.raises(LinkProblem):
+    with pytest.raises(InvalidLinkError):
         check_deep_link(link)
 
 
 @pytest.mark.parametrize("url", ["http://example.com/i.png", "app://image", "wss://example.com"])
 def test_an_image_is_loaded_over_https_only(url: str) -> None:
-    with pytest.raises(LinkProblem, match="https://"):
+    with pytest.raises(InvalidLinkError, match="https://"):
         check_image_url(url)
 
 
@@ -139,18 +139,18 @@ def test_an_image_is_loaded_over_https_only(url: str) -> None:
     "link", [":", "1app://x", "-app://x", "app_x://y", "\u00e4pp://x", "a" * 40 + "://x"]
 )
 def test_a_scheme_begins_with_a_letter_and_is_short(link: str) -> None:
-    with pytest.raises(LinkProblem):
+    with pytest.raises(InvalidLinkError):
         check_deep_link(link)
 
 
 def test_the_schemes_that_are_allowed_are_named() -> None:
     check_public_url("http://example.com", schemes=("https", "http"))
-    with pytest.raises(LinkProblem, match="https://"):
+    with pytest.raises(InvalidLinkError, match="https://"):
         check_public_url("http://example.com", schemes=("https",))
 
 
 @given(st.text(max_size=60) | st.text(max_size=40).map(lambda text: f"https://{text}"))
 def test_any_text_is_a_link_or_a_problem(text: str) -> None:
     for check in (check_image_url, check_deep_link):
-        with contextlib.suppress(LinkProblem):
+        with contextlib.suppress(InvalidLinkError):
             assert check(text) == text

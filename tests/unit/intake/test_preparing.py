@@ -8,9 +8,9 @@ import pytest
 from domain.errors import FailureCode
 from domain.retry import MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, Priority
-from notifications.intake.preparing import addresses_of
-from notifications.intake.problems import InvalidRequest
+from notifications.intake.preparation import addresses_of
 from notifications.intake.requests import ContentRequest, RecipientRequest
+from notifications.validation import InvalidRequestError
 from recipients.queries import KnownRecipient, Suppressed
 from tests.unit.building import NOON, SHIPPED, request
 from tests.unit.intake.prepared import ADA, CALLER, ID, prepared, problems
@@ -60,7 +60,7 @@ def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> N
 
 
 def test_an_unknown_type_lists_names_that_look_like_it() -> None:
-    with pytest.raises(InvalidRequest) as invalid:
+    with pytest.raises(InvalidRequestError) as invalid:
         prepared(type="order_shiped")
     (problem,) = invalid.value.problems
     assert (problem.pointer, problem.code) == ("/type", "unknown_type")
@@ -69,7 +69,7 @@ def test_an_unknown_type_lists_names_that_look_like_it() -> None:
 
 
 def test_a_type_unlike_any_other_lists_none() -> None:
-    with pytest.raises(InvalidRequest) as invalid:
+    with pytest.raises(InvalidRequestError) as invalid:
         prepared(type="qqqqqqq")
     assert invalid.value.problems[0].detail == "There is no such type."
 
@@ -224,7 +224,7 @@ def test_all_problems_of_a_request_are_told_at_once() -> None:
 
 
 def test_no_value_of_a_request_is_repeated_in_its_problems() -> None:
-    with pytest.raises(InvalidRequest) as invalid:
+    with pytest.raises(InvalidRequestError) as invalid:
         prepared(
             recipient=RecipientRequest(email="canary-1", phone="canary-2", timezone="canary-3"),
             channels=["canary-4"],

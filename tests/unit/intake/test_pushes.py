@@ -6,11 +6,11 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
-from notifications.intake.preparing import Caller, Known, prepare
-from notifications.intake.problems import InvalidRequest
-from notifications.intake.requests import ContentRequest, RecipientRequest
-from notifications.rendering import render_message
-from notifications.store import Reference
+from notifications.content.rendering import render_message
+from notifications.intake.preparation import Known, prepare
+from notifications.intake.requests import Caller, ContentRequest, RecipientRequest
+from notifications.store import AttemptReference
+from notifications.validation import InvalidRequestError
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
 from recipients.queries import KnownRecipient
 from tests.unit.building import NOON, outbound, request
@@ -30,7 +30,7 @@ def problems(**fields: Any) -> list[tuple[str, str]]:
     known = Known(people={"ada": ADA}, suppressed={})
     try:
         new = prepare(asked, notification_id=ID, caller=CALLER, known=known, now=NOON).notification
-    except InvalidRequest as invalid:
+    except InvalidRequestError as invalid:
         return [(one.pointer, one.code) for one in invalid.problems]
     if (Channel.PUSH, DeliveryStatus.PENDING) in [(d.channel, d.status) for d in new.deliveries]:
         _sent(new)
@@ -42,7 +42,7 @@ def _sent(new: Any) -> None:
     message = render_message(
         channel=Channel.PUSH, content=new.content, data=new.data, recipient=new.recipient
     )
-    reference = str(Reference(new.id, Channel.PUSH, 11, "e" * 64))
+    reference = str(AttemptReference(new.id, Channel.PUSH, 11, "e" * 64))
     build_payload(outbound(reference=reference, thread=str(new.id), message=message), now=NOON)
 
 

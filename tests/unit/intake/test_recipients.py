@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from domain.content import Recipient
-from notifications.intake.problems import Collector
-from notifications.intake.recipients import resolve
+from notifications.intake.preparation import resolve
 from notifications.intake.requests import RecipientRequest
+from notifications.validation import ProblemCollector
 from recipients.queries import KnownRecipient
 
 ADA = KnownRecipient(
@@ -24,7 +24,7 @@ ADA = KnownRecipient(
 def resolved(
     person: KnownRecipient | None = None, **given: Any
 ) -> tuple[Recipient, list[tuple[str, str]]]:
-    problems = Collector()
+    problems = ProblemCollector()
     recipient = resolve(RecipientRequest(**given), person, problems)
     return recipient, [(p.pointer, p.code) for p in problems.problems]
 

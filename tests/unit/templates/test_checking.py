@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from notifications.templates import Fault, Part, check
-from notifications.templates.checking import MAX_LANGUAGES
-from notifications.templates.source import MAX_SOURCE
+from notifications.content.linting import MAX_LANGUAGES, TemplateFault, lint_template
+from notifications.content.source import MAX_SOURCE
+from notifications.content.templates import Part
 
 EXAMPLE = {"order": "12345", "items": [{"name": "Tea"}], "shop": {"city": "Porto"}, "code": "1"}
 
 
-def faults(parts: dict[str, dict[str, str]], **example: Any) -> list[Fault]:
-    return check(
+def faults(parts: dict[str, dict[str, str]], **example: Any) -> list[TemplateFault]:
+    return lint_template(
         name="parcel_lost",
         parts=parts,
         example_data=EXAMPLE | example,
@@ -174,7 +174,7 @@ def test_a_template_has_a_subject_and_a_body_in_its_own_language() -> None:
 
 
 def test_what_the_files_have_need_not_be_repeated() -> None:
-    found = check(
+    found = lint_template(
         name="mfa_code",
         parts={"pt": {"body": "{{ code }}"}},
         example_data={"code": "1"},

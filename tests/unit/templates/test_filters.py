@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from liquid.exceptions import FilterArgumentError
 
-from notifications.templates.engine import Template
-from notifications.templates.filters import in_zone, pluralize
+from notifications.content.engine import Template, in_zone, pluralize
 
 
 @pytest.mark.parametrize("value", [1, 1.0, "1", "1.0", " 1 "])

@@ -4,19 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from notifications import templates as message_templates
-from notifications.templates import (
+from notifications.content import templates as content_templates
+from notifications.content.engine import Template, TemplateError
+from notifications.content.templates import (
     DEFAULT_LANGUAGE,
     Part,
-    TemplateProblem,
-    find,
-    in_effect,
+    effective_texts,
+    find_template,
     language_of,
     languages,
     layout,
     words,
 )
-from notifications.templates.engine import Template
 from tests.unit.building import write_template
 
 
@@ -43,8 +42,8 @@ def test_each_part_is_looked_for_by_itself(templates: Path) -> None:
     write_template(templates, "t", subject="S", body="B")
     write_template(templates, "t", language="pt", subject="Assunto", body="Corpo")
     (templates / "t" / "pt" / "body.txt").unlink()
-    subject = find("t", 0, Part.SUBJECT, "pt-BR")
-    body = find("t", 0, Part.BODY, "pt-BR")
+    subject = find_template("t", 0, Part.SUBJECT, "pt-BR")
+    body = find_template("t", 0, Part.BODY, "pt-BR")
     assert subject is not None
     assert body is not None
     assert (subject.render({}), body.render({})) == ("Assunto", "B")
@@ -63,7 +62,7 @@ def test_what_is_in_effect_is_what_somebody_would_get(templates: Path) -> None:
     write_template(templates, "t", push="P", push_title="T", email_html="<p>H</p>")
     write_template(templates, "t", language="pt", body="Corpo")
     (templates / "t" / "pt" / "subject.txt").unlink()
-    assert in_effect("t", 0) == {
+    assert effective_texts("t", 0) == {
         DEFAULT_LANGUAGE: {
             "subject": "S",
             "body": "B",
@@ -73,38 +72,38 @@ def test_what_is_in_effect_is_what_somebody_would_get(templates: Path) -> None:
         },
         "pt": {"body": "Corpo"},
     }
-    assert in_effect("nope", 0) == {}
+    assert effective_texts("nope", 0) == {}
 
 
 def test_files_are_read_once(templates: Path) -> None:
     write_template(templates, "t", body="Before")
-    assert find("t", 0, Part.BODY, None) is find("t", 0, Part.BODY, None)
+    assert find_template("t", 0, Part.BODY, None) is find_template("t", 0, Part.BODY, None)
     (templates / "t" / "body.txt").write_text("After")
-    before = find("t", 0, Part.BODY, None)
+    before = find_template("t", 0, Part.BODY, None)
     assert before is not None
     assert before.render({}) == "Before"
-    message_templates.forget()
-    after = find("t", 0, Part.BODY, None)
+    content_templates.clear()
+    after = find_template("t", 0, Part.BODY, None)
     assert after is not None
     assert after.render({}) == "After"
 
 
 def test_a_file_that_is_no_template_is_a_problem_with_its_line(templates: Path) -> None:
     write_template(templates, "t", body="a\n{% nope %}")
-    with pytest.raises(TemplateProblem) as problem:
-        find("t", 0, Part.BODY, None)
+    with pytest.raises(TemplateError) as problem:
+        find_template("t", 0, Part.BODY, None)
     assert (problem.value.code, problem.value.line) == ("template_failed", 2)
 
 
 def test_a_missing_variable_has_its_line() -> None:
-    with pytest.raises(TemplateProblem) as problem:
+    with pytest.raises(TemplateError) as problem:
         Template("a\n\n{{ b }}").render({})
     assert (problem.value.variable, problem.value.line) == ("b", 3)
 
 
 def test_without_a_layout_there_is_no_mail(templates: Path) -> None:
     (templates / "_layout" / "email.html").unlink()
-    with pytest.raises(TemplateProblem, match="layout"):
+    with pytest.raises(TemplateError, match="layout"):
         layout("pt")
 
 

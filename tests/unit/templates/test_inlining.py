@@ -2,8 +2,9 @@
 
 import pytest
 
-from notifications.templates import Part, files, inlining
-from notifications.templates.engine import HTML, LAYOUT, Template
+from notifications.content import inlining, templates
+from notifications.content.engine import HTML, LAYOUT_ENVIRONMENT, Template
+from notifications.content.templates import Part
 
 CSS = "p { margin: 0; } .quiet { color: gray; } td { padding: 1px; }"
 
@@ -81,12 +82,12 @@ def test_characters_that_stand_for_liquid_meanwhile_are_no_way_in() -> None:
 
 
 def test_the_shipped_layout_keeps_every_bit_of_its_liquid() -> None:
-    source = files.read(files.LAYOUT, Part.EMAIL_HTML, "default")
+    source = templates.read(templates.LAYOUT, Part.EMAIL_HTML, "default")
     assert source is not None
     html = inlining.inline_layout(source)
     assert inlining._LIQUID.findall(html) == inlining._LIQUID.findall(source)
     assert inlining.misplaced(source) is None
-    Template(html, environment=LAYOUT)
+    Template(html, environment=LAYOUT_ENVIRONMENT)
 
 
 def test_an_opening_tag_has_the_style_sheets_style() -> None:

@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
-from notifications.templates import Fault, TemplateProblem, check, inlining
-from notifications.templates.engine import HTML as HTML_ENVIRONMENT
-from notifications.templates.engine import Template
+from notifications.content import inlining
+from notifications.content.engine import HTML as HTML_ENVIRONMENT
+from notifications.content.engine import Template, TemplateError
+from notifications.content.linting import TemplateFault, lint_template
 from tests.unit.templates import hostile
 
 CSS = "p { margin: 0; }"
 
 
-def faults(part: str, source: str) -> list[Fault]:
-    return check(
+def faults(part: str, source: str) -> list[TemplateFault]:
+    return lint_template(
         name="parcel_lost",
         parts={"default": {"subject": "S", "body": "B", part: source}},
         example_data=hostile.DATA,
@@ -51,7 +52,7 @@ def test_html_that_costs_little_is_read_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", hostile.HTML)
 def test_html_that_was_stored_before_is_no_danger_either(name: str) -> None:
-    with pytest.raises(TemplateProblem):
+    with pytest.raises(TemplateError):
         inlining.inline_fragment(hostile.HTML[name], css=CSS)
 
 
@@ -80,7 +81,7 @@ def test_data_that_makes_a_template_costly_makes_it_fail(
     source: str, data: Mapping[str, Any], environment: Any
 ) -> None:
     template = Template(source, **({} if environment is None else {"environment": environment}))
-    with pytest.raises(TemplateProblem, match=r"work|characters|entries|bits|cannot be rendered"):
+    with pytest.raises(TemplateError, match=r"work|characters|entries|bits|cannot be rendered"):
         template.render(data)
 
 
@@ -93,7 +94,7 @@ def nested(depth: int) -> list[Any]:
 
 @pytest.mark.parametrize("source", ["{{ a }}", "{{ a | join }}", "{{ a | uniq | size }}"])
 def test_data_that_is_nested_too_deep_makes_a_template_fail(source: str) -> None:
-    with pytest.raises(TemplateProblem):
+    with pytest.raises(TemplateError):
         Template(source).render({"a": nested(100_000)})
 
 
@@ -135,7 +136,7 @@ def test_a_long_list_of_rows_is_no_hostile_template() -> None:
 
 @pytest.fixture
 def unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("notifications.templates.markup.find_excess", lambda _html: None)
+    monkeypatch.setattr("notifications.content.markup.find_excess", lambda _html: None)
 
 
 @pytest.mark.parametrize("name", ["nested elements", "bold that goes on", "many styles"])
@@ -147,7 +148,7 @@ def test_html_that_gets_by_the_limits_ends_another_process(name: str, unguarded:
 
 
 def test_the_dry_run_names_the_language_whose_html_failed(unguarded: None) -> None:
-    found = check(
+    found = lint_template(
         name="parcel_lost",
         parts={
             "default": {"subject": "S", "body": "B", "email_html": "<p>x</p>"},
@@ -164,9 +165,9 @@ def test_the_dry_run_names_the_language_whose_html_failed(unguarded: None) -> No
 def test_all_parts_together_are_limited() -> None:
     texts = {"subject": "S", "body": "{{ order }}" * 400}
     parts = dict.fromkeys(("default", "pt", "fr", "es", "de", "it"), texts)
-    found = check(name="t", parts=parts, example_data=hostile.DATA, sensitive=frozenset())
+    found = lint_template(name="t", parts=parts, example_data=hostile.DATA, sensitive=frozenset())
     assert [(fault.code, fault.language) for fault in found] == [("too_complex", None)]
     texts = {"subject": "S", "body": "x" * 60_000}
     parts = dict.fromkeys((*parts, "nl", "sv", "fi"), texts)
-    found = check(name="t", parts=parts, example_data=hostile.DATA, sensitive=frozenset())
+    found = lint_template(name="t", parts=parts, example_data=hostile.DATA, sensitive=frozenset())
     assert [(fault.code, fault.language) for fault in found] == [("too_long", None)]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from notifications.templates import markup
-from notifications.templates.markup import MAX_NESTING, MAX_TAGS
+from notifications.content import markup
+from notifications.content.markup import MAX_NESTING, MAX_TAGS
 
 MANY = MAX_NESTING + 50
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifications.templates import Memory, TemplateProblem
-from notifications.templates import memory as remembering
-from notifications.templates.engine import Template
+from notifications.content import engine
+from notifications.content.engine import RenderCache, Template, TemplateError
 
 GREETING = "Hello {{ name | upcase }}"
 
@@ -31,7 +30,7 @@ class Counted(Template):
 
 def rendered(source: str, *variables: Mapping[str, Any]) -> tuple[list[str], int]:
     """Return what one memory says for each of these variables, and how often it was rendered."""
-    template, memory = Counted(source), Memory()
+    template, memory = Counted(source), RenderCache()
     texts = [memory.render(template, one) for one in variables]
     assert texts == [Template(source).render(one) for one in variables]
     return texts, template.count
@@ -76,27 +75,27 @@ def test_what_stands_in_it_makes_a_difference(
 
 
 def test_what_depends_on_the_clock_is_not_remembered() -> None:
-    template, memory = Counted("{{ now | date: '%Y' }}"), Memory()
+    template, memory = Counted("{{ now | date: '%Y' }}"), RenderCache()
     assert memory.render(template, {}) == memory.render(template, {})
     assert template.count == 2
 
 
 def test_what_fails_fails_again() -> None:
-    template, memory = Counted(GREETING), Memory()
+    template, memory = Counted(GREETING), RenderCache()
     for _ in range(2):
-        with pytest.raises(TemplateProblem) as problem:
+        with pytest.raises(TemplateError) as problem:
             memory.render(template, {})
         assert problem.value.variable == "name"
 
 
 def test_each_template_has_its_own() -> None:
-    memory, variables = Memory(), {"name": "a"}
+    memory, variables = RenderCache(), {"name": "a"}
     first, second = Counted(GREETING), Counted("Bye {{ name | upcase }}")
     assert [memory.render(one, variables) for one in (first, second)] == ["Hello A", "Bye A"]
 
 
 def test_it_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembering, "MOST", 2)
+    monkeypatch.setattr(engine, "MOST", 2)
     people = [{"name": f"n{n}"} for n in range(4)]
     assert rendered(GREETING, *people, *people)[1] == 6
 
@@ -121,7 +120,7 @@ VARIABLES = st.dictionaries(
     st.lists(VARIABLES, max_size=5),
 )
 def test_it_says_what_the_template_says(source: str, people: list[dict[str, Any]]) -> None:
-    template, memory = Template(source), Memory()
+    template, memory = Template(source), RenderCache()
     for one in people:
         assert said(partial(memory.render, template, one)) == said(partial(template.render, one))
 
@@ -130,5 +129,5 @@ def said(render: Callable[[], str]) -> tuple[str, str | None]:
     """Return a text, or what is wrong."""
     try:
         return render(), None
-    except TemplateProblem as problem:
+    except TemplateError as problem:
         return problem.code, problem.variable

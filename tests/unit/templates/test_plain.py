@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from liquid import Environment
 from liquid.exceptions import LiquidError
 
-from notifications.templates import files, plain
-from notifications.templates.engine import HTML, MAX_OUTPUT, TEXT
+from notifications.content import fast_path, templates
+from notifications.content.engine import HTML, MAX_OUTPUT, TEXT
 from tests.unit.building import SHIPPED
 
 RECIPIENT = {"name": "Ada <3", "locale": "pt", "timezone": "Europe/Lisbon"}
@@ -17,10 +17,10 @@ RECIPIENT = {"name": "Ada <3", "locale": "pt", "timezone": "Europe/Lisbon"}
 
 def filled(source: str, variables: dict[str, Any], environment: Environment = TEXT) -> str | None:
     """Return what is filled in without Liquid; None if it is left to Liquid."""
-    pieces = plain.pieces_of(environment.from_string(source))
+    pieces = fast_path.compile_fast_path(environment.from_string(source))
     if pieces is None:
         return None
-    return plain.fill(pieces, variables, autoescape=environment.autoescape, limit=MAX_OUTPUT)
+    return fast_path.fill(pieces, variables, autoescape=environment.autoescape, limit=MAX_OUTPUT)
 
 
 def rendered(source: str, variables: dict[str, Any], environment: Environment = TEXT) -> str | None:
@@ -87,7 +87,7 @@ def test_values_are_escaped_where_the_text_is_html() -> None:
     ],
 )
 def test_what_is_not_plain_is_left_to_liquid(source: str) -> None:
-    assert plain.pieces_of(TEXT.from_string(source)) is None
+    assert fast_path.compile_fast_path(TEXT.from_string(source)) is None
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_is_filled_in_is_what_liquid_says(
 def test_every_shipped_text_says_what_liquid_says(slug: str) -> None:
     data = {"order": "<1>", "amount": "49.90", "video_title": "Sun & rise", "order_id": 1001}
     variables = {**data, "recipient": RECIPIENT}
-    for parts in files.everything(slug).values():
+    for parts in templates.shipped_texts(slug).values():
         for name, source in parts.items():
             environment = HTML if name == "email_html" else TEXT
             text = filled(source, variables, environment)
@@ -155,8 +155,10 @@ def test_most_shipped_texts_are_plain() -> None:
     sources = [
         source
         for slug in SHIPPED
-        for parts in files.everything(slug).values()
+        for parts in templates.shipped_texts(slug).values()
         for source in parts.values()
     ]
-    plain_ones = [one for one in sources if plain.pieces_of(TEXT.from_string(one)) is not None]
+    plain_ones = [
+        one for one in sources if fast_path.compile_fast_path(TEXT.from_string(one)) is not None
+    ]
     assert len(plain_ones) > len(sources) * 0.6

@@ -8,10 +8,10 @@ import pytest
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications import templates
-from notifications.default_types import DEFAULT_TYPES, DefaultType
-from notifications.rendering import exists, render_message, render_text
-from notifications.templates import DEFAULT_LANGUAGE, Part, files
+from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
+from notifications.content import linting, templates
+from notifications.content.rendering import exists, render_message, render_text
+from notifications.content.templates import DEFAULT_LANGUAGE, Part
 from providers.contract import Message
 
 TEMPLATED = [default for default in DEFAULT_TYPES if exists(default.slug)]
@@ -35,13 +35,13 @@ def said(
 def test_every_part_is_there_in_both_languages_and_would_be_taken_if_it_were_stored(
     default: DefaultType,
 ) -> None:
-    parts = files.everything(default.slug)
+    parts = templates.shipped_texts(default.slug)
     assert set(parts) == set(LANGUAGES)
     for language in LANGUAGES:
         # A title of its own would only say the subject again.
         assert set(parts[language]) == {*Part} - {Part.PUSH_TITLE}
     sensitive = frozenset(default.sensitive_variables)
-    faults = templates.check(
+    faults = linting.lint_template(
         name=default.slug, parts=parts, example_data=default.example_data, sensitive=sensitive
     )
     assert faults == []

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.templates import clean_line, closed_up, paragraphs, shortened, without_invisible
+from notifications.content.text import (
+    clean_line,
+    paragraphs,
+    truncate_words,
+    without_blank_lines,
+    without_invisible,
+)
 
 # Characters nobody sees.
 
@@ -57,7 +63,7 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     ],
 )
 def test_a_text_that_is_too_long_is_cut_behind_a_word(text: str, limit: int, short: str) -> None:
-    assert shortened(text, limit=limit) == short
+    assert truncate_words(text, limit=limit) == short
 
 
 @pytest.mark.parametrize(
@@ -69,18 +75,18 @@ def test_a_text_that_is_too_long_is_cut_behind_a_word(text: str, limit: int, sho
     ],
 )
 def test_a_letter_keeps_what_belongs_to_it(text: str, limit: int, short: str) -> None:
-    assert shortened(text, limit=limit) == short
+    assert truncate_words(text, limit=limit) == short
 
 
 @given(st.text(max_size=60), st.integers(1, 40))
 def test_a_text_is_never_longer_than_its_limit(text: str, limit: int) -> None:
-    short = shortened(text, limit=limit)
+    short = truncate_words(text, limit=limit)
     assert len(short) <= limit
     assert short == text or text.startswith(short.removesuffix("\u2026"))
 
 
 def test_blank_lines_are_closed_up() -> None:
-    assert closed_up("\n one\n\n \ntwo\nthree\n") == "one\ntwo\nthree"
+    assert without_blank_lines("\n one\n\n \ntwo\nthree\n") == "one\ntwo\nthree"
 
 
 def test_paragraphs_are_what_blank_lines_are_between() -> None:

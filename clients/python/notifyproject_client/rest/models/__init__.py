@@ -1,6 +1,5 @@
 """Contains all the data models used in inputs/outputs"""
 
-from .approved_request import ApprovedRequest
 from .attachment_request import AttachmentRequest
 from .attempt_list import AttemptList
 from .attempt_status import AttemptStatus
@@ -18,7 +17,6 @@ from .broadcast_view_notifications_type_0 import BroadcastViewNotificationsType0
 from .bulk_item_view import BulkItemView
 from .bulk_request import BulkRequest
 from .bulk_view import BulkView
-from .by import By
 from .callback_delivery_list import CallbackDeliveryList
 from .callback_delivery_view import CallbackDeliveryView
 from .callback_event import CallbackEvent
@@ -65,6 +63,7 @@ from .event_type import EventType
 from .export_view import ExportView
 from .field_problem_view import FieldProblemView
 from .get_notification_stats_by import GetNotificationStatsBy
+from .group_by import GroupBy
 from .heartbeat_request import HeartbeatRequest
 from .inbox_counts import InboxCounts
 from .inbox_item import InboxItem
@@ -134,11 +133,11 @@ from .version_list import VersionList
 from .version_view import VersionView
 from .version_view_parts import VersionViewParts
 from .version_view_parts_additional_property import VersionViewPartsAdditionalProperty
+from .whats_app_template_request import WhatsAppTemplateRequest
 from .wish_request import WishRequest
 from .wish_view import WishView
 
 __all__ = (
-    "ApprovedRequest",
     "AttachmentRequest",
     "AttemptList",
     "AttemptStatus",
@@ -156,7 +155,6 @@ __all__ = (
     "BulkItemView",
     "BulkRequest",
     "BulkView",
-    "By",
     "CallbackDeliveryList",
     "CallbackDeliveryView",
     "CallbackEvent",
@@ -203,6 +201,7 @@ __all__ = (
     "ExportView",
     "FieldProblemView",
     "GetNotificationStatsBy",
+    "GroupBy",
     "HeartbeatRequest",
     "InboxCounts",
     "InboxItem",
@@ -270,6 +269,7 @@ __all__ = (
     "VersionView",
     "VersionViewParts",
     "VersionViewPartsAdditionalProperty",
+    "WhatsAppTemplateRequest",
     "WishRequest",
     "WishView",
 )

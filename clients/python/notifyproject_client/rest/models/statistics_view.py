@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-from ..models.by import By, check_by
+from ..models.group_by import GroupBy, check_group_by
 
 if TYPE_CHECKING:
     from ..models.statistics_group_view import StatisticsGroupView
@@ -20,13 +20,13 @@ class StatisticsView:
     """The figures of a client's notifications, the largest group first.
 
     Attributes:
-        by (By): What notifications are told apart by.
+        by (GroupBy): What notifications are told apart by.
         results (list[StatisticsGroupView]):
         counted (int): Notifications that were counted.
         complete (bool): False: there are more, and older.
     """
 
-    by: By
+    by: GroupBy
     results: list[StatisticsGroupView]
     counted: int
     complete: bool
@@ -62,7 +62,7 @@ class StatisticsView:
         from ..models.statistics_group_view import StatisticsGroupView  # noqa: PLC0415
 
         d = dict(src_dict)
-        by = check_by(d.pop("by"))
+        by = check_group_by(d.pop("by"))
 
         results = []
         _results = d.pop("results")

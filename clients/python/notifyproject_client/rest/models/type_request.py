@@ -8,8 +8,8 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.approved_request import ApprovedRequest
     from ..models.type_request_example_data import TypeRequestExampleData
+    from ..models.whats_app_template_request import WhatsAppTemplateRequest
 
 
 T = TypeVar("T", bound="TypeRequest")
@@ -32,8 +32,8 @@ class TypeRequest:
         fallback_channel (None | str | Unset): One of the channels, used only if the first other one has not delivered
             in time; null: all channels at once.
         fallback_after_seconds (int | Unset): How long the other channel has for that. Default: 600.
-        approved_templates (list[ApprovedRequest] | Unset): What WhatsApp has approved for people who have not written
-            for a day.
+        approved_templates (list[WhatsAppTemplateRequest] | Unset): What WhatsApp has approved for people who have not
+            written for a day.
         example_data (TypeRequestExampleData | Unset): Every variable that templates may use, with an example.
         sensitive_variables (list[str] | Unset):
         is_active (bool | Unset):  Default: True.
@@ -50,7 +50,7 @@ class TypeRequest:
     on_unknown: str | Unset = "retry"
     fallback_channel: None | str | Unset = UNSET
     fallback_after_seconds: int | Unset = 600
-    approved_templates: list[ApprovedRequest] | Unset = UNSET
+    approved_templates: list[WhatsAppTemplateRequest] | Unset = UNSET
     example_data: TypeRequestExampleData | Unset = UNSET
     sensitive_variables: list[str] | Unset = UNSET
     is_active: bool | Unset = True
@@ -145,8 +145,8 @@ class TypeRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.approved_request import ApprovedRequest  # noqa: PLC0415
         from ..models.type_request_example_data import TypeRequestExampleData  # noqa: PLC0415
+        from ..models.whats_app_template_request import WhatsAppTemplateRequest  # noqa: PLC0415
 
         d = dict(src_dict)
         name = d.pop("name")
@@ -193,11 +193,13 @@ class TypeRequest:
         fallback_after_seconds = d.pop("fallback_after_seconds", UNSET)
 
         _approved_templates = d.pop("approved_templates", UNSET)
-        approved_templates: list[ApprovedRequest] | Unset = UNSET
+        approved_templates: list[WhatsAppTemplateRequest] | Unset = UNSET
         if _approved_templates is not UNSET:
             approved_templates = []
             for approved_templates_item_data in _approved_templates:
-                approved_templates_item = ApprovedRequest.from_dict(approved_templates_item_data)
+                approved_templates_item = WhatsAppTemplateRequest.from_dict(
+                    approved_templates_item_data
+                )
 
                 approved_templates.append(approved_templates_item)
 

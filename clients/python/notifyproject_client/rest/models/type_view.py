@@ -14,8 +14,8 @@ from ..models.unknown_policy import UnknownPolicy, check_unknown_policy
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.approved_request import ApprovedRequest
     from ..models.type_view_example_data import TypeViewExampleData
+    from ..models.whats_app_template_request import WhatsAppTemplateRequest
 
 
 T = TypeVar("T", bound="TypeView")
@@ -35,7 +35,7 @@ class TypeView:
         max_retries (int):
         on_unknown (UnknownPolicy): What a type wants when nobody can tell whether a message went.
         fallback_after_seconds (int):
-        approved_templates (list[ApprovedRequest]):
+        approved_templates (list[WhatsAppTemplateRequest]):
         example_data (TypeViewExampleData):
         sensitive_variables (list[str]):
         is_active (bool):
@@ -56,7 +56,7 @@ class TypeView:
     max_retries: int
     on_unknown: UnknownPolicy
     fallback_after_seconds: int
-    approved_templates: list[ApprovedRequest]
+    approved_templates: list[WhatsAppTemplateRequest]
     example_data: TypeViewExampleData
     sensitive_variables: list[str]
     is_active: bool
@@ -160,8 +160,8 @@ class TypeView:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.approved_request import ApprovedRequest  # noqa: PLC0415
         from ..models.type_view_example_data import TypeViewExampleData  # noqa: PLC0415
+        from ..models.whats_app_template_request import WhatsAppTemplateRequest  # noqa: PLC0415
 
         d = dict(src_dict)
         slug = d.pop("slug")
@@ -190,7 +190,9 @@ class TypeView:
         approved_templates = []
         _approved_templates = d.pop("approved_templates")
         for approved_templates_item_data in _approved_templates:
-            approved_templates_item = ApprovedRequest.from_dict(approved_templates_item_data)
+            approved_templates_item = WhatsAppTemplateRequest.from_dict(
+                approved_templates_item_data
+            )
 
             approved_templates.append(approved_templates_item)
 

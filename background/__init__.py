@@ -1,0 +1,1 @@
+"""Celery tasks, their schedule, and the sweeper command: the third door beside API and console."""

@@ -1,0 +1,86 @@
+"""``manage.py sweeper``: sweep without beat and, if need be, without a broker."""
+
+import signal
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from callbacks import worker
+from delivery import sweeper
+from delivery import worker as delivery_worker
+from delivery.sweeper import SWEEP_SECONDS
+from domain.time import utc_now
+from monitoring import alerts, rollup
+from notifications import callback_events
+from notifyproject import clock
+from notifyproject.platform import process
+from privacy import content_removal
+
+from ...schedule import MINUTE
+
+POLL_SECONDS = 0.2
+
+
+DELIVERY_SECONDS = 1.0
+"""How often it looks for what is due when it delivers itself."""
+
+
+COUNTING_SECONDS = 10.0
+"""How long the figures, and what is old, may each keep it from the next sweep."""
+
+
+class Command(BaseCommand):
+    """Do what beat and the sweep's task do, in one process; any number may run beside them."""
+
+    help = (
+        "Sweep four times a minute until stopped. With --deliver, also send what is due in "
+        "this process whenever the broker takes no hints: nothing but MongoDB is needed then."
+    )
+
+    _next_at = float("-inf")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("--every", type=float, default=SWEEP_SECONDS, metavar="SECONDS")
+        parser.add_argument("--deliver", action="store_true", help="send without a broker, too")
+        parser.add_argument("--once", action="store_true", help="sweep once and end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Sweep until a signal comes."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: process.request_shutdown())
+        while not process.is_shutting_down():
+            clock.keep_right()
+            report = sweeper.sweep(now=utc_now())
+            self.stdout.write(
+                f"hinted {report.hinted}, drawn {report.drawn}, unpublished {report.unpublished}, "
+                f"rescued {report.rescued}, resolved {report.resolved}"
+            )
+            callback_events.publish_events(now=utc_now())
+            unpublished = report.unpublished + worker.sweep(now=utc_now()).unpublished
+            is_cut_off = options["deliver"] and unpublished > 0
+            if is_cut_off:
+                # No longer than until the next sweep: what a lost worker was sending waits for it.
+                sent = delivery_worker.run_inline(seconds=SWEEP_SECONDS)
+                self.stdout.write(f"sent without a broker: {sent}")
+                callback_events.publish_events(now=utc_now())
+                worker.run_inline(clock=utc_now, is_stopping=process.is_shutting_down)
+            self._look_after()
+            if options["once"]:
+                return
+            self._wait(DELIVERY_SECONDS if is_cut_off else options["every"])
+
+    def _look_after(self) -> None:
+        """Do once a minute what beat starts beside the sweep."""
+        if time.monotonic() < self._next_at:
+            return
+        self._next_at = time.monotonic() + MINUTE
+        alerts.evaluate(now=utc_now())
+        rollup.run(now=utc_now(), budget=COUNTING_SECONDS)
+        content_removal.remove_expired_content(now=utc_now(), seconds=COUNTING_SECONDS)
+
+    def _wait(self, seconds: float) -> None:
+        ends_at = time.monotonic() + seconds
+        while not process.is_shutting_down() and time.monotonic() < ends_at:
+            time.sleep(POLL_SECONDS)

@@ -1,0 +1,301 @@
+"""Feedback of an attempt: circuits, rates, reputation of addresses and devices, and traces."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import structlog
+
+from devices import status
+from devices.models import DeactivationReason
+from devices.status import Evidence
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    ProviderError,
+    ProviderUnavailableError,
+    RecipientAction,
+    TransientError,
+)
+from domain.states import DeliveryStatus
+from notifications.store import ClaimedDelivery, Deferred, Settlement
+from notifyproject.platform import tracing
+from notifyproject.platform.tracing import Kind, Span
+from providers.contract import Provider, SendResult
+from recipients import suppressions
+from recipients.models import SuppressionReason
+from recipients.suppressions import suppress
+
+from . import circuit_breaker, rate_limiter
+from .circuit_breaker import Probe, circuit_name
+from .results import TargetResult
+from .sending import PreparedDelivery
+
+log = structlog.get_logger(__name__)
+
+
+MISMATCH = "SENDER_ID_MISMATCH"
+
+
+MANY = 5
+"""So many devices that are all another sender's are no coincidence."""
+
+
+def apply_reputation(
+    sent: Sequence[tuple[PreparedDelivery, TargetResult]], *, provider: str, now: datetime
+) -> None:
+    """Switch off dead devices, suppress dead addresses, and note who is alive.
+
+    What went to the sandbox says nothing about anybody. For devices, doing it twice is doing it
+    once; a suspected address is counted each time. What it raises is the store's: PyMongoError.
+    """
+    alive: dict[str, datetime] = {}
+    sent = [(job, result) for job, result in sent if not job.claimed.is_test]
+    if _is_wrong_sender(sent):
+        log.error("every_device_is_another_senders", provider=provider, count=len(sent))
+        return
+    for job, result in sent:
+        if isinstance(result.outcome, InvalidRecipientError):
+            _blame(job, result, result.outcome, provider=provider, now=now)
+        elif isinstance(result.outcome, SendResult) and result.device_id is not None:
+            known = alive.get(result.device_id, result.finished_at)
+            alive[result.device_id] = max(known, result.finished_at)
+    if alive:
+        status.record_success(accepted=alive)
+
+
+def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> bool:
+    """Return whether a whole batch of devices is said to be another sender's.
+
+    That is our credentials' fault, and not theirs: they are of another project.
+    """
+    codes = [
+        result.outcome.answer.code
+        for _, result in sent
+        if isinstance(result.outcome, InvalidRecipientError) and result.outcome.answer
+    ]
+    return len(sent) >= MANY and len(codes) == len(sent) and set(codes) == {MISMATCH}
+
+
+def _blame(
+    job: PreparedDelivery,
+    result: TargetResult,
+    error: InvalidRecipientError,
+    *,
+    provider: str,
+    now: datetime,
+) -> None:
+    if result.device_id is not None:
+        _blame_device(job, result, error, provider=provider, now=now)
+        return
+    channel = job.claimed.channel
+    address = job.claimed.recipient.address(channel)
+    if address is None:
+        return
+    log.info("address_blamed", delivery_id=job.claimed.reference, action=error.action.value)
+    if error.action is RecipientAction.SUSPECT:
+        strikes = suppressions.record_soft_bounce(
+            channel=channel.value, address=address, event=job.claimed.reference, now=now
+        )
+        if strikes < suppressions.MAX_SOFT_BOUNCES:
+            return
+    unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING
+    suppress(
+        channel=channel.value,
+        address=address,
+        reason=SuppressionReason.UNSUBSCRIBED if unsubscribed else SuppressionReason.HARD_BOUNCE,
+        source=provider,
+        marketing_only=unsubscribed,
+        now=now,
+    )
+
+
+def _blame_device(
+    job: PreparedDelivery,
+    result: TargetResult,
+    error: InvalidRecipientError,
+    *,
+    provider: str,
+    now: datetime,
+) -> None:
+    evidence = Evidence(
+        at=result.started_at,
+        source=provider,
+        code=error.answer.code if error.answer else None,
+        notification_id=str(job.claimed.notification_id),
+    )
+    ids = [result.device_id or ""]
+    # Whether a token is another sender's depends on who we are: one answer is no proof.
+    if evidence.code == MISMATCH:
+        reason = DeactivationReason.SENDER_MISMATCH
+        status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
+    elif error.action is RecipientAction.SUSPECT:
+        reason = DeactivationReason.SUSPECT
+        status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
+    else:
+        reason = DeactivationReason.UNREGISTERED
+        status.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)
+
+
+TROUBLES = frozenset(
+    {
+        FailureCode.PROVIDER_ERROR,
+        FailureCode.CONNECTION_FAILED,
+        FailureCode.CONNECTION_LOST,
+        FailureCode.TIMEOUT,
+    }
+)
+"""What speaks against a provider's health; its rate limit does not."""
+
+
+SAYS_NOTHING = frozenset(
+    {
+        FailureCode.CHANNEL_UNAVAILABLE,
+        FailureCode.INTERNAL_ERROR,
+        FailureCode.ATTACHMENT_UNAVAILABLE,
+    }
+)
+"""Outages are reported apart; a defect of ours, or a file that is missing, says nothing of it."""
+
+
+PROVEN_FOR = timedelta(minutes=1)
+"""So long after it took something, a provider is trusted to take more of it."""
+
+
+_accepted_at: dict[str, datetime] = {}
+"""When an account has taken something from this process last."""
+
+
+def report_provider_health(
+    provider: Provider,
+    results: Sequence[TargetResult],
+    *,
+    probes: Mapping[str, Probe],
+    now: datetime,
+) -> None:
+    """Tell the provider's circuits and its rate what came of a batch."""
+    account = provider.account
+    if any(isinstance(result.outcome, SendResult) for result in results):
+        _accepted_at[account] = now
+    errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
+    outages = {e.scope: e for e in errors if isinstance(e, ProviderUnavailableError)}
+    for scope, error in outages.items():
+        name = account if scope is None else circuit_name(provider, scope)
+        circuit_breaker.trip(name, now=now, retry_after=error.retry_after, reason=error.reason)
+    slowed = [
+        e for e in errors if isinstance(e, TransientError) and e.code is FailureCode.RATE_LIMITED
+    ]
+    if slowed:
+        waits = [e.retry_after for e in slowed if e.retry_after]
+        rate_limiter.throttle(account, retry_after=max(waits, default=None), now=now)
+    _count(account, results, probes, now)
+    for name in probes.keys() - {account}:
+        platform = name.removeprefix(circuit_name(provider, ""))
+        _count(name, [r for r in results if r.platform == platform], probes, now)
+
+
+def has_recent_success(provider: Provider, *, now: datetime) -> bool:
+    """Return whether a provider has taken something from this process of late."""
+    at = _accepted_at.get(provider.account)
+    return at is not None and timedelta(0) <= now - at <= PROVEN_FOR
+
+
+def _count(
+    name: str, results: Sequence[TargetResult], probes: Mapping[str, Probe], now: datetime
+) -> None:
+    """Tell a circuit how many went well: an answer about the message is as good as any."""
+    errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
+    troubles = [e for e in errors if isinstance(e, TransientError) and e.code in TROUBLES]
+    silent = [e for e in errors if e.code in SAYS_NOTHING]
+    circuit_breaker.record(
+        name,
+        successes=len(results) - len(troubles) - len(silent),
+        failures=len(troubles),
+        probe=probes.get(name),
+        now=now,
+        reason=troubles[0].reason if troubles else "",
+    )
+
+
+S = DeliveryStatus
+
+
+def record_attempts(
+    settlements: Sequence[Settlement],
+    results: Sequence[Sequence[TargetResult]],
+    *,
+    began_at: datetime,
+    now: datetime,
+) -> None:
+    """Tell of attempts that are over, each with what came of it at its targets."""
+    if not tracing.is_on():
+        return
+    for settlement, some in zip(settlements, results, strict=True):
+        claimed = settlement.claimed
+        if claimed.traceparent is not None:
+            span = Span(
+                name=f"deliver {claimed.channel}",
+                kind=Kind.CONSUMER,
+                began_at=began_at,
+                ended_at=now,
+                attributes=_about(claimed)
+                | {
+                    "notify.provider": settlement.answer.provider,
+                    "notify.delivery.status": settlement.status.value,
+                },
+                error=_attempts_error(settlement),
+                children=[_request(claimed, one, settlement.answer.provider) for one in some],
+            )
+            tracing.record(span, parent=claimed.traceparent)
+
+
+def record_deferrals(ended: Sequence[Deferred], *, now: datetime) -> None:
+    """Tell of deliveries that ended before they were tried; what waits has not ended."""
+    if not tracing.is_on():
+        return
+    for one in ended:
+        if one.claimed.traceparent is not None and one.status is not S.PENDING:
+            span = Span(
+                name=f"deliver {one.claimed.channel}",
+                kind=Kind.CONSUMER,
+                began_at=now,
+                ended_at=now,
+                attributes=_about(one.claimed)
+                | {"notify.delivery.status": one.status.value, "notify.reason": one.code.value},
+                error=one.code.value if one.status is S.FAILED else None,
+            )
+            tracing.record(span, parent=one.claimed.traceparent)
+
+
+def _about(claimed: ClaimedDelivery) -> dict[str, str | int | bool]:
+    return {
+        "notify.notification.id": str(claimed.notification_id),
+        "notify.channel": claimed.channel.value,
+        "notify.attempt": claimed.attempt_count,
+        "notify.type": claimed.type,
+        "notify.test": claimed.is_test,
+    }
+
+
+def _attempts_error(settlement: Settlement) -> str | None:
+    """Return why an attempt was none, also if there will be another."""
+    if settlement.status in (S.SENT, S.DELIVERED):
+        return None
+    return settlement.code.value if settlement.code else settlement.status.value
+
+
+def _request(claimed: ClaimedDelivery, result: TargetResult, provider: str) -> Span:
+    outcome = result.outcome
+    answer = outcome.answer
+    return Span(
+        name=f"send {provider}",
+        kind=Kind.CLIENT,
+        began_at=result.started_at,
+        ended_at=result.finished_at,
+        attributes={
+            "notify.delivery.id": claimed.reference_to(result.device_id),
+            "notify.provider": provider,
+            "notify.outcome": type(outcome).__name__,
+            **({"notify.provider.status": answer.status} if answer else {}),
+        },
+        error=outcome.code.value if isinstance(outcome, ProviderError) else None,
+    )

@@ -1,0 +1,210 @@
+"""Token bucket of each provider account, shared by all processes.
+
+The bucket lives in Valkey: it gains ``rate`` tokens a second and holds at most ``burst`` of them.
+A message costs one. When the provider answers that it is too much, the rate is halved and comes
+back step by step. Without Valkey each process keeps to the rate by itself.
+"""
+
+import json
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import structlog
+
+from notifyproject.platform import valkey
+from providers.http import MAX_RETRY_AFTER
+
+log = structlog.get_logger(__name__)
+
+
+LEAST_SHARE = 0.01
+"""However often a provider answers that it is too much, this part of the rate is left."""
+
+
+STEP, STEP_SHARE = timedelta(seconds=10), 0.1
+"""A rate that was halved grows by this share of itself as configured, each time so long passes."""
+
+
+ONE_EVENT = timedelta(seconds=1)
+"""Refusals this soon after the first, or while nothing may be sent, answer what left before it."""
+
+
+MAX_SKEW = timedelta(seconds=2)
+"""A bucket used further in the future was used by a wrong clock, and is not waited for."""
+
+
+LONGEST_WAIT = timedelta(days=1)
+
+
+REMEMBERED = timedelta(minutes=10)
+"""A bucket is forgotten this long after it would be full and at its whole rate: it is as new."""
+
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+_STEP, _ONE_EVENT, _MAX_SKEW, _LONGEST_WAIT, _REMEMBERED = (
+    duration // _MILLISECOND for duration in (STEP, ONE_EVENT, MAX_SKEW, LONGEST_WAIT, REMEMBERED)
+)
+
+
+_SCRIPTS = Path(__file__).with_name("lua")
+
+
+_TAKE = (_SCRIPTS / "rate_take.lua").read_text()
+
+
+_SLOW_DOWN = (_SCRIPTS / "rate_slow_down.lua").read_text()
+
+
+_RULES = json.dumps(
+    {
+        "least_share": LEAST_SHARE,
+        "step": _STEP,
+        "step_share": STEP_SHARE,
+        "one_event": _ONE_EVENT,
+        "max_skew": _MAX_SKEW,
+        "longest_wait": _LONGEST_WAIT,
+        "remembered": _REMEMBERED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """How many messages may go now, and in what time the next one may."""
+
+    granted: int
+    wait: timedelta
+
+
+def take(account: str, count: int, *, rate: float | None, burst: int, now: datetime) -> Grant:
+    """Take as many of ``count`` messages as may be sent now; what is taken cannot be given back.
+
+    ``rate`` is in messages a second, above 0; with None only :func:`slow_down` holds them up.
+    """
+    at, count = valkey.to_milliseconds(now), max(count, 0)
+    args: list[str | int | float] = [at, _RULES, count, "" if rate is None else rate, burst]
+    try:
+        granted, wait = valkey.run(_TAKE, keys=[_key(account)], args=args)
+    except valkey.Unavailable:
+        granted, wait = _own(account).take(count, rate=rate, burst=burst, now=at)
+    return Grant(granted, wait * _MILLISECOND)
+
+
+def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
+    """Heed a provider's answer that it is too much: pause, and go on at half the rate.
+
+    Nothing is granted for ``retry_after`` seconds, at most a day; the rate grows again from then.
+    """
+    at = valkey.to_milliseconds(now)
+    pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
+    _own(account).slow_down(pause=pause, now=at)
+    try:
+        share = valkey.run(_SLOW_DOWN, keys=[_key(account)], args=[at, _RULES, pause])
+    except valkey.Unavailable:
+        return
+    if share >= 0:
+        log.warning("rate_slowed_down", account=account, share=share / 1000, pause_ms=pause)
+
+
+@dataclass(frozen=True, slots=True)
+class RateStatus:
+    """What an account's rate is just now, for people."""
+
+    share: float
+    """The part of the configured rate that is left; 1 unless the provider said it was too much."""
+    blocked_until: datetime | None
+    """Nothing is granted before then."""
+
+
+def rate_statuses(accounts: Sequence[str], *, now: datetime) -> Mapping[str, RateStatus] | None:
+    """Return where these accounts' rates stand; None if Valkey does not answer."""
+    try:
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
+            for account in accounts:
+                pipe.hmget(_key(account), "share", "blocked_until")
+            found = pipe.execute()
+    except valkey.Unavailable:
+        return None
+    return {
+        account: _status(share, until, now)
+        for account, (share, until) in zip(accounts, found, strict=True)
+    }
+
+
+def _status(share: bytes | None, until: bytes | None, now: datetime) -> RateStatus:
+    blocked = valkey.from_milliseconds(int(float(until))) if until else None
+    if share is None or blocked is None:
+        return RateStatus(1.0, None)
+    steps = max((now - blocked) // STEP, 0)
+    grown = min(float(share) + steps * STEP_SHARE, 1.0)
+    return RateStatus(grown, blocked if blocked > now else None)
+
+
+class TokenBucket:
+    """One account's tokens in this process; times and waits are in milliseconds.
+
+    The scripts rate_take.lua and rate_slow_down.lua reckon the same.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tokens: float | None = None
+        self._at = 0
+        self._share = 1.0
+        self._blocked_until = 0
+        self._slowed_at: int | None = None
+
+    def take(self, count: int, *, rate: float | None, burst: int, now: int) -> tuple[int, int]:
+        """Return how many may go, and the wait for the next."""
+        with self._lock:
+            if now < self._blocked_until:
+                return 0, self._blocked_until - now
+            if rate is None:
+                return count, 0
+            tokens = self._filled(rate=rate, burst=burst, now=now)
+            granted = min(count, math.floor(tokens))
+            self._tokens = tokens - granted
+            if self._tokens >= 1:
+                return granted, 0
+            wait = (1 - self._tokens) * 1000 / (rate * self._share_at(now))
+            return granted, math.ceil(min(wait, _LONGEST_WAIT))
+
+    def slow_down(self, *, pause: int, now: int) -> None:
+        """Block for ``pause``, and halve the share of the rate unless it has just been halved."""
+        with self._lock:
+            last = self._slowed_at
+            if last is None or now >= max(self._blocked_until, last + _ONE_EVENT):
+                self._share = max(self._share_at(now) / 2, LEAST_SHARE)
+                self._slowed_at = now
+            self._blocked_until = max(self._blocked_until, now + pause)
+            self._tokens, self._at = 0.0, self._blocked_until
+
+    def _filled(self, *, rate: float, burst: int, now: int) -> float:
+        """Return the tokens there are now, and note the time."""
+        at = now if self._tokens is None or self._at - now > _MAX_SKEW else self._at
+        room = max(burst * self._share_at(now), 1.0)
+        gained = max(now - at, 0) / 1000 * rate * self._share_at(at)
+        self._at = max(now, at)
+        return min((room if self._tokens is None else self._tokens) + gained, room)
+
+    def _share_at(self, instant: int) -> float:
+        steps = max((instant - self._blocked_until) // _STEP, 0)
+        return min(self._share + steps * STEP_SHARE, 1.0)
+
+
+_buckets: dict[str, TokenBucket] = {}
+
+
+def _own(account: str) -> TokenBucket:
+    """Return this process's own bucket for an account."""
+    return _buckets.setdefault(account, TokenBucket())
+
+
+def _key(account: str) -> str:
+    return f"rate:{account}"

@@ -1,0 +1,104 @@
+"""Renders the messages of a batch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+from bson import ObjectId
+
+from domain import retry
+from domain.content import SecretExpiredError, SensitiveContent
+from domain.errors import FailureCode
+from domain.retry import RetryAt
+from domain.states import Channel, DeliveryStatus
+from notifications.catalog import types
+from notifications.content import engine, redaction, rendering
+from notifications.store import ClaimedDelivery, Deferred, decrypt
+from notifyproject.platform.encryption import DecryptionError
+from privacy import unsubscribe
+from providers.contract import Message
+
+log = structlog.get_logger(__name__)
+
+
+ANOTHER_KEY = timedelta(seconds=30)
+"""When to look again at what this process has no key for: another one may, or a newer release."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMessage:
+    """What a delivery says, and what of that nobody else may read."""
+
+    message: Message
+    secret: SensitiveContent | None = None
+
+
+def render_batch(
+    claims: Sequence[ClaimedDelivery], *, now: datetime
+) -> tuple[Mapping[ObjectId, RenderedMessage], list[Deferred]]:
+    """Return the messages by notification, and what cannot be made into one, or not here."""
+    messages: dict[ObjectId, RenderedMessage] = {}
+    parked: list[Deferred] = []
+    for claimed in claims:
+        secret = None
+        try:
+            secret = _secret(claimed)
+            messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
+        except engine.TemplateError as problem:
+            reason = redaction.without(str(problem), secret.values if secret else ())
+            parked.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
+        except SecretExpiredError as problem:
+            parked.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
+        except DecryptionError as problem:
+            parked.append(_unopened(claimed, problem, now))
+    return messages, parked
+
+
+def _secret(claimed: ClaimedDelivery) -> SensitiveContent | None:
+    """Return what a delivery hides; raises SecretExpiredError, SealBroken."""
+    return decrypt(
+        notification_id=claimed.notification_id, content=claimed.content, sealed=claimed.sealed
+    )
+
+
+def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Message:
+    """Return what a delivery says; raises TemplateProblem."""
+    content, data = claimed.content, claimed.data
+    if secret is not None:
+        content, data = secret.reveal(content), secret.data
+    message = rendering.render_message(
+        channel=claimed.channel,
+        content=content,
+        data=data,
+        recipient=claimed.recipient,
+        unsubscribe_url=unsubscribe.unsubscribe_url(claimed),
+    )
+    if claimed.channel is not Channel.WHATSAPP:
+        return message
+    known = types.find_type(claimed.type)
+    wordings = known.approved if known else ()
+    locale = claimed.recipient.locale
+    return replace(
+        message, approved=rendering.choose_whatsapp_template(wordings, locale=locale, data=data)
+    )
+
+
+def _unopened(claimed: ClaimedDelivery, problem: DecryptionError, now: datetime) -> Deferred:
+    """Return what becomes of a delivery whose secret this process does not open: it waits."""
+    log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
+    reason = f"Its secret cannot be opened here: {problem}."
+    decision = retry.defer_or_give_up(until=now + ANOTHER_KEY, standing=claimed.standing, now=now)
+    if not isinstance(decision, RetryAt):
+        return _failed(claimed, decision.code, reason)
+    return Deferred(
+        claimed=claimed,
+        status=DeliveryStatus.PENDING,
+        code=FailureCode.CHANNEL_UNAVAILABLE,
+        reason=reason,
+        next_attempt_at=decision.at,
+    )
+
+
+def _failed(claimed: ClaimedDelivery, code: FailureCode, reason: str) -> Deferred:
+    return Deferred(claimed=claimed, status=DeliveryStatus.FAILED, code=code, reason=reason)

@@ -1,0 +1,267 @@
+"""Shipped and enabled alert rules, and the detector of each. docs/alerts.md lists them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from analytics.incidents import Finding
+from analytics.models import AlertKind
+from delivery import circuit_breaker
+from delivery.heartbeats import last_sweep
+from domain.states import Channel, DeliveryStatus
+from notifications.queueing import backlog
+from notifications.store import Document
+from notifyproject.db.collections import collection
+from providers.registry import providers_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What is watched, and how much of it is too much."""
+
+    id: ObjectId
+    name: str
+    kind: AlertKind
+    threshold: int
+    window_minutes: int
+    channel: str | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Default:
+    slug: str
+    name: str
+    kind: AlertKind
+    threshold: int
+    """Failures: more than this many in an hour. Otherwise: for more than this many minutes."""
+
+
+SHIPPED_RULES = (
+    _Default("failures", "Many final failures", AlertKind.FAILURES, 10),
+    _Default("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
+    _Default("work-overdue", "Due work waits", AlertKind.WORK_OVERDUE, 5),
+    _Default("sweep-overdue", "No sweep", AlertKind.SWEEP_OVERDUE, 3),
+    _Default("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
+    _Default("callback-disabled", "A callback was switched off", AlertKind.CALLBACK_DISABLED, 0),
+)
+
+
+HOUR = 60
+
+
+def add_missing_defaults() -> None:
+    """Add the shipped rules that were never added; what operators changed stays."""
+    for default in SHIPPED_RULES:
+        collection("alert_rules").update_one(
+            {"slug": default.slug},
+            {
+                "$setOnInsert": {
+                    "name": default.name,
+                    "kind": default.kind.value,
+                    "threshold": default.threshold,
+                    "window_minutes": HOUR,
+                    "is_enabled": True,
+                }
+            },
+            upsert=True,
+        )
+
+
+def enabled() -> list[Rule]:
+    """Return the rules that are switched on."""
+    return [_rule(document) for document in collection("alert_rules").find({"is_enabled": True})]
+
+
+def _rule(document: Document) -> Rule:
+    return Rule(
+        id=document["_id"],
+        name=document["name"],
+        kind=AlertKind(document["kind"]),
+        threshold=document["threshold"],
+        window_minutes=document["window_minutes"],
+        channel=document.get("channel"),
+        type=document.get("type"),
+    )
+
+
+ALERT_TYPE = "system_alert"
+"""What operators are told with. Its own failures raise no alert: that would go round for ever."""
+
+
+COUNTED = 1_000
+"""Notifications that failures are counted from; a threshold is below that."""
+
+
+CALLBACKS_SHOWN = 20
+
+
+SANDBOX = "sandbox-"
+"""What an API client in test mode sends goes to providers of such names: nobody is woken for it."""
+
+
+def detect(rule: Rule, *, now: datetime) -> list[Finding]:
+    """Return what breaks a rule now."""
+    return list(_LOOKS[rule.kind](rule, now))
+
+
+def _failures(rule: Rule, now: datetime) -> Iterator[Finding]:
+    found = _failed(rule, since=now - timedelta(minutes=rule.window_minutes))
+    if found <= rule.threshold:
+        return
+    what = " ".join(part for part in (rule.channel, rule.type) if part)
+    number = f"{found:,}" if found < COUNTED else f"{COUNTED:,} or more"
+    yield _finding(
+        rule,
+        "all",
+        title=f"{number} final failures{f' of {what}' if what else ''}",
+        detail=f"In the last {rule.window_minutes} minutes {number} deliveries failed for good. "
+        f"More than {rule.threshold} raise this alert.",
+        broken=rule.channel or _all_of_one_channel(rule, now),
+    )
+
+
+def _failed(rule: Rule, *, since: datetime) -> int:
+    return sum(_failed_by_channel(rule, since=since).values())
+
+
+def _failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
+    """Return how many deliveries failed for good since then, by channel; never those of tests."""
+    match: dict[str, Any] = {
+        "failed_at": {"$gte": since},
+        "is_test": {"$ne": True},
+        "type": rule.type if rule.type is not None else {"$ne": ALERT_TYPE},
+    }
+    failed: dict[str, Any] = {
+        "delivery.status": DeliveryStatus.FAILED.value,
+        "delivery.failed_at": {"$gte": since},
+    }
+    if rule.channel is not None:
+        failed["delivery.channel"] = rule.channel
+    found = collection("notifications").aggregate(
+        [
+            {"$match": match},
+            {"$sort": {"failed_at": -1, "_id": -1}},
+            {"$limit": COUNTED},
+            {"$project": {"delivery": 1}},
+            {"$unwind": "$delivery"},
+            {"$match": failed},
+            {"$group": {"_id": "$delivery.channel", "count": {"$sum": 1}}},
+        ],
+        hint="ntf_failed",
+    )
+    return {row["_id"]: row["count"] for row in found}
+
+
+def _all_of_one_channel(rule: Rule, now: datetime) -> str | None:
+    """Return the channel that most failures are of, if it is nearly all of them."""
+    counts = _failed_by_channel(rule, since=now - timedelta(minutes=rule.window_minutes))
+    channel = max(counts, key=lambda name: counts[name], default=None)
+    is_most = channel is not None and counts[channel] * 5 >= sum(counts.values()) * 4
+    return channel if is_most else None
+
+
+def _breakers(rule: Rule, now: datetime) -> Iterator[Finding]:
+    channels = _channels_of_providers()
+    for circuit in circuit_breaker.circuit_states(now=now) or ():
+        provider = circuit.account.partition(":")[0]
+        if circuit.opened_at is None or provider.startswith(SANDBOX):
+            continue
+        if now - circuit.opened_at < timedelta(minutes=rule.threshold):
+            continue
+        yield _finding(
+            rule,
+            circuit.account,
+            title=f"{provider} takes nothing: its circuit is open",
+            detail=f"It has been open since {circuit.opened_at:%H:%M:%S} UTC"
+            f"{f': {circuit.reason}' if circuit.reason else ''}.",
+            broken=channels.get(provider),
+        )
+
+
+def _work(rule: Rule, now: datetime) -> Iterator[Finding]:
+    oldest = backlog.measure_backlog(now=now, cap=1).oldest_due_at
+    if oldest is None or now - oldest <= timedelta(minutes=rule.threshold):
+        return
+    yield _finding(
+        rule,
+        "all",
+        title=f"Work has been due for over {rule.threshold} minutes",
+        detail=f"The oldest has been due since {oldest:%Y-%m-%d %H:%M} UTC. Are the workers "
+        "alive, and do they keep up?",
+    )
+
+
+def _sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
+    last = last_sweep()
+    if last is not None and now - last <= timedelta(minutes=rule.threshold):
+        return
+    since = f"since {last:%Y-%m-%d %H:%M} UTC" if last else "ever"
+    yield _finding(
+        rule,
+        "all",
+        title=f"No sweep for over {rule.threshold} minutes",
+        detail=f"There was none {since}: what no hint reaches waits. Is beat running, and a "
+        "worker?",
+    )
+
+
+def _pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
+    channels = _channels_of_providers()
+    for pause in circuit_breaker.pauses().values():
+        if now - pause.since <= timedelta(minutes=rule.threshold):
+            continue
+        yield _finding(
+            rule,
+            pause.provider,
+            title=f"{pause.provider} is still paused",
+            detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. What would go "
+            "there waits, and fails after three days.",
+            broken=channels.get(pause.provider),
+        )
+
+
+def _callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
+    limit = now - timedelta(minutes=rule.threshold)
+    wanted = {"disabled_at": {"$lte": limit}, "disabled_reason": {"$in": ["failing", "gone"]}}
+    for one in collection("callbacks").find(wanted).limit(CALLBACKS_SHOWN):
+        yield _finding(
+            rule,
+            str(one["_id"]),
+            title="An app's callback was switched off",
+            detail=f"{one.get('host', 'Its receiver')} has been switched off since "
+            f"{one['disabled_at']:%Y-%m-%d %H:%M} UTC: it kept failing.",
+        )
+
+
+def _channels_of_providers() -> dict[str, str]:
+    """Return the channel of each provider."""
+    return {
+        provider.name: channel.value for channel in Channel for provider in providers_for(channel)
+    }
+
+
+def _finding(
+    rule: Rule, what: str, *, title: str, detail: str, broken: str | None = None
+) -> Finding:
+    return Finding(
+        rule_id=rule.id,
+        kind=rule.kind,
+        what=what,
+        title=title,
+        detail=detail[:500],
+        broken_channel=broken,
+    )
+
+
+_LOOKS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = {
+    AlertKind.FAILURES: _failures,
+    AlertKind.BREAKER_OPEN: _breakers,
+    AlertKind.WORK_OVERDUE: _work,
+    AlertKind.SWEEP_OVERDUE: _sweep,
+    AlertKind.PROVIDER_PAUSED: _pauses,
+    AlertKind.CALLBACK_DISABLED: _callbacks,
+}

@@ -1,0 +1,203 @@
+"""Evaluates alert rules, keeps incidents, and notifies operators.
+
+An incident is opened once and its operators are notified once. It resolves when its cause is gone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from django.conf import settings
+
+from access.clients import registry
+from access.models import StaffUser
+from analytics import incidents
+from analytics.incidents import Finding
+from analytics.models import AlertKind
+from devices import queries as devices
+from domain.states import Channel
+from notifications import validation
+from notifications.intake import acceptance, requests
+from notifications.intake.requests import (
+    Caller,
+    ContentRequest,
+    NotificationRequest,
+    RecipientRequest,
+)
+from notifications.store import Document
+from recipients import queries as recipients
+
+from . import alert_rules
+from .alert_rules import ALERT_TYPE
+
+log = structlog.get_logger(__name__)
+
+
+STANDSTILL = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
+"""What beat and workers cannot raise, as it is they that stand still."""
+
+
+TOLD_WITHIN = timedelta(days=1)
+"""Nobody is told of an older incident."""
+
+
+def evaluate(*, now: datetime) -> int:
+    """Look at every rule that is switched on; return how many incidents are open.
+
+    Any number may do so at once: an incident is opened, ended and told of once.
+    """
+    return _evaluate(alert_rules.enabled(), now)
+
+
+def evaluate_stalled(*, now: datetime) -> int:
+    """Look at the rules that others than beat must look at: sweeps, and work that waits."""
+    return _evaluate(
+        [rule for rule in alert_rules.enabled() if rule.kind in STANDSTILL], now, end=False
+    )
+
+
+def _evaluate(looked_at: list[alert_rules.Rule], now: datetime, *, end: bool = True) -> int:
+    found = [finding for rule in looked_at for finding in alert_rules.detect(rule, now=now)]
+    for finding in found:
+        _note(finding, now)
+    going_on = {finding.key for finding in found}
+    if end:
+        for over in incidents.resolve_others(going_on, now=now):
+            log.warning("alert_resolved", incident=str(over["_id"]), kind=over["kind"])
+    for incident in incidents.unnotified(since=now - TOLD_WITHIN):
+        notify_operators(incident, now=now)
+    return len(going_on)
+
+
+def _note(finding: Finding, now: datetime) -> None:
+    opened = incidents.record(finding, now=now)
+    if opened is not None:
+        log.critical(
+            "alert_opened",
+            incident=str(opened["_id"]),
+            kind=finding.kind.value,
+            title=finding.title,
+        )
+
+
+MOST_RECIPIENTS = 50
+
+
+ROLES = ("operator", "admin")
+"""The roles whose members are told, if the settings name nobody."""
+
+
+STAFF = "staff:"
+"""The user ids of staff: ``staff:maria``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """Somebody who is told of incidents."""
+
+    user_id: str | None = None
+    """Staff's own, or a recipient's: whoever has one is also told in-app and by push."""
+    email: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells operators apart."""
+        return self.user_id or self.email or ""
+
+
+def notify_operators(incident: Document, *, now: datetime) -> None:
+    """Tell everybody that an incident began or, if it is over, that it is.
+
+    Each is told once, however often this is called: the idempotency key says of what. What is over
+    before anybody was told of it is told of once, as over.
+    """
+    is_over = not incident["is_open"]
+    everybody = operators()
+    if not everybody:
+        log.error("alert_has_no_recipients", incident=str(incident["_id"]))
+    told = [_tell_one(operator, incident, is_over, now) for operator in everybody]
+    if any(told) or not everybody:
+        incidents.mark_notified(incident["_id"], "told_open_at", now=now)
+        if is_over:
+            incidents.mark_notified(incident["_id"], "told_over_at", now=now)
+
+
+def operators() -> list[Operator]:
+    """Return whom ALERT_RECIPIENTS names or, if it names nobody, the staff who operate."""
+    named = settings.ALERT_RECIPIENTS[:MOST_RECIPIENTS]
+    if not named:
+        return list(_staff())
+    people = recipients.known(one for one in named if "@" not in one)
+    return [
+        Operator(email=one)
+        if "@" in one
+        else Operator(user_id=one, email=people[one].email if one in people else None)
+        for one in named
+    ]
+
+
+def _staff() -> Iterator[Operator]:
+    """Yield the active staff whose roles are told of incidents, and superusers."""
+    active = StaffUser.objects.filter(is_active=True)
+    found = {user.pk: user for user in active.filter(groups__name__in=ROLES)}
+    found |= {user.pk: user for user in active.filter(is_superuser=True)}
+    for user in list(found.values())[:MOST_RECIPIENTS]:
+        yield Operator(user_id=f"{STAFF}{user.get_username()}", email=user.email or None)
+
+
+def _tell_one(operator: Operator, incident: Document, is_over: bool, now: datetime) -> bool:
+    """Tell one operator; return whether it was accepted."""
+    channels = _channels(operator, incident)
+    if not channels:
+        return False
+    phase = "over" if is_over else "open"
+    request = NotificationRequest(
+        type=ALERT_TYPE,
+        user_id=operator.user_id,
+        recipient=RecipientRequest(email=operator.email),
+        channels=[channel.value for channel in channels],
+        content=ContentRequest(subject=_subject(incident, is_over), body=_body(incident, is_over)),
+    )
+    caller = Caller(
+        client_id=registry.system_client_id(now=now),
+        idempotency_key=f"alert:{incident['_id']}:{phase}:{operator.name}",
+    )
+    try:
+        acceptance.accept(request, caller=caller, now=now)
+    except requests.KeyReusedError:
+        # Told before, when the incident's details were others.
+        return True
+    except (validation.InvalidRequestError, requests.AlreadyNotifiedError) as error:
+        reason = type(error).__name__
+        log.critical("alert_not_told", incident=str(incident["_id"]), reason=reason)
+        return False
+    return True
+
+
+def _channels(operator: Operator, incident: Document) -> list[Channel]:
+    """Return how somebody can be told, without the channel that is broken.
+
+    If nothing else is left, that one all the same: it goes when it works again.
+    """
+    possible: list[Channel] = []
+    if operator.email:
+        possible.append(Channel.EMAIL)
+    if operator.user_id:
+        possible.append(Channel.IN_APP)
+        if devices.targets(user_ids=[operator.user_id]).by_user:
+            possible.append(Channel.PUSH)
+    working = [channel for channel in possible if channel != incident.get("broken_channel")]
+    return working or possible
+
+
+def _subject(incident: Document, is_over: bool) -> str:
+    return f"{'Over' if is_over else 'Alert'}: {incident['title']}"[:255]
+
+
+def _body(incident: Document, is_over: bool) -> str:
+    lines = [incident["detail"], f"It began at {incident['opened_at']:%Y-%m-%d %H:%M} UTC."]
+    if is_over:
+        lines.append(f"It was over at {incident['resolved_at']:%Y-%m-%d %H:%M} UTC.")
+    lines.append(f"{settings.PUBLIC_URL}/admin/analytics/incident/")
+    return "\n\n".join(lines)

@@ -1,0 +1,177 @@
+"""How it goes: what the home page and the list of failures count.
+
+What happened comes from the figures of the hours. What waits is counted as it is now: each read is
+served by an index and capped, so that a page stays quick on a busy day, and what is capped says so.
+A test explains each.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from analytics import metrics, rollup_state
+from analytics.metrics import Metric
+from analytics.models import Interval
+from delivery.heartbeats import last_sweep
+from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
+from notifications import queries
+from notifyproject.db.collections import collection
+
+M = Metric
+
+
+HOURS = 24
+
+
+REAL: Mapping[str, Any] = {"is_test": {"$ne": True}}
+"""What holds for all but the tests of API clients in test mode."""
+
+
+S = DeliveryStatus
+
+
+COUNTED = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
+
+
+@dataclass(slots=True)
+class ChannelTotals:
+    """Deliveries by what became of them, and how long they waited."""
+
+    counts: Counter[Metric] = field(default_factory=Counter)
+    waits: list[int] = field(default_factory=metrics.empty)
+
+    @property
+    def accepted(self) -> int:
+        """Asked for."""
+        return self.counts[M.ACCEPTED]
+
+    @property
+    def sent(self) -> int:
+        """Accepted by a provider, whatever came after, a failure aside."""
+        return self.counts[M.SENT]
+
+    @property
+    def delivered(self) -> int:
+        """Known to have arrived."""
+        return self.counts[M.DELIVERED]
+
+    @property
+    def read(self) -> int:
+        """Known to have been opened."""
+        return self.counts[M.READ]
+
+    @property
+    def failed(self) -> int:
+        """Given up, or bounced."""
+        return self.counts[M.FAILED]
+
+    @property
+    def total(self) -> int:
+        """All that happened."""
+        return self.accepted + self.sent + self.failed
+
+    @property
+    def success_rate(self) -> float | None:
+        """Sent, as a share of sent and failed; None before the first of either."""
+        ended = self.sent + self.failed
+        return self.sent / ended if ended else None
+
+    def wait(self, share: float) -> float | None:
+        """Return the seconds from when it was due in which this share of what was sent went."""
+        return metrics.quantile(self.waits, share)
+
+    def add(self, other: "ChannelTotals") -> None:
+        """Add another tally to this one."""
+        self.counts.update(other.counts)
+        self.waits = metrics.add(self.waits, other.waits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What happened in the last 24 clock hours, this one included."""
+
+    hours: Mapping[datetime, Mapping[Channel, ChannelTotals]]
+    """The oldest first; each hour is there."""
+    counted_at: datetime | None
+    """How old the figures are; None if nothing was ever counted."""
+
+    def per_channel(self, *, since: datetime) -> dict[Channel, ChannelTotals]:
+        """Return the channels' sums over the hours from ``since`` on."""
+        sums = {channel: ChannelTotals() for channel in Channel}
+        for hour, channels in self.hours.items():
+            if hour >= since:
+                for channel, tally in channels.items():
+                    sums[channel].add(tally)
+        return sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSummary:
+    """Work that waits. A count that reaches its cap means at least that many."""
+
+    due: int
+    """Due and not taken by a worker, or in a worker's hands."""
+    oldest_due_at: datetime | None
+    scheduled: int
+    """Notifications whose time has not come."""
+    retrying: int
+    """Notifications with a channel that waits for another try."""
+    unknown: int
+    """Notifications with a channel of which nobody can tell whether it went."""
+    last_sweep: datetime | None
+
+
+def traffic(*, now: datetime) -> Traffic:
+    """Return what happened in the last 24 clock hours, from the figures of the hours."""
+    last_hour = metrics.begin(Interval.HOUR, now)
+    first_hour = last_hour - timedelta(hours=HOURS - 1)
+    hours = {
+        first_hour + timedelta(hours=n): {channel: ChannelTotals() for channel in Channel}
+        for n in range(HOURS)
+    }
+    found = metrics.read_summed(
+        Interval.HOUR, since=first_hour, until=now, metrics=COUNTED, by=("channel",)
+    )
+    for figure in found:
+        tally = hours[figure.timestamp][Channel(figure.dimensions["channel"])]
+        tally.counts[Metric(figure.metric)] += int(figure.value)
+        if figure.histogram is not None:
+            tally.waits = metrics.add(tally.waits, figure.histogram)
+    return Traffic(hours=hours, counted_at=rollup_state.counted_at())
+
+
+def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
+    """Return what waits, and since when; tests of API clients in test mode aside.
+
+    Each count ends at ``cap``, or at ``queries.COUNT_CAP``: it reads what it counts.
+    """
+    most = cap or queries.COUNT_CAP
+    oldest = [at for priority in Priority if (at := _oldest_due(priority, now)) is not None]
+    priorities = {"$in": [priority.value for priority in Priority]}
+    in_doubt = {"channel": {"$in": [c.value for c in Channel]}, "status": S.UNKNOWN.value}
+    return WorkSummary(
+        due=_count({"priority": priorities, "due_at": {"$lte": now}}, "ntf_due", most)
+        if oldest
+        else 0,
+        oldest_due_at=min(oldest, default=None),
+        scheduled=_count({"status": NotificationStatus.CREATED.value}, "ntf_status_created", most),
+        retrying=_count({"status": NotificationStatus.RETRYING.value}, "ntf_status_created", most),
+        unknown=_count({"delivery": {"$elemMatch": in_doubt}}, "ntf_delivery_status", most),
+        last_sweep=last_sweep(),
+    )
+
+
+def _oldest_due(priority: Priority, now: datetime) -> datetime | None:
+    found = collection("notifications").find_one(
+        {"priority": priority.value, "due_at": {"$lte": now}, **REAL},
+        {"due_at": 1, "_id": 0},
+        sort=[("due_at", 1)],
+        hint="ntf_due",
+    )
+    return found["due_at"] if found else None
+
+
+def _count(wanted: dict[str, Any], index: str, most: int) -> int:
+    return collection("notifications").count_documents(wanted | dict(REAL), limit=most, hint=index)

@@ -1,0 +1,229 @@
+"""Failures grouped by cause, with their trend."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from domain.states import Channel, DeliveryStatus
+from notifyproject.db.collections import collection
+
+CAP = 10_000
+"""Failed notifications that are looked at for the groups, the newest."""
+
+
+BARS = 24
+"""Parts that a span is divided into for its course."""
+
+
+S = DeliveryStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureCause:
+    """What makes failures alike. ``provider`` is None for what never came to one."""
+
+    channel: Channel
+    code: str
+    provider: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureGroup:
+    """Failures with one cause."""
+
+    cause: FailureCause
+    count: int
+    first_at: datetime
+    last_at: datetime
+    course: tuple[int, ...]
+    """How many in each part of the span, the oldest first."""
+    before: int
+    """How many in the span of the same length before, as far as they were counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureGroups:
+    """Failures of a span, grouped, the most frequent first."""
+
+    since: datetime
+    until: datetime
+    groups: Sequence[FailureGroup]
+    counted_since: datetime | None
+    """Only failures from here on are counted: there were more than the cap."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the span is counted; if not, there are more than the counts say."""
+        return self.counted_since is None or self.counted_since <= self.since
+
+    @property
+    def has_before(self) -> bool:
+        """Whether the span before is counted too, so that the two can be compared."""
+        return self.counted_since is None
+
+
+def group_failures(
+    *, since: datetime, until: datetime, match: Sequence[Mapping[str, Any]] = ()
+) -> FailureGroups:
+    """Return the failures of a span by cause; ``match`` are conditions on the notifications.
+
+    A notification counts once for each channel that failed in the span. The span of the same length
+    before it is counted along, for the trend. Raises PyMongoError.
+    """
+    length = until - since
+    oldest = _looked_at_from(since - length, until)
+    both = {"$gte": oldest or since - length, "$lt": until}
+    part = max(int(length.total_seconds() * 1000) // BARS, 1)
+    place = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
+    rows = list(
+        collection("notifications").aggregate(
+            [
+                # The notification's own time is that of its last failure.
+                {"$match": {"$and": [{"failed_at": both}, *match]}},
+                {"$project": {"failed_at": 1, "delivery": 1}},
+                {"$unwind": "$delivery"},
+                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": both}},
+                {
+                    "$group": {
+                        "_id": {
+                            "channel": "$delivery.channel",
+                            "code": {"$ifNull": ["$delivery.failure_code", ""]},
+                            "provider": {"$ifNull": ["$delivery.provider", None]},
+                            "place": place,
+                        },
+                        "count": {"$sum": 1},
+                        "first_at": {"$min": "$delivery.failed_at"},
+                        "last_at": {"$max": "$delivery.failed_at"},
+                    }
+                },
+            ],
+            hint="ntf_failed",
+        )
+    )
+    causes: dict[FailureCause, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        told = row["_id"]
+        cause = FailureCause(
+            channel=Channel(told["channel"]), code=told["code"], provider=told.get("provider")
+        )
+        causes.setdefault(cause, []).append(row)
+    groups = [found for cause, some in causes.items() if (found := _group(cause, some)).count]
+    return FailureGroups(
+        since=since,
+        until=until,
+        groups=sorted(groups, key=lambda one: (-one.count, -one.last_at.timestamp())),
+        counted_since=oldest,
+    )
+
+
+def _looked_at_from(since: datetime, until: datetime) -> datetime | None:
+    """Return when the last of the newest failures was that are looked at; None if all are.
+
+    It is found in the index alone. What narrows the failures is compared in no more of them either:
+    a rare type would have all failures of a month read otherwise.
+    """
+    found = (
+        collection("notifications")
+        .find({"failed_at": {"$gte": since, "$lt": until}}, {"failed_at": 1, "_id": 0})
+        .sort([("failed_at", -1), ("_id", -1)])
+        .skip(CAP - 1)
+        .limit(1)
+        .hint("ntf_failed")
+    )
+    return next((row["failed_at"] for row in found), None)
+
+
+def _group(cause: FailureCause, rows: Sequence[Mapping[str, Any]]) -> FailureGroup:
+    """Return a group of its parts; those before the span have places below zero."""
+    within = [row for row in rows if row["_id"]["place"] >= 0]
+    course = [0] * BARS
+    for row in within:
+        course[min(int(row["_id"]["place"]), BARS - 1)] += row["count"]
+    counted = within or rows
+    return FailureGroup(
+        cause=cause,
+        count=sum(course),
+        first_at=min(row["first_at"] for row in counted),
+        last_at=max(row["last_at"] for row in counted),
+        course=tuple(course),
+        before=sum(row["count"] for row in rows) - sum(course),
+    )
+
+
+FAILURE_CAP = 5_000
+"""Failed notifications that errors are grouped from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureCount:
+    """Failures with one cause."""
+
+    channel: Channel
+    code: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureCounts:
+    """Failures of a span, grouped, the most frequent first."""
+
+    groups: Sequence[FailureCount]
+    counted_since: datetime | None
+    """Only failures from here on are counted: there were more than the cap."""
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(group.count for group in self.groups)
+
+
+def count_failures(
+    *, since: datetime, until: datetime | None = None, match: Mapping[str, Any] | None = None
+) -> FailureCounts:
+    """Return the failures of a span by channel and code; ``match`` narrows them by other fields.
+
+    A notification counts once for each channel that failed in the span.
+    """
+    span = {"$gte": since} | ({"$lt": until} if until is not None else {})
+    found = list(
+        collection("notifications").aggregate(
+            [
+                # The notification's own time is that of its last failure.
+                {"$match": {"failed_at": span, **(match or {})}},
+                {"$sort": {"failed_at": -1, "_id": -1}},
+                {"$limit": FAILURE_CAP},
+                {"$project": {"failed_at": 1, "delivery": 1}},
+                {"$unwind": "$delivery"},
+                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": span}},
+                {
+                    "$group": {
+                        "_id": {
+                            "channel": "$delivery.channel",
+                            "code": "$delivery.failure_code",
+                        },
+                        "count": {"$sum": 1},
+                        "first_at": {"$min": "$delivery.failed_at"},
+                        "last_at": {"$max": "$delivery.failed_at"},
+                    }
+                },
+                {"$sort": {"count": -1, "last_at": -1}},
+            ],
+            hint="ntf_failed",
+        )
+    )
+    groups = [
+        FailureCount(
+            channel=Channel(row["_id"]["channel"]),
+            code=row["_id"]["code"],
+            count=row["count"],
+            first_at=row["first_at"],
+            last_at=row["last_at"],
+        )
+        for row in found
+    ]
+    reached_cap = sum(group.count for group in groups) >= FAILURE_CAP
+    oldest = min((group.first_at for group in groups), default=None)
+    return FailureCounts(groups=groups, counted_since=oldest if reached_cap else None)

@@ -1,0 +1,198 @@
+"""What Prometheus is told, read from what all processes share: MongoDB and Valkey.
+
+No process counts anything for it, so it does not matter which one is asked, how many there are, or
+whether they were restarted. What was read is used again for a few seconds.
+"""
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from threading import Lock
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from analytics import incidents, metrics
+from analytics.metrics import Metric as Name
+from analytics.metrics import MetricValue
+from analytics.models import AlertKind, Interval
+from delivery import circuit_breaker
+from delivery.circuit_breaker import State
+
+from . import dashboard, provider_health, workers
+
+FRESH_SECONDS = 10.0
+
+
+WINDOW = timedelta(minutes=60)
+"""What the counts are over. The last minutes are still being counted."""
+
+
+PREFIX = "notify"
+
+
+COUNTED = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAILED, Name.RETRIED)
+
+
+TYPES = 200
+"""Types that are told apart; there is no more than that in any label."""
+
+
+OTHERS = "other"
+
+
+def render_metrics(*, now: datetime) -> bytes:
+    """Return the exposition, at most ten seconds old."""
+    return _cache.get(now)
+
+
+class _Cache:
+    """The last exposition; one thread makes it, the others wait for it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._made: bytes = b""
+        self._at = float("-inf")
+
+    def get(self, now: datetime) -> bytes:
+        with self._lock:
+            if time.monotonic() - self._at > FRESH_SECONDS:
+                registry = CollectorRegistry(auto_describe=False)
+                registry.register(_Shared(now))
+                self._made, self._at = generate_latest(registry), time.monotonic()
+            return self._made
+
+    def forget(self) -> None:
+        self._at = float("-inf")
+
+
+_cache = _Cache()
+
+
+def forget() -> None:
+    """Read anew at the next question."""
+    _cache.forget()
+
+
+class _Shared(Collector):
+    """Everything, read when it is collected."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def describe(self) -> Iterator[Metric]:
+        """Return nothing: a description would have to read everything."""
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what there is to tell."""
+        now = self._now
+        found = metrics.read(Interval.MINUTE, since=now - WINDOW, until=now)
+        yield _deliveries(found)
+        yield from _latency(found)
+        yield from _work(now)
+        yield from _providers(now)
+        yield from _signs(now)
+        yield _incidents()
+
+
+def _deliveries(found: list[MetricValue]) -> Metric:
+    family = GaugeMetricFamily(
+        f"{PREFIX}_deliveries_last_hour",
+        "Deliveries of the last hour by what became of them, of attempts begun in it.",
+        labels=("event", "channel", "type"),
+    )
+    counts: dict[tuple[str, str, str], float] = {}
+    known: set[str] = set()
+    for figure in found:
+        if figure.metric in COUNTED:
+            channel, kind = figure.dimensions["channel"], figure.dimensions["type"]
+            if kind in known or len(known) < TYPES:
+                known.add(kind)
+            else:
+                kind = OTHERS
+            key = (str(figure.metric), channel, kind)
+            counts[key] = counts.get(key, 0) + figure.value
+    for key, value in sorted(counts.items()):
+        family.add_metric(key, value)
+    return family
+
+
+def _latency(found: list[MetricValue]) -> Iterator[Metric]:
+    family = HistogramMetricFamily(
+        f"{PREFIX}_due_to_sent_seconds_last_hour",
+        "From when a delivery was due until the provider took it, of attempts of the last hour.",
+        labels=("channel",),
+    )
+    waits = [figure for figure in found if figure.metric == Name.LATENCY]
+    for channel in sorted({figure.dimensions["channel"] for figure in waits}):
+        own = [figure for figure in waits if figure.dimensions["channel"] == channel]
+        counts, total, buckets = metrics.merge_histograms(own), 0, []
+        for bound, count in zip([*metrics.BOUNDS, float("inf")], counts, strict=True):
+            total += count
+            buckets.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
+        family.add_metric([channel], buckets, sum(figure.seconds or 0 for figure in own))
+    yield family
+
+
+def _work(now: datetime) -> Iterator[Metric]:
+    due = _gauge("due", "Notifications due and not done; 10,000 means at least that.", "priority")
+    age = _gauge("oldest_due_seconds", "How long the oldest of them has been due.", "priority")
+    depth = _gauge("queue_messages", "Messages in a queue.", "channel", "priority")
+    for lane in workers.queue_status(now=now):
+        name = lane.priority.value
+        due.add_metric([name], lane.due)
+        oldest = lane.oldest_due_at
+        age.add_metric([name], (now - oldest).total_seconds() if oldest else 0)
+        for channel, messages in lane.depths.items():
+            if messages is not None:
+                depth.add_metric([channel.value, name], messages)
+    backlog = dashboard.summarize_work(now=now)
+    waiting = _gauge("waiting", "Notifications that wait, up to 10,000.", "state")
+    states = ("scheduled", backlog.scheduled), ("retrying", backlog.retrying)
+    for state, number in (*states, ("unknown", backlog.unknown)):
+        waiting.add_metric([state], number)
+    yield from (due, age, depth, waiting)
+
+
+def _providers(now: datetime) -> Iterator[Metric]:
+    is_open = _gauge(
+        "circuit_open", "A provider's circuit: 1 open, 0.5 half open, 0 closed.", "provider"
+    )
+    paused = _gauge("provider_paused", "Whether an operator has paused a provider.", "provider")
+    pauses, names = circuit_breaker.pauses(), sorted(provider_health.names())
+    worst = dict.fromkeys(names, 0.0)
+    for circuit in circuit_breaker.circuit_states(now=now) or ():
+        name = circuit.account.partition(":")[0]
+        if name in worst:
+            worst[name] = max(worst[name], _OPENNESS[circuit.state])
+    for name in names:
+        is_open.add_metric([name], worst[name])
+        paused.add_metric([name], float(name in pauses))
+    yield from (is_open, paused)
+
+
+def _signs(now: datetime) -> Iterator[Metric]:
+    family = _gauge("last_seen_seconds", "How long ago something regular last happened.", "what")
+    signs = workers.heartbeats()
+    times = ("sweep", signs.sweep), ("canary", signs.canary), ("figures", signs.rollup)
+    for what, at in times:
+        if at is not None:
+            family.add_metric([what], (now - at).total_seconds())
+    yield family
+
+
+def _incidents() -> Metric:
+    family = _gauge("incidents_open", "Open incidents.", "kind")
+    kinds = [incident["kind"] for incident in incidents.open_ones()]
+    for kind in AlertKind:
+        family.add_metric([kind.value], kinds.count(kind))
+    return family
+
+
+def _gauge(name: str, words: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", words, labels=labels)
+
+
+_OPENNESS = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}

@@ -1,0 +1,278 @@
+"""Rolls changed minutes up into minutes, hours, and days.
+
+Nothing is counted where notifications are accepted or sent. A task each minute finds the minutes
+that have changed, by the index on the time of the last change, counts each of them anew, and sums
+them up. docs/metrics.md describes each metric.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.conf import settings
+
+from analytics import metrics, rollup_state
+from analytics.models import Interval
+from analytics.rollup_state import ChangedMinute
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+
+from .rollup_counts import count_minutes, minute_of
+
+INDEX = "ntf_updated"
+
+
+HAPPENINGS = ("sent", "delivered", "read", "failed")
+"""Each is an event ``delivery.<it>``, at the delivery's ``<it>_at``."""
+
+
+Stages = list[dict[str, Any]]
+
+
+def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
+    """Return the minutes whose figures changed, by the changes of a time.
+
+    A notification belongs to the minute in which it was accepted and to those of its attempts.
+    """
+    spans = {
+        "$setUnion": [
+            [minute_of("$created_at")],
+            {"$map": {"input": "$delivery.last_attempt_at", "as": "at", "in": minute_of("$$at")}},
+        ]
+    }
+    found = collection("notifications").aggregate(
+        [
+            *_changed(since, until),
+            {"$project": {"minute": spans}},
+            {"$unwind": "$minute"},
+            {"$group": {"_id": "$minute"}},
+        ],
+        hint=INDEX,
+    )
+    return {row["_id"] for row in [*found, *_of_earlier_attempts(since, until)] if row["_id"]}
+
+
+def _of_earlier_attempts(since: datetime, until: datetime) -> Iterable[dict[str, Any]]:
+    """Return the minutes of all attempts of what was tried more than once.
+
+    What was the last attempt may be so no more.
+    """
+    return collection("notifications").aggregate(
+        [
+            *_changed(since, until, narrowed={"delivery.attempt_count": {"$gt": 1}}),
+            {"$project": {"_id": 1}},
+            {
+                "$lookup": {
+                    "from": "delivery_attempts",
+                    "localField": "_id",
+                    "foreignField": "notification_id",
+                    "as": "attempt",
+                    "pipeline": [{"$project": {"attempted_at": 1}}],
+                }
+            },
+            {"$unwind": "$attempt"},
+            {"$group": {"_id": minute_of("$attempt.attempted_at")}},
+        ],
+        hint=INDEX,
+    )
+
+
+def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
+    """Write what the changes of a time tell into ``analytics_events``, in one command.
+
+    The server reads and writes; nothing of it comes here. What was written before stays as it was.
+    """
+    days = settings.ANALYTICS_EVENTS_DAYS
+    if not days:
+        return
+    kept = timedelta(days=days)
+    events = [_event(name) for name in HAPPENINGS]
+    collection("notifications").aggregate(
+        [
+            *_changed(since, until),
+            {"$project": {"user_id": 1, "type": 1, "delivery": 1}},
+            {"$unwind": "$delivery"},
+            {"$project": {"event": events, "user_id": 1, "type": 1, "delivery": 1}},
+            {"$unwind": "$event"},
+            {"$match": {"event.at": {"$gt": now - kept}}},
+            {"$replaceWith": _as_stored(kept)},
+            {
+                "$merge": {
+                    "into": "analytics_events",
+                    "on": "_id",
+                    "whenMatched": "keepExisting",
+                    "whenNotMatched": "insert",
+                }
+            },
+        ],
+        hint=INDEX,
+    )
+
+
+def _changed(since: datetime, until: datetime, *, narrowed: dict[str, Any] | None = None) -> Stages:
+    """Return the stage that finds what was changed, without tests."""
+    changed = {"updated_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}
+    return [{"$match": changed | (narrowed or {})}]
+
+
+def _event(name: str) -> dict[str, Any]:
+    return {"name": name, "at": f"$delivery.{name}_at"}
+
+
+def _as_stored(kept: timedelta) -> dict[str, Any]:
+    milliseconds = kept // timedelta(milliseconds=1)
+    is_failure = {"$eq": ["$event.name", "failed"]}
+    return {
+        "_id": {
+            "$concat": [{"$toString": "$_id"}, ".", "$delivery.channel", ".", "$event.name"],
+        },
+        "event_type": {"$concat": ["delivery.", "$event.name"]},
+        "entity_id": {"$toString": "$_id"},
+        "user_id": {"$ifNull": ["$user_id", "$$REMOVE"]},
+        "data": {
+            "channel": "$delivery.channel",
+            "type": "$type",
+            "provider": {"$ifNull": ["$delivery.provider", "$$REMOVE"]},
+            "code": {
+                "$cond": [
+                    is_failure,
+                    {"$ifNull": ["$delivery.failure_code", "$$REMOVE"]},
+                    "$$REMOVE",
+                ]
+            },
+        },
+        "created_at": "$event.at",
+        "purge_at": {"$add": ["$event.at", milliseconds]},
+    }
+
+
+log = structlog.get_logger(__name__)
+
+
+OVERLAP = timedelta(seconds=45)
+"""Changes are looked for again this far back: clocks differ by a second at most, and a write that
+finds no primary is repeated for half a minute."""
+
+
+FIRST_LOOK = timedelta(days=1)
+"""How far back the very first roll-up looks."""
+
+
+SLICE = timedelta(minutes=10)
+"""Of so long changes are looked for at once."""
+
+
+TOGETHER = 10
+"""Minutes in a row that are counted by one read."""
+
+
+BUDGET_SECONDS = 40.0
+"""What is left after that is for the next roll-up, a minute later."""
+
+
+MINUTE = metrics.LENGTH[Interval.MINUTE]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one roll-up did."""
+
+    counted: int
+    """Minutes."""
+    left: int
+    """Minutes that are due and wait for the next one."""
+
+
+def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> Report | None:
+    """Bring the figures up to date; None if somebody else is at it.
+
+    Twice is as good as once, and one that died is made good by the next.
+    """
+    if not rollup_state.acquire_lease(now=now):
+        return None
+    try:
+        report = _run(now, time.monotonic() + budget)
+        rollup_state.note_counted(now=now)
+    finally:
+        rollup_state.release_lease()
+    log.info("rolled_up", counted=report.counted, left=report.left)
+    return report
+
+
+def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
+    """Count all minutes of a time again; return how many, None if a roll-up is running.
+
+    Whole hours are counted, so that hours and days stay the sums of their parts.
+    """
+    start = metrics.begin(Interval.HOUR, since)
+    minutes: list[datetime] = []
+    while start + len(minutes) * MINUTE < until or len(minutes) % 60:
+        minutes.append(start + len(minutes) * MINUTE)
+    if not rollup_state.acquire_lease(now=now):
+        return None
+    try:
+        for some in _in_rows(minutes):
+            _recount(some, now)
+            rollup_state.renew_lease(now=utc_now())
+        _sum_up(minutes, now)
+    finally:
+        rollup_state.release_lease()
+    return len(minutes)
+
+
+def _run(now: datetime, deadline: float) -> Report:
+    _find_changes(now, deadline)
+    marks = {mark.minute: mark for mark in rollup_state.due(now=now)}
+    counted: list[ChangedMinute] = []
+    for some in _in_rows(sorted(marks, reverse=True)):
+        if counted and time.monotonic() > deadline:
+            break
+        _recount(some, now)
+        counted += [marks[minute] for minute in some]
+    _sum_up([mark.minute for mark in counted], now)
+    rollup_state.done(counted)
+    return Report(counted=len(counted), left=len(marks) - len(counted))
+
+
+def _find_changes(now: datetime, deadline: float) -> None:
+    """Note which minutes have changed, slice by slice: after a standstill there may be many."""
+    since = rollup_state.changes_until() or now - FIRST_LOOK
+    while since < now:
+        until = min(since + SLICE, now)
+        # What is being written this very moment is found by the next one.
+        rollup_state.mark_changed(changed_minutes(since - OVERLAP, until), now=now)
+        write_events(since - OVERLAP, until, now=now)
+        rollup_state.note_changes(until=until)
+        since = until
+        if time.monotonic() > deadline:
+            break
+
+
+def _recount(minutes: Sequence[datetime], now: datetime) -> None:
+    """Count minutes that follow one another."""
+    figures = count_minutes(min(minutes), max(minutes) + MINUTE)
+    metrics.replace(Interval.MINUTE, minutes, figures, now=now)
+
+
+def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
+    """Sum up the hours of these minutes, and then their days."""
+    hours = {metrics.begin(Interval.HOUR, minute) for minute in minutes}
+    for hour in sorted(hours):
+        metrics.sum_up(Interval.HOUR, hour, now=now)
+    for day in sorted({metrics.begin(Interval.DAY, hour) for hour in hours}):
+        metrics.sum_up(Interval.DAY, day, now=now)
+
+
+def _in_rows(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:
+    """Return minutes in rows that have no gap, the first ones first."""
+    row: list[datetime] = []
+    for minute in minutes:
+        if row and (abs(minute - row[-1]) != MINUTE or len(row) == TOGETHER):
+            yield row
+            row = []
+        row.append(minute)
+    if row:
+        yield row

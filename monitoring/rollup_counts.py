@@ -1,0 +1,249 @@
+"""The figures of some minutes, counted from the beginning.
+
+What was tried belongs to the minute of the attempt; what never was, in-app among it, to the minute
+in which it was accepted. Neither ever changes, so nothing moves from one minute to another: an
+outcome that comes days later changes the figures of the minute of its attempt. Tests of API clients
+in test mode are not counted.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from bson import ObjectId
+
+from analytics import metrics
+from analytics.metrics import Metric, MetricValue
+from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
+from notifyproject.db.collections import collection
+
+A, M, S = AttemptStatus, Metric, DeliveryStatus
+
+
+NEVER = "none"
+"""The provider of what no provider was asked for."""
+
+
+WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)
+
+
+ARRIVED = (S.DELIVERED, S.READ)
+
+
+PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
+"""An attempt goes to several devices: it counts once, as the first of these that one of them is."""
+
+
+AT_ONCE = 1_000
+
+
+Row = Mapping[str, Any]
+
+
+Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts by minute, metric and dimensions."""
+
+    counts: Counter[Key] = field(default_factory=Counter)
+    waits: dict[Key, list[int]] = field(default_factory=lambda: defaultdict(metrics.empty))
+    seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, row: Row, metric: Metric, **more: str) -> Key:
+        """Count a row under a metric; return under which key."""
+        own = row["_id"]
+        dimensions = {"channel": own["channel"], "type": own["type"]} | more
+        key = own["minute"], metric, tuple(sorted(dimensions.items()))
+        self.counts[key] += row["count"]
+        return key
+
+    def figures(self) -> Iterator[MetricValue]:
+        """Return the figures."""
+        for key, value in self.counts.items():
+            minute, metric, dimensions = key
+            yield MetricValue(
+                metric=metric.value,
+                dimensions=dict(dimensions),
+                value=value,
+                histogram=self.waits.get(key),
+                seconds=self.seconds.get(key),
+                timestamp=minute,
+            )
+
+
+def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
+    """Return the figures of every minute from ``since`` until before ``until``: whole minutes."""
+    tally = _Tally()
+    for row in _accepted(since, until):
+        tally.add(row, M.ACCEPTED)
+        if row["_id"]["untried"]:
+            _count_outcome(tally, row, provider=row["_id"].get("provider") or NEVER)
+    for row in _tried(since, until):
+        _count_attempt(tally, row)
+    return list(tally.figures())
+
+
+def _count_attempt(tally: _Tally, row: Row) -> None:
+    own = row["_id"]
+    provider, outcome = own.get("provider") or NEVER, own["outcome"]
+    if own["is_last"]:
+        _count_outcome(tally, row, provider=provider)
+    if outcome == A.EXPIRED:
+        # It was never made: the time for it was over. Its delivery may have ended all the same.
+        return
+    tally.add(row, M.TRIED, provider=provider, status=outcome)
+    if outcome == A.UNKNOWN:
+        tally.add(row, M.UNKNOWN, provider=provider)
+    if not own["is_last"] or (own["status"] == S.PENDING and outcome != A.STARTED):
+        tally.add(row, M.RETRIED, provider=provider)
+
+
+def _count_outcome(tally: _Tally, row: Row, *, provider: str) -> None:
+    """Count what became of deliveries."""
+    own = row["_id"]
+    status = own["status"]
+    if status in SUCCEEDED:
+        tally.add(row, M.SENT, provider=provider)
+    if status in ARRIVED:
+        tally.add(row, M.DELIVERED, provider=provider)
+    if status == S.READ:
+        tally.add(row, M.READ, provider=provider)
+    if status == S.FAILED:
+        tally.add(row, M.FAILED, provider=provider, code=own.get("code") or NEVER)
+    if status in WITHHELD:
+        tally.add(row, M.WITHHELD, status=status)
+    bucket = own.get("bucket")
+    if bucket is not None:
+        key = tally.add(row, M.LATENCY, provider=provider)
+        tally.waits[key][bucket] += row["count"]
+        tally.seconds[key] += row["seconds"]
+
+
+def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
+    """Return the deliveries of what was accepted, counted by what is told apart."""
+    untried = {"$eq": ["$delivery.attempt_count", 0]}
+    return collection("notifications").aggregate(
+        [
+            {"$match": {"created_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}},
+            {"$project": {"created_at": 1, "type": 1, "delivery": 1}},
+            {"$unwind": "$delivery"},
+            {
+                "$group": {
+                    "_id": {
+                        "minute": minute_of("$created_at"),
+                        "channel": "$delivery.channel",
+                        "type": "$type",
+                        "untried": untried,
+                        "provider": _if(untried, "$delivery.provider"),
+                        "status": _if(untried, "$delivery.status"),
+                        "code": _if(untried, "$delivery.failure_code"),
+                    },
+                    "count": {"$sum": 1},
+                }
+            },
+        ],
+        hint="ntf_created",
+    )
+
+
+def _tried(since: datetime, until: datetime) -> Iterable[Row]:
+    """Return the attempts, one for all devices, and what became of their deliveries since.
+
+    The two collections are joined here, a thousand at a time: the server's own join looks
+    each notification up by itself, which takes it ten times as long.
+    """
+    counts: Counter[tuple[Any, ...]] = Counter()
+    seconds: dict[tuple[Any, ...], float] = defaultdict(float)
+    for attempts in _batches(_attempts(since, until)):
+        deliveries = _deliveries({one["_id"]["notification"] for one in attempts})
+        for attempt in attempts:
+            own = attempt["_id"]
+            found = deliveries.get((own["notification"], own["channel"]))
+            if found is not None:
+                key, waited = _judged(attempt, *found)
+                counts[key] += 1
+                seconds[key] += waited
+    for key, count in counts.items():
+        own = dict(zip(_TOLD_APART, key, strict=True))
+        yield {"_id": own, "count": count, "seconds": seconds[key]}
+
+
+_TOLD_APART = (
+    *("minute", "channel", "type", "provider", "outcome"),
+    *("is_last", "status", "code", "bucket"),
+)
+
+
+def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
+    return collection("delivery_attempts").aggregate(
+        [
+            {"$match": {"attempted_at": {"$gte": since, "$lt": until}}},
+            {
+                "$group": {
+                    "_id": {
+                        "notification": "$notification_id",
+                        "channel": "$channel",
+                        "attempt": "$attempt_number",
+                    },
+                    "at": {"$min": "$attempted_at"},
+                    "provider": {"$first": "$provider"},
+                    "statuses": {"$addToSet": "$status"},
+                }
+            },
+        ],
+        hint="att_attempted",
+        allowDiskUse=True,
+        batchSize=AT_ONCE,
+    )
+
+
+def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row]]:
+    """Return the type and the delivery for each notification and channel; none of tests."""
+    names = ("channel", "status", "attempt_count", "failure_code", "sent_at", "first_due_at")
+    found = collection("notifications").find(
+        {"_id": {"$in": list(ids)}},
+        {"type": 1, "is_test": 1, **{f"delivery.{name}": 1 for name in names}},
+        batch_size=AT_ONCE,
+    )
+    return {
+        (document["_id"], delivery["channel"]): (document["type"], delivery)
+        for document in found
+        if not document.get("is_test")
+        for delivery in document["delivery"]
+    }
+
+
+def _judged(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], float]:
+    """Return what is told apart of an attempt, and the seconds its delivery waited if it was it."""
+    statuses = attempt["statuses"]
+    outcome = next(status.value for status in PRECEDENCE if status in statuses)
+    is_last = attempt["_id"]["attempt"] == delivery["attempt_count"]
+    bucket, waited = None, 0.0
+    if is_last and delivery["status"] in SUCCEEDED and delivery.get("sent_at") is not None:
+        waited = max((delivery["sent_at"] - delivery["first_due_at"]).total_seconds(), 0.0)
+        bucket = bisect_left(metrics.BOUNDS, waited)
+    minute = attempt["at"].replace(second=0, microsecond=0)
+    own = (minute, attempt["_id"]["channel"], kind, attempt.get("provider"), outcome)
+    return (*own, is_last, delivery["status"], delivery.get("failure_code"), bucket), waited
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Return rows in batches, read as they are asked for."""
+    rest = iter(rows)
+    while some := list(islice(rest, AT_ONCE)):
+        yield some
+
+
+def minute_of(path: str) -> dict[str, Any]:
+    """Return the minute of a time, as an expression."""
+    return {"$dateTrunc": {"date": path, "unit": "minute"}}
+
+
+def _if(condition: Any, value: Any) -> dict[str, Any]:
+    return {"$cond": [condition, value, None]}

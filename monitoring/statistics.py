@@ -1,0 +1,137 @@
+"""How many notifications there were, how many got through, and in how many tries.
+
+Counted from the documents, newest first, so never more of them than a caller can wait for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from bson import ObjectId
+
+from domain.states import SUCCEEDED, DeliveryStatus, NotificationStatus
+from notifyproject.db.collections import collection
+
+CAP = 100_000
+"""Of more notifications the newest are counted."""
+
+
+class GroupBy(StrEnum):
+    """What notifications are told apart by."""
+
+    STATUS = "status"
+    TYPE = "type"
+    CHANNEL = "channel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The figures of one status, type or channel. By channel, deliveries are counted."""
+
+    value: str
+    total: int
+    sent: int
+    """A provider has taken it, or it is in the inbox: on one channel at least."""
+    failed: int
+    average_attempts: float
+    """Tries for each, of all its channels together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """The figures of some notifications."""
+
+    groups: Sequence[Group]
+    counted: int
+    """Notifications."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether these are all there are."""
+        return self.counted < CAP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsFilter:
+    """Which notifications are counted: one client's, of a person and a time if those are given."""
+
+    client_id: ObjectId
+    user_id: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def match(self) -> dict[str, Any]:
+        """Return the filter in MongoDB's words."""
+        match: dict[str, Any] = {"client_id": self.client_id, "is_active": True}
+        if self.user_id is not None:
+            match["user_id"] = self.user_id
+        limits = {"$gte": self.created_after, "$lt": self.created_before}
+        if created := {name: at for name, at in limits.items() if at is not None}:
+            match["created_at"] = created
+        return match
+
+
+def count_notifications(span: StatisticsFilter, *, by: GroupBy) -> Statistics:
+    """Return the figures of each status, type or channel, the largest group first."""
+    stages = _by_channel() if by is GroupBy.CHANNEL else _by_field(by)
+    pipeline: list[dict[str, Any]] = [
+        {"$match": span.match()},
+        {"$sort": {"created_at": -1, "_id": -1}},
+        {"$limit": CAP},
+        *stages,
+        {
+            "$group": {
+                "_id": "$value",
+                "total": {"$sum": 1},
+                "sent": {"$sum": {"$toInt": "$is_sent"}},
+                "failed": {"$sum": {"$toInt": "$is_failed"}},
+                "attempts": {"$sum": "$attempts"},
+                "counted": {"$sum": {"$toInt": "$is_first"}},
+            }
+        },
+    ]
+    index = "ntf_client_created" if span.user_id is None else "ntf_user_feed"
+    found = list(collection("notifications").aggregate(pipeline, hint=index))
+    groups = [
+        Group(
+            value=row["_id"],
+            total=row["total"],
+            sent=row["sent"],
+            failed=row["failed"],
+            average_attempts=round(row["attempts"] / row["total"], 2),
+        )
+        for row in sorted(found, key=lambda row: (-row["total"], row["_id"]))
+    ]
+    return Statistics(groups=groups, counted=sum(row["counted"] for row in found))
+
+
+def _by_field(by: GroupBy) -> list[dict[str, Any]]:
+    succeeded = {"$setIntersection": ["$delivery.status", sorted(s.value for s in SUCCEEDED)]}
+    return [
+        {
+            "$project": {
+                "value": f"${by.value}",
+                "is_sent": {"$ne": [succeeded, []]},
+                "is_failed": {"$eq": ["$status", NotificationStatus.FAILED.value]},
+                "attempts": {"$sum": "$delivery.attempt_count"},
+                "is_first": {"$literal": True},
+            }
+        }
+    ]
+
+
+def _by_channel() -> list[dict[str, Any]]:
+    return [
+        {"$unwind": {"path": "$delivery", "includeArrayIndex": "place"}},
+        {
+            "$project": {
+                "value": "$delivery.channel",
+                "is_sent": {"$in": ["$delivery.status", sorted(s.value for s in SUCCEEDED)]},
+                "is_failed": {"$eq": ["$delivery.status", DeliveryStatus.FAILED.value]},
+                "attempts": "$delivery.attempt_count",
+                "is_first": {"$eq": ["$place", 0]},
+            }
+        },
+    ]

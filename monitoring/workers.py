@@ -1,0 +1,156 @@
+"""The queues and the workers, as they are now: read, and never waited for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import redis
+from celery import current_app
+from django.conf import settings
+from kombu.exceptions import OperationalError
+
+from analytics import rollup_state
+from delivery.heartbeats import last_sweep, last_worker_heartbeat
+from domain import queues
+from domain.states import Channel, Priority
+from notifyproject.db.collections import collection
+from notifyproject.platform import valkey
+
+SEEN = timedelta(minutes=5)
+"""Whoever made an attempt within this long is listed."""
+
+
+ATTEMPTS_READ = 5_000
+"""Attempts that workers are looked for in, the newest."""
+
+
+COUNTED = 10_000
+"""What is due is counted up to this."""
+
+
+PING_SECONDS = 0.5
+"""How long workers have to answer, if somebody asks them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    """What waits of one priority."""
+
+    priority: Priority
+    due: int
+    """Notifications due, in MongoDB, which decides; COUNTED means at least that many."""
+    oldest_due_at: datetime | None
+    depths: Mapping[Channel, int | None]
+    """Messages in the queue of each channel; None if the broker does not answer. They are hints:
+    one may be for a hundred deliveries, or for none that is left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """A worker that has sent something lately."""
+
+    name: str
+    attempts: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeats:
+    """When what must happen regularly last did."""
+
+    sweep: datetime | None
+    canary: datetime | None
+    rollup: datetime | None
+
+
+def queue_status(*, now: datetime) -> list[QueueStatus]:
+    """Return what waits, the most urgent first."""
+    depths = _depths()
+    return [
+        QueueStatus(
+            priority=priority,
+            due=_due(priority, now),
+            oldest_due_at=_oldest(priority, now),
+            depths={
+                channel: None if depths is None else depths[queues.queue_name(channel, priority)]
+                for channel in Channel
+            },
+        )
+        for priority in Priority
+    ]
+
+
+def service_depth() -> int | None:
+    """Return how many messages wait for the tasks that keep the others going."""
+    depths = _depths()
+    return None if depths is None else depths[settings.CELERY_TASK_DEFAULT_QUEUE]
+
+
+def heartbeats() -> Heartbeats:
+    """Return the signs of life."""
+    return Heartbeats(
+        sweep=last_sweep(), canary=last_worker_heartbeat(), rollup=rollup_state.counted_at()
+    )
+
+
+def active_workers(*, now: datetime) -> list[Worker]:
+    """Return the workers that made an attempt lately, by name."""
+    found = collection("delivery_attempts").aggregate(
+        [
+            {"$match": {"attempted_at": {"$gte": now - SEEN}}},
+            {"$sort": {"attempted_at": -1, "_id": -1}},
+            {"$limit": ATTEMPTS_READ},
+            {
+                "$group": {
+                    "_id": "$worker",
+                    "attempts": {"$sum": 1},
+                    "last_at": {"$max": "$attempted_at"},
+                }
+            },
+            {"$sort": {"_id": 1}},
+        ],
+        hint="att_attempted",
+    )
+    return [
+        Worker(name=row["_id"] or "-", attempts=row["attempts"], last_at=row["last_at"])
+        for row in found
+    ]
+
+
+def ping_workers() -> Sequence[str] | None:
+    """Ask every worker for an answer within half a second; None if the broker does not answer."""
+    try:
+        with valkey.connection() as broker:
+            broker.ping()
+        answers = current_app.control.ping(timeout=PING_SECONDS)
+    except (valkey.Unavailable, OperationalError, redis.RedisError, OSError):
+        return None
+    return sorted(name for answer in answers for name in answer)
+
+
+def _depths() -> dict[str, int] | None:
+    """Return how many messages each queue holds, in one question."""
+    names = [queue.name for queue in settings.CELERY_TASK_QUEUES]
+    try:
+        with valkey.connection() as broker, broker.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.llen(name)
+            return dict(zip(names, pipe.execute(), strict=True))
+    except valkey.Unavailable:
+        return None
+
+
+def _due(priority: Priority, now: datetime) -> int:
+    return collection("notifications").count_documents(
+        {"priority": priority.value, "due_at": {"$lte": now}}, limit=COUNTED, hint="ntf_due"
+    )
+
+
+def _oldest(priority: Priority, now: datetime) -> datetime | None:
+    found = collection("notifications").find_one(
+        {"priority": priority.value, "due_at": {"$lte": now}},
+        {"due_at": 1, "_id": 0},
+        sort=[("due_at", 1)],
+        hint="ntf_due",
+    )
+    return found["due_at"] if found else None

@@ -1,0 +1,306 @@
+"""Reads and writes broadcasts and the pages of their audiences, by compare-and-set."""
+
+import secrets
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pymongo
+from bson import ObjectId
+from pymongo import ReturnDocument
+from pymongo.errors import PyMongoError
+
+from domain.states import BroadcastStatus, NotificationStatus
+from notifyproject.db import paging
+from notifyproject.db.collections import collection
+from notifyproject.db.leases import unclaimed
+from notifyproject.db.paging import Cursor, Page
+from recipients import queries as recipients
+from recipients import topics
+
+from .documents import Audience, BroadcastLease, Document, PageResult, turn_from
+
+COUNT_CAP = 100_000
+"""A topic with more members is not counted when it is asked for: it takes too long."""
+
+
+def next_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
+    """Return the next user ids behind ``after``; fewer than ``limit`` are the last.
+
+    Raises PyMongoError.
+    """
+    if audience.topic is not None:
+        return topics.stream(audience.topic, after=after, limit=limit)
+    if audience.user_ids is None:
+        return recipients.stream(after=after, limit=limit)
+    start = 0 if after is None else bisect_right(audience.user_ids, after)
+    return list(audience.user_ids[start : start + limit])
+
+
+def size(audience: Audience) -> int | None:
+    """Return about how many people there are; None if they are too many to be counted.
+
+    Everybody is estimated from the collection's own figures: those who are being erased are among
+    them. Raises PyMongoError.
+    """
+    if audience.user_ids is not None:
+        return len(audience.user_ids)
+    if audience.topic is None:
+        return collection("recipients").estimated_document_count()
+    count = collection("topic_members").count_documents(
+        {"topic": audience.topic}, limit=COUNT_CAP + 1, hint="tpm_topic"
+    )
+    return count if count <= COUNT_CAP else None
+
+
+B = BroadcastStatus
+
+
+ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
+"""A worker has something to do."""
+
+
+LEASE = timedelta(seconds=60)
+"""A page takes about a second; whoever needs a minute for it is lost, or will find out."""
+
+
+EARLY = timedelta(seconds=1)
+"""Clocks of two machines differ by so much: a message that comes before its time is not lost."""
+
+
+RETENTION = timedelta(days=90)
+"""A broadcast is deleted this long after it has ended."""
+
+
+EXAMPLES = 20
+"""User ids that are told of each reason."""
+
+
+def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:
+    """Lease a broadcast that is due; None if it is not, or another worker is at it.
+
+    Raises PyMongoError.
+    """
+    claim = {"token": secrets.token_hex(8), "lease_until": now + LEASE, "worker": worker}
+    begins = {"$eq": ["$status", B.SCHEDULED.value]}
+    withdraws = {"$eq": ["$status", B.CANCELLING.value]}
+    found = collection("broadcasts").find_one_and_update(
+        {
+            "_id": broadcast_id,
+            "status": {"$in": ACTIVE},
+            "due_at": {"$lte": now + EARLY},
+            **unclaimed(now=now),
+        },
+        [
+            {
+                "$set": {
+                    "claim": {"$literal": claim},
+                    "claim_count": {"$add": ["$claim_count", 1]},
+                    "due_at": claim["lease_until"],
+                    "status": {"$cond": [begins, B.RUNNING.value, "$status"]},
+                    "started_at": {
+                        "$cond": [
+                            withdraws,
+                            {"$ifNull": ["$started_at", "$$REMOVE"]},
+                            {"$ifNull": ["$started_at", now]},
+                        ]
+                    },
+                    "updated_at": now,
+                }
+            }
+        ],
+        return_document=ReturnDocument.AFTER,
+    )
+    return turn_from(found) if found is not None else None
+
+
+def advance(turn: BroadcastLease, page: PageResult, *, now: datetime) -> bool:
+    """Note a page and end the turn; False if the turn was another's by then, and nothing is noted.
+
+    Behind the last page it is completed, unless it was paused or cancelled meanwhile.
+    """
+    change = _noted(page, now)
+    if page.is_last and _change(
+        turn, {"status": B.RUNNING.value}, _ended(B.COMPLETED, change, now)
+    ):
+        return True
+    return _change(turn, {}, _going_on(change, at=now))
+
+
+def defer(turn: BroadcastLease, *, until: datetime, now: datetime) -> bool:
+    """End the turn without a page, because too much is to be sent already.
+
+    False if the broadcast was paused or cancelled meanwhile, or the turn was another's by then.
+    """
+    waits = {"$set": {"is_waiting": True, "updated_at": now}}
+    return _change(turn, {"status": B.RUNNING.value}, _going_on(waits, at=until))
+
+
+def fail(turn: BroadcastLease, *, code: str, reason: str, now: datetime) -> bool:
+    """End a broadcast before its audience does; False as for :func:`wait`."""
+    failure = {"failure_code": code, "failure_reason": reason, "updated_at": now}
+    ended = _ended(B.FAILED, {"$set": failure}, now)
+    return _change(turn, {"status": B.RUNNING.value}, ended)
+
+
+def release_lease(turn: BroadcastLease, *, now: datetime) -> bool:
+    """End the turn without a page, for whoever is to go on at once; False if it was another's."""
+    return _change(turn, {}, _going_on({"$set": {"updated_at": now}}, at=now))
+
+
+def record_cancelled(
+    turn: BroadcastLease, count: int, *, at: datetime | None, now: datetime
+) -> bool:
+    """Count what was withdrawn, and go on ``at`` an instant; None: nothing of it is left."""
+    change = {"$inc": {"withdrawn": count}, "$set": {"updated_at": now}}
+    done = _ended(B.CANCELLED, change, now) if at is None else _going_on(change, at=at)
+    return _change(turn, {"status": B.CANCELLING.value}, done)
+
+
+def withdraw_again(broadcast_id: ObjectId, *, now: datetime) -> bool:
+    """Withdraw once more what is pending of a broadcast that is cancelled.
+
+    For a worker that stored a page after its lease: others may have thought that all was done.
+    """
+    return (
+        collection("broadcasts")
+        .update_one(
+            {"_id": broadcast_id, "status": B.CANCELLED.value},
+            {
+                "$set": {"status": B.CANCELLING.value, "due_at": now, "updated_at": now},
+                "$unset": {"finished_at": "", "purge_at": ""},
+            },
+        )
+        .modified_count
+        > 0
+    )
+
+
+def change_status(
+    broadcast_id: ObjectId,
+    *,
+    from_statuses: Sequence[BroadcastStatus],
+    stages: Mapping[str, Any],
+    unset: Sequence[str] = (),
+    now: datetime,
+) -> Document | None:
+    """Move a broadcast that is in one of these statuses; return it, or None if it is in none."""
+    pipeline: list[dict[str, Any]] = [{"$set": {**stages, "updated_at": now}}]
+    if unset:
+        pipeline.append({"$unset": list(unset)})
+    return collection("broadcasts").find_one_and_update(
+        {"_id": broadcast_id, "status": {"$in": [one.value for one in from_statuses]}},
+        pipeline,
+        return_document=ReturnDocument.AFTER,
+    )
+
+
+def _noted(page: PageResult, now: datetime) -> dict[str, Any]:
+    """Return the change that counts a page; of each reason the first few user ids are kept."""
+    counts = {"accepted": page.accepted}
+    examples: dict[str, Any] = {}
+    for kind, reasons in (("skipped", page.skipped), ("rejected", page.rejected)):
+        for code, user_ids in reasons.items():
+            counts[f"{kind}.{code}.count"] = len(user_ids)
+            first = {"$each": list(user_ids[:EXAMPLES]), "$slice": EXAMPLES}
+            examples[f"{kind}.{code}.examples"] = first
+    noted: dict[str, Any] = {"is_waiting": False, "claim_count": 0, "updated_at": now}
+    if page.cursor is not None:
+        noted["cursor"] = page.cursor
+    return {"$set": noted, "$inc": counts} | ({"$push": examples} if examples else {})
+
+
+def _going_on(change: Mapping[str, Any], *, at: datetime) -> dict[str, Any]:
+    more = {"due_at": at, "claim_count": 0}
+    return {**change, "$set": {**change["$set"], **more}, "$unset": {"claim": ""}}
+
+
+def _ended(status: BroadcastStatus, change: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    ended = {"status": status.value, "finished_at": now, "purge_at": now + RETENTION}
+    return {
+        **change,
+        "$set": {**change["$set"], **ended},
+        "$unset": {"claim": "", "due_at": ""},
+    }
+
+
+def _change(turn: BroadcastLease, wanted: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
+    mine = {"_id": turn.id, "claim.token": turn.token, **wanted}
+    return collection("broadcasts").update_one(mine, change).matched_count > 0
+
+
+NEWEST_FIRST = (("created_at", -1), ("_id", -1))
+
+
+COUNT_SECONDS = 2.0
+"""How long counting a broadcast's notifications may take: about a million of them."""
+
+
+WITHOUT_USER_IDS = {"user_ids": 0}
+"""Nobody reads 10,000 ids to know how far a broadcast is."""
+
+
+UNFINISHED = (
+    NotificationStatus.CREATED,
+    NotificationStatus.QUEUED,
+    NotificationStatus.PROCESSING,
+    NotificationStatus.RETRYING,
+)
+"""What a notification may be as a whole while any of its deliveries is open."""
+
+
+def one(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
+    """Return a broadcast; of one client only, if that is given. Raises PyMongoError."""
+    wanted: dict[str, Any] = {"_id": broadcast_id}
+    if client_id is not None:
+        wanted["client_id"] = client_id
+    return collection("broadcasts").find_one(wanted, WITHOUT_USER_IDS)
+
+
+def page(*, client_id: ObjectId, limit: int, place: Cursor | None = None) -> Page:
+    """Return up to ``limit`` of a client's broadcasts, newest first. Raises PyMongoError."""
+    return paging.page(
+        "broadcasts",
+        {"client_id": client_id},
+        order=NEWEST_FIRST,
+        limit=limit,
+        place=place,
+        fields=WITHOUT_USER_IDS,
+    )
+
+
+def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] | None:
+    """Return how many of a broadcast's notifications are in each status; None if it takes too long.
+
+    Counted from an index alone. Raises PyMongoError for anything else that goes wrong.
+    """
+    pipeline: list[Mapping[str, Any]] = [
+        {"$match": {"broadcast_id": broadcast_id}},
+        {"$group": {"_id": "$status", "count": {"$sum": 1}}},
+    ]
+    try:
+        with pymongo.timeout(COUNT_SECONDS):
+            found = list(collection("notifications").aggregate(pipeline, hint="ntf_broadcast"))
+    except PyMongoError as error:
+        if error.timeout:
+            return None
+        raise
+    counts = {NotificationStatus(row["_id"]): int(row["count"]) for row in found}
+    return {status: counts[status] for status in NotificationStatus if status in counts}
+
+
+def open_of(broadcast_id: ObjectId) -> dict[str, Any]:
+    """Return what holds for a broadcast's notifications of which anything is open."""
+    return {
+        "broadcast_id": broadcast_id,
+        "status": {"$in": [status.value for status in UNFINISHED]},
+    }
+
+
+def has_open(broadcast_id: ObjectId) -> bool:
+    """Return whether anything of a broadcast is pending, being sent, or in doubt."""
+    found = collection("notifications").find_one(
+        open_of(broadcast_id), {"_id": 1}, hint="ntf_broadcast"
+    )
+    return found is not None

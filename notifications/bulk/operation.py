@@ -1,0 +1,182 @@
+"""A bulk operation as a value, its throttle, and the ids of its resends."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bson import ObjectId, json_util
+from bson.json_util import JSONMode, JSONOptions
+
+from domain.states import SETTLED, BulkAction, BulkOutcome, BulkStage, Channel
+
+from ..resend.risk import RiskKind
+from ..store import Document
+
+FAILED_AT, CREATED_AT = "failed_at", "created_at"
+
+
+_JSON = JSONOptions(json_mode=JSONMode.CANONICAL, tz_aware=True, tzinfo=UTC)
+
+
+class BulkStateError(Exception):
+    """The operation does not stand so that it can be done; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staff:
+    """Who does it, as it is kept."""
+
+    id: ObjectId
+    username: str
+
+
+NOBODY = Staff(id=ObjectId("0" * 24), username="the command line")
+"""Who only wants to know, and did not say who they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Notifications that have something in common, and which of their deliveries are meant."""
+
+    match: Mapping[str, Any]
+    """What holds for them, in MongoDB's words."""
+    order: str
+    """The time they are gone through by: FAILED_AT for failures, else CREATED_AT."""
+    described: tuple[str, ...]
+    """The filter in words, a line each."""
+    channels: tuple[Channel, ...] = tuple(Channel)
+    only: Mapping[str, str | None] = field(default_factory=dict)
+    """Only deliveries with these values, of ``failure_code``, ``provider`` and ``status``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A notification's place in a cohort."""
+
+    at: datetime
+    id: ObjectId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A bulk operation as it stands."""
+
+    id: ObjectId
+    action: BulkAction
+    stage: BulkStage
+    cohort: Selection
+    send_at: datetime | None
+    frozen_at: datetime
+    after: Position | None
+    found: Mapping[str, int]
+    found_count: int
+    is_capped: bool
+    includes: frozenset[RiskKind]
+    per_second: int
+    reason: str | None
+    duplicate_reason: str | None
+    counts: Mapping[BulkOutcome, int]
+    reasons: Mapping[str, int]
+    problem: str | None
+    created_by: Staff
+    started_by: Staff | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+
+    @property
+    def deliveries(self) -> int:
+        """How many deliveries the preview has found."""
+        return sum(self.found.get(kind, 0) for kind in RiskKind)
+
+    @property
+    def looked_at(self) -> int:
+        """Deliveries of which it is known what became of them."""
+        return sum(self.counts.get(outcome, 0) for outcome in SETTLED)
+
+
+def operation_of(document: Document) -> Operation:
+    """Return the operation a document holds."""
+    after_at = document.get("after_at")
+    started_by = document.get("started_by")
+    return Operation(
+        id=document["_id"],
+        action=BulkAction(document["action"]),
+        stage=BulkStage(document["stage"]),
+        cohort=Selection(
+            match=from_text(document["match"]),
+            order=document["order"],
+            described=tuple(document["described"]),
+            channels=tuple(Channel(one) for one in document["channels"]),
+            only=document["only"],
+        ),
+        send_at=document.get("send_at"),
+        frozen_at=document["frozen_at"],
+        after=Position(after_at, document["after_id"]) if after_at else None,
+        found=document["found"],
+        found_count=document["found_count"],
+        is_capped=document["is_capped"],
+        includes=frozenset(RiskKind(one) for one in document["includes"]),
+        per_second=document["per_second"],
+        reason=document.get("reason"),
+        duplicate_reason=document.get("duplicate_reason"),
+        counts={BulkOutcome(name): count for name, count in document["counts"].items()},
+        reasons=document["reasons"],
+        problem=document.get("problem"),
+        created_by=Staff(id=document["created_by"], username=document["created_by_name"]),
+        started_by=Staff(id=started_by, username=document["started_by_name"])
+        if started_by
+        else None,
+        created_at=document["created_at"],
+        started_at=document.get("started_at"),
+        finished_at=document.get("finished_at"),
+        updated_at=document["updated_at"],
+    )
+
+
+def as_text(match: Mapping[str, Any]) -> str:
+    """Return a filter as it is stored: its operators are no names for fields."""
+    return json_util.dumps(match, json_options=_JSON)
+
+
+def from_text(text: str) -> dict[str, Any]:
+    """Return the filter that was stored as ``text``."""
+    found: dict[str, Any] = json_util.loads(text, json_options=_JSON)
+    return found
+
+
+SLOWEST, FASTEST = 1, 500
+
+
+USUAL = 20
+"""Notifications a second, unless a person wants it otherwise."""
+
+
+AT_ONCE = 200
+"""As many at most before the next pause, however fast."""
+
+
+def batch_limit(per_second: int) -> int:
+    """Return how many notifications may be acted on before the next pause."""
+    return max(1, min(per_second, AT_ONCE))
+
+
+def next_run_at(*, began: datetime, acted: int, per_second: int) -> datetime:
+    """Return when to go on after ``acted`` notifications that were begun at ``began``.
+
+    Whoever has acted on none need not wait.
+    """
+    return began + timedelta(seconds=acted / per_second)
+
+
+def resend_id(operation: Operation, notification_id: ObjectId) -> ObjectId:
+    """Return the id of the notification that an operation makes of another one, always the same.
+
+    Like any id it begins with a time: lists and searches are ordered by that.
+    """
+    digest = hashlib.sha256(f"{operation.id}:{notification_id}".encode()).digest()
+    seconds = ObjectId.from_datetime(operation.frozen_at).binary[:4]
+    return ObjectId(seconds + digest[:8])

@@ -1,0 +1,185 @@
+"""What became of each delivery of a bulk operation: a row for each, kept for 30 days.
+
+A row's id names operation, notification and channel. It is written before anything is done, so a
+worker that repeats what a lost one has begun knows it, and what is settled is not begun again.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo.errors import BulkWriteError
+
+from domain.states import SETTLED, BulkOutcome, Channel
+from notifyproject.db.collections import came_twice, collection
+
+from ..resend.risk import ResendRisk, RiskKind
+from ..store import Document
+
+KEPT = timedelta(days=30)
+
+
+OPEN = [BulkOutcome.WAITING.value, BulkOutcome.BEGUN.value]
+
+
+COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", "detail", "at")
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryKey:
+    """One delivery of an operation."""
+
+    notification_id: ObjectId
+    channel: Channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryOutcome:
+    """What became of a delivery, and why."""
+
+    outcome: BulkOutcome
+    verdict: ResendRisk
+    reason: str | None = None
+    detail: str | None = None
+
+
+def add(
+    operation_id: ObjectId,
+    judged: Mapping[DeliveryKey, ResendRisk],
+    *,
+    outcome: BulkOutcome,
+    now: datetime,
+) -> None:
+    """Store rows for deliveries, ``waiting`` or ``begun``; one that is stored already stays."""
+    rows = [
+        {
+            "_id": _row_id(operation_id, which),
+            "operation_id": operation_id,
+            "notification_id": which.notification_id,
+            "channel": which.channel.value,
+            "verdict": verdict.kind.value,
+            "why": verdict.why,
+            "outcome": outcome.value,
+            "at": now,
+            "purge_at": now + KEPT,
+        }
+        for which, verdict in judged.items()
+    ]
+    if not rows:
+        return
+    try:
+        collection("operation_results").insert_many(rows, ordered=False)
+    except BulkWriteError as error:
+        if not came_twice(error):
+            raise
+
+
+def begin(
+    operation_id: ObjectId, judged: Mapping[DeliveryKey, ResendRisk], *, now: datetime
+) -> None:
+    """Write down that a worker is about to act on these."""
+    add(operation_id, judged, outcome=BulkOutcome.BEGUN, now=now)
+    ids = [_row_id(operation_id, which) for which in judged]
+    if ids:
+        collection("operation_results").update_many(
+            {"_id": {"$in": ids}, "outcome": BulkOutcome.WAITING.value},
+            {"$set": {"outcome": BulkOutcome.BEGUN.value, "at": now}},
+        )
+
+
+def settle(
+    operation_id: ObjectId, settled: Mapping[DeliveryKey, DeliveryOutcome], *, now: datetime
+) -> None:
+    """Write down what became of these. What one worker has done, no other says it has not."""
+    same: dict[DeliveryOutcome, list[DeliveryKey]] = {}
+    for which, one in settled.items():
+        same.setdefault(one, []).append(which)
+    for one, some in same.items():
+        if one.outcome is BulkOutcome.SKIPPED:
+            # Beyond what the preview has looked at there is no row yet.
+            add(
+                operation_id, dict.fromkeys(some, one.verdict), outcome=BulkOutcome.WAITING, now=now
+            )
+        told = {"reason": one.reason, "detail": one.detail}
+        changes = {
+            "outcome": one.outcome.value,
+            "verdict": one.verdict.kind.value,
+            "why": one.verdict.why,
+            "at": now,
+            **{name: value for name, value in told.items() if value is not None},
+        }
+        wanted: dict[str, Any] = {"_id": {"$in": [_row_id(operation_id, w) for w in some]}}
+        if one.outcome is not BulkOutcome.DONE:
+            wanted["outcome"] = {"$in": OPEN}
+        collection("operation_results").update_many(wanted, {"$set": changes})
+
+
+def get_results(
+    operation_id: ObjectId, which: Sequence[DeliveryKey]
+) -> dict[DeliveryKey, DeliveryOutcome]:
+    """Return the rows there are of these deliveries."""
+    ids = [_row_id(operation_id, one) for one in which]
+    return _by_delivery(collection("operation_results").find({"_id": {"$in": ids}}))
+
+
+def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, DeliveryOutcome]:
+    """Return rows of deliveries whose turn has not come, or was broken off."""
+    wanted = {"operation_id": operation_id, "outcome": {"$in": OPEN}}
+    found = collection("operation_results").find(wanted).hint("opr_outcome").limit(limit)
+    return _by_delivery(found)
+
+
+def samples(
+    operation_id: ObjectId, kind: RiskKind, *, limit: int
+) -> dict[DeliveryKey, DeliveryOutcome]:
+    """Return some rows of a preview with one verdict."""
+    wanted = {
+        "operation_id": operation_id,
+        "outcome": BulkOutcome.WAITING.value,
+        "verdict": kind.value,
+    }
+    found = collection("operation_results").find(wanted).hint("opr_outcome").limit(limit)
+    return _by_delivery(found)
+
+
+def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, int]]:
+    """Return how many deliveries came to what, and for which reasons the others were left out."""
+    rows = collection("operation_results").aggregate(
+        [
+            {"$match": {"operation_id": operation_id}},
+            {"$group": {"_id": {"o": "$outcome", "r": "$reason"}, "count": {"$sum": 1}}},
+        ]
+    )
+    by_outcome: dict[BulkOutcome, int] = {}
+    by_reason: dict[str, int] = {}
+    for row in rows:
+        outcome, reason = BulkOutcome(row["_id"]["o"]), row["_id"].get("r")
+        if outcome in SETTLED:
+            by_outcome[outcome] = by_outcome.get(outcome, 0) + row["count"]
+            if reason is not None:
+                by_reason[reason] = by_reason.get(reason, 0) + row["count"]
+    return by_outcome, by_reason
+
+
+def each(operation_id: ObjectId) -> Iterator[Document]:
+    """Yield the rows of an operation in the order of their ids, read as they are asked for."""
+    wanted = {"_id": {"$gte": f"{operation_id}:", "$lt": f"{operation_id};"}}
+    yield from collection("operation_results").find(wanted).sort("_id", 1)
+
+
+def _row_id(operation_id: ObjectId, which: DeliveryKey) -> str:
+    return f"{operation_id}:{which.notification_id}:{which.channel.value}"
+
+
+def _by_delivery(rows: Any) -> dict[DeliveryKey, DeliveryOutcome]:
+    return {
+        DeliveryKey(row["notification_id"], Channel(row["channel"])): DeliveryOutcome(
+            outcome=BulkOutcome(row["outcome"]),
+            verdict=ResendRisk(kind=RiskKind(row["verdict"]), why=row["why"]),
+            reason=row.get("reason"),
+            detail=row.get("detail"),
+        )
+        for row in rows
+    }

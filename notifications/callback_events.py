@@ -1,0 +1,246 @@
+"""Callback publisher: turns stored changes into events for apps."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from pymongo.errors import PyMongoError
+
+from callbacks import outbox, subscriptions
+from callbacks.events import Event, EventType
+from domain.queues import CALLBACKS
+from domain.states import OPEN, Channel, DeliveryStatus
+from notifyproject.platform import broker
+
+from . import store
+from .store import Document, NewNotification
+
+log = structlog.get_logger(__name__)
+
+
+TELL = "notifications.tell"
+
+
+PAUSE = timedelta(seconds=0.5)
+"""A hint is for so much later: one is enough for all that changes meanwhile."""
+
+
+class _Last:
+    """Until when the last hint of this process covers what changes."""
+
+    def __init__(self) -> None:
+        self.until = float("-inf")
+
+
+_last = _Last()
+
+
+def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
+    """Return notifications that are about to be accepted, marked if their app is to be told.
+
+    Raises PyMongoError.
+    """
+    return [
+        replace(one, calls_back=True) if subscriptions.is_subscribed(one.client_id) else one
+        for one in new
+    ]
+
+
+def enqueue_publisher(*, now: datetime) -> None:
+    """Tell workers that something was written that apps may be waiting to hear of."""
+    if time.monotonic() < _last.until or not _is_anybody_waiting():
+        return
+    _last.until = time.monotonic() + PAUSE.total_seconds()
+    broker.publish(TELL, args=[], queue=CALLBACKS, at=now + PAUSE, now=now)
+
+
+def enqueue_publisher_later(*, now: datetime) -> None:
+    """Have a worker look at once: there is more than was told."""
+    broker.publish(TELL, args=[], queue=CALLBACKS, at=None, now=now)
+
+
+def clear() -> None:
+    """Hint at the next change, whenever the last hint was."""
+    _last.until = float("-inf")
+
+
+def _is_anybody_waiting() -> bool:
+    try:
+        return subscriptions.has_subscribers()
+    except PyMongoError as error:
+        # What was written is marked: it is found by the sweep.
+        log.warning("callbacks_unknown", reason=type(error).__name__)
+        return False
+
+
+BATCH = 200
+"""Notifications read at once."""
+
+
+MOST = 50
+"""After so many batches it is somebody else's turn."""
+
+
+ENROLLING = timedelta(seconds=30)
+"""By so much later every process knows of a new callback, and has stored what it was at."""
+
+
+S, E = DeliveryStatus, EventType
+
+
+EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
+    S.SENT: E.DELIVERY_SENT,
+    S.DELIVERED: E.DELIVERY_DELIVERED,
+    S.READ: E.DELIVERY_READ,
+    S.FAILED: E.DELIVERY_FAILED,
+    S.UNKNOWN: E.DELIVERY_UNKNOWN,
+    S.SUPPRESSED: E.DELIVERY_SUPPRESSED,
+    S.EXPIRED: E.DELIVERY_EXPIRED,
+    S.CANCELLED: E.DELIVERY_CANCELLED,
+}
+"""What an app is told of; the others are on their way."""
+
+
+IMPLIED: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
+    S.DELIVERED: (S.SENT, S.DELIVERED),
+    S.READ: (S.SENT, S.DELIVERED, S.READ),
+}
+"""What is told of a state that another may have been passed through on the way to."""
+
+
+def publish_events(*, now: datetime) -> int:
+    """Tell apps everything they are still to be told; return of how many notifications that was."""
+    _backfill(now)
+    total = 0
+    for _ in range(MOST):
+        documents = store.pending_callbacks(limit=BATCH)
+        events = [event for document in documents for event in events_of(document)]
+        outbox.record_events(events, now=now)
+        store.clear_marks(documents)
+        total += len(documents)
+        if len(documents) < BATCH:
+            break
+    else:
+        enqueue_publisher_later(now=now)
+    if total:
+        log.info("apps_told", notifications=total)
+    return total
+
+
+def events_of(document: Document) -> list[Event]:
+    """Return all that has happened to a notification and that an app may be told of."""
+    deliveries = document["delivery"]
+    events = [event for one in deliveries for event in _of_delivery(document, one)]
+    if all(DeliveryStatus(one["status"]) not in OPEN for one in deliveries):
+        events.append(_completed(document))
+    return events
+
+
+def _of_delivery(document: Document, delivery: Document) -> Iterator[Event]:
+    for status in _passed(delivery):
+        at = _at(status, delivery, document)
+        is_failed = status is S.FAILED
+        # It may fail again, re-opened by somebody, without another attempt.
+        number = _milliseconds(at) if is_failed else delivery["attempt_count"]
+        yield _event(
+            document,
+            EVENT_TYPES[status],
+            name=f"{delivery['channel']}_{status.value}_{number}",
+            at=at,
+            data={
+                "channel": delivery["channel"],
+                "status": status.value,
+                "attempt_count": delivery["attempt_count"],
+                "failure_code": delivery.get("failure_code") if status is _now(delivery) else None,
+            },
+        )
+
+
+def _passed(delivery: Document) -> list[DeliveryStatus]:
+    """Return the states that a delivery has been in, as far as they are told of."""
+    status = _now(delivery)
+    if status not in EVENT_TYPES:
+        return []
+    passed = list(IMPLIED.get(status, (status,)))
+    if status is S.FAILED and _was_sent(delivery):
+        passed.insert(0, S.SENT)
+    if delivery["channel"] == Channel.IN_APP and S.SENT in passed:
+        # It is delivered by being stored: nobody takes it.
+        passed.remove(S.SENT)
+    return passed
+
+
+def _was_sent(delivery: Document) -> bool:
+    """Return whether the last attempt of what has failed had been taken by the provider."""
+    sent_at, tried_at = delivery.get("sent_at"), delivery.get("last_attempt_at")
+    return sent_at is not None and tried_at is not None and sent_at >= tried_at
+
+
+def _completed(document: Document) -> Event:
+    """Return that nothing is left to do: once, and again each time it was re-opened."""
+    deliveries = document["delivery"]
+    return _event(
+        document,
+        E.NOTIFICATION_COMPLETED,
+        name=f"completed_{_milliseconds(max(one['first_due_at'] for one in deliveries))}",
+        at=document["updated_at"],
+        data={
+            "status": document["status"],
+            "deliveries": [
+                {
+                    "channel": one["channel"],
+                    "status": one["status"],
+                    "failure_code": one.get("failure_code"),
+                }
+                for one in deliveries
+            ],
+        },
+    )
+
+
+def _event(
+    document: Document, kind: EventType, *, name: str, at: datetime, data: Mapping[str, Any]
+) -> Event:
+    return Event(
+        id=f"evt_{document['_id']}_{name}",
+        client_id=document["client_id"],
+        type=kind,
+        at=at,
+        notification_id=document["_id"],
+        data={
+            "notification_id": str(document["_id"]),
+            "external_id": document.get("external_id"),
+            "entity_id": document.get("entity_id"),
+            "notification_type": document["type"],
+            "is_test": document.get("is_test", False),
+            **data,
+        },
+    )
+
+
+def _at(status: DeliveryStatus, delivery: Document, document: Document) -> datetime:
+    """Return when a delivery came to a state; where no time is kept, when it was last written."""
+    at: datetime | None = delivery.get(f"{status.value}_at")
+    return at or document["updated_at"]
+
+
+def _now(delivery: Document) -> DeliveryStatus:
+    return DeliveryStatus(delivery["status"])
+
+
+def _milliseconds(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def _backfill(now: datetime) -> None:
+    """Catch up with what was accepted by processes that had not heard of a new callback."""
+    for callback in subscriptions.pending_backfills(before=now - 2 * ENROLLING):
+        since = callback["enrols_from"]
+        count = store.backfill_marks(
+            client_id=callback["_id"], since=since, until=since + ENROLLING, now=now
+        )
+        subscriptions.mark_backfilled(callback["_id"], since=since)
+        log.info("callback_enrolled", client_id=str(callback["_id"]), notifications=count)

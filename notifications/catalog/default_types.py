@@ -1,0 +1,188 @@
+"""The types every installation starts with; ``migrate`` adds the missing ones. Pure data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
+from domain.states import Category, Channel, Priority
+
+THREE_TRIES = 2
+"""Retries of the types that are tried three times in all."""
+
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultType:
+    """A type as it is shipped; the fields of :class:`notifications.models.NotificationType`."""
+
+    slug: str
+    name: str
+    description: str
+    category: Category = Category.TRANSACTIONAL
+    priority: Priority = Priority.NORMAL
+    channels: tuple[Channel, ...] = (EMAIL,)
+    max_retries: int = DEFAULT_MAX_RETRIES
+    ttl_seconds: int | None = None
+    notify_before_seconds: int | None = None
+    on_unknown: UnknownPolicy = UnknownPolicy.RETRY
+    example_data: Mapping[str, Any] = field(default_factory=dict)
+    sensitive_variables: tuple[str, ...] = ()
+
+
+DEFAULT_TYPES = (
+    # Plain ones: the caller says what to say.
+    DefaultType(
+        slug="transactional",
+        name="Transactional",
+        description="Something the person asked for; the caller supplies subject and body.",
+    ),
+    DefaultType(
+        slug="marketing",
+        name="Marketing",
+        description="Something we would like to tell; the caller supplies subject and body.",
+        category=Category.MARKETING,
+        priority=Priority.LOW,
+        on_unknown=UnknownPolicy.FAIL,
+    ),
+    DefaultType(
+        slug="alert",
+        name="Alert",
+        description="Something the person must know; the caller supplies subject and body.",
+        category=Category.ALERT,
+        priority=Priority.HIGH,
+        channels=(EMAIL, IN_APP),
+    ),
+    # Commerce.
+    DefaultType(
+        slug="order_shipped",
+        name="Order shipped",
+        description="An order is on its way.",
+        priority=Priority.HIGH,
+        channels=(EMAIL, PUSH, IN_APP),
+        example_data={"order": "12345"},
+    ),
+    DefaultType(
+        slug="payment_confirmed",
+        name="Payment confirmed",
+        description="A payment arrived.",
+        priority=Priority.HIGH,
+        max_retries=THREE_TRIES,
+        example_data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
+    ),
+    DefaultType(
+        slug="new_sale",
+        name="New sale",
+        description="A sale was made through a promoter.",
+        max_retries=THREE_TRIES,
+        example_data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
+    ),
+    DefaultType(
+        slug="video_release_schedule",
+        name="Video release",
+        description="A video is about to be released.",
+        max_retries=THREE_TRIES,
+        notify_before_seconds=86_400,
+        example_data={"video_title": "Sunrise", "release_date": "2026-12-24T18:00:00Z"},
+    ),
+    # Accounts.
+    DefaultType(
+        slug="mfa_code",
+        name="Login code",
+        description="A code for logging in.",
+        priority=Priority.CRITICAL,
+        max_retries=THREE_TRIES,
+        ttl_seconds=300,
+        example_data={"code": "123456", "expires_in": 5},
+        sensitive_variables=("code",),
+    ),
+    DefaultType(
+        slug="user_activation",
+        name="Account activation",
+        description="A code for activating an account.",
+        priority=Priority.CRITICAL,
+        max_retries=THREE_TRIES,
+        ttl_seconds=86_400,
+        example_data={"code": "123456"},
+        sensitive_variables=("code",),
+    ),
+    DefaultType(
+        slug="forgot_password",
+        name="Forgotten password",
+        description="A code for setting a new password.",
+        priority=Priority.CRITICAL,
+        max_retries=THREE_TRIES,
+        ttl_seconds=3_600,
+        example_data={"code": "123456"},
+        sensitive_variables=("code",),
+    ),
+    # Identity checks.
+    DefaultType(
+        slug="kyc_submitted",
+        name="Identity documents submitted",
+        description="Somebody's documents wait for a review.",
+        category=Category.ALERT,
+        max_retries=THREE_TRIES,
+        channels=(EMAIL, IN_APP),
+        example_data={"applicant": "Ada Lovelace"},
+    ),
+    DefaultType(
+        slug="kyc_approved",
+        name="Identity confirmed",
+        description="A person's documents were accepted.",
+        max_retries=THREE_TRIES,
+        example_data={},
+    ),
+    DefaultType(
+        slug="kyc_rejected",
+        name="Identity not confirmed",
+        description="A person's documents were not accepted.",
+        max_retries=THREE_TRIES,
+        example_data={"reason": "The photo is blurred."},
+    ),
+    # Contests.
+    DefaultType(
+        slug="contest_reminder",
+        name="Contest reminder",
+        description="A contest starts in some hours.",
+        channels=(EMAIL, PUSH),
+        notify_before_seconds=7_200,
+        example_data={
+            "contest_name": "Codeforces Round #900 (Div. 2)",
+            "hours_until_start": 2,
+            "start_time": "2026-12-01T14:35:00Z",
+        },
+    ),
+    DefaultType(
+        slug="contest_starting",
+        name="Contest starting",
+        description="A contest is about to start.",
+        priority=Priority.HIGH,
+        channels=(EMAIL, PUSH),
+        ttl_seconds=3_600,
+        example_data={"contest_name": "Codeforces Round #900 (Div. 2)"},
+    ),
+    DefaultType(
+        slug="contest_ending",
+        name="Contest ending",
+        description="A contest is about to end.",
+        priority=Priority.HIGH,
+        channels=(EMAIL, PUSH),
+        ttl_seconds=3_600,
+        example_data={"contest_name": "Codeforces Round #900 (Div. 2)", "minutes_left": 15},
+    ),
+    DefaultType(
+        slug="system_alert",
+        name="System alert",
+        description="Something about the service itself, such as maintenance.",
+        category=Category.ALERT,
+        priority=Priority.HIGH,
+        channels=(EMAIL, IN_APP),
+        example_data={
+            "maintenance_start": "2026-12-25T02:00:00Z",
+            "maintenance_end": "2026-12-25T04:00:00Z",
+        },
+    ),
+)

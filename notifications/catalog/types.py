@@ -1,0 +1,247 @@
+"""The registered types, read often and changed seldom."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from domain.retry import UnknownPolicy
+from domain.states import Category, Channel, Priority
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from notifyproject.platform.cache import SharedCache
+
+from .default_types import DEFAULT_TYPES
+
+FALLBACK_AFTER = 600
+"""Seconds a channel has before the one that stands in for it is used, if a type says no other."""
+
+
+MASK = "••••••"
+"""Stands for a secret wherever it may be seen."""
+
+
+SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """A channel that is used only if another one has not delivered in time."""
+
+    channel: Channel
+    after: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatsAppTemplate:
+    """A wording that WhatsApp has approved, for people of one language."""
+
+    locale: str
+    name: str
+    language: str
+    """As Meta writes it: ``pt_PT``."""
+    parameters: tuple[str, ...]
+    """Variables, in the order of their places in the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeConfig:
+    """A registered type, as the engine needs it."""
+
+    slug: str
+    category: Category
+    priority: Priority
+    channels: tuple[Channel, ...]
+    max_retries: int
+    ttl_seconds: int | None
+    notify_before: timedelta | None = None
+    """How long before an event to remind people of it; None: it is no reminder."""
+    on_unknown: UnknownPolicy
+    sensitive_variables: frozenset[str]
+    fallback: Fallback | None = None
+    approved: tuple[WhatsAppTemplate, ...] = ()
+    """What WhatsApp has approved for it, by language."""
+    template_version: int = 0
+    """What new notifications say; 0 is the files of the release."""
+
+
+class UnknownTypeError(LookupError):
+    """There is no such type, or it is switched off. ``near`` lists names that look like it."""
+
+    def __init__(self, near: list[str]) -> None:
+        super().__init__("unknown type")
+        self.near = near
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    kinds: Mapping[str, TypeConfig]
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """The published template of every type, of those switched off too."""
+    switched_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The secret variables of types that are switched off."""
+
+
+def get_type(name: str) -> TypeConfig:
+    """Return the type of this name; raises UnknownType.
+
+    ``MfaCode`` and ``CONTEST_REMINDER`` are understood as ``mfa_code`` and ``contest_reminder``.
+    """
+    kinds = _registered.get().kinds
+    kind = kinds.get(name) or kinds.get(_CAMEL.sub("_", name).lower())
+    if kind is None:
+        raise UnknownTypeError(difflib.get_close_matches(name.lower(), kinds, n=3, cutoff=0.5))
+    return kind
+
+
+def template_version(slug: str) -> int:
+    """Return which version of a template is published; 0 for one that is no type's."""
+    return _registered.get().versions.get(slug, 0)
+
+
+def sensitive_variables(*slugs: str | None) -> frozenset[str]:
+    """Return the variables that any of these types calls secrets, switched off or not.
+
+    A template is named as the type it belongs to, and those count where it is used.
+    """
+    snapshot, found = _registered.get(), frozenset[str]()
+    for slug in slugs:
+        if slug is not None:
+            kind = snapshot.kinds.get(slug)
+            found |= kind.sensitive_variables if kind else snapshot.switched_off.get(slug, found)
+    return found
+
+
+def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
+    """Store a type with these fields, as they are stored; return whether it is a new one.
+
+    The version of its template is none of them: see :func:`choose_template`.
+    """
+    result = collection("notification_types").update_one(
+        {"_id": slug},
+        {
+            "$set": {**fields, "updated_at": now},
+            "$setOnInsert": {"template_version": 0, "created_at": now},
+        },
+        upsert=True,
+    )
+    invalidate_types()
+    return result.upserted_id is not None
+
+
+def read_type(slug: str) -> Mapping[str, Any] | None:
+    """Return a type's document, switched off or not; None if there is none."""
+    return collection("notification_types").find_one({"_id": slug})
+
+
+def set_template_version(slug: str, *, version: int, now: datetime) -> None:
+    """Let new notifications of a type take this version of its template; raises UnknownType."""
+    result = collection("notification_types").update_one(
+        {"_id": slug}, {"$set": {"template_version": version, "updated_at": now}}
+    )
+    invalidate_types()
+    if not result.matched_count:
+        raise UnknownTypeError([])
+
+
+def find_type(slug: str) -> TypeConfig | None:
+    """Return a stored notification's type; None if it is no more, or switched off."""
+    return _registered.get().kinds.get(slug)
+
+
+def invalidate_types() -> None:
+    """Make every process read the types again: one was changed. Raises PyMongoError."""
+    _registered.invalidate()
+
+
+def add_missing_types() -> int:
+    """Store every shipped type that is not there; return how many that were."""
+    now = utc_now()
+    added = 0
+    for default in DEFAULT_TYPES:
+        fields = asdict(default)
+        slug = fields.pop("slug")
+        for name in ("channels", "sensitive_variables"):
+            fields[name] = [str(value) for value in fields[name]]
+        for name in ("category", "priority", "on_unknown"):
+            fields[name] = str(fields[name])
+        result = collection("notification_types").update_one(
+            {"_id": slug},
+            {
+                "$setOnInsert": {
+                    **fields,
+                    "template_version": 0,
+                    "fallback_after_seconds": FALLBACK_AFTER,
+                    "approved_templates": [],
+                    "is_active": True,
+                    "created_at": now,
+                    "updated_at": now,
+                }
+            },
+            upsert=True,
+        )
+        added += result.upserted_id is not None
+    if added:
+        invalidate_types()
+    return added
+
+
+def _read() -> _Snapshot:
+    documents = list(collection("notification_types").find())
+    return _Snapshot(
+        kinds={d["_id"]: _kind(d) for d in documents if d["is_active"]},
+        versions={d["_id"]: d.get("template_version") or 0 for d in documents},
+        switched_off={
+            d["_id"]: frozenset(d["sensitive_variables"]) for d in documents if not d["is_active"]
+        },
+    )
+
+
+def _kind(document: Mapping[str, Any]) -> TypeConfig:
+    return TypeConfig(
+        slug=document["_id"],
+        category=Category(document["category"]),
+        priority=Priority(document["priority"]),
+        channels=tuple(Channel(c) for c in document["channels"]),
+        max_retries=document["max_retries"],
+        ttl_seconds=document.get("ttl_seconds"),
+        notify_before=_seconds(document.get("notify_before_seconds")),
+        on_unknown=UnknownPolicy(document["on_unknown"]),
+        sensitive_variables=frozenset(document["sensitive_variables"]),
+        fallback=_fallback(document),
+        approved=tuple(_approved(one) for one in document.get("approved_templates") or ()),
+        template_version=document.get("template_version") or 0,
+    )
+
+
+def _seconds(stored: int | None) -> timedelta | None:
+    return timedelta(seconds=stored) if stored is not None else None
+
+
+def _fallback(document: Mapping[str, Any]) -> Fallback | None:
+    channel = document.get("fallback_channel")
+    if not channel:
+        return None
+    return Fallback(
+        channel=Channel(channel), after=timedelta(seconds=document["fallback_after_seconds"])
+    )
+
+
+def _approved(stored: Mapping[str, Any]) -> WhatsAppTemplate:
+    return WhatsAppTemplate(
+        locale=stored["locale"],
+        name=stored["name"],
+        language=stored["language"],
+        parameters=tuple(stored["parameters"]),
+    )
+
+
+_registered = SharedCache("types", _read)

@@ -1,0 +1,1 @@
+"""Content: templates, rendering, redaction."""

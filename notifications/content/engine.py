@@ -1,0 +1,271 @@
+"""Liquid with limits, own filters, and the cache of rendered texts."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from liquid import BoundTemplate, Environment, FalsyStrictUndefined
+from liquid.exceptions import FilterArgumentError, LiquidError, UndefinedError
+
+from . import fast_path, limits
+from .limits import MAX_VALUE, REPLACED, Budget, WorkLimitError, put_limits, within_budget
+from .source import find_fault
+
+
+def pluralize(value: Any, one: str, many: str) -> str:
+    """Return the word for a number of things: ``{{ hours | pluralize: 'hour', 'hours' }}``.
+
+    A number that came as a text counts as the number it is.
+    """
+    try:
+        is_one = not isinstance(value, bool) and float(value) == 1
+    except (TypeError, ValueError, OverflowError):
+        is_one = False
+    return one if is_one else many
+
+
+def in_zone(value: Any, zone: str = "UTC") -> datetime:
+    """Return what the wall clock of a time zone shows at an instant, for the filter ``date``.
+
+    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``. An instant is RFC 3339 text,
+    or seconds since 1970; without an offset it is UTC.
+    """
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            instant = datetime.fromtimestamp(value, UTC)
+        else:
+            given = datetime.fromisoformat(str(value))
+            instant = given if given.tzinfo else given.replace(tzinfo=UTC)
+        # Without its zone: Liquid remembers dates by what they equal, and the same instant on two
+        # clocks is equal.
+        return instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
+        raise FilterArgumentError(
+            "in_zone wants a time and the name of a zone", token=None
+        ) from None
+
+
+OWN_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
+
+
+MAX_OUTPUT = MAX_VALUE
+"""No part renders to more bytes than this."""
+
+
+FORBIDDEN_TAGS = ("include", "render")
+"""Tags that read other templates: there are none to read."""
+
+
+_FILTER_FAILURES = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
+"""What a filter of Liquid's may raise for a value it was not made for: a date in the year 0."""
+
+
+_VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
+
+
+class TemplateError(ValueError):
+    """A message cannot be made from a template. ``variable`` names the one that is missing."""
+
+    def __init__(
+        self, code: str, message: str, *, variable: str | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.variable = variable
+        self.line = line
+
+
+class _Liquid(Environment):
+    context_depth_limit = 10
+    loop_iteration_limit = 1_000
+    local_namespace_limit = 64 * 1024
+    output_stream_limit = MAX_OUTPUT
+
+
+def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
+    environment = _Liquid(undefined=FalsyStrictUndefined, autoescape=autoescape)
+    for name, function in (REPLACED | OWN_FILTERS).items():
+        environment.add_filter(name, function)
+    for name, function in list(environment.filters.items()):
+        if name != "default":
+            environment.add_filter(name, within_budget(function))
+    for name in FORBIDDEN_TAGS:
+        del environment.tags[name]
+    if not is_layout:
+        del environment.filters[fast_path.RAW_HTML_FILTER]
+    return environment
+
+
+TEXT = _environment(autoescape=False)
+
+
+HTML = _environment(autoescape=True)
+
+
+LAYOUT_ENVIRONMENT = _environment(autoescape=True, is_layout=True)
+
+
+class Template:
+    """A parsed text."""
+
+    __slots__ = ("_pieces", "bound")
+
+    def __init__(self, source: str, *, environment: Environment = TEXT) -> None:
+        """Parse; raises TemplateProblem."""
+        if fault := find_fault(source):
+            line = None if fault.index is None else line_at(source, fault.index)
+            raise TemplateError(fault.code, fault.reason, line=line)
+        try:
+            self._set(environment.from_string(source))
+        except LiquidError as error:
+            raise _failed(error) from error
+
+    @classmethod
+    def of(cls, bound: BoundTemplate) -> Self:
+        """Return the template of a text that has been parsed; raises TemplateProblem."""
+        template = cls.__new__(cls)
+        template._set(bound)
+        return template
+
+    def _set(self, bound: BoundTemplate) -> None:
+        self.bound = bound
+        try:
+            put_limits(bound)
+            self._pieces = fast_path.compile_fast_path(bound)
+        except RecursionError as error:
+            raise _failed(error) from error
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it only puts values into a text: that costs less than to remember it."""
+        return self._pieces is not None
+
+    def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
+        """Return the text with its variables filled in; raises TemplateProblem.
+
+        It takes at most MAX_WORK units, or what is left of a budget that is given.
+        """
+        if self._pieces is not None:
+            autoescape = self.bound.env.autoescape
+            text = fast_path.fill(self._pieces, variables, autoescape=autoescape, limit=MAX_OUTPUT)
+            if text is not None:
+                return text
+        try:
+            return limits.render(self.bound, variables, budget or Budget())
+        except UndefinedError as error:
+            match = _VARIABLE.search(str(error.args[0]))
+            variable = match[1] if match else None
+            raise TemplateError(
+                "missing_variable",
+                f"The template needs the variable {variable!r}.",
+                variable=variable,
+                line=line_of(error),
+            ) from error
+        except WorkLimitError as error:
+            raise TemplateError(
+                "template_failed", str(error.message), line=line_of(error)
+            ) from error
+        except (LiquidError, RecursionError, *_FILTER_FAILURES) as error:
+            raise _failed(error) from error
+
+
+def line_of(error: Exception) -> int | None:
+    """Return the line of the template that an error of Liquid's is about; None if it is unknown."""
+    if not isinstance(error, LiquidError) or error.token is None or error.token.start_index < 0:
+        return None
+    return line_at(error.token.source, error.token.start_index)
+
+
+def line_at(source: str, index: int) -> int:
+    """Return the number of the line a character stands on, from 1."""
+    return source.count("\n", 0, index) + 1
+
+
+def _failed(error: Exception) -> TemplateError:
+    return TemplateError(
+        "template_failed",
+        f"The template cannot be rendered: {type(error).__name__}.",
+        line=line_of(error),
+    )
+
+
+MOST = 512
+"""Texts that are remembered for a call."""
+
+
+MOST_CHARACTERS = 4 * 1024 * 1024
+"""Characters that they have together at most."""
+
+
+_OF_THE_MOMENT = frozenset({"now", "today"})
+
+
+_LIQUIDS_OWN = frozenset({"first", "last", "size"})
+
+
+_MISSING = ""
+"""No value is written so."""
+
+
+Paths = Sequence[tuple[str, ...]]
+
+
+class RenderCache:
+    """Texts by their template and by what of the variables stands in them."""
+
+    def __init__(self) -> None:
+        self._paths: dict[Template, Paths | None] = {}
+        self._texts: dict[tuple[Template, tuple[str, ...]], str] = {}
+        self._room = MOST_CHARACTERS
+
+    def render(self, template: Template, variables: Mapping[str, Any]) -> str:
+        """Return a template's text with its variables filled in; raises TemplateProblem."""
+        if template.is_plain:
+            return template.render(variables)
+        if template not in self._paths:
+            self._paths[template] = paths_of(template.bound)
+        paths = self._paths[template]
+        if paths is None:
+            return template.render(variables)
+        key = (template, tuple(_written(path, variables) for path in paths))
+        text = self._texts.get(key)
+        if text is None:
+            text = template.render(variables)
+            if len(self._texts) < MOST and len(text) <= self._room:
+                self._texts[key] = text
+                self._room -= len(text)
+        return text
+
+
+def paths_of(bound: BoundTemplate) -> Paths | None:
+    """Return the variables that a template's text depends on; None if it depends on the clock."""
+    used = bound.analyze(include_partials=False).globals
+    if not _OF_THE_MOMENT.isdisjoint(used):
+        return None
+    paths = {_names(use.segments) for uses in used.values() for use in uses}
+    return sorted(paths)
+
+
+def _names(segments: Sequence[object]) -> tuple[str, ...]:
+    """Return a path as far as it is one of names: what lies behind is part of that value."""
+    names: list[str] = []
+    for segment in segments:
+        if not isinstance(segment, str) or (names and segment in _LIQUIDS_OWN):
+            break
+        names.append(segment)
+    return tuple(names)
+
+
+def _written(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
+    """Return a variable so that what is written alike is alike: 1 is neither "1" nor True."""
+    value: Any = variables
+    for depth, name in enumerate(path):
+        if not isinstance(value, Mapping):
+            # What stands here is no value of the path, though it may look like one.
+            return f"{depth}:{value!r}"
+        if name not in value:
+            return _MISSING
+        value = value[name]
+    return repr(value)

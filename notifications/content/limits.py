@@ -1,0 +1,465 @@
+"""Limits of a template at work: operations, sizes of values, items, and output.
+
+A template pays for what it does. Filters and expressions that can grow are replaced by ones that
+check before they work.
+"""
+
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import wraps
+from io import StringIO
+from typing import Any, TextIO
+
+from liquid import BoundTemplate, Environment, Markup, RenderContext, soft_str
+from liquid.ast import BlockNode, Node
+from liquid.builtin.content import ContentNode
+from liquid.builtin.expressions.logical import (
+    ContainsExpression,
+    EqExpression,
+    NeExpression,
+    _contains,
+    _eq,
+)
+from liquid.builtin.expressions.primitive import RangeLiteral
+from liquid.builtin.filters.misc import date as date_of_liquid
+from liquid.builtin.tags.case_tag import MultiExpressionBlockNode
+from liquid.builtin.tags.for_tag import ForNode
+from liquid.builtin.tags.tablerow_tag import TablerowNode
+from liquid.exceptions import (
+    FilterArgumentError,
+    LocalNamespaceLimitError,
+    OutputStreamLimitError,
+    ResourceLimitError,
+)
+from liquid.expression import Expression
+from liquid.filter import sequence_filter, string_filter, with_environment
+from liquid.output import LimitedStringIO
+from liquid.undefined import is_undefined
+
+from . import markup
+
+MAX_WORK = 30_000
+"""Units of one rendering: some 50 ms."""
+
+
+MAX_VALUE = 256 * 1024
+"""Characters that a filter's result may hold, in all its entries."""
+
+
+MAX_ITEMS = 10_000
+"""Entries that a range, or the list a filter makes, may have."""
+
+
+MAX_BITS = 1_024
+"""Bits of a number that a filter may return."""
+
+
+CHARACTERS_EACH = 32
+"""Characters that are read or written for one unit."""
+
+
+class WorkLimitError(ResourceLimitError):
+    """A rendering takes more work, or makes longer values, than a template may."""
+
+
+class Budget:
+    """The remaining budget of one rendering."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, units: int = MAX_WORK) -> None:
+        self.left = units
+
+    def spend(self, units: int) -> None:
+        """Take units; raises WorkLimitError if there are not so many left."""
+        self.left -= units
+        if self.left < 0:
+            raise WorkLimitError("The template takes too much work to render.", token=None)
+
+
+def weight_of(value: object, *, most: int = MAX_VALUE) -> int:
+    """Return the characters a value holds in all its entries, or somewhat more than ``most``."""
+    total, waiting = 0, [value]
+    while waiting and total <= most:
+        one = waiting.pop()
+        if isinstance(one, str):
+            total += len(one)
+        elif isinstance(one, dict):
+            total += 8
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple):
+            total += 8
+            waiting += one
+        else:
+            total += 8
+    return total
+
+
+def check_length(length: int) -> None:
+    """Raise WorkLimitError for a text that is longer than a filter may make."""
+    if length > MAX_VALUE:
+        raise WorkLimitError(f"A filter makes more than {MAX_VALUE:,} characters.", token=None)
+
+
+def check_items(count: int) -> None:
+    """Raise WorkLimitError for a range or list that has more entries than it may."""
+    if count > MAX_ITEMS:
+        raise WorkLimitError(f"A list or range has more than {MAX_ITEMS:,} entries.", token=None)
+
+
+class ChargedIO(LimitedStringIO):
+    """Output of limited size, paid from a budget."""
+
+    def __init__(self, limit: int, budget: Budget) -> None:
+        super().__init__(limit)
+        self._budget = budget
+
+    def write(self, text: str, /) -> int:
+        """Write a text; raises WorkLimitError, OutputStreamLimitError."""
+        size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+        self.size += size
+        if self.size > self.limit:
+            raise OutputStreamLimitError("output stream limit reached", token=None)
+        if size >= CHARACTERS_EACH:
+            self._budget.spend(size // CHARACTERS_EACH)
+        return StringIO.write(self, text)
+
+
+class Context(RenderContext):
+    """The state of one rendering, with its budget."""
+
+    __slots__ = ("_sizes", "_total", "budget")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.budget = Budget()
+        self._sizes: dict[str, int] = {}
+        self._total = 0
+
+    def assign(self, key: str, val: Any) -> None:
+        """Set a variable of the template's; Liquid's own adds up all of them each time."""
+        size = sys.getsizeof(val, 1)
+        self._total += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+        self.locals[key] = val
+        limit = self.env.local_namespace_limit
+        if limit and self._total > limit:
+            raise LocalNamespaceLimitError("local namespace limit reached", token=None)
+
+    def get_buffer(self, buf: TextIO | None = None) -> StringIO:
+        """Return a buffer for a part of the output, paid from the same budget."""
+        used = buf.size if isinstance(buf, LimitedStringIO) else 0
+        return ChargedIO((self.env.output_stream_limit or MAX_VALUE) - used, self.budget)
+
+
+def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -> str:
+    """Return a template's output; raises what Liquid raises, and WorkLimitError."""
+    context = Context(bound, globals=bound.make_globals(dict(variables)))
+    context.budget = budget
+    buffer = ChargedIO(bound.env.output_stream_limit or MAX_VALUE, budget)
+    bound.render_with_context(context, buffer)
+    return buffer.getvalue()
+
+
+UNITS_OF_A_CALL = 2
+
+
+MAX_DATE_LENGTH = 100
+"""Characters of a text that is read as a date, and of a date's format."""
+
+
+ITEMS_EACH = 4
+"""Entries of a list that are read for one unit."""
+
+
+def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter that needs its variables, and pays for its work.
+
+    Liquid's own make 0 or an empty text of a variable that is missing.
+    """
+    wants_context = getattr(function, "with_context", False)
+
+    @wraps(function)
+    def bounded(*args: Any, context: Any = None, **options: Any) -> Any:
+        units = UNITS_OF_A_CALL
+        for value in args:
+            units += _units(value)
+        for value in options.values():
+            units += _units(value)
+        if wants_context:
+            options["context"] = context
+        made = function(*args, **options)
+        if isinstance(context, Context):
+            context.budget.spend(units + _units(made))
+        return made
+
+    bounded.__dict__["with_context"] = True
+    return bounded
+
+
+def _units(value: Any) -> int:
+    """Return what it costs to read a value once; raises WorkLimitError for one that is too long.
+
+    Raises UndefinedError for a variable that is missing.
+    """
+    kind = type(value)
+    if issubclass(kind, str):
+        length = len(value)
+        if length > MAX_VALUE:
+            check_length(length)
+        return length // CHARACTERS_EACH
+    if issubclass(kind, int):
+        if value.bit_length() > MAX_BITS:
+            raise WorkLimitError(f"A number has more than {MAX_BITS:,} bits.", token=None)
+    elif issubclass(kind, list | tuple):
+        check_items(len(value))
+        return len(value) // ITEMS_EACH
+    elif is_undefined(value):
+        str(value)  # raises UndefinedError, naming it
+    return 0
+
+
+@string_filter
+def replace(val: str, seq: str, sub: str = "") -> str:
+    """Return a text with another in place of each occurrence of a third."""
+    old, new = soft_str(seq), soft_str(sub)
+    check_length(len(val) + val.count(old) * max(0, len(new) - len(old)))
+    return val.replace(old, new)
+
+
+@with_environment
+@sequence_filter
+def join(left: Iterable[object], separator: object = " ", *, environment: Environment) -> str:
+    """Return the entries of a list as one text."""
+    between = separator if isinstance(separator, str) else str(separator)
+    if environment.autoescape and between == " ":
+        between = Markup(" ")
+    texts: list[str] = []
+    total = 0
+    for item in left:
+        text = item if isinstance(item, str) else str(item)
+        total += len(text) + len(between)
+        check_length(total - len(between))
+        texts.append(text)
+    return between.join(texts)
+
+
+@string_filter
+def split(val: str, sep: Any) -> list[str]:
+    """Return the pieces of a text between separators; its characters without one."""
+    if sep is None or sep == "":
+        check_items(len(val))
+        return list(val)
+    between = soft_str(sep)
+    if not val or val == between:
+        return []
+    pieces = val.split(None if between == " " else between, MAX_ITEMS)
+    check_items(len(pieces))
+    return pieces
+
+
+@sequence_filter
+def concat(sequence: list[Any], second_array: Any) -> list[Any]:
+    """Return a list followed by another."""
+    if not isinstance(second_array, list | tuple):
+        raise FilterArgumentError(
+            f"concat expected an array, found {type(second_array).__name__}", token=None
+        )
+    made = [*sequence, *second_array]
+    check_items(len(made))
+    # The same text may stand in it a thousand times: it is long once it is written.
+    check_length(weight_of(made))
+    return made
+
+
+@sequence_filter
+def uniq(sequence: Iterable[Any], key: object = None) -> list[object]:
+    """Return a list without the entries that are equal to an earlier one."""
+    seen: set[Hashable] = set()
+    kept: list[object] = []
+    for item in sequence:
+        mark = _hashable(item if key is None else _property(item, key))
+        if mark not in seen:
+            seen.add(mark)
+            kept.append(item)
+    return kept
+
+
+def _property(item: Any, key: object) -> object:
+    try:
+        return item[key]
+    except (KeyError, IndexError):
+        return _MISSING
+    except TypeError as error:
+        raise FilterArgumentError(f"can't read property '{key}'", token=None) from error
+
+
+_MISSING = object()
+
+
+def _hashable(value: Any) -> Hashable:
+    """Return something that is equal to another's where the values are."""
+    if isinstance(value, dict):
+        return ("dict", frozenset((k, _hashable(v)) for k, v in value.items()))
+    if isinstance(value, list):
+        return ("list", tuple(_hashable(v) for v in value))
+    if isinstance(value, tuple):
+        return ("tuple", tuple(_hashable(v) for v in value))
+    return value
+
+
+@with_environment
+def date(dat: Any, fmt: Any, *, environment: Environment) -> str:
+    """Return a date in a format; a text that is none stays as it is."""
+    if isinstance(fmt, str) and len(fmt) > MAX_DATE_LENGTH:
+        raise FilterArgumentError("the format of a date is too long", token=None)
+    if isinstance(dat, str) and len(dat) > MAX_DATE_LENGTH:
+        return str(dat)
+    return date_of_liquid(dat, fmt, environment=environment)
+
+
+@with_environment
+@string_filter
+def strip_html(val: str, *, environment: Environment) -> str:
+    """Return a text without its tags and comments, and what stands in scripts and styles."""
+    if "<" not in val or ">" not in val:
+        return val
+    pieces: list[str] = []
+    at = 0
+    for token in markup.tokens(val):
+        pieces.append(val[at : token.start])
+        if token.name in ("title", "textarea"):
+            pieces.append(val[token.tag_end : token.end])
+        at = token.end
+    stripped = "".join([*pieces, val[at:]])
+    return Markup(stripped) if environment.autoescape and isinstance(val, Markup) else stripped
+
+
+REPLACED: dict[str, Callable[..., Any]] = {
+    "replace": replace,
+    "join": join,
+    "split": split,
+    "concat": concat,
+    "uniq": uniq,
+    "date": date,
+    "strip_html": strip_html,
+}
+
+
+class _Range(RangeLiteral):
+    """``(1..9)``, of limited length."""
+
+    __slots__ = ()
+
+    def _make_range(self, start: Any, stop: Any) -> range:
+        made = super()._make_range(start, stop)
+        check_items(made.stop - made.start)
+        return made
+
+
+class _Contains(ContainsExpression):
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> object:
+        left, right = self.left.evaluate(context), self.right.evaluate(context)
+        _pay(context, left, right)
+        return _contains(self.token, left, right)
+
+
+class _Equal(EqExpression):
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> object:
+        left, right = self.left.evaluate(context), self.right.evaluate(context)
+        _pay(context, left, right)
+        return _eq(left, right)
+
+
+class _NotEqual(NeExpression):
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> object:
+        left, right = self.left.evaluate(context), self.right.evaluate(context)
+        _pay(context, left, right)
+        return not _eq(left, right)
+
+
+class _When(MultiExpressionBlockNode):
+    """The part of a ``case`` for some values."""
+
+    __slots__ = ()
+
+    def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
+        left = self.expression.left.evaluate(context)
+        for right in self.expression.expressions:
+            _pay(context, left, right.evaluate(context))
+        return super().render_to_output(context, buffer)
+
+
+class _Rounds(BlockNode):
+    """What a loop repeats."""
+
+    __slots__ = ("units",)
+
+    units: int
+
+    def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
+        if isinstance(context, Context):
+            context.budget.spend(self.units)
+        return super().render_to_output(context, buffer)
+
+
+_EXPRESSIONS: dict[type[Expression], type[Expression]] = {
+    RangeLiteral: _Range,
+    ContainsExpression: _Contains,
+    EqExpression: _Equal,
+    NeExpression: _NotEqual,
+}
+
+
+def put_limits(bound: BoundTemplate) -> None:
+    """Exchange what is unlimited in a parsed template; raises RecursionError if it is too deep."""
+    static = RenderContext(bound)
+    for node in _nodes(bound.nodes, static):
+        if isinstance(node, ForNode | TablerowNode):
+            node.block = _rounds(node.block, static)
+        elif isinstance(node, MultiExpressionBlockNode):
+            node.__class__ = _When
+        for expression in _expressions(node.expressions()):
+            if replacement := _EXPRESSIONS.get(type(expression)):
+                expression.__class__ = replacement
+
+
+def _nodes(nodes: Any, static: RenderContext) -> Iterator[Node]:
+    waiting = [*nodes]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += node.children(static, include_partials=False)
+
+
+def _expressions(expressions: Any) -> Iterator[Expression]:
+    waiting = [*expressions]
+    while waiting:
+        expression = waiting.pop()
+        yield expression
+        waiting += expression.children()
+
+
+def _rounds(block: BlockNode, static: RenderContext) -> _Rounds:
+    rounds = _Rounds(block.token, block.nodes)
+    units = 1
+    for node in _nodes(block.nodes, static):
+        if isinstance(node, ContentNode):
+            units += len(node.text) // CHARACTERS_EACH
+        elif not isinstance(node, BlockNode):
+            units += 1 + sum(1 for _ in _expressions(node.expressions())) // 2
+    rounds.units = units
+    return rounds
+
+
+def _pay(context: RenderContext, *operands: object) -> None:
+    """Pay for comparing values with everything in them."""
+    if isinstance(context, Context):
+        weight = sum(weight_of(operand) for operand in operands)
+        context.budget.spend(1 + weight // CHARACTERS_EACH)

@@ -1,0 +1,297 @@
+"""What is wrong with a template before anybody uses it: every fault with its line and a reason."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from liquid import BoundTemplate, Environment
+from liquid.exceptions import LiquidError
+from liquid.static_analysis import Variable
+
+from ..catalog.types import MASK
+from ..models.notification import SUBJECT_LENGTH
+from . import inlining, templates
+from .engine import HTML, TEXT, Template, TemplateError, line_at, line_of
+from .limits import MAX_WORK, Budget
+from .source import MAX_MARKUP, count_markup, find_fault
+from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
+from .text import clean_line
+
+MAX_LANGUAGES = 20
+
+
+MAX_TEMPLATE = 512 * 1024
+"""Characters of all parts in all languages."""
+
+
+MAX_TEMPLATE_MARKUP = 2_000
+"""Outputs and tags of all parts in all languages."""
+
+
+MAX_TEMPLATE_WORK = 2 * MAX_WORK
+"""Units that all parts may take to render with the example, twice each."""
+
+
+ONE_LINE = (Part.SUBJECT, Part.PUSH_TITLE)
+
+
+NEEDED = (Part.SUBJECT, Part.BODY)
+
+
+RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
+"""What a template may ask about the person; the names are documented in docs/adding_a_type.md."""
+
+
+_MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
+
+
+_UNCLOSED = "expected tag end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateFault:
+    """Why a template is refused. ``part`` and ``language`` are None for the template as a whole."""
+
+    code: str
+    reason: str
+    language: str | None = None
+    part: Part | None = None
+    line: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The reason, with the line it is about."""
+        return self.reason if self.line is None else f"Line {self.line}: {self.reason}"
+
+
+def lint_template(
+    *, name: str, parts: Parts, example_data: Mapping[str, Any], sensitive: frozenset[str]
+) -> list[TemplateFault]:
+    """Return what is wrong with the parts of a template; nothing if they can be stored.
+
+    Every part must parse, use no filter and no variable that there is not, and render with the
+    type's example, once as it is and once with its secrets masked.
+    """
+    whole = _check_languages(parts)
+    if whole:
+        return whole
+    variables = {**example_data, "recipient": RECIPIENT}
+    masked = {k: MASK if k in sensitive else v for k, v in variables.items()}
+    faults = list(_check_completeness(name, parts))
+    budget = Budget(MAX_TEMPLATE_WORK)
+    fragments: list[_Fragment] = []
+    markup = 0
+    for language, texts in parts.items():
+        for part in Part:
+            if part not in texts:
+                continue
+            markup += min(count_markup(texts[part]), MAX_MARKUP)
+            if markup > MAX_TEMPLATE_MARKUP:
+                reason = (
+                    f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
+                )
+                return [*faults, TemplateFault(code="too_complex", reason=reason)]
+            bound, found = _check_source(part, texts[part], variables)
+            if bound is not None and not found:
+                if part is Part.EMAIL_HTML:
+                    found = _check_markup(language, texts[part], fragments)
+                else:
+                    found = _check_output(part, bound, (variables, masked), budget)
+            faults += [replace(fault, language=language, part=part) for fault in found]
+    if not faults and fragments:
+        faults += _check_inlined(fragments, (variables, masked), budget)
+    return faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fragment:
+    """A language's HTML, with marks in the place of its Liquid."""
+
+    language: str
+    html: str
+    liquid: Sequence[str]
+
+
+def _check_languages(parts: Parts) -> list[TemplateFault]:
+    if not any(parts.values()):
+        return [TemplateFault(code="required", reason="Give at least one part.")]
+    if len(parts) > MAX_LANGUAGES:
+        return [
+            TemplateFault(code="too_many_languages", reason=f"At most {MAX_LANGUAGES} languages.")
+        ]
+    texts = [text for language in parts.values() for text in language.values()]
+    if sum(map(len, texts)) > MAX_TEMPLATE:
+        reason = f"All parts together have at most {MAX_TEMPLATE:,} characters."
+        return [TemplateFault(code="too_long", reason=reason)]
+    return [
+        TemplateFault(
+            code="invalid_locale",
+            reason="Expected default, or a language such as pt or pt-BR.",
+            language=language,
+        )
+        for language in parts
+        if language != DEFAULT_LANGUAGE and not STORED_LANGUAGE.fullmatch(language)
+    ]
+
+
+def _check_completeness(name: str, parts: Parts) -> Iterator[TemplateFault]:
+    """Yield what a person of some language would not get: every message has a subject and a body.
+
+    Whatever the language, the last resort is the template's own: it must have both.
+    """
+    shipped = templates.shipped_texts(name)
+    for part in NEEDED:
+        sources = [source.get(DEFAULT_LANGUAGE, {}) for source in (parts, shipped)]
+        if not any(part in texts for texts in sources):
+            yield TemplateFault(
+                code="required",
+                reason="A template has a subject and a body in its own language.",
+                language=DEFAULT_LANGUAGE,
+                part=part,
+            )
+
+
+def _check_source(
+    part: Part, source: str, variables: Mapping[str, Any]
+) -> tuple[BoundTemplate | None, list[TemplateFault]]:
+    """Return a part parsed, and what is wrong with how it is written."""
+    if not source.strip():
+        return None, [TemplateFault(code="blank", reason="A part says something, or is left out.")]
+    if fault := find_fault(source):
+        line = None if fault.index is None else line_at(source, fault.index)
+        return None, [TemplateFault(code=fault.code, reason=fault.reason, line=line)]
+    environment = HTML if part is Part.EMAIL_HTML else TEXT
+    try:
+        bound = environment.from_string(source)
+    except LiquidError as error:
+        return None, [_syntax_fault(error, source, environment)]
+    try:
+        return bound, _check_names(bound, source, variables)
+    except RecursionError:
+        return None, [TemplateFault(code="too_complex", reason="An expression is nested too deep.")]
+
+
+def _check_names(
+    bound: BoundTemplate, source: str, variables: Mapping[str, Any]
+) -> list[TemplateFault]:
+    """Return the filters and variables there are not."""
+    analysis = bound.analyze(include_partials=False)
+    faults = [
+        TemplateFault(
+            code="unknown_filter",
+            reason=f"There is no filter {name!r}.",
+            line=line_at(source, spans[0].index),
+        )
+        for name, spans in analysis.filters.items()
+        if name not in bound.env.filters
+    ]
+    return faults + [
+        TemplateFault(
+            code="unknown_variable",
+            reason=f"The type's example data has no {str(used)!r}.",
+            line=line_at(source, used.span.index),
+        )
+        for uses in analysis.globals.values()
+        for used in dict.fromkeys(uses)
+        if not _is_known(used, variables)
+    ]
+
+
+def _check_markup(language: str, source: str, fragments: list[_Fragment]) -> list[TemplateFault]:
+    """Return what is wrong with a part's HTML; add it to the fragments to be tried."""
+    try:
+        html, liquid = inlining.hidden(source)
+    except TemplateError as problem:
+        return [TemplateFault(code=problem.code, reason=str(problem), line=problem.line)]
+    if (index := inlining.misplaced(source)) is not None:
+        reason = "Liquid stands inside a tag: put it around the tag, or into a quoted value."
+        return [TemplateFault(code="misplaced", reason=reason, line=line_at(source, index))]
+    fragments.append(_Fragment(language=language, html=html, liquid=liquid))
+    return []
+
+
+def _check_inlined(
+    fragments: Sequence[_Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
+) -> Iterator[TemplateFault]:
+    """Yield what is wrong with HTML once the layout's styles are in it, as it will be sent."""
+    layout = templates.read(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
+    outcome = inlining.run(
+        [fragment.html for fragment in fragments], css=inlining.style_sheet(layout)
+    )
+    for fragment, html in zip(fragments, outcome.inlined, strict=False):
+        try:
+            source = inlining.restored(html, fragment.liquid)
+            bound = HTML.from_string(source)
+            found = _check_output(Part.EMAIL_HTML, bound, examples, budget)
+        except TemplateError as problem:
+            found = [TemplateFault(code=problem.code, reason=str(problem))]
+        except LiquidError as error:
+            found = [_syntax_fault(error, source, HTML)]
+        for fault in found:
+            yield replace(fault, language=fragment.language, part=Part.EMAIL_HTML)
+    if outcome.reason is not None:
+        yield TemplateFault(
+            code="too_complex",
+            reason=outcome.reason,
+            language=fragments[len(outcome.inlined)].language,
+            part=Part.EMAIL_HTML,
+        )
+
+
+def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
+    """Return whether an example has a variable; what it is inside of a list is not looked at."""
+    value: Any = variables
+    for segment in used.segments:
+        if not isinstance(segment, str) or not isinstance(value, Mapping):
+            return True
+        if segment not in value:
+            # Liquid's own: the size of an object, its first and last entry.
+            return value is not variables and segment in ("size", "first", "last")
+        value = value[segment]
+    return True
+
+
+def _check_output(
+    part: Part, bound: BoundTemplate, examples: tuple[Mapping[str, Any], ...], budget: Budget
+) -> list[TemplateFault]:
+    """Return what is wrong with what a part says with the examples."""
+    try:
+        template = Template.of(bound)
+        said = [template.render(variables, budget=budget) for variables in examples]
+    except TemplateError as problem:
+        return [TemplateFault(code=problem.code, reason=str(problem), line=problem.line)]
+    for text in said:
+        if not clean_line(text):
+            return [
+                TemplateFault(code="blank", reason="Nothing is left of it with the type's example.")
+            ]
+        if part in ONE_LINE and len(clean_line(text)) > SUBJECT_LENGTH:
+            reason = f"With the type's example it has over {SUBJECT_LENGTH} characters."
+            return [TemplateFault(code="too_long", reason=reason)]
+    return []
+
+
+def _syntax_fault(error: LiquidError, source: str, environment: Environment) -> TemplateFault:
+    reason = str(error.message).strip()
+    line = line_of(error) or _search_line(reason, source, environment)
+    return TemplateFault(code="syntax", reason=f"{reason[:1].upper()}{reason[1:]}.", line=line)
+
+
+def _search_line(reason: str, source: str, environment: Environment) -> int | None:
+    """Return the line of a fault that was found at the end of something: Liquid does not say."""
+    opened: list[int] = []
+    for match in _MARKUP.finditer(source):
+        tag = match[1] or ""
+        if reason.startswith(_UNCLOSED):
+            if tag in environment.tags and f"end{tag}" in source + reason:
+                opened.append(match.start())
+            elif tag.startswith("end") and opened:
+                opened.pop()
+            continue
+        try:
+            environment.from_string(match[0])
+        except LiquidError as alone:
+            if str(alone.message).strip() == reason:
+                return line_at(source, match.start())
+    return line_at(source, opened[-1]) if opened else None

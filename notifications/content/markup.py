@@ -1,0 +1,191 @@
+"""The markup of a mail's HTML: its tags, and how deep they nest. Pure.
+
+The library that writes styles into elements recurses once for each level of nesting, in C, and
+overflows its stack at some 10,000 levels (8 MB): the process would end. The limits here are an
+upper bound on what an HTML parser makes of a source, whatever its rules for missing end tags: an
+end tag counts only where the parser surely closes the element.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+MAX_NESTING = 200
+"""Levels of elements."""
+
+
+MAX_TAGS = 5_000
+
+
+MAX_REOPENED = 50_000
+"""Elements that a parser may add, because bold, links and the like go on in the next paragraph."""
+
+
+MAX_STYLING = 1_000_000
+"""Characters of style sheets in the source, times tags: each rule is tried on each element."""
+
+
+_VOID = frozenset(
+    {"area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "image", "img"}
+    | {"input", "keygen", "link", "meta", "param", "source", "track", "wbr"}
+)
+
+
+_FORMATTING = frozenset(
+    {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong"}
+    | {"tt", "u"}
+)
+"""Elements that go on in what follows where they are not closed."""
+
+
+_IMPLIED = frozenset(["li", "p", "dd", "dt", "option", "optgroup", "rb", "rp", "rt", "rtc"])
+
+
+_TABLE_PARTS = frozenset(["td", "th", "tr", "tbody", "thead", "tfoot", "caption", "colgroup"])
+
+
+_PASSED: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(_FORMATTING, frozenset[str]()),
+    **dict.fromkeys(["table", "tbody", "thead", "tfoot", "tr"], _IMPLIED | _TABLE_PARTS),
+}
+"""Elements that an end tag closes on its way, where it is not only those in _IMPLIED."""
+
+
+_TEXT_ONLY = {
+    name: re.compile(rf"</{name}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
+    for name in ("title", "style", "textarea", "script")
+}
+"""Elements that hold no other elements, with their ends."""
+
+
+_UNSURE = frozenset(
+    {"svg", "math", "script", "plaintext", "xmp", "iframe", "noembed", "noframes", "noscript"}
+    | {"select", "frameset", "template"}
+)
+"""Elements after which other rules hold for what a tag is: no end tag counts from there."""
+
+
+_TOKEN = re.compile(
+    r"(?P<comment><!--(?:-?>|[\s\S]*?(?:--!?>|\Z))|<(?:[!?]|/[^A-Za-z])[^>]*+>?)"
+    r"|<(?P<end>/?)(?P<name>[A-Za-z][^\t\n\f\r />]*+)"
+    r"(?:[\t\n\f\r /]++"
+    r"|(?:=[^\t\n\f\r />=]*+|[^\t\n\f\r />=]++)"
+    r"(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+"
+    r"(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\t\n\f\r >\"'][^\t\n\f\r >]*+)?)?"
+    r")*+(?P<closed>>)?"
+)
+"""A comment or a tag, as the HTML standard reads them; what is not closed may reach to the end."""
+
+
+_START = re.compile(r"<[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A comment, a tag, or an element of text only with its content."""
+
+    start: int
+    end: int
+    name: str = ""
+    """The element's, in lower case; empty for a comment."""
+    is_end: bool = False
+    tag_end: int = 0
+    """Where the tag itself ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Which limit is passed, and where."""
+
+    reason: str
+    index: int
+
+
+def tokens(html: str) -> Iterator[Token]:
+    """Yield what is not text, in one pass. Something that is never closed reaches to the end."""
+    at = 0
+    while match := _TOKEN.search(html, at):
+        name = match["name"] or ""
+        name = name.lower() if name.isascii() else name
+        at = match.end()
+        if match["comment"] is not None:
+            yield Token(match.start(), at)
+            continue
+        is_end, tag_end = bool(match["end"]), at
+        if not match["closed"]:
+            at = tag_end = len(html)
+        elif not is_end and name in _TEXT_ONLY:
+            closing = _TEXT_ONLY[name].search(html, at)
+            at = closing.start() if closing else len(html)
+        yield Token(match.start(), at, name, is_end, tag_end)
+
+
+def find_excess(html: str) -> Excess | None:
+    """Return the first limit that HTML passes; None if it may be given to a parser."""
+    if html.count("<") <= MAX_NESTING and "<style" not in html.lower():
+        return None
+    return _Counting().run(html)
+
+
+class _Counting:
+    """A pass over HTML's tags that keeps the elements which may still be open."""
+
+    def __init__(self) -> None:
+        self.open: list[str] = []
+        self.formatting = 0
+        self.reopened = 0
+        self.tags = 0
+        self.style = 0
+        self.is_sure = True
+
+    def run(self, html: str) -> Excess | None:
+        for token in tokens(html):
+            self.tags += 1
+            if token.is_end:
+                self._close(token.name)
+            elif token.name:
+                self._open(token.name)
+            if token.name == "style":
+                self.style += token.end - token.tag_end
+            if not self.is_sure:
+                self._look_into(html[token.start + 1 : token.end])
+            self.reopened += self.formatting
+            if reason := self._excess():
+                return Excess(reason, token.start)
+        return None
+
+    def _look_into(self, text: str) -> None:
+        """Count tags where by these rules are none: a parser in another state may find some."""
+        hidden = sum(1 for _ in _START.finditer(text))
+        self.open += ["?"] * hidden
+        self.tags += hidden
+
+    def _open(self, name: str) -> None:
+        if name in _UNSURE:
+            self.is_sure = False
+        if name in _VOID:
+            return
+        self.open.append(name)
+        self.formatting += name in _FORMATTING
+
+    def _close(self, name: str) -> None:
+        if not self.is_sure:
+            return
+        above = len(self.open) - 1
+        passed = _PASSED.get(name, _IMPLIED)
+        while above >= 0 and self.open[above] != name and self.open[above] in passed:
+            above -= 1
+        if above >= 0 and self.open[above] == name:
+            del self.open[above:]
+            self.formatting -= name in _FORMATTING
+
+    def _excess(self) -> str | None:
+        if len(self.open) > MAX_NESTING:
+            return f"HTML nests at most {MAX_NESTING} levels deep; every element needs its end tag."
+        if self.tags > MAX_TAGS:
+            return f"A part has at most {MAX_TAGS:,} HTML tags."
+        if self.reopened > MAX_REOPENED:
+            return "Bold, links and the like are left open over too many elements."
+        if self.style * self.tags > MAX_STYLING:
+            return "The style sheet is too long for so many elements."
+        return None

@@ -1,0 +1,85 @@
+"""What its owner does in an inbox. The store writes it; streams are told of what has changed."""
+
+from datetime import datetime
+from typing import Protocol
+
+from bson import ObjectId
+
+from notifyproject.db.paging import Page
+
+from .. import callback_events, store
+from ..store import Document, Inbox, Marked
+from . import feed
+from . import wakeups as inbox_wakeups
+
+
+class NotInInboxError(LookupError):
+    """There is no such notification in this inbox."""
+
+
+def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
+    """Mark a notification as read and return it; raises NotThere."""
+    return _marked(store.mark_read, inbox, notification_id, now)
+
+
+def mark_unread(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
+    """Mark a notification as unread and return it; raises NotThere."""
+    return _marked(store.mark_unread, inbox, notification_id, now)
+
+
+def archive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
+    """Put a notification away and return it; raises NotThere."""
+    return _marked(store.archive, inbox, notification_id, now)
+
+
+def unarchive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
+    """Put a notification back and return it; raises NotThere."""
+    return _marked(store.unarchive, inbox, notification_id, now)
+
+
+def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
+    """Mark everything in an inbox as read; return how many were not."""
+    count = store.mark_all_read(inbox=inbox, now=now)
+    if count:
+        inbox_wakeups.wake_inbox(inbox)
+        callback_events.enqueue_publisher(now=now)
+    return count
+
+
+def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
+    """Return the beginning of a feed, which its owner has thereby seen.
+
+    Seen is what the newest of the page is no newer than: by the time it was delivered, so that what
+    arrives meanwhile is not taken for seen.
+    """
+    part = feed.page(inbox, limit=limit, unread=unread)
+    newest = part.documents[0]["inbox_at"] if part.documents else None
+    until = feed.seen_until(inbox) if newest else None
+    if newest is not None and (until is None or until < newest):
+        store.mark_seen(inbox=inbox, until=newest)
+        inbox_wakeups.wake_inbox(inbox)
+    return part
+
+
+class Mark(Protocol):
+    """One of the things that are done to a notification."""
+
+    def __call__(self, *, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
+        """Do it and return the notification; raises NotThere."""
+        ...
+
+
+class _Write(Protocol):
+    def __call__(
+        self, *, inbox: Inbox, notification_id: ObjectId, now: datetime
+    ) -> Marked | None: ...
+
+
+def _marked(write: _Write, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
+    result = write(inbox=inbox, notification_id=notification_id, now=now)
+    if result is None:
+        raise NotInInboxError
+    if result.changed:
+        inbox_wakeups.wake_inbox(inbox)
+        callback_events.enqueue_publisher(now=now)
+    return result.document

@@ -1,0 +1,104 @@
+"""What is in an inbox: a page of it, one of it, how much of it, and what came since.
+
+Every read goes by the index ``ntf_inbox`` and in its order: newest first, by when it was delivered
+in-app. Counts are read from the index alone.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from bson import ObjectId
+
+from notifyproject.db import paging
+from notifyproject.db.collections import collection
+from notifyproject.db.paging import Page
+
+from ..queries import COUNT_CAP
+from ..store import Document, Inbox
+
+NEWEST_FIRST = (("inbox_at", -1), ("_id", -1))
+
+
+INDEX = "ntf_inbox"
+
+
+class FeedPosition(NamedTuple):
+    """A place in a feed, that of one notification."""
+
+    inbox_at: datetime
+    id: ObjectId
+
+    @classmethod
+    def of(cls, document: Document) -> "FeedPosition":
+        """Return a notification's place."""
+        return cls(document["inbox_at"], document["_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much waits in an inbox; 10,000 is the most that is counted."""
+
+    unread: int
+    unseen: int
+    """Of the unread, what was delivered since its owner last looked at the feed."""
+
+
+def page(
+    inbox: Inbox,
+    *,
+    limit: int,
+    unread: bool = False,
+    archived: bool = False,
+    after: FeedPosition | None = None,
+    before: FeedPosition | None = None,
+) -> Page:
+    """Return up to ``limit`` of what is archived or not, behind ``after`` or before ``before``."""
+    which: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
+    return paging.page(
+        "notifications",
+        inbox.holds(**which),
+        order=NEWEST_FIRST,
+        limit=limit,
+        place=paging.cursor_of(after=after, before=before),
+        hint=INDEX,
+    )
+
+
+def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
+    """Return the newest that were delivered at ``moment`` or later, the newest first."""
+    wanted = inbox.holds(is_archived=False, since={"$gte": moment})
+    return list(_notifications().find(wanted).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
+
+
+def one(inbox: Inbox, notification_id: ObjectId) -> Document | None:
+    """Return a notification that is in an inbox."""
+    return _notifications().find_one({**inbox.holds(), "_id": notification_id})
+
+
+def counts(inbox: Inbox) -> Counts:
+    """Return how much is unread, and unseen. What is archived does not count."""
+    until = seen_until(inbox)
+    if until is None:
+        unread = _count(inbox.holds(is_read=False, is_archived=False))
+        return Counts(unread=unread, unseen=unread)
+    # Two ends of one range of the index: nothing is counted twice.
+    seen, unseen = (
+        _count(inbox.holds(is_read=False, is_archived=False, since={operator: until}))
+        for operator in ("$lte", "$gt")
+    )
+    return Counts(unread=min(seen + unseen, COUNT_CAP), unseen=unseen)
+
+
+def seen_until(inbox: Inbox) -> datetime | None:
+    """Return up to when its owner has seen what is in it; None if they never looked."""
+    visit = collection("inbox_visits").find_one({"_id": inbox.key})
+    return visit["seen_until"] if visit else None
+
+
+def _count(wanted: dict[str, Any]) -> int:
+    return int(_notifications().count_documents(wanted, limit=COUNT_CAP, hint=INDEX))
+
+
+def _notifications() -> Any:
+    return collection("notifications")

@@ -1,0 +1,268 @@
+"""Builds a notification from a request: recipient, priority, content, channels, and times."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bson import ObjectId
+
+from domain import time
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus, Priority
+from recipients import queries as recipients
+from recipients.queries import KnownRecipient, Suppressed
+
+from ..catalog import retention, types
+from ..catalog.types import TypeConfig
+from ..content.engine import RenderCache
+from ..content.redaction import redact
+from ..store import NewDelivery, NewNotification
+from ..validation import (
+    InvalidAddressError,
+    ProblemCollector,
+    has_control_characters,
+    normalize_email,
+    normalize_phone,
+)
+from . import times as intake_times
+from .channels import choose_channels
+from .content import check_push_size, compose_content
+from .requests import (
+    Caller,
+    NotificationRequest,
+    RecipientRequest,
+)
+from .times import resolve_times
+
+ALIASES = {"medium": Priority.NORMAL}
+
+
+def priority_of(
+    request: NotificationRequest, kind: TypeConfig | None, problems: ProblemCollector
+) -> Priority:
+    """Return a request's priority, or its type's if it names none; notes one there is not."""
+    if request.priority is None:
+        return kind.priority if kind else Priority.NORMAL
+    alias = ALIASES.get(request.priority)
+    if alias is not None:
+        return alias
+    try:
+        return Priority(request.priority)
+    except ValueError:
+        problems.add("/priority", "unknown_priority", f"Expected one of {', '.join(Priority)}.")
+        return Priority.NORMAL
+
+
+def resolve(
+    given: RecipientRequest, person: KnownRecipient | None, problems: ProblemCollector
+) -> Recipient:
+    """Return the recipient; a problem of a given field is noted, and the field left out."""
+    return Recipient(
+        device_ids=tuple(dict.fromkeys(given.device_ids)),
+        email=_email(given, problems) or (person.email if person else None),
+        phone=_phone(given, problems) or (person.phone if person else None),
+        name=_name(given, problems) or (person.name if person else None),
+        locale=given.locale or (person.locale if person else None),
+        timezone=_timezone(given, problems) or (person.timezone if person else None),
+    )
+
+
+def _email(given: RecipientRequest, problems: ProblemCollector) -> str | None:
+    if given.email is None:
+        return None
+    try:
+        return normalize_email(given.email)
+    except InvalidAddressError as problem:
+        problems.add("/recipient/email", "invalid_email", str(problem))
+        return None
+
+
+def _phone(given: RecipientRequest, problems: ProblemCollector) -> str | None:
+    if given.phone is None:
+        return None
+    try:
+        return normalize_phone(given.phone)
+    except InvalidAddressError as problem:
+        problems.add("/recipient/phone", "invalid_phone", str(problem))
+        return None
+
+
+def _name(given: RecipientRequest, problems: ProblemCollector) -> str | None:
+    if given.name is not None and has_control_characters(given.name):
+        problems.add(
+            "/recipient/name",
+            "control_characters",
+            "A name is one line without control characters.",
+        )
+        return None
+    return given.name
+
+
+def _timezone(given: RecipientRequest, problems: ProblemCollector) -> str | None:
+    if given.timezone is None:
+        return None
+    try:
+        return time.parse_zone(given.timezone).key
+    except time.InvalidTimeError as problem:
+        problems.add("/recipient/timezone", problem.code, str(problem))
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the database knows about the people and addresses of a batch."""
+
+    people: Mapping[str, KnownRecipient]
+    suppressed: Mapping[tuple[str, str], Suppressed]
+    memory: RenderCache | None = None
+    """What was rendered for others of the batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A notification ready to be stored. ``adjusted``: its local time did not exist."""
+
+    notification: NewNotification
+    adjusted: bool = False
+
+
+def prepare(
+    request: NotificationRequest,
+    *,
+    notification_id: ObjectId,
+    caller: Caller,
+    known: Known,
+    now: datetime,
+) -> Prepared:
+    """Return the notification a request asks for; raises InvalidRequest with all its problems."""
+    problems = ProblemCollector()
+    kind = _kind(request, problems)
+    person = known.people.get(request.user_id or "")
+    recipient = resolve(request.recipient, person, problems)
+    if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
+        problems.add("/user_id", "invalid", "Expected a user id of yours.")
+    request = intake_times.apply_reminder(
+        request, kind=kind, person=person, now=now, problems=problems
+    )
+    times = resolve_times(request, recipient, kind, now, problems)
+    priority = priority_of(request, kind, problems)
+    if kind is None:
+        problems.raise_if_any()
+        raise AssertionError("an unknown type is a problem")
+    if caller.template_version is not None:
+        kind = replace(kind, template_version=caller.template_version)
+    deliveries = choose_channels(
+        request, kind=kind, recipient=recipient, person=person, problems=problems
+    )
+    content = compose_content(
+        request,
+        kind=kind,
+        recipient=recipient,
+        channels=[delivery.channel for delivery in deliveries],
+        problems=problems,
+        memory=known.memory,
+    )
+    check_push_size(
+        content,
+        deliveries,
+        data=request.data,
+        recipient=recipient,
+        priority=priority,
+        problems=problems,
+        now=now,
+    )
+    problems.raise_if_any()
+    hidden = redact(
+        content,
+        has_own_subject=request.content.subject is not None,
+        has_own_body=request.content.body is not None,
+        data=request.data,
+        kind=kind,
+    )
+    notification = NewNotification(
+        id=notification_id,
+        client_id=caller.client_id,
+        user_id=request.user_id,
+        recipient=recipient,
+        type=kind.slug,
+        category=kind.category,
+        priority=priority,
+        content=hidden.content,
+        data=hidden.data,
+        secret=hidden.secret,
+        deliveries=tuple(_without_suppressed(deliveries, recipient, kind, known)),
+        max_attempts=1 + (kind.max_retries if request.max_retries is None else request.max_retries),
+        send_at=times.send_at,
+        scheduled_at=times.scheduled_at,
+        scheduled_local=times.scheduled_local,
+        expires_at=times.expires_at,
+        ttl_seconds=times.ttl_seconds,
+        purge_at=retention.purge_at(kind.category, send_at=times.send_at),
+        entity_id=request.entity_id,
+        external_id=request.external_id,
+        idempotency_key=caller.idempotency_key,
+        request_id=caller.request_id,
+        traceparent=caller.traceparent,
+        is_test=caller.is_test,
+        created_at=now,
+    )
+    return Prepared(notification=notification, adjusted=times.adjusted)
+
+
+def _kind(request: NotificationRequest, problems: ProblemCollector) -> TypeConfig | None:
+    try:
+        return types.get_type(request.type)
+    except types.UnknownTypeError as error:
+        near = f" Did you mean {', '.join(error.near)}?" if error.near else ""
+        problems.add("/type", "unknown_type", f"There is no such type.{near}")
+        return None
+
+
+def _without_suppressed(
+    deliveries: list[NewDelivery], recipient: Recipient, kind: TypeConfig, known: Known
+) -> list[NewDelivery]:
+    """Return the deliveries, those to suppressed addresses as suppressed."""
+
+    def checked(delivery: NewDelivery) -> NewDelivery:
+        address = recipient.address(delivery.channel)
+        suppression = known.suppressed.get((delivery.channel.value, address or ""))
+        if suppression is None or delivery.status is not DeliveryStatus.PENDING:
+            return delivery
+        if suppression.marketing_only and kind.category is not Category.MARKETING:
+            return delivery
+        return NewDelivery(
+            channel=delivery.channel,
+            status=DeliveryStatus.SUPPRESSED,
+            failure_code=FailureCode.SUPPRESSED,
+            failure_reason=f"The address is suppressed: {suppression.reason}.",
+        )
+
+    return [checked(delivery) for delivery in deliveries]
+
+
+def addresses_of(
+    request: NotificationRequest, person: KnownRecipient | None
+) -> list[tuple[str, str]]:
+    """Return the (channel, address) pairs to look up suppressions for, as they will be stored."""
+    email = _normal_email(request) or (person.email if person else None)
+    phone = request.recipient.phone or (person.phone if person else None)
+    found = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
+    return [(channel.value, address) for channel, address in found if address]
+
+
+def _normal_email(request: NotificationRequest) -> str | None:
+    """Return the given address in its normal form; None if it is none: resolve() tells of that."""
+    if request.recipient.email is None:
+        return None
+    try:
+        return normalize_email(request.recipient.email)
+    except InvalidAddressError:
+        return None
+
+
+def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> Known:
+    """Read what a batch of requests needs, in two queries."""
+    people = recipients.known(r.user_id for r in requests if r.user_id)
+    addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]
+    return Known(people=people, suppressed=recipients.suppressed(addresses, now=now))

@@ -1,0 +1,153 @@
+"""Renders a request without storing it, and sends test messages for staff."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+
+from access.clients import registry
+from domain.states import Channel, DeliveryStatus
+from providers.contract import Message
+
+from ..content import rendering
+from ..content.engine import TemplateError
+from ..store import NewDelivery, NewNotification
+from . import acceptance as intake_acceptance
+from .preparation import load_recipients, prepare
+from .requests import Caller, ContentRequest, NotificationRequest, RecipientRequest
+
+NOT_CHOSEN = "Not one of this notification's channels."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelPreview:
+    """What a channel would say."""
+
+    channel: Channel
+    message: Message | None
+    """None if it cannot be rendered; ``problem`` says why."""
+    problem: str | None = None
+    why_not_sent: str | None = None
+    """None if the notification would be sent on this channel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """A notification as it would be accepted, and what it would say on every channel."""
+
+    notification: NewNotification
+    channels: tuple[ChannelPreview, ...]
+    adjusted: bool
+
+
+def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
+    """Check a request as if it were to be accepted, and render it; raises InvalidRequest.
+
+    Secrets are shown: the caller has just given them.
+    """
+    known = load_recipients([request], now=now)
+    prepared = prepare(request, notification_id=ObjectId(), caller=caller, known=known, now=now)
+    notification = prepared.notification
+    chosen = {delivery.channel: delivery for delivery in notification.deliveries}
+    return Preview(
+        notification=notification,
+        channels=tuple(_on(channel, notification, chosen.get(channel)) for channel in Channel),
+        adjusted=prepared.adjusted,
+    )
+
+
+def _on(
+    channel: Channel, notification: NewNotification, delivery: NewDelivery | None
+) -> ChannelPreview:
+    message, problem = None, None
+    try:
+        message = _rendered(channel, notification)
+    except TemplateError as found:
+        problem = str(found)
+    if delivery is None:
+        reason: str | None = NOT_CHOSEN
+    else:
+        reason = None if delivery.status is DeliveryStatus.PENDING else delivery.failure_reason
+    return ChannelPreview(channel=channel, message=message, problem=problem, why_not_sent=reason)
+
+
+def _rendered(channel: Channel, notification: NewNotification) -> Message:
+    """Return what a channel says; raises TemplateProblem for what could not be accepted."""
+    content, data = notification.content, notification.data
+    if (secret := notification.secret) is not None:
+        content, data = secret.reveal(content), secret.data
+    if content.template_id is not None:
+        rendering.check_channels(
+            [channel],
+            name=content.template_id,
+            version=content.template_version or 0,
+            data=data,
+            recipient=notification.recipient,
+        )
+    return rendering.render_message(
+        channel=channel,
+        content=content,
+        data=data,
+        recipient=notification.recipient,
+    )
+
+
+TYPE = "transactional"
+
+
+SUBJECT = "Test message"
+
+
+BODY = "This is a test from the people who run our notifications. There is nothing for you to do."
+
+
+def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
+    """Send a test to an address, a phone number or a device's id; return the notification's id.
+
+    It goes the way of every other: by the first provider of the channel that takes it. Raises
+    InvalidRequest if the address is none.
+    """
+    request = NotificationRequest(
+        type=TYPE,
+        recipient=_recipient(channel, address),
+        channels=[channel.value],
+        content=ContentRequest(subject=SUBJECT, body=BODY),
+    )
+    caller = Caller(client_id=registry.system_client_id(now=now))
+    acceptance = intake_acceptance.accept(request, caller=caller, now=now)
+    return ObjectId(acceptance.document["_id"])
+
+
+def send_template_test(
+    *,
+    slug: str,
+    version: int,
+    example: Mapping[str, Any],
+    channel: Channel,
+    address: str,
+    locale: str | None,
+    now: datetime,
+) -> ObjectId:
+    """Send what a version of a type's template says with its example, published or not.
+
+    Returns the notification's id; raises InvalidRequest if the address is none.
+    """
+    request = NotificationRequest(
+        type=slug,
+        recipient=_recipient(channel, address, locale=locale),
+        channels=[channel.value],
+        data=dict(example),
+    )
+    caller = Caller(client_id=registry.system_client_id(now=now), template_version=version)
+    acceptance = intake_acceptance.accept(request, caller=caller, now=now)
+    return ObjectId(acceptance.document["_id"])
+
+
+def _recipient(channel: Channel, address: str, *, locale: str | None = None) -> RecipientRequest:
+    if channel is Channel.EMAIL:
+        return RecipientRequest(email=address, locale=locale)
+    if channel is Channel.PUSH:
+        return RecipientRequest(device_ids=[address], locale=locale)
+    return RecipientRequest(phone=address, locale=locale)

@@ -1,0 +1,99 @@
+"""Notification types and the versions of their templates."""
+
+from django.db import models
+from django_mongodb_backend.fields import ArrayField
+from django_mongodb_backend.managers import MongoManager
+
+from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
+from domain.states import Category, Channel, Priority
+from notifyproject.db.fields import optional_moment, word, words
+
+SLUG_LENGTH = 64
+
+
+NAME_LENGTH = 120
+
+
+VARIABLE_LENGTH = 64
+
+
+class NotificationType(models.Model):
+    """A kind of notification. Callers name it; it supplies what they leave out.
+
+    The shipped ones are in :mod:`notifications.catalog.default_types`. Operators change and add
+    to them.
+    """
+
+    slug = models.SlugField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH)
+    name = models.CharField(max_length=NAME_LENGTH)
+    description = models.TextField(blank=True)
+    category = word(Category)
+    priority = word(Priority, default=Priority.NORMAL)
+    channels = words(Channel)
+    """Used when neither the caller nor the recipient's preferences name any."""
+    max_retries = models.IntegerField(default=DEFAULT_MAX_RETRIES)
+    ttl_seconds = models.IntegerField(null=True, blank=True)
+    """How long after its send time it is still worth sending; empty: for ever."""
+    notify_before_seconds = models.IntegerField(null=True, blank=True)
+    """How long before an event people are reminded of it who want nothing else; empty: it is no
+    reminder."""
+    on_unknown = word(UnknownPolicy, default=UnknownPolicy.RETRY)
+    """What to do when nobody can tell whether a message went."""
+    example_data = models.JSONField(default=dict, blank=True)
+    """Variables for previews; their names document what the templates need."""
+    sensitive_variables = ArrayField(
+        models.CharField(max_length=VARIABLE_LENGTH), default=list, blank=True
+    )
+    """Variables that are secrets, such as a code."""
+    template_version = models.IntegerField(default=0, editable=False)
+    """The published version of what it says; 0 is the files of the release."""
+    fallback_channel = word(Channel, null=True, blank=True)
+    """Used only if the type's first other channel has not delivered in time; empty: all at once."""
+    fallback_after_seconds = models.IntegerField(default=600)
+    """How long the other channel has for that."""
+    approved_templates = models.JSONField(default=list, blank=True)
+    """What WhatsApp has approved: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
+    "parameters": ["order"]}]``; the parameters are variables, in the order of their places."""
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "notification_types"
+        ordering = ("slug",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+NOTE_LENGTH = 200
+
+
+AUTHOR_LENGTH = 160
+
+
+class TemplateVersion(models.Model):
+    """One version of a type's template. Only ``published_at`` ever changes."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH + 8)
+    """The type's slug and the number: unique, also when the collection is sharded."""
+    type = models.CharField(max_length=SLUG_LENGTH)
+    number = models.IntegerField()
+    parts = models.JSONField()
+    """Texts by language and part: ``{"default": {"subject": "…", "body": "…"}, "pt": {…}}``."""
+    note = models.CharField(max_length=NOTE_LENGTH, blank=True)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=AUTHOR_LENGTH)
+    published_at = optional_moment()
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "template_versions"
+        ordering = ("-id",)
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.type}, version {self.number}"

@@ -1,0 +1,57 @@
+"""Retention policies, and the state of providers."""
+
+from django.db import models
+from django_mongodb_backend.managers import MongoManager
+
+from domain.states import Category
+from notifyproject.db.fields import optional_moment, optional_text, word
+
+
+class ProviderState(models.Model):
+    """Whether an operator has paused a provider."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=40)
+    """The provider's name."""
+    paused_at = optional_moment()
+    """Missing: it is used."""
+    paused_by = optional_text(150)
+    reason = optional_text(200)
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "provider_states"
+        default_permissions = ("view",)
+        verbose_name = "provider"
+        permissions = (
+            ("pause_provider", "Can pause and resume providers"),
+            ("test_provider", "Can send a test through a provider"),
+        )
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class RetentionPolicy(models.Model):
+    """How long the notifications of one category are kept. There is one for each category."""
+
+    category = word(Category, primary_key=True, db_column="_id")
+    content_days = models.IntegerField(null=True, blank=True)
+    """Days after the last thing that happened to a notification until what it says, and to which
+    address, is removed; empty: as RETENTION_CONTENT_DAYS says."""
+    metadata_days = models.IntegerField(null=True, blank=True)
+    """Days after its send time until it is deleted with its attempts; empty: as
+    RETENTION_METADATA_DAYS says. Only what is accepted from now on goes by it."""
+    removed_until = optional_moment(editable=False)
+    """What was last touched before this has been looked at."""
+
+    objects = MongoManager()
+
+    class Meta:
+        db_table = "retention_policies"
+        ordering = ("category",)
+        default_permissions = ("view", "change")
+        verbose_name = "retention rule"
+
+    def __str__(self) -> str:
+        return str(self.get_category_display())

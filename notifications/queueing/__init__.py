@@ -1,0 +1,1 @@
+"""Wake-up messages, the fair queue, and backpressure."""

@@ -1,0 +1,1 @@
+"""Receipts: what providers and devices report later."""

@@ -1,0 +1,96 @@
+"""Records, processes, and replays verified provider webhooks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from bson import ObjectId
+
+from notifyproject.db.collections import collection
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
+from providers.contract import Receipt
+from providers.sendgrid import webhooks
+from providers.whatsapp import webhooks as whatsapp_webhooks
+
+from . import processor
+from .inbound import apply_inbound
+from .processor import Applied, apply_receipts
+
+LOG_RETENTION = timedelta(days=30)
+
+
+def process_webhook(
+    receipts: Sequence[Receipt], *, provider: str, body: str, now: datetime
+) -> Applied:
+    """Log a verified webhook, apply its events, and remember them.
+
+    Applying twice ends as applying once: should this fail half-way, the provider sends it again.
+    """
+    entry = collection("webhook_log").insert_one(
+        {
+            "provider": provider,
+            "received_at": now,
+            "body": body,
+            "event_count": len(receipts),
+            "applied_count": 0,
+            "unmatched_count": 0,
+            "purge_at": now + LOG_RETENTION,
+        }
+    )
+    crash_points.reach(Boundary.WEBHOOK_LOGGED)
+    applied = apply_receipts(receipts, provider=provider, now=now)
+    collection("webhook_log").update_one(
+        {"_id": entry.inserted_id},
+        {
+            "$set": {
+                "applied_count": applied.changed,
+                "unmatched_count": applied.unmatched,
+                "processed_at": now,
+            }
+        },
+    )
+    return applied
+
+
+PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
+    "sendgrid": webhooks.parse_receipts,
+    "sandbox-sendgrid": webhooks.parse_receipts,
+    "whatsapp": whatsapp_webhooks.parse_receipts,
+    "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
+}
+"""What reads the stored bodies, by the provider that sent them."""
+
+
+class UnreadableWebhookError(ValueError):
+    """What is stored is not what this provider sends, or nobody here reads it any more."""
+
+
+def replay(log_id: ObjectId, *, now: datetime) -> Applied:
+    """Apply the events of a logged call again; what was applied before is passed over.
+
+    It helps where a call was logged and not finished, or came before its message was known. The
+    signature was verified when it came. Raises LookupError if there is no such entry, Unreadable,
+    PyMongoError; may be repeated.
+    """
+    entry = collection("webhook_log").find_one({"_id": log_id})
+    if entry is None:
+        raise LookupError("no such call")
+    reader = PARSERS.get(entry["provider"])
+    if reader is None:
+        raise UnreadableWebhookError(f"Nobody reads what {entry['provider']} sent.")
+    raw = entry["body"].encode()
+    try:
+        events = reader(raw)
+        if reader is whatsapp_webhooks.parse_receipts:
+            apply_inbound(raw, provider=entry["provider"], now=now)
+    except ValueError as error:
+        raise UnreadableWebhookError("What is stored cannot be read.") from error
+    applied = processor.apply_receipts(events, provider=entry["provider"], now=now)
+    collection("webhook_log").update_one(
+        {"_id": log_id},
+        {
+            "$set": {"unmatched_count": applied.unmatched, "processed_at": now},
+            "$inc": {"applied_count": applied.changed},
+        },
+    )
+    return applied

@@ -1,0 +1,1 @@
+"""Retry, resend, cancel, reschedule, and the risk of sending again."""

@@ -1,0 +1,260 @@
+"""Accepting a notification: one insert, and it is ours to deliver."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from bson import ObjectId
+from pymongo.errors import BulkWriteError
+
+from domain.content import Content, Recipient
+from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, overall_status
+from notifyproject.db.collections import came_twice
+
+from . import encrypted_content
+from .collections import notifications
+from .documents import Document, NewDelivery, NewNotification
+
+ONCE_PER_ENTITY = "ntf_once_per_entity"
+
+
+_NAMED = ("user_id", "type", "entity_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """It is stored. ``repeated``: it was already, by an earlier try with the same id."""
+
+    document: Document
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateEntityError:
+    """The person has already been told about this entity, by a notification of this type."""
+
+    notification_id: ObjectId | None
+    client_id: ObjectId | None
+
+
+class _Entity(NamedTuple):
+    """Who was told what about which thing, for real or in test mode."""
+
+    user_id: str
+    type: str
+    entity_id: str
+    is_test: bool | None
+
+
+def accept(
+    new: Sequence[NewNotification], *, now: datetime
+) -> list[Accepted | DuplicateEntityError]:
+    """Store notifications and return what became of each, in their order.
+
+    An id that is stored already stands for itself: accepting may be repeated after a lost answer.
+    Raises PyMongoError when the store cannot promise that it keeps them.
+    """
+    documents = [_document(one, now) for one in new]
+    if not documents:
+        return []
+    try:
+        notifications().insert_many(documents, ordered=False)
+    except BulkWriteError as error:
+        return _sort_out(documents, error)
+    return [Accepted(document) for document in documents]
+
+
+def _sort_out(
+    documents: Sequence[dict[str, Any]], error: BulkWriteError
+) -> list[Accepted | DuplicateEntityError]:
+    """Tell repeated documents from duplicates; raise ``error`` if anything else went wrong."""
+    problems = error.details["writeErrors"]
+    if not came_twice(error):
+        raise error
+    results: list[Accepted | DuplicateEntityError] = [Accepted(document) for document in documents]
+    refused = [documents[problem["index"]] for problem in problems]
+    stored = _stored([document["_id"] for document in refused])
+    firsts = _firsts_about(
+        [d for d in refused if d["_id"] not in stored and d.keys() >= set(_NAMED)]
+    )
+    for problem, document in zip(problems, refused, strict=True):
+        if document["_id"] in stored:
+            results[problem["index"]] = Accepted(stored[document["_id"]], repeated=True)
+        elif ONCE_PER_ENTITY in problem["errmsg"]:
+            unknown = DuplicateEntityError(notification_id=None, client_id=None)
+            results[problem["index"]] = firsts.get(_about(document), unknown)
+        else:
+            raise error
+    return results
+
+
+def _stored(ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
+    return {document["_id"]: document for document in notifications().find({"_id": {"$in": ids}})}
+
+
+def _firsts_about(told: Sequence[Document]) -> dict[_Entity, DuplicateEntityError]:
+    """Return which notifications told these people about these entities, in one read."""
+    if not told:
+        return {}
+    found = notifications().find(
+        {
+            **{name: {"$in": sorted({one[name] for one in told})} for name in _NAMED},
+            "is_test": {"$in": list({one.get("is_test") for one in told})},
+            "resent_from": None,
+        },
+        {**dict.fromkeys(_Entity._fields, 1), "client_id": 1},
+    )
+    return {_about(one): DuplicateEntityError(one["_id"], one["client_id"]) for one in found}
+
+
+def _about(document: Document) -> _Entity:
+    user_id, type_, entity_id = (document[name] for name in _NAMED)
+    return _Entity(user_id, type_, entity_id, document.get("is_test"))
+
+
+class _NewState(NamedTuple):
+    """What the overall status of a new notification is computed from."""
+
+    status: DeliveryStatus
+    attempt_count: int
+    is_waiting: bool
+
+
+def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
+    """Return the document as it is stored. A field that is None is left out: indexes rely on it."""
+    deliveries = [_delivery(new, one, now) for one in new.deliveries]
+    states = tuple([(d["status"], _is_after(d, now)) for d in deliveries])
+    inbox_at = _earliest("delivered_at", deliveries)
+    fields: dict[str, Any] = {
+        "_id": new.id,
+        "client_id": new.client_id,
+        "external_id": new.external_id,
+        "idempotency_key": new.idempotency_key,
+        "request_id": new.request_id,
+        "traceparent": new.traceparent,
+        "is_test": new.is_test or None,
+        "broadcast_id": new.broadcast_id,
+        "user_id": new.user_id,
+        "recipient": _recipient(new.recipient),
+        "type": new.type,
+        "category": new.category.value,
+        "priority": new.priority.value,
+        "entity_id": new.entity_id,
+        "channels": [d.channel.value for d in new.deliveries],
+        "content": _content(new.content),
+        "data": new.data,
+        **encrypted_content.fields_of(
+            new.secret,
+            notification_id=new.id,
+            statuses=[d["status"] for d in deliveries],
+            inbox_at=inbox_at,
+            expires_at=new.expires_at,
+        ),
+        "delivery": deliveries,
+        "status": _status(states),
+        "due_at": _earliest("next_attempt_at", deliveries),
+        "scheduled_at": new.scheduled_at,
+        "scheduled_local": new.scheduled_local,
+        "expires_at": new.expires_at,
+        "ttl_seconds": new.ttl_seconds,
+        "purge_at": new.purge_at,
+        "error_history": [],
+        "inbox_at": inbox_at,
+        "is_read": False,
+        "is_archived": False,
+        "is_active": True,
+        "resent_from": new.resent_from,
+        "resent_as": [],
+        "sent_at": _earliest("sent_at", deliveries),
+        "callback_revision": 1 if new.calls_back else None,
+        "callback_due_at": now if new.calls_back and _is_news(deliveries) else None,
+        "created_at": new.created_at,
+        "updated_at": now,
+    }
+    return _present(fields)
+
+
+def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str, Any]:
+    """Return one delivery. In-app is delivered by being stored, unless it is scheduled."""
+    status = one.status
+    if one.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and new.send_at <= now:
+        status = DeliveryStatus.DELIVERED
+    due_at = new.send_at + one.delay
+    fields: dict[str, Any] = {
+        "channel": one.channel.value,
+        "status": status.value,
+        "attempt_count": 0,
+        "excused_count": 0,
+        "max_attempts": new.max_attempts,
+        "claim_count": 0,
+        "first_due_at": due_at,
+        "accepted_targets": [],
+    }
+    if status in OPEN:
+        fields["next_attempt_at"] = due_at
+    if one.instead_of is not None:
+        fields["instead_of"] = one.instead_of.value
+    if one.failure_code is not None:
+        fields["failure_code"] = one.failure_code.value
+    if one.failure_reason is not None:
+        fields["failure_reason"] = one.failure_reason
+    if status in SUCCEEDED:
+        fields |= {"provider": "inbox", "sent_at": now, "delivered_at": now}
+    return fields
+
+
+def _is_news(deliveries: Sequence[Document]) -> bool:
+    return any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
+
+
+def _recipient(recipient: Recipient) -> dict[str, Any]:
+    # Field by field, here and below: asdict() costs as much as all the rest of accepting.
+    return _present(
+        {
+            "device_ids": recipient.device_ids,
+            "email": recipient.email,
+            "phone": recipient.phone,
+            "name": recipient.name,
+            "locale": recipient.locale,
+            "timezone": recipient.timezone,
+        }
+    )
+
+
+def _content(content: Content) -> dict[str, Any]:
+    return _present(
+        {
+            "subject": content.subject,
+            "body": content.body,
+            "template_id": content.template_id,
+            "template_version": content.template_version,
+            "is_masked": content.is_masked,
+            "image_url": content.image_url,
+            "deep_link": content.deep_link,
+            "payload": content.payload,
+            "reply_to": content.reply_to,
+            "attachments": [asdict(one) for one in content.attachments] or None,
+        }
+    )
+
+
+@lru_cache(maxsize=1024)
+def _status(standings: tuple[tuple[str, bool], ...]) -> str:
+    """Return the overall status of new deliveries: there are few combinations."""
+    states = [_NewState(DeliveryStatus(s), 0, is_waiting=waits) for s, waits in standings]
+    return overall_status(states).value
+
+
+def _earliest(name: str, deliveries: Sequence[Document]) -> datetime | None:
+    found = [d[name] for d in deliveries if name in d]
+    return min(found) if found else None
+
+
+def _is_after(delivery: Mapping[str, Any], now: datetime) -> bool:
+    return delivery.get("next_attempt_at", now) > now
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,289 @@
+"""Writes of callers and operators: cancel, reopen, reschedule, make due now."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo import ReturnDocument
+
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+
+from .collections import notifications
+from .documents import Document
+from .pipelines import Computed, Expression, update
+from .receipts import sent
+
+S = DeliveryStatus
+
+
+REOPENED_KEPT = timedelta(days=14)
+"""What is re-opened is there for as long at least: longer than it may be tried again."""
+
+
+def cancel(
+    *, notification_id: ObjectId, channels: Sequence[Channel], reason: str, now: datetime
+) -> Document | None:
+    """Withdraw what is pending on these channels; return the document, None if nothing was.
+
+    A push that one of the devices has is sent by that, and goes to no other. A worker that has
+    claimed a delivery but not started loses it; one that has started wins.
+    """
+    return _change(
+        notification_id,
+        channels,
+        [S.PENDING],
+        withdrawn(reason, now=now),
+        now,
+    )
+
+
+def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
+    """Withdraw what is pending of these notifications, on every channel; return of how many.
+
+    As :func:`cancel`, for many. Doing it twice is doing it once.
+    """
+    pending = {"delivery": {"$elemMatch": {"status": S.PENDING.value}}}
+    pipeline = update(
+        condition={"$eq": ["$$d.status", S.PENDING.value]},
+        changes=withdrawn(reason, now=now),
+        now=now,
+    )
+    wanted = {"_id": {"$in": list(ids)}, **pending}
+    return notifications().update_many(wanted, pipeline).modified_count
+
+
+def withdrawn(reason: str, *, now: datetime) -> dict[str, Any]:
+    """Return what a pending delivery becomes when it is withdrawn.
+
+    A push that one of the devices has cannot be: it is sent, and the others do not get it.
+    """
+    reached = sent(Channel.PUSH, now)
+    return {
+        "status": _by_reach(reached["status"].expression, S.CANCELLED.value),
+        "sent_at": _by_reach(reached["sent_at"].expression, "$$d.sent_at"),
+        "claim": None,
+        "next_attempt_at": None,
+        "failure_code": _by_reach(None, FailureCode.CANCELLED.value),
+        "failure_reason": _by_reach(None, {"$literal": reason}),
+    }
+
+
+def _by_reach(reached: Expression, unreached: Expression) -> Computed:
+    is_reached = {"$gt": [{"$size": "$$d.accepted_targets"}, 0]}
+    return Computed({"$cond": [is_reached, reached, unreached]})
+
+
+def reopen(
+    *,
+    notification_id: ObjectId,
+    channels: Sequence[Channel],
+    extra_attempts: int,
+    failed_until: datetime | None = None,
+    now: datetime,
+) -> Document | None:
+    """Re-open what failed on these channels, due now; return the document, None if nothing had.
+
+    The attempts made stay counted; ``extra_attempts`` more are allowed. ``failed_until``: what has
+    failed later stays as it is.
+    """
+    return _change(
+        notification_id,
+        channels,
+        [S.FAILED],
+        {
+            "status": S.PENDING.value,
+            "claim": None,
+            "claim_count": 0,
+            "first_due_at": now,
+            "next_attempt_at": now,
+            "max_attempts": Computed(
+                {
+                    "$add": [
+                        {"$subtract": ["$$d.attempt_count", "$$d.excused_count"]},
+                        extra_attempts,
+                    ]
+                }
+            ),
+            "failed_at": None,
+            # Whoever may have it by then: it begins anew.
+            "doubtful_targets": [],
+            "doubtful_provider": None,
+            "passed_over": None,
+        },
+        now,
+        extra_filter={
+            "$and": [
+                {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
+                # What it said is gone: nothing but dots would be sent.
+                {"$or": [{"content.is_masked": {"$ne": True}}, {"sealed": {"$exists": True}}]},
+                # Nothing would be.
+                {"content_removed_at": None},
+            ]
+        },
+        failed_until=failed_until,
+        besides={"purge_at": {"$max": ["$purge_at", now + REOPENED_KEPT]}},
+    )
+
+
+def activate_fallback(*, ids: Sequence[ObjectId], instead_of: Channel, now: datetime) -> int:
+    """Make due now what was to be sent only if ``instead_of`` did not deliver: it will not.
+
+    Return how many notifications had such a channel waiting. Doing it twice is doing it once.
+    """
+    waiting = {
+        "instead_of": instead_of.value,
+        "status": S.PENDING.value,
+        "next_attempt_at": {"$gt": now},
+        "attempt_count": 0,
+    }
+    pipeline = update(
+        condition={
+            "$and": [
+                {"$eq": ["$$d.instead_of", instead_of.value]},
+                {"$eq": ["$$d.status", S.PENDING.value]},
+                {"$eq": ["$$d.attempt_count", 0]},
+            ]
+        },
+        changes={"next_attempt_at": now, "first_due_at": now},
+        now=now,
+    )
+    wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": waiting}}
+    return notifications().update_many(wanted, pipeline).modified_count
+
+
+def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None:
+    """Make due now what waits for another time; return the document, None if nothing does.
+
+    What a worker holds, or waits for a provider's report, is left as it is. A retry stays one: what
+    was tried stays counted.
+    """
+    waits = [
+        {"$eq": ["$$d.status", S.PENDING.value]},
+        {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
+        {"$gt": ["$$d.next_attempt_at", now]},
+    ]
+    first = {"$cond": [{"$eq": ["$$d.attempt_count", 0]}, now, "$$d.first_due_at"]}
+    waiting = {"status": S.PENDING.value, "claim": None, "next_attempt_at": {"$gt": now}}
+    return notifications().find_one_and_update(
+        {"_id": notification_id, "delivery": {"$elemMatch": waiting}},
+        update(
+            condition={"$and": waits},
+            changes={"next_attempt_at": now, "first_due_at": Computed(first)},
+            now=now,
+        ),
+        return_document=ReturnDocument.AFTER,
+    )
+
+
+def link_resend(*, original_id: ObjectId, resend_id: ObjectId, now: datetime) -> None:
+    """Write into a notification that it was sent again as another one."""
+    notifications().update_one(
+        {"_id": original_id},
+        {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}},
+    )
+
+
+def _change(
+    notification_id: ObjectId,
+    channels: Sequence[Channel],
+    from_statuses: Sequence[DeliveryStatus],
+    changes: dict[str, Any],
+    now: datetime,
+    *,
+    extra_filter: dict[str, Any] | None = None,
+    failed_until: datetime | None = None,
+    besides: dict[str, Expression] | None = None,
+) -> Document | None:
+    """Change every delivery of these channels that is in one of these states, or return None."""
+    channel_values = [c.value for c in channels]
+    status_values = [s.value for s in from_statuses]
+    conditions: list[Expression] = [
+        {"$in": ["$$d.channel", channel_values]},
+        {"$in": ["$$d.status", status_values]},
+    ]
+    guard: dict[str, Any] = {"channel": {"$in": channel_values}, "status": {"$in": status_values}}
+    if failed_until is not None:
+        conditions.append({"$lte": ["$$d.failed_at", failed_until]})
+        guard["failed_at"] = {"$lte": failed_until}
+    pipeline = update(condition={"$and": conditions}, changes=changes, now=now, besides=besides)
+    return notifications().find_one_and_update(
+        {"_id": notification_id, "delivery": {"$elemMatch": guard}, **(extra_filter or {})},
+        pipeline,
+        return_document=ReturnDocument.AFTER,
+    )
+
+
+UNTOUCHED = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
+"""Where a delivery may stand of which nothing has left."""
+
+
+_FIXED: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
+
+
+def reschedule(
+    *,
+    notification_id: ObjectId,
+    send_at: datetime,
+    now: datetime,
+    is_same_local_time: bool = False,
+) -> Document | None:
+    """Let a notification be due at ``send_at``; return the document, None if it is too late.
+
+    It is too late once a try has been made on any channel, or something was delivered or has
+    expired. A worker that has claimed a delivery but not started loses it; one that has started
+    wins. Channels that stand in for another keep their distance to it. An expiry that counts from
+    the send time moves with it; one that does not must lie after ``send_at``.
+    ``is_same_local_time``: it goes on following the person's own clock.
+    """
+    touched = {"$or": [{"status": {"$nin": UNTOUCHED}}, {"attempt_count": {"$gt": 0}}]}
+    due_at = Computed({"$add": [send_at, {"$subtract": ["$$d.first_due_at", _first_due_at()]}]})
+    return notifications().find_one_and_update(
+        {
+            "_id": notification_id,
+            "delivery.status": S.PENDING.value,
+            "delivery": {"$not": {"$elemMatch": touched}},
+            "$or": [
+                {"ttl_seconds": {"$exists": True}},
+                {"expires_at": None},
+                {"expires_at": {"$gt": send_at}},
+            ],
+        },
+        update(
+            condition={"$eq": ["$$d.status", S.PENDING.value]},
+            changes={
+                "claim": None,
+                "claim_count": 0,
+                "first_due_at": due_at,
+                "next_attempt_at": due_at,
+            },
+            now=now,
+            besides=_times(send_at) | ({} if is_same_local_time else _FIXED),
+        ),
+        return_document=ReturnDocument.AFTER,
+    )
+
+
+def _times(send_at: datetime) -> dict[str, Expression]:
+    """Return the times of a document that follow from its send time."""
+    until = {"$add": [send_at, {"$multiply": ["$ttl_seconds", 1000]}]}
+    moved = {"$subtract": [send_at, {"$ifNull": ["$scheduled_at", "$created_at"]}]}
+    return {
+        "scheduled_at": send_at,
+        # Without a ttl the sum is null.
+        "expires_at": {"$ifNull": [until, "$expires_at", "$$REMOVE"]},
+        "purge_at": {"$ifNull": [{"$add": ["$purge_at", moved]}, "$$REMOVE"]},
+    }
+
+
+def _first_due_at() -> Expression:
+    """Return when the first of the pending deliveries was to be sent at first."""
+    pending = {
+        "$filter": {
+            "input": "$delivery",
+            "as": "one",
+            "cond": {"$eq": ["$$one.status", S.PENDING.value]},
+        }
+    }
+    return {"$min": {"$map": {"input": pending, "as": "one", "in": "$$one.first_due_at"}}}

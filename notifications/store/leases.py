@@ -1,0 +1,386 @@
+"""Writes of a worker: claim, start, settle, defer, return unsent; and the log of attempts."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo.errors import BulkWriteError
+
+from domain.errors import FailureCode
+from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
+from notifyproject.db.collections import came_twice
+from notifyproject.db.leases import unclaimed
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
+
+from .collections import attempts, notifications, retry_transient
+from .documents import (
+    ERROR_LENGTH,
+    ClaimedDelivery,
+    Deferred,
+    Settlement,
+    TargetAttempt,
+    claimed_from,
+)
+from .pipelines import Computed, claimed_with, row_of, transition, update_each
+from .receipts import with_device_receipts
+
+S = DeliveryStatus
+
+
+def log_started(
+    started: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
+) -> None:
+    """Record that these attempts begin; doing it twice is doing it once."""
+    documents = [
+        {
+            "_id": c.reference_to(device_id),
+            "notification_id": c.notification_id,
+            "channel": c.channel.value,
+            "attempt_number": c.attempt_count,
+            "status": AttemptStatus.STARTED.value,
+            "provider": provider,
+            "worker": worker,
+            "attempted_at": now,
+            "purge_at": c.purge_at,
+            **({"device_id": device_id} if device_id is not None else {}),
+        }
+        for c in started
+        for device_id in c.targets
+    ]
+    if not documents:
+        return
+    try:
+        retry_transient(attempts().insert_many, documents, ordered=False)
+    except BulkWriteError as error:
+        # The driver repeats a write whose answer was lost: then the record is there already.
+        if not came_twice(error):
+            raise
+
+
+def log_outcomes(settlements: Sequence[Settlement]) -> None:
+    """Record what became of attempts, in one command."""
+    outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
+    ids, rows = list(outcomes), list(outcomes.values())
+    retry_transient(
+        attempts().update_many,
+        {"_id": {"$in": ids}},
+        [{"$replaceWith": {"$mergeObjects": ["$$ROOT", row_of(ids, rows)]}}],
+    )
+
+
+def log_withdrawn(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
+    """Record that these attempts were never made: their time was over before they began."""
+    fields = {
+        "status": AttemptStatus.EXPIRED.value,
+        "error_message": "Not begun: the time for it was over. Nothing was sent.",
+        "finished_at": now,
+    }
+    wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
+    retry_transient(attempts().update_many, wanted, {"$set": fields})
+
+
+def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
+    """Return the records of an attempt's requests, each with its id."""
+    if s.tries:
+        return [
+            (s.claimed.reference_to(one.device_id), _record(one, one.status)) for one in s.tries
+        ]
+    status = {
+        S.SENT: AttemptStatus.SENT,
+        S.DELIVERED: AttemptStatus.SENT,
+        S.UNKNOWN: AttemptStatus.UNKNOWN,
+    }.get(s.status, AttemptStatus.FAILED)
+    return [(s.claimed.reference, _record(s, status))]
+
+
+def _record(one: Settlement | TargetAttempt, status: AttemptStatus) -> dict[str, Any]:
+    fields = {
+        "status": status.value,
+        "provider_message_id": one.answer.message_id,
+        "platform_response": one.answer.response,
+        "error_code": one.code.value if one.code else None,
+        "error_message": one.reason[:ERROR_LENGTH] if one.reason else None,
+        "finished_at": one.finished_at,
+        "duration_ms": one.duration_ms,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+LEASE = timedelta(seconds=90)
+"""Longer than the slowest batch: four rounds of requests of 15 s each."""
+
+
+def claim(
+    *,
+    ids: Sequence[ObjectId],
+    channel: Channel,
+    worker: str,
+    now: datetime,
+    with_suspects: bool = False,
+) -> list[ClaimedDelivery]:
+    """Claim what of these is pending, due and unclaimed; of several callers one gets each.
+
+    None whose last claim came to nothing, unless ``with_suspects``: its worker may have died of it,
+    and is to take no other along. Those are :func:`suspects`, and each is claimed alone.
+    """
+    token = secrets.token_hex(16)
+    lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
+    claimable = _claimable(channel, now)
+    conditions = [
+        {"$eq": ["$$d.channel", channel.value]},
+        {"$eq": ["$$d.status", S.PENDING.value]},
+        {"$lte": ["$$d.next_attempt_at", now]},
+        {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]},
+    ]
+    if not with_suspects:
+        claimable["claim_count"] = 0
+        conditions.append({"$eq": ["$$d.claim_count", 0]})
+    pipeline = transition(
+        condition={"$and": conditions},
+        changes={
+            "claim": lease,
+            "claim_count": Computed({"$add": ["$$d.claim_count", 1]}),
+        },
+        now=now,
+    )
+    collection = notifications()
+    wanted = {"_id": {"$in": list(ids)}}
+    result = collection.update_many({**wanted, "delivery": {"$elemMatch": claimable}}, pipeline)
+    crash_points.reach(Boundary.CLAIM_WRITTEN)
+    if not result.matched_count:
+        return []
+    mine = collection.find({**wanted, "delivery.claim.token": token})
+    return [claimed_from(document, token) for document in mine]
+
+
+def poison_candidates(
+    *, ids: Sequence[ObjectId], channel: Channel, now: datetime
+) -> list[ObjectId]:
+    """Return what of these is due and unclaimed, and was claimed before and never sent."""
+    suspect = {**_claimable(channel, now), "claim_count": {"$gt": 0}}
+    wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": suspect}}
+    return [document["_id"] for document in notifications().find(wanted, {"_id": 1})]
+
+
+def start(
+    claims: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
+) -> list[ClaimedDelivery]:
+    """Mark claims as sending and count an attempt each; return those that are still ours.
+
+    All claims are of one :func:`claim`. Called just before bytes may leave: from here on a lost
+    worker means an unknown outcome.
+    """
+    if not claims:
+        return []
+    token, channel = claims[0].token, claims[0].channel
+    lease_until = now + LEASE
+    pipeline = transition(
+        condition=claimed_with(channel, token, S.PENDING),
+        changes={
+            "status": S.SENDING.value,
+            "attempt_count": Computed({"$add": ["$$d.attempt_count", 1]}),
+            "claim_count": 0,
+            "claim": {"token": token, "lease_until": lease_until, "worker": worker},
+            "provider": provider,
+            "last_attempt_at": now,
+            "next_attempt_at": None,
+            "failure_code": None,
+            "failure_reason": None,
+        },
+        now=now,
+    )
+    ids = [c.notification_id for c in claims]
+    result = retry_transient(notifications().update_many, _held(ids, token, S.PENDING), pipeline)
+    ours = set(ids)
+    if result.matched_count < len(claims):
+        still = notifications().find(_held(ids, token, S.SENDING), {"_id": 1})
+        ours = {document["_id"] for document in still}
+    started = [
+        replace(c, attempt_count=c.attempt_count + 1, lease_until=lease_until)
+        for c in claims
+        if c.notification_id in ours
+    ]
+    crash_points.reach(Boundary.START_WRITTEN)
+    log_started(started, provider=provider, worker=worker, now=now)
+    return started
+
+
+def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
+    """Write what became of started deliveries; return how many of them were still ours.
+
+    The attempt's record is written in any case: it tells what happened, not what stands.
+    """
+    if not settlements:
+        return 0
+    log_outcomes(settlements)
+    crash_points.reach(Boundary.SETTLE_LOGGED)
+    changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
+    errors = {
+        s.claimed.reference: _error(s.claimed, s.code, s.reason, now)
+        for s in settlements
+        if s.status not in SUCCEEDED
+    }
+    return _write([s.claimed for s in settlements], S.SENDING, changes, errors, now)
+
+
+def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
+    """Give back started deliveries whose sending was never begun; return how many were ours.
+
+    Nothing has left, so it uses up no attempt; they are due again at once.
+    """
+    if not started:
+        return 0
+    log_withdrawn(started, now=now)
+    crash_points.reach(Boundary.WITHDRAW_LOGGED)
+    changes = {
+        one.reference: {
+            "status": S.PENDING.value,
+            "claim": None,
+            "next_attempt_at": now,
+            "excused_count": one.excused_count + 1,
+        }
+        for one in started
+    }
+    return _write(started, S.SENDING, changes, {}, now)
+
+
+def defer(parked: Sequence[Deferred], *, now: datetime) -> int:
+    """Give back claimed deliveries that are not sent now, or never; return how many were ours."""
+    changes = {one.claimed.reference: _deferral(one, now) for one in parked}
+    errors = {
+        one.claimed.reference: _error(one.claimed, one.code, one.reason, now)
+        for one in parked
+        if one.status is S.FAILED
+    }
+    return _write([one.claimed for one in parked], S.PENDING, changes, errors, now)
+
+
+def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
+    """Give claims back unsent, as if they had not been made: a worker that stops does this."""
+    changes = {
+        one.reference: {
+            "status": S.PENDING.value,
+            "claim": None,
+            "claim_count": max(one.claim_count - 1, 0),
+        }
+        for one in claims
+    }
+    return _write(claims, S.PENDING, changes, {}, now)
+
+
+def _claimable(channel: Channel, now: datetime) -> dict[str, Any]:
+    """Return what holds for a delivery of a channel that is due and nobody's."""
+    return {
+        "channel": channel.value,
+        "status": S.PENDING.value,
+        "next_attempt_at": {"$lte": now},
+        **unclaimed(now=now),
+    }
+
+
+def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
+    changes: dict[str, Any] = {
+        "status": s.status.value,
+        "claim": None,
+        "next_attempt_at": s.next_attempt_at,
+        "provider": s.answer.provider,
+        "provider_message_id": s.answer.message_id,
+    }
+    if s.accepted_targets:
+        changes["accepted_targets"] = list(s.accepted_targets)
+    if s.doubtful_targets or s.claimed.doubtful_targets:
+        changes["doubtful_targets"] = list(s.doubtful_targets)
+    if s.doubtful_targets or s.status is S.UNKNOWN:
+        changes["doubtful_provider"] = s.answer.provider
+    if s.passes_on or s.claimed.passed_over:
+        changes["passed_over"] = s.answer.provider if s.passes_on else None
+    if s.status in SUCCEEDED:
+        changes["sent_at"] = s.finished_at
+        if s.status is S.DELIVERED:
+            changes["delivered_at"] = s.finished_at
+        return changes
+    if s.excused:
+        changes["excused_count"] = s.claimed.excused_count + 1
+    return changes | _failure(s.status, s.code, s.reason, now)
+
+
+def _deferral(one: Deferred, now: datetime) -> dict[str, Any]:
+    left = (
+        {"sent_at": now, "failure_code": None, "failure_reason": None}
+        if one.status is S.SENT
+        else _failure(one.status, one.code, one.reason, now)
+    )
+    if one.claimed.passed_over:
+        # After a wait, the first provider is asked first again.
+        left["passed_over"] = None
+    return {
+        "status": one.status.value,
+        "claim": None,
+        "claim_count": 0,
+        "next_attempt_at": one.next_attempt_at,
+        **left,
+    }
+
+
+def _failure(
+    status: DeliveryStatus, code: FailureCode | None, reason: str | None, now: datetime
+) -> dict[str, Any]:
+    """Return the fields that say why a delivery was not sent."""
+    changes: dict[str, Any] = {
+        "failure_code": (code or FailureCode.PROVIDER_ERROR).value,
+        "failure_reason": (reason or "")[:ERROR_LENGTH],
+    }
+    return changes | ({"failed_at": now} if status is S.FAILED else {})
+
+
+def _error(
+    claimed: ClaimedDelivery, code: FailureCode | None, reason: str | None, now: datetime
+) -> dict[str, Any]:
+    """Return a line for the error history."""
+    return {
+        "timestamp": now,
+        "channel": claimed.channel.value,
+        "code": (code or FailureCode.PROVIDER_ERROR).value,
+        "error": (reason or "")[:ERROR_LENGTH],
+    }
+
+
+def _write(
+    claims: Sequence[ClaimedDelivery],
+    status: DeliveryStatus,
+    changes: Mapping[str, Mapping[str, Any]],
+    errors: Mapping[str, Mapping[str, Any]],
+    now: datetime,
+) -> int:
+    """Change each delivery that still is as its claim says; return how many were.
+
+    ``changes`` and ``errors`` are by the claim's reference.
+    """
+    for change in changes.values():
+        if DeliveryStatus(change["status"]) not in TRANSITIONS[status]:
+            raise ValueError(f"a delivery does not go from {status} to {change['status']}")
+    matched = 0
+    for channel, token in {(c.channel, c.token) for c in claims}:
+        some = [c for c in claims if (c.channel, c.token) == (channel, token)]
+        pipeline = update_each(
+            condition=claimed_with(channel, token, status),
+            changes={c.notification_id: changes[c.reference] for c in some},
+            errors={c.notification_id: errors[c.reference] for c in some if c.reference in errors},
+            now=now,
+            completed=with_device_receipts if channel is Channel.PUSH else None,
+        )
+        held = _held([c.notification_id for c in some], token, status)
+        matched += retry_transient(notifications().update_many, held, pipeline).matched_count
+    return matched
+
+
+def _held(ids: Sequence[ObjectId], token: str, status: DeliveryStatus) -> dict[str, Any]:
+    """Return a filter for documents with a delivery claimed with ``token`` and in ``status``."""
+    return {
+        "_id": {"$in": list(ids)},
+        "delivery": {"$elemMatch": {"claim.token": token, "status": status.value}},
+    }

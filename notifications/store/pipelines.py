@@ -1,0 +1,302 @@
+"""MongoDB update pipelines that change one delivery and keep the whole document consistent.
+
+Every write of delivery state goes through :func:`update`: it changes the element, and in the same
+write computes the overall ``status``, ``due_at`` and the times that follow from all elements.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, NotificationStatus
+
+Expression = Any
+
+
+Pipeline = list[dict[str, Any]]
+
+
+ERROR_HISTORY_LENGTH = 20
+
+
+IN_THE_INBOX = timedelta(days=1)
+"""How long its owner finds a secret in the inbox, if the notification does not expire before."""
+
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+S = DeliveryStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A value MongoDB computes; anything else is taken as it is, a text with a ``$`` included."""
+
+    expression: Expression
+
+
+def update(
+    *,
+    condition: Expression,
+    changes: Mapping[str, Any],
+    now: datetime,
+    error: Mapping[str, Any] | None = None,
+    besides: Mapping[str, Expression] | None = None,
+) -> Pipeline:
+    """Return the pipeline that merges ``changes`` into each delivery that meets ``condition``.
+
+    A change is a plain value, or :class:`Computed` from the delivery ``$$d``. ``error`` is a line
+    for the error history; ``besides`` are fields of the document that change with them.
+    """
+    merged = {name: _expression(value) for name, value in changes.items()}
+    errors = {"$literal": [dict(error)] if error is not None else []}
+    pipeline = _pipeline(condition, merged, errors, now)
+    return [{"$set": dict(besides)}, *pipeline] if besides else pipeline
+
+
+def transition(*, condition: Expression, changes: Mapping[str, Any], now: datetime) -> Pipeline:
+    """Return :func:`update` for a change that leaves a delivery open, untold and unsent.
+
+    Only ``status`` and ``due_at`` follow from that, and nothing that ``updated_at`` stands for: to
+    claim and to start is done to everything that is sent, and costs MongoDB half of what it would
+    with all that could follow.
+    """
+    merged = {name: _expression(value) for name, value in changes.items()}
+    following = {"status": summary(now), "due_at": _due_at()}
+    return [
+        {"$set": {"delivery": _each_delivery(condition, merged)}},
+        {"$set": following},
+    ]
+
+
+def update_each(
+    *,
+    condition: Expression,
+    changes: Mapping[ObjectId, Mapping[str, Any]],
+    errors: Mapping[ObjectId, Mapping[str, Any]],
+    now: datetime,
+    completed: Callable[[str], Expression] | None = None,
+) -> Pipeline:
+    """Return one pipeline for many documents: each merges its own ``changes`` and error line.
+
+    Values are plain ones; ``completed`` makes of the path they are at an expression that adds what
+    follows from them and the delivery ``$$d``. One command for a batch costs a quarter of one for
+    each document.
+    """
+    ids = list(changes)
+    rows = [
+        {"changes": dict(changes[one]), "errors": [dict(errors[one])] if one in errors else []}
+        for one in ids
+    ]
+    own = "$__row.changes"
+    return [
+        {"$set": {"__row": row_of(ids, rows)}},
+        *_pipeline(condition, completed(own) if completed else own, "$__row.errors", now),
+        {"$unset": "__row"},
+    ]
+
+
+def row_of(ids: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> Expression:
+    """Return the row that belongs to a document, by its place among ``ids``."""
+    place = {"$indexOfArray": [{"$literal": list(ids)}, "$_id"]}
+    return {"$arrayElemAt": [{"$literal": list(rows)}, place]}
+
+
+def _pipeline(
+    condition: Expression, changes: Expression, errors: Expression, now: datetime
+) -> Pipeline:
+    history = {"$concatArrays": [{"$ifNull": ["$error_history", []]}, errors]}
+    return [
+        {
+            "$set": {
+                "delivery": _each_delivery(condition, changes),
+                "error_history": {"$slice": [history, -ERROR_HISTORY_LENGTH]},
+                "updated_at": now,
+            }
+        },
+        {"$set": derived_fields(now)},
+    ]
+
+
+def _each_delivery(condition: Expression, changes: Expression) -> Expression:
+    element = {"$cond": [condition, {"$mergeObjects": ["$$d", changes]}, "$$d"]}
+    return {"$map": {"input": "$delivery", "as": "d", "in": element}}
+
+
+def derived_fields(now: datetime) -> dict[str, Expression]:
+    """Return the top-level fields that follow from the deliveries.
+
+    What its owner has marked as unread again is not read, whatever a delivery says.
+    """
+    stays_read = {"$eq": [{"$ifNull": ["$unread_at", None]}, None]}
+    first_read = {"$cond": [stays_read, {"$min": "$delivery.read_at"}, None]}
+    return {
+        **_to_be_told(now),
+        "status": summary(now),
+        "due_at": _due_at(),
+        "sent_at": {"$ifNull": [{"$min": "$delivery.sent_at"}, "$$REMOVE"]},
+        "failed_at": {"$ifNull": [{"$max": "$delivery.failed_at"}, "$$REMOVE"]},
+        "inbox_at": {"$ifNull": [_in_the_inbox_since(), "$$REMOVE"]},
+        "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
+        "is_read": {"$and": [{"$in": [S.READ.value, "$delivery.status"]}, stays_read]},
+        "error": {"$ifNull": [{"$last": "$error_history.error"}, "$$REMOVE"]},
+        "sealed": _if_sealed(_while_needed(now)),
+        "sealed_until": _if_sealed(_end_in_inbox(now)),
+    }
+
+
+def _to_be_told(now: datetime) -> dict[str, Expression]:
+    """Return the mark that there is something to tell the app, if it is one that is told at all.
+
+    That something is being sent, or is to be, is not told.
+    """
+    is_news = {"$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]}
+    marks = {"$and": [{"$gt": ["$callback_revision", None]}, is_news]}
+    return {
+        "callback_revision": {"$ifNull": [{"$add": ["$callback_revision", 1]}, "$$REMOVE"]},
+        "callback_due_at": {
+            "$ifNull": ["$callback_due_at", {"$cond": [marks, now, "$$REMOVE"]}],
+        },
+    }
+
+
+def of_channel(channel: str) -> Expression:
+    """Return a condition that holds for the delivery of one channel."""
+    return {"$eq": ["$$d.channel", str(channel)]}
+
+
+def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression:
+    """Return a condition that holds for a delivery claimed with ``token`` and in ``status``."""
+    return {
+        "$and": [
+            of_channel(channel),
+            {"$eq": ["$$d.claim.token", token]},
+            {"$eq": ["$$d.status", status.value]},
+        ]
+    }
+
+
+def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
+    """Return a condition that holds for one channel's delivery in any of ``statuses``."""
+    return {
+        "$and": [
+            of_channel(channel),
+            {"$in": ["$$d.status", [s.value for s in statuses]]},
+        ],
+    }
+
+
+def summary(now: datetime) -> Expression:
+    """Return :func:`domain.states.overall_status` as an expression over ``$delivery``."""
+    retrying = {"$and": [_is("$$d", S.PENDING), {"$gt": ["$$d.attempt_count", 0]}]}
+    waiting = {
+        "$and": [
+            {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
+            {"$gt": ["$$d.next_attempt_at", now]},
+        ]
+    }
+    due = {"$and": [_is("$$d", S.PENDING), {"$not": [waiting]}]}
+    counted = {"$setDifference": ["$delivery.status", [S.CANCELLED.value, S.SUPPRESSED.value]]}
+    return {
+        "$switch": {
+            "branches": [
+                _branch(_any_delivery(retrying), NotificationStatus.RETRYING),
+                _branch(_has_status(S.SENDING, S.UNKNOWN), NotificationStatus.PROCESSING),
+                _branch(_any_delivery(due), NotificationStatus.QUEUED),
+                _branch(_has_status(S.PENDING), NotificationStatus.CREATED),
+                _branch({"$eq": [counted, []]}, NotificationStatus.CANCELLED),
+                _branch(_subset(counted, {S.DELIVERED, S.READ}), NotificationStatus.DELIVERED),
+                _branch(_subset(counted, SUCCEEDED), NotificationStatus.SENT),
+                _branch(_has_status(*SUCCEEDED), NotificationStatus.PARTIALLY_DELIVERED),
+                _branch(_has_status(S.FAILED), NotificationStatus.FAILED),
+            ],
+            "default": NotificationStatus.EXPIRED.value,
+        }
+    }
+
+
+def _expression(value: Any) -> Expression:
+    return value.expression if isinstance(value, Computed) else {"$literal": value}
+
+
+def _due_at() -> Expression:
+    return {"$ifNull": [_earliest_due(), "$$REMOVE"]}
+
+
+def _earliest_due() -> Expression:
+    """Return the earliest moment at which an open delivery must be looked at again, or null.
+
+    That is its next attempt, or the lease's end once it is being sent. A claim moves nothing: that
+    would have every index reckoned once more for all that is sent.
+    """
+    moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
+    open_deliveries = {
+        "$filter": {
+            "input": "$delivery",
+            "as": "d",
+            "cond": {"$in": ["$$d.status", sorted(s.value for s in OPEN)]},
+        }
+    }
+    return {"$min": {"$map": {"input": open_deliveries, "as": "d", "in": moment}}}
+
+
+def _in_the_inbox_since() -> Expression:
+    """Return when the in-app delivery was delivered, or null if it is not."""
+    is_there = {
+        "$and": [
+            of_channel(Channel.IN_APP),
+            {"$in": ["$$d.status", [S.DELIVERED.value, S.READ.value]]},
+        ]
+    }
+    since = {"$cond": [is_there, "$$d.delivered_at", None]}
+    return {"$min": {"$map": {"input": "$delivery", "as": "d", "in": since}}}
+
+
+def _if_sealed(value: Expression) -> Expression:
+    return {"$cond": [{"$eq": [{"$type": "$sealed"}, "missing"]}, "$$REMOVE", value]}
+
+
+def _while_needed(now: datetime) -> Expression:
+    """Return the secret while a channel is open, or its owner finds it in the inbox."""
+    needed = {"$or": [_has_status(*OPEN), {"$gt": [_shown_until(), now]}]}
+    return {"$cond": [needed, "$sealed", "$$REMOVE"]}
+
+
+def _end_in_inbox(now: datetime) -> Expression:
+    """Return when the secret is to be removed that only the inbox is left to show."""
+    kept = {"$and": [{"$not": [_has_status(*OPEN)]}, {"$gt": [_shown_until(), now]}]}
+    return {"$cond": [kept, _shown_until(), "$$REMOVE"]}
+
+
+def _shown_until() -> Expression:
+    """Return until when the inbox shows a secret, or null if it is in none: null is before all."""
+    since = _in_the_inbox_since()
+    last = {"$min": ["$expires_at", {"$add": [since, IN_THE_INBOX // MILLISECOND]}]}
+    return {"$cond": [{"$eq": [since, None]}, None, last]}
+
+
+def _is(delivery: str, status: DeliveryStatus) -> Expression:
+    return {"$eq": [f"{delivery}.status", status.value]}
+
+
+def _any_delivery(condition: Expression) -> Expression:
+    return {"$anyElementTrue": [{"$map": {"input": "$delivery", "as": "d", "in": condition}}]}
+
+
+def _has_status(*statuses: DeliveryStatus) -> Expression:
+    wanted = sorted(s.value for s in statuses)
+    return {"$gt": [{"$size": {"$setIntersection": ["$delivery.status", wanted]}}, 0]}
+
+
+def _subset(
+    statuses: Expression, of: set[DeliveryStatus] | frozenset[DeliveryStatus]
+) -> Expression:
+    return {"$setIsSubset": [statuses, sorted(s.value for s in of)]}
+
+
+def _branch(condition: Expression, status: NotificationStatus) -> dict[str, Expression]:
+    return {"case": condition, "then": status.value}

@@ -1,0 +1,287 @@
+"""What nobody finishes on their own: sends whose worker is gone, outcomes nobody can tell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from pymongo import UpdateOne
+
+from domain.errors import FailureCode
+from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
+from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
+
+from .collections import attempts, notifications
+from .documents import AttemptReference, Document
+from .pipelines import Computed, in_statuses, update
+from .receipts import joined, sent
+
+S = DeliveryStatus
+
+
+FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")
+
+
+LOST_REASON = "The worker stopped while it was sending; the provider may have taken the message."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownOutcome:
+    """A delivery with an unknown outcome for which no receipt came in time."""
+
+    notification_id: ObjectId
+    channel: Channel
+    type: str
+    standing: RetryState
+    is_reached: bool
+    """Another of the person's devices has it: there is nothing to repeat."""
+    taken: Sequence[Document] = ()
+    """Its records, if its worker still wrote that the provider took it, too late to settle."""
+
+
+def expire_leases(*, now: datetime, limit: int = 500) -> int:
+    """End what was being sent when its lease ended; return how many there were.
+
+    It is unknown what became of it, unless the worker still wrote that the provider took it.
+    """
+    found = _open(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
+    abandoned = [
+        (document, delivery)
+        for document in found
+        for delivery in document["delivery"]
+        if delivery["status"] == S.SENDING and delivery["claim"]["lease_until"] <= now
+    ]
+    if not abandoned:
+        return 0
+    records = _records([document["_id"] for document, _ in abandoned])
+    lost, ends = [], []
+    for document, delivery in abandoned:
+        reference = _reference(document, delivery)
+        own = records.get(reference, [])
+        keys = [record["_id"] for record in own] or [reference]
+        lost += [_lost_attempt(key, document, delivery, now) for key in keys]
+        ends.append(_end(document, delivery, own, now))
+    attempts().bulk_write(lost, ordered=False)
+    crash_points.reach(Boundary.RESCUE_LOGGED)
+    return notifications().bulk_write(ends, ordered=False).matched_count
+
+
+def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]:
+    """Return deliveries whose outcome is unknown and whose wait for a receipt is over."""
+    found = _open(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit)
+    records = _records([document["_id"] for document in found]) if found else {}
+    return [
+        UnknownOutcome(
+            notification_id=document["_id"],
+            channel=Channel(delivery["channel"]),
+            type=document["type"],
+            standing=_standing(document, delivery),
+            is_reached=bool(delivery["accepted_targets"]),
+            taken=_taken(records.get(_reference(document, delivery), [])),
+        )
+        for document in found
+        for delivery in document["delivery"]
+        if delivery["status"] == S.UNKNOWN and delivery["next_attempt_at"] <= now
+    ]
+
+
+def resolve_unknown(
+    decisions: Sequence[tuple[UnknownOutcome, RetryAt | GiveUp]], *, now: datetime
+) -> int:
+    """Retry or fail deliveries with an unknown outcome; a receipt that came meanwhile wins."""
+    if not decisions:
+        return 0
+    operations = [_resolution(one, decision, now) for one, decision in decisions]
+    return notifications().bulk_write(operations, ordered=False).matched_count
+
+
+def _open(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
+    """Return notifications with a delivery in ``status`` that is also ``due``.
+
+    Read by status: few are being sent or in doubt, however many others are due.
+    """
+    wanted = {"channel": {"$in": [c.value for c in Channel]}, "status": status.value, **due}
+    found = notifications().find({"delivery": {"$elemMatch": wanted}}, FIELDS)
+    return list(found.hint("ntf_delivery_status").limit(limit))
+
+
+def _records(ids: Sequence[ObjectId]) -> dict[str, list[Document]]:
+    """Return the records of these notifications' attempts, by the attempt's reference.
+
+    A push has a record for each device.
+    """
+    found: dict[str, list[Document]] = {}
+    for record in attempts().find({"notification_id": {"$in": list(ids)}}):
+        channel, number = Channel(record["channel"]), record["attempt_number"]
+        key = str(AttemptReference(record["notification_id"], channel, number))
+        found.setdefault(key, []).append(record)
+    return found
+
+
+def _reference(document: Document, delivery: Document) -> str:
+    channel = Channel(delivery["channel"])
+    return str(AttemptReference(document["_id"], channel, delivery["attempt_count"]))
+
+
+def _end(
+    document: Document, delivery: Document, records: Sequence[Document], now: datetime
+) -> UpdateOne:
+    """Return the write that ends a lost attempt: in doubt, or sent if its records say so.
+
+    A worker writes the records first. Which devices have it is known from them in any case.
+    """
+    channel, token = delivery["channel"], delivery["claim"]["token"]
+    taken = _taken(records)
+    changes = _sent(channel, taken[-1]) if taken else _unknown(document, delivery, now)
+    guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
+    pipeline = update(
+        condition={
+            "$and": [in_statuses(channel, [S.SENDING]), {"$eq": ["$$d.claim.token", token]}],
+        },
+        changes={
+            **changes,
+            "claim": None,
+            "accepted_targets": _with_devices(records),
+        },
+        now=now,
+        error=None
+        if taken
+        else {
+            "timestamp": now,
+            "channel": channel,
+            "code": FailureCode.WORKER_LOST.value,
+            "error": LOST_REASON,
+        },
+    )
+    return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
+
+
+def _taken(records: Sequence[Document]) -> Sequence[Document]:
+    """Return the records of an attempt if all of them say that the provider took it, else none."""
+    is_sent = all(record["status"] == AttemptStatus.SENT for record in records)
+    return records if is_sent else ()
+
+
+def _with_devices(records: Sequence[Document]) -> Computed:
+    """Return which devices have a delivery, with those that these records say it of."""
+    devices = [
+        record["device_id"]
+        for record in records
+        if record["status"] == AttemptStatus.SENT and "device_id" in record
+    ]
+    return Computed(joined("accepted_targets", devices))
+
+
+def _unknown(document: Document, delivery: Document, now: datetime) -> dict[str, Any]:
+    return {
+        "status": S.UNKNOWN.value,
+        "doubtful_provider": delivery.get("provider"),
+        "next_attempt_at": now + UNKNOWN_WAIT[Priority(document["priority"])],
+        "failure_code": FailureCode.WORKER_LOST.value,
+        "failure_reason": LOST_REASON,
+    }
+
+
+def _sent(channel: str, record: Document) -> dict[str, Any]:
+    """Return what a delivery becomes whose provider took it; in-app is delivered by that."""
+    at = record["finished_at"]
+    changes = {
+        **sent(channel, at),
+        "next_attempt_at": None,
+        "provider_message_id": record.get("provider_message_id"),
+    }
+    if channel == Channel.IN_APP:
+        changes |= {"status": S.DELIVERED.value, "delivered_at": at}
+    return changes
+
+
+def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:
+    """Return the write that closes a lost attempt's record, or makes one if there is none.
+
+    A record that says more than ``started`` stays: the worker had an answer and could not settle.
+    """
+    channel = Channel(delivery["channel"])
+    lost = {
+        "status": AttemptStatus.UNKNOWN.value,
+        "error_code": FailureCode.WORKER_LOST.value,
+        "error_message": LOST_REASON,
+        "finished_at": now,
+    }
+    first = {
+        "notification_id": document["_id"],
+        "channel": channel.value,
+        "attempt_number": delivery["attempt_count"],
+        "provider": delivery.get("provider"),
+        "worker": delivery["claim"]["worker"],
+        "attempted_at": delivery["last_attempt_at"],
+        "purge_at": document.get("purge_at"),
+    }
+    started = {"$in": [{"$ifNull": ["$status", "missing"]}, ["missing", "started"]]}
+    fields = {
+        **{
+            name: {"$cond": [started, {"$literal": value}, f"${name}"]}
+            for name, value in lost.items()
+        },
+        **{name: {"$ifNull": [f"${name}", {"$literal": value}]} for name, value in first.items()},
+    }
+    return UpdateOne({"_id": key}, [{"$set": fields}], upsert=True)
+
+
+def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:
+    changes: dict[str, Any]
+    error = None
+    if one.taken:
+        changes = {
+            **_sent(one.channel.value, one.taken[-1]),
+            "accepted_targets": _with_devices(one.taken),
+            "failure_code": None,
+            "failure_reason": None,
+        }
+    elif isinstance(decision, RetryAt):
+        changes = {"status": S.PENDING.value, "next_attempt_at": decision.at}
+    elif one.is_reached:
+        changes = {
+            **sent(one.channel, now),
+            "next_attempt_at": None,
+            "failure_code": None,
+            "failure_reason": None,
+        }
+    else:
+        reason = "Nobody can tell whether the message went, and it is not to be sent twice."
+        changes = {
+            "status": S.FAILED.value,
+            "next_attempt_at": None,
+            "failed_at": now,
+            "failure_code": decision.code.value,
+            "failure_reason": reason,
+        }
+        error = {
+            "timestamp": now,
+            "channel": one.channel.value,
+            "code": decision.code.value,
+            "error": reason,
+        }
+    guard = {
+        "channel": one.channel.value,
+        "status": S.UNKNOWN.value,
+        # Tried again meanwhile, and in doubt again: that is for another decision.
+        "attempt_count": one.standing.attempt_count,
+    }
+    pipeline = update(
+        condition=in_statuses(one.channel, [S.UNKNOWN]), changes=changes, now=now, error=error
+    )
+    return UpdateOne({"_id": one.notification_id, "delivery": {"$elemMatch": guard}}, pipeline)
+
+
+def _standing(document: Document, delivery: Document) -> RetryState:
+    return RetryState(
+        priority=Priority(document["priority"]),
+        attempt_count=delivery["attempt_count"],
+        excused_count=delivery["excused_count"],
+        max_attempts=delivery["max_attempts"],
+        first_due_at=delivery["first_due_at"],
+        expires_at=document.get("expires_at"),
+    )

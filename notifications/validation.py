@@ -1,0 +1,311 @@
+"""Validation of fields: a collector of problems, addresses, links, channels, storable values."""
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import phonenumbers
+from email_validator import EmailNotValidError, validate_email
+
+from domain.states import Channel
+
+_E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
+
+
+_ORDINARY = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
+"""An address that is as good as its domain, which many share."""
+
+
+_SHORT = 200
+
+
+_LOCAL_PART_LENGTH = 64
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class InvalidAddressError(ValueError):
+    """An address that cannot be one; the message says why without repeating it."""
+
+
+def normalize_email(text: str) -> str:
+    """Return the address in its normal form; raises AddressProblem.
+
+    A display name, a list, a domain without a dot, an IP address in place of a domain, and a local
+    part of over 64 characters are none.
+    """
+    try:
+        return _normal_email(text)
+    except EmailNotValidError:
+        raise InvalidAddressError("Expected one address such as ada@example.com.") from None
+
+
+def normalize_phone(text: str) -> str:
+    """Return the E.164 number; raises AddressProblem for another form or an impossible number."""
+    if not _E164.fullmatch(text) or not _is_possible(text):
+        raise InvalidAddressError("Expected a number in E.164 form such as +351912345678.")
+    return text
+
+
+@lru_cache(maxsize=4096)
+def _normal_email(text: str) -> str:
+    # Asked for twice of each request: for its suppressions, and for the recipient.
+    ordinary = _ORDINARY.fullmatch(text) if len(text) <= _SHORT else None
+    if ordinary is None or len(ordinary[1]) > _LOCAL_PART_LENGTH:
+        return _validated(text)
+    return f"{ordinary[1]}@{_normal_domain(ordinary[2])}"
+
+
+@lru_cache(maxsize=4096)
+def _normal_domain(domain: str) -> str:
+    return _validated(f"a@{domain}").rpartition("@")[2]
+
+
+def _validated(text: str) -> str:
+    return validate_email(
+        text,
+        check_deliverability=False,
+        strict=True,
+        allow_smtputf8=False,
+        test_environment=True,
+    ).normalized
+
+
+@lru_cache(maxsize=4096)
+def _is_possible(number: str) -> bool:
+    try:
+        return phonenumbers.is_possible_number(phonenumbers.parse(number, None))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+def has_control_characters(text: str) -> bool:
+    """Return whether there is a line break or another control character in ``text``."""
+    return _CONTROL.search(text) is not None
+
+
+FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file", "ftp", "about", "blob"})
+"""Schemes that run something, or reach into a device."""
+
+
+PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
+
+
+MAX_PORT = 65_535
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
+
+
+_NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
+
+
+class InvalidLinkError(ValueError):
+    """A link that a message may not carry."""
+
+
+def check_image_url(url: str) -> str:
+    """Return an https URL on a public host; raises LinkProblem."""
+    check_public_url(url, schemes=("https",))
+    return url
+
+
+def check_deep_link(link: str) -> str:
+    """Return a link into an app or to a public https page; raises LinkProblem."""
+    scheme = _split(link)[0]
+    if scheme in ("http", "https"):
+        check_public_url(link, schemes=("https", "http"))
+    elif scheme in FORBIDDEN_SCHEMES:
+        raise InvalidLinkError("Links of this scheme are not allowed.")
+    return link
+
+
+def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
+    """Raise LinkProblem unless ``url`` names a public host by its name.
+
+    An address in figures is refused in every notation, public or not: names can be answered for.
+    """
+    scheme, host = _split(url)
+    if scheme not in schemes:
+        raise InvalidLinkError(f"Expected a URL that begins with {schemes[0]}://.")
+    if host is None:
+        raise InvalidLinkError("The URL has no host, or a user name, or a port that is none.")
+    name = _plain(host)
+    if _is_address(name) or name.endswith(PRIVATE_SUFFIXES) or "." not in name:
+        raise InvalidLinkError("The URL's host must be a public name.")
+
+
+def _split(url: str) -> tuple[str, str | None]:
+    """Return scheme and host in lower case; the host is None if there is none to speak of."""
+    if has_control_characters(url) or any(c.isspace() or c == "\\" for c in url):
+        raise InvalidLinkError("A URL has no blanks, control characters or backslashes.")
+    try:
+        parts = urlsplit(url)
+        port_is_sane = parts.port is None or 0 < parts.port <= MAX_PORT
+    except ValueError:
+        raise InvalidLinkError("This is not a URL.") from None
+    if not _SCHEME.fullmatch(parts.scheme):
+        raise InvalidLinkError("Expected a URL such as https://example.com/page.")
+    has_user = "@" in parts.netloc
+    host = parts.hostname if port_is_sane and not has_user else None
+    return parts.scheme, host
+
+
+def _plain(host: str) -> str:
+    """Return a host as a browser reads it: without the final dot, in plain ASCII.
+
+    Full-width letters, other full stops and characters without a width stand for plain ones.
+    """
+    if "%" in host:
+        raise InvalidLinkError("The URL's host must be a public name.")
+    try:
+        plain = unicodedata.normalize("NFKC", host).encode("idna").decode("ascii")
+    except UnicodeError:
+        raise InvalidLinkError("The URL's host is not a name.") from None
+    return plain.lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    """Return whether this is an IP address; browsers take a name that ends in a number for one."""
+    return ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
+
+
+MAX_PROBLEMS = 100
+"""More of one request are not told: mending these comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One thing that is wrong."""
+
+    pointer: str
+    """JSON Pointer to the field: ``/recipient/email``."""
+    code: str
+    detail: str
+
+
+class InvalidRequestError(Exception):
+    """A request that cannot be accepted as it is."""
+
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
+        super().__init__(", ".join(f"{p.pointer}: {p.code}" for p in problems))
+        self.problems = tuple(problems)
+
+
+class ProblemCollector:
+    """Gathers problems, so that a caller hears of all of them at once."""
+
+    def __init__(self) -> None:
+        self.problems: list[FieldProblem] = []
+
+    def add(self, pointer: str, code: str, detail: str) -> None:
+        """Note a problem, unless there are a hundred already."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(FieldProblem(pointer, code, detail))
+
+    def raise_if_any(self) -> None:
+        """Raise InvalidRequest with what was gathered."""
+        if self.problems:
+            raise InvalidRequestError(self.problems)
+
+
+MAX_KEY_LENGTH = 128
+
+
+FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
+"""Fields whose keys the caller chooses: they become field names in MongoDB."""
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+_MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
+
+
+def check_storable(value: Any, at: str, problems: ProblemCollector, *, in_data: bool) -> int:
+    """Note what cannot be kept anywhere in ``value``; return its number of properties.
+
+    ``in_data``: its keys are the caller's own.
+    """
+    if isinstance(value, str):
+        _check_text(value, at, problems)
+    elif isinstance(value, int) and not _MIN_INT <= value <= _MAX_INT:
+        problems.add(at, "integer_too_large", "An integer has at most 64 bits.")
+    elif isinstance(value, float) and not math.isfinite(value):
+        problems.add(at, "no_number", "NaN and Infinity are not JSON.")
+    elif isinstance(value, list):
+        return sum(
+            check_storable(item, f"{at}/{i}", problems, in_data=in_data)
+            for i, item in enumerate(value)
+        )
+    elif isinstance(value, dict):
+        count = len(value)
+        for key, item in value.items():
+            below = f"{at}/{pointer_token(key)}"
+            _check_key(key, below, problems, in_data=in_data)
+            count += check_storable(item, below, problems, in_data=in_data or key in FREE_FORM)
+        return count
+    return 0
+
+
+def pointer_token(key: str) -> str:
+    """Return a key as part of a JSON Pointer, cut to a sane length."""
+    escaped = key[:MAX_KEY_LENGTH].replace("~", "~0").replace("/", "~1")
+    return escaped.encode(errors="replace").decode()
+
+
+def _check_text(text: str, at: str, problems: ProblemCollector) -> None:
+    if "\x00" in text:
+        problems.add(at, "nul_character", "A text holds the character NUL.")
+    if _SURROGATE.search(text):
+        problems.add(at, "lone_surrogate", "A text holds half of a surrogate pair.")
+
+
+def _check_key(key: str, at: str, problems: ProblemCollector, *, in_data: bool) -> None:
+    _check_text(key, at, problems)
+    if len(key) > MAX_KEY_LENGTH:
+        problems.add(at, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
+    if in_data and (key.startswith("$") or "." in key or key == "__proto__" or not key):
+        problems.add(at, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
+
+
+ALIASES = {"in-app": Channel.IN_APP}
+
+
+ALL = "all"
+"""Every channel on which there is a way to reach the person."""
+
+
+def parse_channels(
+    names: Sequence[str], *, problems: ProblemCollector, at: str = "/channels"
+) -> list[Channel]:
+    """Return the channels of these names; notes unknown ones, repeated ones, and none at all.
+
+    ``at`` is where the names stand in the request.
+    """
+    channels: list[Channel] = []
+    for index, name in enumerate(names):
+        channel = _channel(name)
+        if channel is None:
+            expected = f"Expected one of {', '.join(Channel)}, or all alone."
+            problems.add(f"{at}/{index}", "unknown_channel", expected)
+        elif channel in channels:
+            problems.add(f"{at}/{index}", "duplicate_channel", "A channel is named once.")
+        else:
+            channels.append(channel)
+    if not names:
+        problems.add(at, "no_channel", "Name at least one channel, or leave it out.")
+    return channels
+
+
+def _channel(name: str) -> Channel | None:
+    try:
+        return ALIASES.get(name) or Channel(name)
+    except ValueError:
+        return None

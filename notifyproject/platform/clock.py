@@ -1,0 +1,6 @@
+"""The present as the callers of a batch read it."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+Clock = Callable[[], datetime]

@@ -1,0 +1,1 @@
+"""Erasure, export, retention, purge, and unsubscribe links."""

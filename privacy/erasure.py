@@ -1,0 +1,124 @@
+"""Erasing a person: whatever says who they are, how to reach them, or what they were told.
+
+What stays, and why: docs/decisions/0013-people-belong-to-the-company.md.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from access.clients import inbox_tokens
+from devices import queries as devices
+from devices import registration as devices_registration
+from domain.states import Channel
+from notifications import store
+from notifications.store import Erasable
+from recipients import registration, service_windows, suppressions, topics
+from recipients.addresses import WHATSAPP
+
+log = structlog.get_logger(__name__)
+
+
+BATCH = 500
+
+
+SECONDS = 6.0
+"""How long one call goes on, unless it is told: half of what a request has for the database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What one call erased."""
+
+    notifications: int
+    devices: int
+    topics: int
+    was_registered: bool
+    is_complete: bool
+    """False: its time was over first. Calling it again goes on."""
+
+    @property
+    def found_anything(self) -> bool:
+        """Whether there was anything to erase."""
+        return self.was_registered or any((self.notifications, self.devices, self.topics))
+
+
+def erase(
+    user_id: str,
+    *,
+    now: datetime,
+    seconds: float | None = None,
+    timer: Callable[[], float] = time.monotonic,
+) -> Erasure:
+    """Erase a person, as far as the time allows; again, it goes on or changes nothing.
+
+    First nothing more is accepted for their registered address or pushed to their devices, and
+    every token for their inbox is void. Then their notifications are erased, the newest first, and
+    what is pending is cancelled. What is registered goes last: a call that was broken off goes on
+    with it. Raises PyMongoError.
+    """
+    until = timer() + (SECONDS if seconds is None else seconds)
+    person = registration.begin_erasure(user_id, now=now)
+    if person is not None or store.erasable(user_id=user_id, limit=1):
+        inbox_tokens.revoke_everywhere(user_id=user_id)
+    own = _addresses((person or {}).get("email"), (person or {}).get("phone"))
+    device_count, topic_count = _forget_devices(user_id), topics.leave_all(user_id)
+    count, is_complete = 0, False
+    for batch in _batches(user_id, own):
+        count += _erase_batch(batch, user_id, now)
+        if timer() >= until:
+            break
+    else:
+        _forget_addresses(own)
+        registration.forget(user_id)
+        is_complete = True
+    log.info("person_erased", user_id=user_id, notifications=count, is_complete=is_complete)
+    return Erasure(
+        notifications=count,
+        devices=device_count,
+        topics=topic_count,
+        was_registered=person is not None,
+        is_complete=is_complete,
+    )
+
+
+def _batches(user_id: str, own: Iterable[tuple[Channel, str]]) -> Iterator[list[Erasable]]:
+    """Yield what is to be erased: all that is for the user, then what names only their address."""
+    last: Erasable | None = None
+    while batch := store.erasable(user_id=user_id, limit=BATCH, after=last):
+        last = batch[-1]
+        yield batch
+    for channel, address in own:
+        while batch := store.erasable_at(channel, address, limit=BATCH):
+            yield batch
+
+
+def _erase_batch(batch: Sequence[Erasable], user_id: str, now: datetime) -> int:
+    """Erase notifications; the addresses in them first, which nothing knows of afterwards."""
+    _forget_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
+    return store.erase(batch, user_id=user_id, now=now)
+
+
+def _forget_devices(user_id: str) -> int:
+    """Forget a user's devices; return how many there were."""
+    count = 0
+    while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
+        count += sum(devices_registration.remove(device_id=device["_id"]) for device in found)
+    return count
+
+
+def _forget_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
+    """Forget addresses wherever they stand by themselves; what holds them back goes on to."""
+    known = [(channel.value, address) for channel, address in pairs]
+    suppressions.anonymise(known)
+    service_windows.forget(address for channel, address in known if channel == WHATSAPP)
+    for channel, address in known:
+        suppressions.clear_soft_bounces(channel=channel, address=address)
+
+
+def _addresses(email: str | None, phone: str | None) -> list[tuple[Channel, str]]:
+    pairs = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
+    return [(channel, address) for channel, address in pairs if address]

@@ -1,0 +1,75 @@
+"""Everything that is held about a person, in parts that one answer can hold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+
+from devices import queries as devices
+from notifications.store import Document
+from notifyproject.db import paging
+from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor
+from recipients import registration, service_windows, suppressions, topics
+from recipients.addresses import EMAIL, WHATSAPP
+
+NEWEST_FIRST = (("created_at", -1), ("_id", -1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What is held about a person; of notifications, as many as were asked for."""
+
+    person: Document | None
+    devices: Sequence[Document]
+    topics: Sequence[str]
+    suppressions: Sequence[Document]
+    last_inbound_at: datetime | None
+    notifications: Sequence[Document]
+    attempts: Sequence[Document]
+    has_more: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held."""
+        found = (self.person, self.devices, self.topics, self.notifications)
+        return not any(found)
+
+
+def export(
+    user_id: str, *, client_id: ObjectId | None, limit: int, place: Cursor | None = None
+) -> Export:
+    """Return what is held about a person; of notifications, those of one client, or of all.
+
+    Those behind ``place``, newest first, the deleted ones too. Raises PyMongoError.
+    """
+    person = registration.one(user_id)
+    email, phone = (person.get("email"), person.get("phone")) if person else (None, None)
+    wanted: dict[str, Any] = {"user_id": user_id}
+    if client_id is not None:
+        wanted["client_id"] = client_id
+    page = paging.page("notifications", wanted, order=NEWEST_FIRST, limit=limit, place=place)
+    return Export(
+        person=person,
+        devices=devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents,
+        topics=[one["topic"] for one in topics.of_user(user_id)],
+        suppressions=[
+            one
+            for channel, address in ((EMAIL, email), (WHATSAPP, phone))
+            if address
+            for one in suppressions.of_address(channel=channel, address=address)
+        ],
+        last_inbound_at=service_windows.last_inbound(phone) if phone else None,
+        notifications=page.documents,
+        attempts=_attempts([document["_id"] for document in page.documents]),
+        has_more=page.has_next,
+    )
+
+
+def _attempts(ids: Sequence[ObjectId]) -> list[Document]:
+    """Return every attempt of these notifications, by notification and time."""
+    found = collection("delivery_attempts").find({"notification_id": {"$in": list(ids)}})
+    place = {one: number for number, one in enumerate(ids)}
+    return sorted(found, key=lambda a: (place[a["notification_id"]], a["attempted_at"], a["_id"]))

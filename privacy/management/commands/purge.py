@@ -1,0 +1,42 @@
+"""``manage.py purge --older-than-days 30``: delete notifications that ended long ago."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from domain.time import utc_now
+from notifyproject import clock
+
+from ... import purge
+from ...purge import MAX_DAYS, MIN_DAYS
+
+
+class Command(BaseCommand):
+    """Delete what is over and old, of every API client."""
+
+    help = (
+        "Delete notifications that are over and that nothing has happened to for so long, and "
+        "their attempts. Figures stay. It may be stopped at any time."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("--older-than-days", type=int, required=True, metavar="N")
+        parser.add_argument("--dry-run", action="store_true", help="count, and delete nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Delete them, or count them."""
+        # What is old is told by our clock, and what is removed is gone.
+        clock.keep_right()
+        days: int = options["older_than_days"]
+        if not MIN_DAYS <= days <= MAX_DAYS:
+            raise CommandError(f"--older-than-days takes {MIN_DAYS} to {MAX_DAYS}.")
+        work = purge.count_purgeable if options["dry_run"] else purge.purge_notifications
+        done = work(client_id=None, older_than=timedelta(days=days), at_most=None, now=utc_now())
+        if options["dry_run"]:
+            self.stdout.write(f"{done.notifications} notifications would be deleted.")
+        else:
+            self.stdout.write(
+                f"{done.notifications} notifications deleted, with {done.attempts} attempts."
+            )

@@ -1,0 +1,170 @@
+"""Deletes old notifications; backfills the dates on which they are purged."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from bson import ObjectId
+
+from domain.states import Category
+from notifications import store
+from notifications.catalog import retention
+from notifyproject.db.collections import collection
+
+log = structlog.get_logger(__name__)
+
+
+BATCH = 1_000
+
+
+MIN_DAYS, MAX_DAYS = 1, 3_650
+"""An idempotency key lives for a day: what it stands for is there as long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeReport:
+    """What a clean-up has deleted, or would delete."""
+
+    notifications: int
+    attempts: int
+    is_complete: bool
+    """Nothing that old is left."""
+
+
+def purge_notifications(
+    *, client_id: ObjectId | None, older_than: timedelta, at_most: int | None, now: datetime
+) -> PurgeReport:
+    """Delete notifications that are over and that nothing has happened to for ``older_than``.
+
+    Those of one client, or of all if that is None; the oldest first, ``at_most`` so many. It may
+    be stopped at any time and done again.
+    """
+    before = now - older_than
+    found = notifications = attempts = 0
+    for ids in _batches(client_id, before, at_most):
+        found += len(ids)
+        purged = store.purge(ids=ids, before=before)
+        notifications += purged.notifications
+        attempts += purged.attempts
+    log.info(
+        "cleaned_up",
+        client_id=str(client_id) if client_id else None,
+        notifications=notifications,
+        attempts=attempts,
+    )
+    return PurgeReport(
+        notifications=notifications,
+        attempts=attempts,
+        is_complete=at_most is None or found < at_most,
+    )
+
+
+def count_purgeable(
+    *, client_id: ObjectId | None, older_than: timedelta, at_most: int | None, now: datetime
+) -> PurgeReport:
+    """Return what :func:`clean_up` would delete, without the attempts: they are not counted."""
+    found = sum(len(ids) for ids in _batches(client_id, now - older_than, at_most))
+    return PurgeReport(
+        notifications=found, attempts=0, is_complete=at_most is None or found < at_most
+    )
+
+
+def _batches(
+    client_id: ObjectId | None, before: datetime, at_most: int | None
+) -> Iterator[list[ObjectId]]:
+    """Yield the ids of what is to be deleted, the oldest first."""
+    last: store.Document | None = None
+    left = at_most
+    while left is None or left > 0:
+        size = BATCH if left is None else min(BATCH, left)
+        found = _oldest(client_id, before, last, size)
+        if found:
+            yield [document["_id"] for document in found]
+        if len(found) < size:
+            return
+        last = found[-1]
+        left = None if left is None else left - size
+
+
+def _oldest(
+    client_id: ObjectId | None, before: datetime, last: store.Document | None, limit: int
+) -> list[store.Document]:
+    wanted: dict[str, Any] = {"created_at": {"$lt": before}, **store.match_ended_before(before)}
+    if client_id is not None:
+        wanted["client_id"] = client_id
+    if last is not None:
+        # What stays is not looked at again and again.
+        wanted["created_at"]["$gte"] = last["created_at"]
+        wanted["$or"] = [
+            {"created_at": {"$gt": last["created_at"]}},
+            {"_id": {"$gt": last["_id"]}},
+        ]
+    found = collection("notifications").find(wanted, {"created_at": 1})
+    by_client = "ntf_created" if client_id is None else "ntf_client_created"
+    return list(found.sort([("created_at", 1), ("_id", 1)]).hint(by_client).limit(limit))
+
+
+BACKFILL_BATCH = 500
+
+
+INDEX = "ntf_category_created"
+
+
+OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What :func:`apply` would do."""
+
+    notifications: int
+    """Whose time of deletion would be another one."""
+    deleted: int
+    """Those of them that MongoDB would delete at once."""
+
+
+def backfill_purge_dates() -> int:
+    """Give all that is over its time of deletion; return how many had another one.
+
+    What is open keeps the one it has. May be stopped at any time and done again.
+    """
+    changed = 0
+    for policy in retention.read_all():
+        for ids in _backfill_batches(policy.category):
+            changed += store.set_purge_dates(ids=ids, metadata=policy.metadata)
+    log.info("purge_times_applied", notifications=changed)
+    return changed
+
+
+def count_purge_dates(*, now: datetime) -> Changes:
+    """Return what :func:`apply` would do; it looks at everything that is over."""
+    changed = deleted = 0
+    for policy in retention.read_all():
+        new = store.purged_at(policy.metadata)
+        other: dict[str, Any] = {**_over(policy.category), "$expr": {"$ne": ["$purge_at", new]}}
+        changed += _count(other)
+        deleted += _count({"$and": [other, {"$expr": {"$lte": [new, now]}}]})
+    return Changes(notifications=changed, deleted=deleted)
+
+
+def _backfill_batches(category: Category) -> Iterator[list[ObjectId]]:
+    some: list[ObjectId] = []
+    found = collection("notifications").find(_over(category), {"_id": 1, "created_at": 1})
+    with found.sort(OLDEST_FIRST).hint(INDEX).batch_size(BACKFILL_BATCH) as cursor:
+        for document in cursor:
+            some.append(document["_id"])
+            if len(some) == BACKFILL_BATCH:
+                yield some
+                some = []
+    if some:
+        yield some
+
+
+def _over(category: Category) -> dict[str, Any]:
+    return {"category": category.value, "due_at": None}
+
+
+def _count(wanted: dict[str, Any]) -> int:
+    return int(collection("notifications").count_documents(wanted, hint=INDEX))
