@@ -17,4 +17,4 @@ RUN useradd --system --create-home notify \
  && chown -R notify /app/.data
 USER notify
 EXPOSE 8000
-CMD ["gunicorn", "notifyproject.wsgi", "--worker-class", "notifyproject.web_worker.WebWorker", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "8"]
+CMD ["gunicorn", "notifyproject.wsgi", "--worker-class", "notifyproject.serving.worker.WebWorker", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "8"]

@@ -188,7 +188,7 @@ def web(
     port = servers.free_port()
     command = [
         *(sys.executable, "-m", "gunicorn", application, "--bind", f"{servers.HOST}:{port}"),
-        *("--worker-class", "notifyproject.web_worker.WebWorker"),
+        *("--worker-class", "notifyproject.serving.worker.WebWorker"),
         *("--workers", str(processes), "--threads", "8"),
         *("--log-level", "warning", "--keep-alive", "60"),
     ]

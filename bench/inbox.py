@@ -60,10 +60,10 @@ def reads(*, rounds: int) -> Iterator[Figure]:
 
 
 def _as_json(part: Any) -> bytes:
+    from api.http.rendering import JSONRenderer
+    from api.inbox.schemas import InboxList, inbox_item
+    from api.inbox.views import cursors
     from domain.time import utc_now
-    from notifications.api.inbox_answers import InboxList, inbox_item
-    from notifications.api.inbox_list import cursors
-    from notifications.api.rendering import JSONRenderer
 
     now = utc_now()
     results = [inbox_item(document, now=now) for document in part.documents]

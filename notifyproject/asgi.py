@@ -14,9 +14,9 @@ def _application() -> Any:
     django.setup(set_prefix=False)
     refuse_unsafe_settings()
     # It needs Django to be set up.
-    from notifications.api.inbox_stream import Streams
+    from api.inbox.stream.app import InboxStreamApp
 
-    return Streams()
+    return InboxStreamApp()
 
 
 application = _application()

@@ -5,12 +5,10 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerView
 
-from notifications.api.description import Description
-from notifications.api.unsubscribe import Resubscribe, Unsubscribe
-from notifications.api.webhooks import SendGridWebhook
-from notifications.api.whatsapp_webhook import WhatsAppWebhook
-
-from . import health, metrics
+from api import health, metrics
+from api.openapi.document import OpenAPIDocument
+from api.unsubscribe import Resubscribe, Unsubscribe
+from api.webhooks import SendGridWebhook, WhatsAppWebhook
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
@@ -19,16 +17,16 @@ urlpatterns = [
     path("admin/second-factor/", include("access.second_factor_pages")),
     path("metrics", metrics.metrics, name="metrics"),
     path("admin/", admin.site.urls),
-    path("api/schema", Description.as_view(), name="schema"),
+    path("api/schema", OpenAPIDocument.as_view(), name="schema"),
     path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
-    path("api/v1/", include("notifications.api.urls")),
+    path("api/v1/", include("api.urls")),
     path("webhooks/sendgrid", SendGridWebhook.as_view(), name="webhook-sendgrid"),
     path("webhooks/whatsapp", WhatsAppWebhook.as_view(), name="webhook-whatsapp"),
     path("u/<str:token>", Unsubscribe.as_view(), name="unsubscribe"),
     path("u/<str:token>/undo", Resubscribe.as_view(), name="resubscribe"),
 ]
 
-handler400 = "notifications.api.problems.bad_request_page"
-handler403 = "notifications.api.problems.forbidden_page"
-handler404 = "notifications.api.problems.not_found_page"
-handler500 = "notifications.api.problems.server_error_page"
+handler400 = "api.http.problems.bad_request_page"
+handler403 = "api.http.problems.forbidden_page"
+handler404 = "api.http.problems.not_found_page"
+handler500 = "api.http.problems.server_error_page"

@@ -76,7 +76,7 @@ class Stand:
         web = self.program(
             name,
             *("-m", "gunicorn", "notifyproject.wsgi", "--bind", url.removeprefix("http://")),
-            *("--worker-class", "notifyproject.web_worker.WebWorker"),
+            *("--worker-class", "notifyproject.serving.worker.WebWorker"),
             *("--workers", "2", "--threads", "8", "--graceful-timeout", "20"),
         )
         web.answers = lambda: _is_healthy(url)

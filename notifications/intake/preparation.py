@@ -28,11 +28,7 @@ from ..validation import (
 from . import times as intake_times
 from .channels import choose_channels
 from .content import check_push_size, compose_content
-from .requests import (
-    Caller,
-    NotificationRequest,
-    RecipientRequest,
-)
+from .requests import Caller, NotificationRequest, RecipientRequest
 from .times import resolve_times
 
 ALIASES = {"medium": Priority.NORMAL}

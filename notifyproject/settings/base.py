@@ -54,8 +54,8 @@ MIDDLEWARE = [
     "notifyproject.platform.tracing.middleware.TracingMiddleware",
     "notifyproject.platform.middleware.DeadlineMiddleware",
     "notifyproject.platform.middleware.ClockMiddleware",
-    "notifications.api.inbox_origins.InboxOriginsMiddleware",
-    "notifications.api.rates.RatesMiddleware",
+    "api.inbox.cors.InboxCorsMiddleware",
+    "api.http.rate_limits.RateLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -128,18 +128,18 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
-# The API reads its bodies itself, with a cap for each route: notifications/api/parsing.py.
+# The API reads its bodies itself, with a cap for each route: api/http/body.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["access.clients.authentication.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["access.clients.authentication.HasScope"],
-    "DEFAULT_THROTTLE_CLASSES": ["notifications.api.rates.CallerRate"],
-    "DEFAULT_PARSER_CLASSES": ["notifications.api.parsing.StrictJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["notifications.api.rendering.JSONRenderer"],
+    "DEFAULT_THROTTLE_CLASSES": ["api.http.rate_limits.ClientThrottle"],
+    "DEFAULT_PARSER_CLASSES": ["api.http.body.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["api.http.rendering.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "notifications.api.rendering.AlwaysJSON",
-    "EXCEPTION_HANDLER": "notifications.api.problems.exception_handler",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "api.http.rendering.JSONOnlyNegotiation",
+    "EXCEPTION_HANDLER": "api.http.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "DEFAULT_METADATA_CLASS": None,
 }
@@ -151,8 +151,8 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "POSTPROCESSING_HOOKS": [
-        "notifications.api.schema.add_structures",
-        "notifications.api.schema_completing.complete",
+        "api.openapi.document.add_components",
+        "api.openapi.document.complete_document",
     ],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": False,

@@ -117,13 +117,13 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
         ],
         "web": [
             *(python, "-m", "gunicorn", "notifyproject.wsgi"),
-            *("--worker-class", "notifyproject.web_worker.WebWorker"),
+            *("--worker-class", "notifyproject.serving.worker.WebWorker"),
             *("--bind", f"{servers.HOST}:{addresses.port}", "--workers", "2", "--threads", "8"),
             *("--graceful-timeout", "5", "--log-level", "warning"),
         ],
         "stream": [
             *(python, "-m", "gunicorn", "notifyproject.asgi"),
-            *("--worker-class", "notifyproject.stream_worker.StreamWorker"),
+            *("--worker-class", "notifyproject.serving.stream_worker.StreamWorker"),
             *("--bind", f"{servers.HOST}:{addresses.port + 2}", "--workers", "1"),
             *("--graceful-timeout", "2", "--log-level", "warning"),
         ],

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from api.http.problems import MEDIA_TYPE
 from notifications.admin.people import RecipientAdmin
-from notifications.api.problems import MEDIA_TYPE
 from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")

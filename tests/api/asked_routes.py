@@ -6,8 +6,8 @@ from typing import Any
 
 from django.test import Client as DjangoClient
 
-from notifications.api.inbox import InboxView
-from notifications.api.urls import urlpatterns
+from api.inbox.views import InboxView
+from api.urls import urlpatterns
 from tests.api.isolation_samples import SAMPLES, Sample
 
 Route = tuple[str, str]

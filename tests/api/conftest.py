@@ -11,8 +11,8 @@ from django.test import Client as DjangoClient
 
 from access.clients import registry
 from access.models import Scope
+from api.http.problems import MEDIA_TYPE
 from domain.time import utc_now
-from notifications.api.problems import MEDIA_TYPE
 from notifyproject.db.collections import collection
 
 Answer = Any

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from api.inbox.stream.app import InboxStreamApp, StreamTiming
 from domain.time import utc_now
-from notifications.api.inbox_stream import Pace, Streams
 from tests.waiting import LIMIT, until
 
 PATIENCE = LIMIT
@@ -22,8 +22,8 @@ REFUSED = {"errorCode": 13}
 """What MongoDB's driver does not try again."""
 NEVER = 3_600.0
 """Of a pace: longer than any test."""
-QUICK = Pace(heartbeat=0.05, look=NEVER, write=0.1)
-BY_HINT = Pace(heartbeat=NEVER, look=NEVER)
+QUICK = StreamTiming(heartbeat=0.05, look=NEVER, write=0.1)
+BY_HINT = StreamTiming(heartbeat=NEVER, look=NEVER)
 """Nothing is looked at unless there is a hint."""
 
 
@@ -104,7 +104,7 @@ def _parsed(text: str) -> Event:
 class Process:
     """A stream process."""
 
-    streams: Streams
+    streams: InboxStreamApp
     loop: asyncio.AbstractEventLoop
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -150,13 +150,15 @@ class Process:
 
 
 @contextmanager
-def process(*, pace: Pace = QUICK, clock: Callable[[], datetime] = utc_now) -> Iterator[Process]:
+def process(
+    *, pace: StreamTiming = QUICK, clock: Callable[[], datetime] = utc_now
+) -> Iterator[Process]:
     """Run a stream process."""
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    one = Process(Streams(clock=clock, pace=pace), loop)
+    one = Process(InboxStreamApp(clock=clock, pace=pace), loop)
     try:
         yield one
     finally:

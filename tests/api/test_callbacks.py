@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from api.callbacks.schemas import CallbackEvent
 from callbacks import outbox, subscriptions, worker
 from callbacks.events import SUBSCRIBABLE, DisabledReason
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import callback_events
-from notifications.api.callbacks_schema import CallbackEvent
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.api.conftest import App, new_app

@@ -9,10 +9,10 @@ from bson import ObjectId
 from django.core.management import CommandError, call_command
 
 from access.models import Scope
+from api.notifications import cleanup
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
-from notifications.api import cleanup as cleanup_api
 from notifyproject.db.collections import collection
 from privacy import purge as privacy_purge
 from tests import factories
@@ -120,7 +120,7 @@ def test_one_call_deletes_so_many_and_says_that_there_are_more(
 ) -> None:
     """In batches, the oldest first, and past what stays."""
     monkeypatch.setattr(privacy_purge, "BATCH", 2)
-    monkeypatch.setattr(cleanup_api, "AT_MOST", 3)
+    monkeypatch.setattr(cleanup, "MAX_PER_CALL", 3)
     factories.accepted(created_at=LONG_AGO - 5 * DAY, client_id=app.id)
     ids = [sent(app, days_ago=60 - n) for n in range(5)]
     assert clean_up(app, dry_run=True).json()["complete"] is False

@@ -9,11 +9,11 @@ from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
-from notifications.api import inbox_origins
-from notifications.api.parsing import convert
-from notifications.api.problems import MEDIA_TYPE
-from notifications.api.schema_completing import BY_NAME, LIMITS
-from notifications.api.schema_problems import CONFLICTS, GONE, REMOVED
+from api.http.body import convert
+from api.http.problems import MEDIA_TYPE
+from api.inbox import cors
+from api.openapi.document import LIMITS, structures_by_name
+from api.openapi.problems import CONFLICTS, GONE, REMOVED
 
 SHOWN_ANYWAY = {"WWW-Authenticate"}
 """Of no use to a page: its request says what it was."""
@@ -89,7 +89,7 @@ def test_a_request_of_the_examples_is_one_that_is_read(described: Any, operation
     for operation in operations:
         for place, _media_type, content in contents(operation):
             if place == "request":
-                structure = BY_NAME[content["schema"]["$ref"].rpartition("/")[2]]
+                structure = structures_by_name()[content["schema"]["$ref"].rpartition("/")[2]]
                 for value in values(described, content).values():
                     assert convert(value, structure), operation["operationId"]
 
@@ -139,10 +139,12 @@ def test_an_operation_says_whether_it_refuses_test_keys(
 
 
 def test_conflicts_are_told_in_the_words_of_the_code() -> None:
-    folders = ("notifications/api", "notifications/broadcasts", "callbacks")
-    paths = [p for folder in folders for p in Path(settings.BASE_DIR, folder).glob("*.py")]
+    folders = ("api", "notifications/broadcasts", "callbacks")
+    paths = [p for folder in folders for p in Path(settings.BASE_DIR, folder).rglob("*.py")]
     paths.append(Path(settings.BASE_DIR, "notifications", "resend", "actions.py"))
-    source = "".join(path.read_text() for path in paths if path.name != "schema_problems.py")
+    source = "".join(
+        path.read_text() for path in paths if path.parts[-2:] != ("openapi", "problems.py")
+    )
     for operation, known in CONFLICTS.items():
         for code, detail in known:
             assert f'"{code}"' in source, operation
@@ -161,7 +163,7 @@ def test_limits_and_waits_are_in_the_headers(operations: list[Any]) -> None:
 
 
 def test_a_web_page_is_shown_every_header_of_the_inbox(operations: list[Any]) -> None:
-    shown = {*inbox_origins.SHOWN.split(", "), *SHOWN_ANYWAY}
+    shown = {*cors.EXPOSED_HEADERS.split(", "), *SHOWN_ANYWAY}
     for operation in operations:
         if operation["security"] == [{"inboxToken": []}]:
             for response in operation["responses"].values():

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
-from notifications.api import description
+from api.openapi import document
 
 URL = "/api/schema"
 
@@ -26,7 +26,7 @@ def test_it_comes_in_the_form_that_is_asked_for(client: Client, accept: str, beg
 
 
 def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    description._made.clear()
+    document._made.clear()
     made: list[Any] = []
     make = SchemaGenerator.get_schema
 

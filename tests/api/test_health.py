@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 from pymongo import MongoClient
 
+from api import health
 from delivery import heartbeats, sweeper
 from domain.time import utc_now
-from notifyproject import health
 from notifyproject.db.collections import collection
 
 

@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 from pymongo.errors import AutoReconnect
 
+from api import health
 from monitoring import alert_rules, alerts
-from notifyproject import health
 from notifyproject.db.collections import collection
 
 pytestmark = pytest.mark.usefixtures("db", "broker")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import redis
 
-from notifications.api import inbox_hub
-from notifications.api.inbox_hub import NAME, NoPlace, Places
+from api.inbox.stream import subscriptions
+from api.inbox.stream.subscriptions import NAME, ConnectionLimiter, TooManyStreamsError
 from tests.api.conftest import App
 from tests.api.inboxes import token
 from tests.api.streams import BY_HINT, process, until
@@ -16,8 +16,8 @@ from tests.api.streams import BY_HINT, process, until
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox_hub, "SILENCE", 0.02)
-    monkeypatch.setattr(inbox_hub, "PAUSE", 0.02)
+    monkeypatch.setattr(subscriptions, "SILENCE", 0.02)
+    monkeypatch.setattr(subscriptions, "PAUSE", 0.02)
 
 
 class Mute:
@@ -67,16 +67,16 @@ def test_who_does_not_answer_is_left_and_asked_anew(app: App, settings: Any) -> 
 
 
 @pytest.fixture
-def places() -> Places:
+def places() -> ConnectionLimiter:
     """Give a test three places."""
-    return Places(most=3)
+    return ConnectionLimiter(most=3)
 
 
-def test_a_place_is_free_again_when_it_is_left(places: Places) -> None:
+def test_a_place_is_free_again_when_it_is_left(places: ConnectionLimiter) -> None:
     with places.take("a"), places.take("b"):
         with places.take("a"):
             for person in ("a", "c"):
-                with pytest.raises(NoPlace) as refused, places.take(person):
+                with pytest.raises(TooManyStreamsError) as refused, places.take(person):
                     pass
                 assert refused.value.is_crowded
         with places.take("c"):
@@ -84,7 +84,7 @@ def test_a_place_is_free_again_when_it_is_left(places: Places) -> None:
     assert not places._taken, "nobody is remembered"
 
 
-def test_a_place_is_free_again_whatever_happens_in_it(places: Places) -> None:
+def test_a_place_is_free_again_whatever_happens_in_it(places: ConnectionLimiter) -> None:
     for _ in range(5):
         with pytest.raises(ValueError, match="broken"), places.take("a"):
             raise ValueError("broken")

@@ -9,12 +9,12 @@ from django.conf import settings as django_settings
 from structlog.testing import capture_logs
 
 from access.clients import inbox_tokens
+from api.inbox.stream.app import StreamTiming
+from api.inbox.stream.follower import MAX_EVENTS_PER_POLL
+from api.inbox.stream.subscriptions import NAME
 from delivery import dispatcher
 from domain.time import utc_now
 from notifications import queries, store
-from notifications.api.inbox_following import MOST
-from notifications.api.inbox_hub import NAME
-from notifications.api.inbox_stream import Pace
 from notifications.inbox import actions
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.store import Inbox
@@ -164,16 +164,16 @@ def test_who_has_missed_more_than_is_sent_is_told_to_read_the_feed(app: App, cas
             factories.new(
                 client_id=app.id, channels=[IN_APP], created_at=utc_now() + timedelta(seconds=n)
             )
-            for n in range(MOST + 1)
+            for n in range(MAX_EVENTS_PER_POLL + 1)
         ]
         store.accept(new, now=new[-1].created_at)
     with (
         process(pace=BY_HINT) as streams,
         streams.open(token(app), last_event_id=last) as stream,
     ):
-        events = stream.events(MOST + 2 if case == "too much" else 2)
+        events = stream.events(MAX_EVENTS_PER_POLL + 2 if case == "too much" else 2)
         assert (events[0].name, events[-1].name) == ("reload", "counts")
-        assert len(ids(events)) == (MOST if case == "too much" else 0)
+        assert len(ids(events)) == (MAX_EVENTS_PER_POLL if case == "too much" else 0)
 
 
 def test_a_sign_of_life_comes_while_nothing_happens(app: App) -> None:
@@ -184,7 +184,7 @@ def test_a_sign_of_life_comes_while_nothing_happens(app: App) -> None:
 
 
 def test_without_a_hint_it_looks_once_in_a_while(app: App) -> None:
-    pace = Pace(heartbeat=0.02, look=0.1)
+    pace = StreamTiming(heartbeat=0.02, look=0.1)
     with process(pace=pace) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
@@ -232,8 +232,8 @@ def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
         return [stream.event(), stream.event()]
 
 
-@pytest.mark.parametrize("pace", [BY_HINT, Pace(heartbeat=0.02, look=NEVER)])
-def test_it_ends_when_its_token_is_revoked(app: App, pace: Pace) -> None:
+@pytest.mark.parametrize("pace", [BY_HINT, StreamTiming(heartbeat=0.02, look=NEVER)])
+def test_it_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None:
     """By a hint at once, without one at the next heartbeat."""
     text = token(app)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from api.inbox.stream.app import StreamTiming
+from api.inbox.stream.subscriptions import PER_PERSON
 from domain.time import utc_now
-from notifications.api.inbox_hub import PER_PERSON
-from notifications.api.inbox_stream import Pace
 from tests.api.conftest import App
 from tests.api.inboxes import Person, forged, token
 from tests.api.streams import BY_HINT, REFUSED, Listener, Process, process
@@ -109,7 +109,7 @@ def test_a_process_holds_so_many_and_no_more(app: App, streams: Process) -> None
 
 def test_to_who_does_not_read_nothing_more_is_written(app: App) -> None:
     """Its place stays taken: it could fill the memory with connections that nobody reads."""
-    pace = Pace(heartbeat=0.01, look=0.01, write=0.05)
+    pace = StreamTiming(heartbeat=0.01, look=0.01, write=0.05)
     with process(pace=pace) as streams, streams.open(token(app), is_reading=False) as stream:
         until(lambda: stream.refused == 1)
         with streams.open(token(app)) as other:

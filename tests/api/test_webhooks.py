@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.test import Client
 
+from api.http.body import MAX_BYTES_BULK
 from domain.states import DeliveryStatus
-from notifications.api.parsing import MAX_BYTES_BULK
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.store.failing import LOST_ANSWER, failing

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from api.http.body import MAX_BYTES_BULK
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications.api.parsing import MAX_BYTES_BULK
 from notifyproject.db.collections import collection
 from recipients.service_windows import open_windows
 from tests import factories

@@ -9,7 +9,7 @@ from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
 SERVICE = (
-    *("access", "analytics", "background", "callbacks", "delivery", "devices", "domain"),
+    *("access", "analytics", "api", "background", "callbacks", "delivery", "devices", "domain"),
     *("monitoring", "notifications", "notifyproject", "privacy", "providers", "recipients"),
 )
 EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")

@@ -13,7 +13,7 @@ from gunicorn.workers.gasgi import ASGIWorker
 from jsonschema import Draft202012Validator
 
 from notifyproject.celery import app
-from notifyproject.web_worker import WebWorker
+from notifyproject.serving.worker import WebWorker
 from tests.architecture.code import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

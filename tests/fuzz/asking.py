@@ -28,7 +28,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from notifications.api.problems import MEDIA_TYPE
+from api.http.problems import MEDIA_TYPE
 from tests.fuzz.made import NAMED, Maker
 
 EACH = 15

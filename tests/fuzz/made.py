@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from notifications.api.schema_words import IDS
+from api.openapi.wording import IDS
 from tests.api.conftest import App
 
 ORDER = (

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from notifications.api import statistics
-from notifications.api.problems import Problem
+from api.http.problems import ApiError
+from api.notifications import statistics
 from tests.api.conftest import new_app
 from tests.api.inboxes import token
 from tests.fuzz.asking import Asker
@@ -49,7 +49,7 @@ def test_an_answer_that_is_not_is_seen(asker: Asker, monkeypatch: pytest.MonkeyP
     ]
     for wrong, fault in (
         (Mock(side_effect=KeyError), "500 ServerError"),
-        (Mock(side_effect=Problem(status=409, code="a", detail="b")), "409 UndefinedStatusCode"),
+        (Mock(side_effect=ApiError(status=409, code="a", detail="b")), "409 UndefinedStatusCode"),
         (Mock(return_value={"by": 1}), "200 JsonSchemaError"),
     ):
         monkeypatch.setattr(statistics, "statistics_view", wrong)

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from bench.slow_clients import Kind, SlowClients
-from notifyproject.web_connection import MAX_BODY, MAX_HEAD
+from notifyproject.serving.connection import MAX_BODY, MAX_HEAD
 from tests.api.conftest import App, request
 from tests.serving.conftest import Serve, Served
 from tests.serving.exchange import Answers, get, post

@@ -8,12 +8,12 @@ import pytest
 from bson import ObjectId
 from django.test import override_settings
 
+from api.inbox.schemas import inbox_item
 from delivery import dispatcher
 from domain.content import Content, SensitiveContent
 from domain.errors import ProviderResponse
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.api.inbox_answers import inbox_item
 from notifications.catalog.types import MASK
 from notifications.resend import actions
 from notifications.store import Document, NewDelivery

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifications.api import bulk_requests
-from notifications.api.bulk_requests import read_items
-from notifications.api.parsing import MAX_DEPTH, check_values, convert
-from notifications.api.problems import Problem
+from api.http.body import MAX_DEPTH, check_values, convert
+from api.http.problems import ApiError
+from api.notifications import bulk_body
+from api.notifications.bulk_body import read_items
 from notifications.intake.requests import NotificationRequest
 from notifications.validation import InvalidRequestError
 
@@ -23,7 +23,7 @@ def body(*items: Any) -> bytes:
 
 
 def refused(raw: bytes) -> tuple[int, str, dict[str, str]]:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         read_items(raw)
     error = problem.value
     return error.status, error.code, {e.pointer: e.code for e in error.errors}
@@ -34,7 +34,7 @@ def alone(item: Any) -> Any:
     try:
         check_values(item)
         return convert(item, NotificationRequest)
-    except Problem as problem:
+    except ApiError as problem:
         return tuple(problem.errors)
 
 
@@ -236,8 +236,8 @@ def test_ordinary_items_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyP
     def forbidden(*_: Any) -> None:
         raise AssertionError("looked at closely")
 
-    monkeypatch.setattr(bulk_requests, "decode", forbidden)
-    monkeypatch.setattr(bulk_requests, "check_values", forbidden)
+    monkeypatch.setattr(bulk_body, "decode", forbidden)
+    monkeypatch.setattr(bulk_body, "check_values", forbidden)
     items = [
         {
             "type": "order_shipped",

@@ -12,10 +12,10 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api.http.paging import salt_of
+from api.http.problems import ApiError
+from api.notifications.filters import CHOICES, LIST, ListRequest, cursors, parse
 from domain.states import Channel, DeliveryStatus
-from notifications.api.lists import LIST, VOCABULARIES, ListRequest, cursors, parse
-from notifications.api.paging import salt_of
-from notifications.api.problems import Problem
 from notifications.queries import Filter, Position
 from notifyproject.db.paging import MAX_PAGE, Page
 
@@ -32,13 +32,13 @@ def asked(query: str = "", **fixed: Any) -> ListRequest:
 
 
 def refused(query: str) -> tuple[int, str]:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         asked(query)
     return problem.value.status, problem.value.code
 
 
 def places(query: str) -> list[tuple[str, str]]:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         asked(query)
     assert problem.value.status == 422
     return [(e.pointer, e.code) for e in problem.value.errors]
@@ -75,7 +75,7 @@ def test_a_filter_is_taken(query: str, fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [(name, member.value) for name, words in VOCABULARIES.items() for member in words],
+    [(name, member.value) for name, words in CHOICES.items() for member in words],
 )
 def test_every_word_of_a_vocabulary_is_a_filter(name: str, word: str) -> None:
     assert getattr(asked(f"{name}={word}").filters, name) == word
@@ -99,7 +99,7 @@ def test_another_page_size_is_refused(limit: str) -> None:
 
 def test_a_page_size_with_leading_zeros_is_no_way_round_the_limit() -> None:
     for limit in ("0000019999", "000001" + "9" * 20, "000100" + "0" * 30):
-        with pytest.raises(Problem) as problem:
+        with pytest.raises(ApiError) as problem:
             asked(f"limit={limit}")
         assert problem.value.status == 422
 
@@ -122,7 +122,7 @@ def test_a_parameter_given_twice_is_malformed(query: str) -> None:
 
 def test_a_filter_that_the_address_sets_is_no_parameter() -> None:
     assert asked(user_id="ada").filters.user_id == "ada"
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         asked("user_id=eve", user_id="ada")
     assert problem.value.code == "unknown_parameter"
 
@@ -130,8 +130,8 @@ def test_a_filter_that_the_address_sets_is_no_parameter() -> None:
 @pytest.mark.parametrize(
     ("query", "place"),
     [
-        *[(f"{name}=nope", (f"/{name}", "unknown_value")) for name in VOCABULARIES],
-        *[(f"{name}=", (f"/{name}", "unknown_value")) for name in VOCABULARIES],
+        *[(f"{name}=nope", (f"/{name}", "unknown_value")) for name in CHOICES],
+        *[(f"{name}=", (f"/{name}", "unknown_value")) for name in CHOICES],
         ("status=SENT", ("/status", "unknown_value")),
         ("status=pending", ("/status", "unknown_value")),
         ("created_after=yesterday", ("/created_after", "invalid_datetime")),
@@ -263,6 +263,6 @@ def test_a_list_of_unread_mail_is_not_a_list_of_something_else() -> None:
         ("channel=email&unread=true", "email"),
         ("channel=push&unread=true", "push"),
     ):
-        with contextlib.suppress(Problem):
+        with contextlib.suppress(ApiError):
             match = asked(query).filters.match()
             assert match["delivery"]["$elemMatch"]["channel"] == channel

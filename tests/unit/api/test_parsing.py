@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import UnsupportedMediaType
 
-from notifications.api.parsing import MAX_BYTES, MAX_DEPTH, check_values, decode, read_body
-from notifications.api.problems import Problem
+from api.http.body import MAX_BYTES, MAX_DEPTH, check_values, decode, read_body
+from api.http.problems import ApiError
 from tests.waiting import computing
 
 JSON = "application/json"
@@ -25,7 +25,7 @@ def read(body: bytes, content_type: str = JSON, limit: int = MAX_BYTES, **header
 
 
 def refused(body: bytes) -> tuple[int, str]:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         decode(body)
     return problem.value.status, problem.value.code
 
@@ -73,7 +73,7 @@ def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
 
 @pytest.mark.parametrize("body", [b"", b" ", b"\n\t\r\n"])
 def test_an_empty_body_is_malformed(body: bytes) -> None:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         read(body)
     assert (problem.value.status, problem.value.code) == (400, "empty_body")
 
@@ -85,7 +85,7 @@ def test_a_body_up_to_the_limit_is_read(size: int, limit: int) -> None:
 
 @pytest.mark.parametrize(("size", "limit"), [(MAX_BYTES + 1, MAX_BYTES), (11, 10)])
 def test_a_body_over_the_limit_is_too_large(size: int, limit: int) -> None:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         read(b"x" * size, limit=limit)
     assert (problem.value.status, problem.value.code) == (413, "too_large")
 
@@ -94,7 +94,7 @@ def test_a_body_over_the_limit_is_too_large(size: int, limit: int) -> None:
 def test_a_length_that_is_no_number_is_malformed(length: str) -> None:
     request = factory.generic("POST", "/", b"{}", content_type=JSON)
     request.META["CONTENT_LENGTH"] = length
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         read_body(request)
     assert problem.value.status == 400
 
@@ -103,7 +103,7 @@ def test_a_length_that_is_no_number_is_malformed(length: str) -> None:
 def test_a_length_over_the_limit_is_refused_unread(length: str) -> None:
     request = factory.generic("POST", "/", b"{}", content_type=JSON)
     request.META["CONTENT_LENGTH"] = length
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         read_body(request)
     assert problem.value.status == 413
 
@@ -118,7 +118,7 @@ def test_a_chunked_body_is_read_up_to_the_limit(size: int, status: int | None) -
     if status is None:
         assert len(read_body(request, limit=100)) == size
     else:
-        with pytest.raises(Problem) as problem:
+        with pytest.raises(ApiError) as problem:
             read_body(request, limit=100)
         assert problem.value.status == status
 
@@ -134,7 +134,7 @@ def test_a_body_that_breaks_off_is_malformed(is_chunked: bool) -> None:
     headers = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""} if is_chunked else {}
     body = {"wsgi.input": Broken()}
     request = factory.generic("POST", "/", b"{}", content_type=JSON, **headers, **body)
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         read_body(request)
     assert (problem.value.status, problem.value.code) == (400, "incomplete_body")
 
@@ -216,12 +216,12 @@ def test_the_deepest_json_allowed_is_decoded() -> None:
 
 def test_a_number_that_is_infinite_when_read_is_refused() -> None:
     for number in (b"1e400", b"-1e999", b"1" + b"0" * 350 + b".5"):
-        with pytest.raises(Problem):
+        with pytest.raises(ApiError):
             check_values(decode(b'{"data": {"x": ' + number + b"}}"))
 
 
 def test_a_problem_says_where_the_json_breaks_and_not_what_it_holds() -> None:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         decode(b'{"secret":\n  canary}')
     assert problem.value.detail == "Not valid JSON at line 2, column 3."
 
@@ -230,7 +230,7 @@ def test_a_problem_says_where_the_json_breaks_and_not_what_it_holds() -> None:
 def test_any_bytes_are_an_object_or_a_problem(body: bytes) -> None:
     try:
         value = decode(body)
-    except Problem:
+    except ApiError:
         return
     assert isinstance(value, dict)
 

@@ -11,7 +11,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from access.clients import authentication
-from notifications.api.problems import MEDIA_TYPE, exception_handler, invalid, title_of
+from api.http.problems import MEDIA_TYPE, exception_handler, title_of, validation_failed
 from notifications.intake.requests import AlreadyNotifiedError, KeyReusedError
 from notifications.validation import FieldProblem, InvalidRequestError
 
@@ -69,7 +69,7 @@ def test_when_the_store_is_away_the_caller_is_asked_to_come_again() -> None:
 
 
 def test_the_places_of_what_is_wrong_are_told() -> None:
-    answer = answered(invalid([FieldProblem("/data/a~1b", "nul_character", "A text.")]))
+    answer = answered(validation_failed([FieldProblem("/data/a~1b", "nul_character", "A text.")]))
     (error,) = answer.data.errors
     assert (error.pointer, error.code, error.detail) == ("/data/a~1b", "nul_character", "A text.")
 

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from bson import ObjectId
 
+from api.http.rendering import JSONRenderer
+from api.notifications.schemas import attempt_view, masked, notification_view
 from domain.states import Channel, DeliveryStatus, NotificationStatus
-from notifications.api.rendering import JSONRenderer
-from notifications.api.representations import attempt_view, masked, notification_view
 from notifications.catalog.types import MASK
 from tests.unit.building import NOON
 

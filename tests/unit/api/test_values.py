@@ -4,21 +4,21 @@ from typing import Any
 
 import pytest
 
-from notifications.api.parsing import MAX_PROPERTIES, check_values, convert
-from notifications.api.problems import Problem
+from api.http.body import MAX_PROPERTIES, check_values, convert
+from api.http.problems import ApiError
 from notifications.intake.requests import NotificationRequest
 from notifications.validation import MAX_KEY_LENGTH
 
 
 def wrong(value: dict[str, Any]) -> list[tuple[str, str]]:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         check_values(value)
     assert problem.value.status == 422
     return [(e.pointer, e.code) for e in problem.value.errors]
 
 
 def misfit(value: dict[str, Any]) -> tuple[str, str]:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         convert(value, NotificationRequest)
     assert problem.value.status == 422
     (error,) = problem.value.errors
@@ -100,7 +100,7 @@ def test_no_more_than_a_hundred_problems_are_told() -> None:
 
 
 def test_the_problems_of_one_among_many_are_told_with_its_place() -> None:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         check_values({"data": {"a": "\x00"}}, at="/items/3")
     assert problem.value.errors[0].pointer == "/items/3/data/a"
 
@@ -173,6 +173,6 @@ def test_a_field_that_is_missing_is_named() -> None:
 
 @pytest.mark.parametrize("field", ["type", "user_id", "priority"])
 def test_a_wrong_value_is_not_repeated(field: str) -> None:
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(ApiError) as problem:
         convert({"type": "alert", field: ["canary"]}, NotificationRequest)
     assert "canary" not in repr(problem.value.errors)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from api.types.schemas import TypeView
 from domain.states import Channel
 from notifications.admin.type_form import NotificationTypeForm
-from notifications.api.templates_answers import TypeView
 from notifications.catalog import definitions
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest

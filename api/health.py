@@ -1,0 +1,111 @@
+"""Is the process alive, and can it do its work: for load balancers and people."""
+
+import time
+from datetime import datetime, timedelta
+from typing import Any
+
+import pymongo
+import redis
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from pymongo.errors import PyMongoError
+
+from delivery.heartbeats import last_sweep, last_worker_heartbeat
+from domain.time import utc_now
+from monitoring import alerts
+from notifyproject.db.collections import database
+
+log = structlog.get_logger(__name__)
+
+
+ANSWER = 2.0
+"""Seconds a server may take; who asks whether we are ready does not wait for long."""
+
+
+OVERDUE = timedelta(seconds=150)
+"""No sweep, or no sign of a worker, for this long: what no hint reaches waits."""
+
+
+def healthz(_request: HttpRequest) -> JsonResponse:
+    """Answer that the process is alive."""
+    return JsonResponse({"status": "ok"})
+
+
+def readyz(_request: HttpRequest) -> JsonResponse:
+    """Answer 200 if requests can be accepted, 503 if not, and in any case what is wrong.
+
+    Without the broker, a worker or a sweep requests are still accepted, and leave when it is back:
+    a load balancer that turned them away would make an outage of a delay. That is ``degraded``.
+    """
+    parts = {"mongodb": _mongodb(), "broker": _broker()}
+    if not parts["mongodb"]["ok"]:
+        unknown = _not_ok("not known")
+        return JsonResponse(
+            {"status": "not ready", **parts, "sweep": unknown, "worker": unknown}, status=503
+        )
+    parts["sweep"] = _sign(last_sweep(), "no sweep for 2½ minutes: is beat running, and a worker?")
+    if not parts["sweep"]["ok"]:
+        _alarm.ring()
+    parts["worker"] = _sign(
+        last_worker_heartbeat(),
+        "no worker took a message for 2½ minutes: is one running, and a sweep?",
+    )
+    healthy = all(part["ok"] for part in parts.values())
+    return JsonResponse({"status": "ready" if healthy else "degraded", **parts})
+
+
+def _mongodb() -> dict[str, Any]:
+    try:
+        with pymongo.timeout(ANSWER):
+            hello = database().client.admin.command("hello")
+    except PyMongoError as error:
+        return _not_ok(type(error).__name__)
+    return {"ok": True} if hello.get("isWritablePrimary") else _not_ok("no primary")
+
+
+def _broker() -> dict[str, Any]:
+    try:
+        with redis.Redis.from_url(
+            settings.REDIS_URL, socket_connect_timeout=ANSWER, socket_timeout=ANSWER
+        ) as broker:
+            broker.ping()
+    except (redis.RedisError, OSError) as error:
+        return _not_ok(type(error).__name__)
+    return {"ok": True}
+
+
+def _sign(last: datetime | None, otherwise: str) -> dict[str, Any]:
+    """Return whether a sign of life, which each sweep asks for, is recent."""
+    if last is None or utc_now() - last > OVERDUE:
+        return _not_ok(otherwise)
+    return {"ok": True, "at": last.isoformat()}
+
+
+def _not_ok(reason: str) -> dict[str, Any]:
+    return {"ok": False, "reason": reason}
+
+
+class _Alarm:
+    """Tells operators that no sweep comes: beat, which looks at the alert rules, may be missing.
+
+    At most twice a minute in each process, however often it is asked.
+    """
+
+    EVERY = 30.0
+
+    def __init__(self) -> None:
+        self._rung_at = float("-inf")
+
+    def ring(self) -> None:
+        """Look at the rules about a standstill."""
+        if time.monotonic() - self._rung_at < self.EVERY:
+            return
+        self._rung_at = time.monotonic()
+        try:
+            alerts.evaluate_stalled(now=utc_now())
+        except PyMongoError as error:
+            log.warning("alerts_not_looked_at", reason=type(error).__name__)
+
+
+_alarm = _Alarm()

@@ -1,0 +1,1 @@
+"""What all resources share: bodies, parameters, problems, paging, rate limits."""

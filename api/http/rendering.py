@@ -1,0 +1,41 @@
+"""Answers as JSON."""
+
+from typing import Any
+
+import msgspec
+from bson import Int64, ObjectId
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.renderers import BaseRenderer
+
+
+class JSONRenderer(BaseRenderer):
+    """JSON by msgspec: ids as hex digits, times as RFC 3339."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
+    ) -> bytes:
+        """Return ``data`` as JSON; nothing at all for None."""
+        return b"" if data is None else msgspec.json.encode(data, enc_hook=_encode)
+
+
+class JSONOnlyNegotiation(DefaultContentNegotiation):
+    """Answer in JSON whatever is asked for: a problem must be readable by any client."""
+
+    def select_renderer(
+        self, request: Any, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[Any, str]:
+        """Return the only renderer there is."""
+        return renderers[0], renderers[0].media_type
+
+
+def _encode(value: Any) -> str | int:
+    if isinstance(value, ObjectId):
+        return str(value)
+    if isinstance(value, Int64):
+        # What a number over 32 bits comes back from MongoDB as.
+        return int(value)
+    raise TypeError(f"cannot be put into JSON: {type(value).__name__}")

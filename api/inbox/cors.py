@@ -1,0 +1,70 @@
+"""Which web pages may read inboxes: the answers browsers look for before they show a page anything.
+
+Only the inbox is for browsers, and only for pages of ``INBOX_ORIGINS``. Asking for tokens is not:
+that takes an API key, which no page may hold. Nothing here depends on cookies. The stream is no
+view of Django's and asks the same functions.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+FOR_BROWSERS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL)
+
+
+METHODS = "GET, POST"
+
+
+HEADERS = "authorization, content-type, last-event-id, x-request-id"
+
+
+EXPOSED_HEADERS = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
+
+
+PREFLIGHT_MAX_AGE = 3600
+"""Seconds a browser keeps to what it was told about a route."""
+
+
+class InboxCorsMiddleware:
+    """Tell browsers which pages may read the inbox."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request; a browser's question before it without asking who it is."""
+        if not FOR_BROWSERS.fullmatch(request.path):
+            return self.get_response(request)
+        if is_preflight(request.method, request.headers):
+            response = HttpResponse(status=204)
+        else:
+            response = self.get_response(request)
+        for name, value in headers(request.method, request.headers).items():
+            response.headers[name] = value
+        return response
+
+
+def is_preflight(method: str | None, asked: Mapping[str, str]) -> bool:
+    """Return whether this is a browser asking what it may send."""
+    return method == "OPTIONS" and "Access-Control-Request-Method" in asked
+
+
+def headers(method: str | None, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return what a browser is told with any answer: of a strange page, only that it varies.
+
+    ``asked`` finds a header by its name in any spelling.
+    """
+    origin = asked.get("Origin", "")
+    if origin not in settings.INBOX_ORIGINS:
+        return {"Vary": "Origin"}
+    allowed = {"Vary": "Origin", "Access-Control-Allow-Origin": origin}
+    if not is_preflight(method, asked):
+        return {**allowed, "Access-Control-Expose-Headers": EXPOSED_HEADERS}
+    return {
+        **allowed,
+        "Access-Control-Allow-Methods": METHODS,
+        "Access-Control-Allow-Headers": HEADERS,
+        "Access-Control-Max-Age": str(PREFLIGHT_MAX_AGE),
+    }

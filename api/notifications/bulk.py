@@ -1,0 +1,101 @@
+"""Bulk create: the handler and its result per item."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from bson import ObjectId
+from django.http import HttpRequest
+from msgspec import Meta
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.clients.authentication import SafeWrite
+from access.models import Scope
+from domain.time import utc_now
+from notifications.intake import bulk
+from notifications.intake.bulk import Outcome
+from notifications.intake.requests import Caller, OverloadedError
+from notifyproject.platform import tracing
+
+from ..http import idempotency
+from ..http.body import MAX_BYTES_BULK, read_body
+from ..http.problems import ProblemView, to_api_error
+from ..openapi.operations import describe
+from .bulk_body import BulkRequest, read_items
+
+
+class BulkItemView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """What became of one item: its notification's id, or why it was not accepted."""
+
+    index: Annotated[int, Meta(description="Its place in the call, from 0.")]
+    id: str | None = None
+    error: ProblemView | None = None
+    """What POST /notifications would have answered; its pointers are inside the item."""
+
+
+class BulkView(msgspec.Struct, kw_only=True, frozen=True):
+    """What became of every item of a call."""
+
+    accepted: int
+    rejected: int
+    results: list[BulkItemView]
+
+
+def bulk_view(outcomes: Sequence[Outcome], request: HttpRequest) -> BulkView:
+    """Return what became of the items of a call, in their order."""
+    results = [
+        BulkItemView(index=place, id=str(outcome))
+        if isinstance(outcome, ObjectId)
+        else BulkItemView(index=place, error=to_api_error(outcome).body(request))
+        for place, outcome in enumerate(outcomes)
+    ]
+    accepted = sum(one.error is None for one in results)
+    return BulkView(accepted=accepted, rejected=len(results) - accepted, results=results)
+
+
+WRITE = Scope.NOTIFICATIONS_WRITE
+
+
+class BulkCreate(APIView):
+    """The collection, many at a time."""
+
+    scopes: ClassVar = {"POST": WRITE}
+    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
+
+    @describe(
+        operation="createNotifications",
+        scope=WRITE,
+        request=BulkRequest,
+        response=BulkView,
+        problems=(400, 413, 415, 422),
+        parameters=(idempotency.parameter(required=True),),
+    )
+    def post(self, request: Any) -> Response:
+        """Accept up to 1,000 notifications.
+
+        A bad item does not stop the others. Of equal items the first is accepted, and the others
+        are answered with 409. With too much waiting to be sent already, only critical ones are
+        accepted: the others are answered with 503, and so is a call without any. What was
+        rejected is to be sent again in another call, under another key.
+        """
+        key = idempotency.required_key(request)
+        items = read_items(read_body(request._request, limit=MAX_BYTES_BULK))
+        caller = Caller(
+            client_id=request.user.id,
+            request_id=request.request_id,
+            traceparent=tracing.traceparent(),
+            idempotency_key=key,
+            is_test=request.user.is_test,
+        )
+        acceptance = bulk.accept_bulk(
+            items.requests, contents=items.contents, caller=caller, now=utc_now()
+        )
+        response = Response(bulk_view(acceptance.outcomes, request._request))
+        if acceptance.replayed:
+            response[idempotency.REPLAYED] = "true"
+        for outcome in acceptance.outcomes:
+            if isinstance(outcome, OverloadedError):
+                response["Retry-After"] = to_api_error(outcome).headers["Retry-After"]
+                break
+        return response

@@ -1,0 +1,157 @@
+"""The body of a call that brings many notifications: its items, each good or bad by itself.
+
+What is no good JSON is refused as a whole. Whatever stands in an item is that item's problem, and
+is answered as ``POST /notifications`` would. Most items have none: a few cheap looks show that they
+need not go through the checks one by one.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from notifications.intake.bulk import MAX_ITEMS
+from notifications.intake.requests import NotificationRequest
+from notifications.validation import (
+    FieldProblem,
+    InvalidRequestError,
+    ProblemCollector,
+    pointer_token,
+)
+
+from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, decode, depth_of
+from ..http.problems import ApiError, validation_failed
+
+FIELD = "notifications"
+
+
+OUTER_LEVELS = 2
+"""An item stands inside a list inside an object, and may be as deep as one that comes alone."""
+
+
+_MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
+
+
+_ORDINARY_KEY = re.compile(r"(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
+
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Many notifications to accept, each by itself."""
+
+    notifications: Annotated[list[NotificationRequest], Meta(min_length=1, max_length=MAX_ITEMS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What a body holds: each item as it is asked for, or what is wrong with it."""
+
+    requests: Sequence[NotificationRequest | InvalidRequestError]
+    contents: Sequence[bytes]
+    """Each item as canonical JSON: equal for equal items."""
+
+
+def read_items(raw: bytes) -> Items:
+    """Return the items of a body; raises Problem for a body that is no list of items."""
+    read = _read_fast(raw)
+    if read is None:
+        values = _list_of(decode(raw, max_depth=MAX_DEPTH + OUTER_LEVELS))
+        read = values, [_content(value) for value in values]
+    values, contents = read
+    requests = [_request(value, content) for value, content in zip(values, contents, strict=True)]
+    return Items(requests, contents)
+
+
+def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
+    """Return the items of a body and their contents; None if its text has to be looked at closely.
+
+    A key that stands in an object twice is found by counting: each property has a colon, and what
+    is lost of a repeated one takes its own along. An escaped colon would be counted wrongly.
+    """
+    if raw.startswith(BOM) or b"\\u003" in raw:
+        return None
+    try:
+        values = _list_of(msgspec.json.decode(raw))
+    except (msgspec.DecodeError, UnicodeError, RecursionError, ApiError):
+        return None
+    contents = [_encoder.encode(value) for value in values]
+    if raw.count(b":") != 1 + sum(content.count(b":") for content in contents):
+        return None
+    if any(_may_be_deep(content) and depth_of(content) > MAX_DEPTH for content in contents):
+        return None
+    return values, contents
+
+
+def _may_be_deep(content: bytes) -> bool:
+    return content.count(b"{") + content.count(b"[") > MAX_DEPTH
+
+
+def _list_of(value: Any) -> Sequence[Any]:
+    """Return the items of a decoded body; raises Problem 422 for one that has no list of them."""
+    if not isinstance(value, dict):
+        raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
+    problems = ProblemCollector()
+    for name in value.keys() - {FIELD}:
+        problems.add(f"/{pointer_token(name)}", "unknown_field", "There is no such field.")
+    items = value.get(FIELD)
+    if FIELD not in value:
+        problems.add(f"/{FIELD}", "required", "The field is required.")
+    elif not isinstance(items, list):
+        problems.add(f"/{FIELD}", "wrong_type", "Expected a list of notifications.")
+    elif not 1 <= len(items) <= MAX_ITEMS:
+        problems.add(f"/{FIELD}", "out_of_range", f"Expected 1 to {MAX_ITEMS:,} notifications.")
+    if problems.problems:
+        raise validation_failed(problems.problems)
+    return items or ()
+
+
+def _content(value: Any) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except UnicodeError:
+        # Half a surrogate pair: it is told of when the item is looked at.
+        return json.dumps(value, sort_keys=True).encode()
+
+
+def _request(value: Any, content: bytes) -> NotificationRequest | InvalidRequestError:
+    if _needs_no_checks(value, content):
+        try:
+            return msgspec.convert(value, NotificationRequest, strict=True)
+        except msgspec.ValidationError:
+            return _checked(value)
+    return _checked(value)
+
+
+def _checked(value: Any) -> NotificationRequest | InvalidRequestError:
+    """Return an item as it is asked for, looked at as closely as one that comes alone."""
+    try:
+        if not isinstance(value, dict):
+            raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
+        check_values(value)
+        return convert(value, NotificationRequest)
+    except ApiError as problem:
+        return InvalidRequestError(problem.errors)
+
+
+def _needs_no_checks(value: Any, content: bytes) -> bool:
+    """Return whether :func:`check_values` could find nothing in an item that is well formed."""
+    if not isinstance(value, dict) or b"\\u" in content or content.count(b":") > MAX_PROPERTIES:
+        return False
+    inner = value.get("content")
+    payload = inner.get("payload") if isinstance(inner, dict) else None
+    return all(_can_be_kept(one) for one in (value.get("data"), payload, value.get("ttl")))
+
+
+def _can_be_kept(value: Any) -> bool:
+    """Return whether a value of the caller's choice has plain keys and no giant numbers."""
+    if type(value) is dict:
+        return all(_ORDINARY_KEY.fullmatch(k) and _can_be_kept(v) for k, v in value.items())
+    if type(value) is list:
+        return all(_can_be_kept(one) for one in value)
+    return type(value) is not int or _MIN_INT <= value <= _MAX_INT

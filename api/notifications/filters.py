@@ -1,0 +1,122 @@
+"""Filters of the lists of notifications."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from bson import ObjectId
+from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter
+
+from domain.states import Category, Channel, DeliveryStatus, NotificationStatus
+from notifications.queries import NEWEST_FIRST, Filter, Position
+from notifications.validation import ProblemCollector
+from notifyproject.db.paging import Page
+
+from ..http import paging
+from ..http.problems import validation_failed
+from ..http.query import parse_time, reject_invalid_text, reject_unknown
+
+LIST = "list"
+
+
+CHOICES: Mapping[str, type[StrEnum]] = {
+    "category": Category,
+    "channel": Channel,
+    "status": NotificationStatus,
+    "delivery_status": DeliveryStatus,
+}
+
+
+TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id")
+
+
+TIME_FILTERS = ("created_after", "created_before")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRequest:
+    """What part of which list is asked for."""
+
+    filters: Filter
+    limit: int
+    after: Position | None = None
+    before: Position | None = None
+
+
+def parse(
+    query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any] | None = None
+) -> ListRequest:
+    """Return a checked list request; ``fixed`` are filters the address itself sets.
+
+    Raises Problem: 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
+    422 for a value that cannot be.
+    """
+    fixed = fixed or {}
+    allowed = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETERS, "unread"} - fixed.keys()
+    reject_unknown(query, allowed=allowed)
+    problems = ProblemCollector()
+    values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
+    reject_invalid_text(query, problems)
+    values |= {name: parse_choice(name, query, problems) for name in CHOICES if name in query}
+    values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
+    values["unread"] = parse_flag("unread", query, problems)
+    _check_unread(values, problems)
+    limit = paging.limit_of(query, problems)
+    if problems.problems:
+        raise validation_failed(problems.problems)
+    after, before = paging.parse_cursors(query, of=LIST, kind=Position)
+    filters = Filter(client_id=client_id, **{**values, **fixed})
+    return ListRequest(filters=filters, limit=limit, after=after, before=before)
+
+
+def cursors(page: Page) -> dict[str, str | None]:
+    """Return the cursors to the neighbouring pages."""
+    return paging.page_links(page, of=LIST, order=NEWEST_FIRST)
+
+
+def parse_choice(name: str, query: QueryDict, problems: ProblemCollector) -> str | None:
+    """Return a parameter that has a fixed set of values; notes a problem for any other value."""
+    vocabulary = CHOICES[name]
+    if query[name] not in {member.value for member in vocabulary}:
+        problems.add(f"/{name}", "unknown_value", f"Expected one of {', '.join(vocabulary)}.")
+        return None
+    return query[name]
+
+
+def parse_flag(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
+    """Return a parameter that is true or false; notes a problem for anything else."""
+    if query.get(name, "false") not in ("true", "false"):
+        problems.add(f"/{name}", "wrong_type", "Expected true or false.")
+    return query.get(name) == "true"
+
+
+def _check_unread(values: Mapping[str, Any], problems: ProblemCollector) -> None:
+    """Note filters that cannot hold together with ``unread``: delivered in-app, and not read."""
+    together = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
+    if values["unread"] and any(values.get(name) not in (None, v) for name, v in together.items()):
+        problems.add(
+            "/unread", "conflict", "Unread is what was delivered in-app: ask for nothing else."
+        )
+
+
+def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
+    """Return the parameters of a list of notifications."""
+    parameters = [OpenApiParameter(name, str) for name in TEXT_FILTERS]
+    parameters += [
+        OpenApiParameter(name, str, enum=[member.value for member in vocabulary])
+        for name, vocabulary in CHOICES.items()
+    ]
+    parameters += [
+        OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in TIME_FILTERS
+    ]
+    parameters += [
+        OpenApiParameter(
+            "unread",
+            bool,
+            description="Delivered in-app and not read; no other channel or delivery_status.",
+        ),
+        *paging.DESCRIBED,
+    ]
+    return [p for p in parameters if p.name not in without]

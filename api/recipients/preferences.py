@@ -1,0 +1,163 @@
+"""What apps send about what people want, and whether it makes sense."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from domain.states import Category, Priority
+from domain.time import MAX_REMINDER, MIN_REMINDER
+from notifications.catalog import types
+from notifications.catalog.types import TypeConfig
+from notifications.validation import ProblemCollector, parse_channels, pointer_token
+
+from ..http.body import convert
+from ..http.fields import check_quiet_hours
+from ..http.problems import ApiError
+from .schemas import PersonalQuietHours, stored_quiet_hours
+
+MAX_PREFERENCES = 200
+
+
+AT = "/preferences"
+
+
+CATEGORIES = frozenset(category.value for category in Category)
+
+
+CRITICAL = "This type is critical, such as a login code: it cannot be muted."
+
+
+class WishRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a person wants of a type or category. What is left out is not wished for."""
+
+    muted: Annotated[bool, Meta(description="True: nothing of it.")] | None = None
+    channels: (
+        Annotated[
+            list[str], Meta(description="Used in place of the type's when the app names none.")
+        ]
+        | None
+    ) = None
+    muted_channels: (
+        Annotated[list[str], Meta(description="Nothing of it on these, whoever names them.")] | None
+    ) = None
+    notify_before: (
+        Annotated[
+            int,
+            Meta(
+                ge=int(MIN_REMINDER.total_seconds()),
+                le=int(MAX_REMINDER.total_seconds()),
+                description="Of a reminder: how many seconds before the event.",
+                examples=[7200],
+            ),
+        ]
+        | None
+    ) = None
+
+
+class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a person wants. What is left out is as if it had never been told."""
+
+    preferences: Annotated[
+        dict[str, Any],
+        Meta(
+            max_length=MAX_PREFERENCES,
+            description="By category or type; a type goes before its category.",
+            examples=[{"marketing": {"muted": True}, "contest_reminder": {"notify_before": 7200}}],
+            extra_json_schema={
+                "additionalProperties": {"$ref": "#/components/schemas/WishRequest"}
+            },
+        ),
+    ] = {}
+    quiet_hours: PersonalQuietHours | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferences:
+    """What a person wants, as it is stored."""
+
+    preferences: Mapping[str, Any]
+    quiet_hours: Mapping[str, Any] | None
+
+
+def preferences(raw: Mapping[str, Any]) -> Preferences:
+    """Return the preferences a body is; raises Problem or InvalidRequest.
+
+    What is wrong with each wish is told with its own place.
+    """
+    body = convert(raw, PreferencesRequest)
+    problems = ProblemCollector()
+    wishes = {name: _wish(name, told, problems) for name, told in body.preferences.items()}
+    if body.quiet_hours is not None:
+        check_quiet_hours(body.quiet_hours, problems)
+    problems.raise_if_any()
+    return Preferences(
+        preferences={name: wish for name, wish in wishes.items() if wish},
+        quiet_hours=stored_quiet_hours(body.quiet_hours),
+    )
+
+
+def _wish(name: str, told: Any, problems: ProblemCollector) -> dict[str, Any]:
+    """Return a wish as it is stored; notes what is wrong with it."""
+    at = f"{AT}/{pointer_token(name)}"
+    try:
+        wish = convert(told, WishRequest, at=at)
+    except ApiError as problem:
+        for error in problem.errors:
+            problems.add(error.pointer, error.code, error.detail)
+        return {}
+    _check_name(name, wish, at, problems)
+    stored = {
+        field: value for field, value in msgspec.structs.asdict(wish).items() if value is not None
+    }
+    for field in ("channels", "muted_channels"):
+        if field in stored:
+            stored[field] = _channels(stored[field], f"{at}/{field}", problems)
+    if set(stored.get("channels", ())) & set(stored.get("muted_channels", ())):
+        both = "A channel is both wanted and muted."
+        problems.add(f"{at}/muted_channels", "conflict", both)
+    return stored
+
+
+def _check_name(name: str, wish: WishRequest, at: str, problems: ProblemCollector) -> None:
+    """Note a name that is neither a category's nor a type's, and what may not be wished of it."""
+    try:
+        kind = _kind(name)
+    except types.UnknownTypeError as error:
+        near = f" Did you mean {', '.join(error.near)}?" if error.near else ""
+        problems.add(at, "unknown_type", f"There is no such type or category.{near}")
+        return
+    if kind is None:
+        return
+    if kind.priority is Priority.CRITICAL:
+        for field in ("muted", "muted_channels"):
+            if getattr(wish, field):
+                problems.add(f"{at}/{field}", "critical", CRITICAL)
+    if wish.notify_before is not None and kind.notify_before is None:
+        problems.add(f"{at}/notify_before", "not_a_reminder", "This type is no reminder.")
+
+
+def _kind(name: str) -> TypeConfig | None:
+    """Return the type of this name; None for a category, or a type that is switched off.
+
+    Raises UnknownType for any other.
+    """
+    if name in CATEGORIES:
+        return None
+    if not types.SLUG.fullmatch(name):
+        raise types.UnknownTypeError([])
+    try:
+        return types.get_type(name)
+    except types.UnknownTypeError:
+        if types.read_type(name) is None:
+            raise
+        return None
+
+
+def _channels(names: list[str], at: str, problems: ProblemCollector) -> list[str]:
+    """Return channels by the names they are stored under; muting none is no problem."""
+    if not names and at.endswith("muted_channels"):
+        return []
+    return [channel.value for channel in parse_channels(names, problems=problems, at=at)]

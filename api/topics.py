@@ -1,0 +1,116 @@
+"""Membership of topics."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.models import Scope
+from domain.time import utc_now
+from notifications.validation import FieldProblem, ProblemCollector
+from recipients import topics
+from recipients.topics import BY_KEY, TOPIC
+
+from .http import paging
+from .http.paths import USER_ID, path_parameter, user_id_or_404
+from .http.problems import not_found, validation_failed
+from .openapi.operations import describe
+
+
+class MemberView(msgspec.Struct, kw_only=True, frozen=True):
+    """A member of a topic."""
+
+    user_id: str
+    topic: str
+    created_at: datetime
+
+
+class MemberList(msgspec.Struct, kw_only=True, frozen=True):
+    """Part of a list. ``next`` and ``previous`` are values for the parameter ``cursor``."""
+
+    results: list[MemberView]
+    next: str | None
+    previous: str | None
+
+
+def member_view(document: Mapping[str, Any]) -> MemberView:
+    """Return a stored membership as it is shown to apps."""
+    return MemberView(
+        user_id=document["user_id"], topic=document["topic"], created_at=document["created_at"]
+    )
+
+
+PEOPLE = Scope.RECIPIENTS_WRITE
+
+
+LIST = "topic-members"
+
+
+NAME = path_parameter("topic", "a-z, 0-9, _ and -, at most 64", pattern="[a-z0-9][a-z0-9_-]*")
+
+
+class TopicMembers(APIView):
+    """Who is told what is broadcast to a topic."""
+
+    scopes: ClassVar = {"GET": PEOPLE}
+
+    @describe(
+        operation="listTopicMembers",
+        scope=PEOPLE,
+        response=MemberList,
+        problems=(400, 422),
+        parameters=(NAME, *paging.DESCRIBED),
+    )
+    def get(self, request: Any, topic: str) -> Response:
+        """List the members of a topic by user id; a topic is there once it has a member."""
+        problems = ProblemCollector()
+        asked = paging.parse(request.query_params, of=LIST, problems=problems)
+        problems.raise_if_any()
+        if not TOPIC.fullmatch(topic):
+            raise not_found()
+        page = topics.members(topic=topic, limit=asked.limit, place=asked.place)
+        results = [member_view(document) for document in page.documents]
+        return Response(
+            MemberList(results=results, **paging.page_links(page, of=LIST, order=BY_KEY))
+        )
+
+
+class TopicMember(APIView):
+    """One of them."""
+
+    scopes: ClassVar = {"PUT": PEOPLE, "DELETE": PEOPLE}
+
+    @describe(
+        operation="joinTopic",
+        scope=PEOPLE,
+        response=MemberView,
+        problems=(404, 422),
+        parameters=(NAME, USER_ID),
+    )
+    def put(self, request: Any, topic: str, user_id: str) -> Response:
+        """Make a person a member of a topic; again changes nothing."""
+        if not TOPIC.fullmatch(topic):
+            expected = (
+                "A topic has a-z, 0-9, _ and -, begins with none of the last two, at most 64."
+            )
+            raise validation_failed([FieldProblem("", "invalid_topic", expected)])
+        return Response(
+            member_view(topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now()))
+        )
+
+    @describe(
+        operation="leaveTopic",
+        scope=PEOPLE,
+        response=None,
+        status=204,
+        problems=(404,),
+        parameters=(NAME, USER_ID),
+    )
+    def delete(self, request: Any, topic: str, user_id: str) -> Response:
+        """End a person's membership of a topic."""
+        if not topics.leave(topic=topic, user_id=user_id):
+            raise not_found()
+        return Response(status=204)

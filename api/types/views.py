@@ -1,0 +1,274 @@
+"""Types and template versions: list, create, publish."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.http import QueryDict
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.models import Scope
+from domain.time import utc_now
+from notifications.catalog import definitions, types
+from notifications.catalog.definitions import TypeRequest
+from notifications.content import linting, templates
+from notifications.content.templates import SHIPPED, NumbersTaken, UnknownVersion, Version
+from notifications.store import Document
+from notifications.validation import ProblemCollector
+from notifyproject.db.paging import Cursor
+
+from ..http import paging
+from ..http.body import check_values, convert, decode, read_body
+from ..http.paths import path_parameter
+from ..http.problems import ApiError, not_found
+from ..http.query import reject_unknown
+from ..openapi.operations import describe
+from .schemas import (
+    NothingRequest,
+    TemplateRequest,
+    TypeView,
+    VersionList,
+    VersionView,
+    template_errors,
+    template_parts,
+    type_view,
+    version_view,
+)
+
+LIST = "template"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionPageRequest:
+    """What part of the list is asked for."""
+
+    limit: int
+    below: int | None = None
+    above: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Part of the list, with the cursors to its neighbours."""
+
+    versions: list[Version]
+    next: str | None
+    previous: str | None
+
+
+def parse(query: QueryDict) -> VersionPageRequest:
+    """Return the checked parameters.
+
+    Raises Problem 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
+    InvalidRequest for a page size that cannot be.
+    """
+    reject_unknown(query, allowed=paging.PARAMETERS)
+    problems = ProblemCollector()
+    limit = paging.limit_of(query, problems)
+    problems.raise_if_any()
+    below, above = paging.parse_cursors(query, of=LIST, kind=int)
+    return VersionPageRequest(limit=limit, below=below, above=above)
+
+
+def version_page(type_slug: str, asked: VersionPageRequest) -> Page:
+    """Return a page of a type's versions; the release's own stands behind the stored ones."""
+    found = templates.list_versions(
+        type_slug=type_slug, limit=asked.limit + 1, below=asked.below, above=asked.above
+    )
+    shipped = None
+    if asked.above is None and asked.below != SHIPPED:
+        shipped = templates.get_version(type_slug=type_slug, number=SHIPPED)
+    rows = [*found, shipped] if shipped and len(found) <= asked.limit else found
+    is_more = len(rows) > asked.limit
+    if asked.above is not None:
+        # Read upwards: what is too much is the newest.
+        rows = rows[-asked.limit :]
+        return _page(rows, has_next=bool(rows), has_previous=is_more)
+    return _page(rows[: asked.limit], has_next=is_more, has_previous=asked.below is not None)
+
+
+def _page(rows: list[Version], *, has_next: bool, has_previous: bool) -> Page:
+    return Page(
+        versions=rows,
+        next=_cursor(rows[-1]) if rows and has_next else None,
+        previous=_cursor(rows[0], backwards=True) if rows and has_previous else None,
+    )
+
+
+def _cursor(version: Version, *, backwards: bool = False) -> str:
+    return paging.cursor_to(Cursor((version.number,), backwards), of=LIST)
+
+
+TEMPLATES = Scope.TEMPLATES_WRITE
+
+
+BAD_BODY = (400, 413, 415, 422)
+
+
+SLUG = path_parameter("slug", "The type's slug, such as order_shipped")
+
+
+NUMBER = path_parameter(
+    "number", "The version's number; 0 is the release's own", pattern="[0-9]{1,6}"
+)
+
+
+class TypeDetail(APIView):
+    """A registered type."""
+
+    scopes: ClassVar = {"GET": TEMPLATES, "PUT": TEMPLATES}
+
+    @describe(
+        operation="getType", scope=TEMPLATES, response=TypeView, problems=(404,), parameters=(SLUG,)
+    )
+    def get(self, request: Any, slug: str) -> Response:
+        """Return a type."""
+        return Response(type_view(_type(slug)))
+
+    @describe(
+        operation="putType",
+        scope=TEMPLATES,
+        request=TypeRequest,
+        response=TypeView,
+        or_else=201,
+        problems=BAD_BODY,
+        parameters=(SLUG,),
+    )
+    def put(self, request: Any, slug: str) -> Response:
+        """Make a type, or make it what the body says; 201 for a new one."""
+        raw = _body(request)
+        fields = definitions.validate_type(slug, convert(raw, TypeRequest))
+        is_new = types.define_type(slug, fields, now=utc_now())
+        return Response(type_view(_type(slug)), status=201 if is_new else 200)
+
+
+class TemplateVersions(APIView):
+    """The versions of what a type says."""
+
+    scopes: ClassVar = {"GET": TEMPLATES, "POST": TEMPLATES}
+
+    @describe(
+        operation="listTemplateVersions",
+        scope=TEMPLATES,
+        response=VersionList,
+        problems=(400, 404, 422),
+        parameters=(SLUG, *paging.DESCRIBED),
+    )
+    def get(self, request: Any, slug: str) -> Response:
+        """List the versions of a type's template, newest first; the release's own is the last."""
+        published = type_view(_type(slug)).template_version
+        page = version_page(slug, parse(request.query_params))
+        results = [version_view(version, published=published) for version in page.versions]
+        return Response(VersionList(results=results, next=page.next, previous=page.previous))
+
+    @describe(
+        operation="createTemplateVersion",
+        scope=TEMPLATES,
+        request=TemplateRequest,
+        response=VersionView,
+        status=201,
+        problems=(*BAD_BODY, 404, 409),
+        parameters=(SLUG,),
+    )
+    def post(self, request: Any, slug: str) -> Response:
+        """Store a new version of a type's template. Publish it to have it used."""
+        document = _type(slug)
+        parts, note = template_parts(_body(request))
+        faults = linting.lint_template(
+            name=slug,
+            parts=parts,
+            example_data=document["example_data"],
+            sensitive=frozenset(document["sensitive_variables"]),
+        )
+        if faults:
+            raise template_errors(faults)
+        try:
+            version = templates.create_version(
+                type_slug=slug,
+                parts=parts,
+                note=note,
+                created_by=f"app:{request.user.name}",
+                now=utc_now(),
+            )
+        except NumbersTaken:
+            detail = "Too many versions are made at the same time: try again."
+            raise ApiError(status=409, code="busy", detail=detail) from None
+        response = Response(version_view(version, published=_published(document)), status=201)
+        response["Location"] = f"{request.path.rstrip('/')}/versions/{version.number}"
+        return response
+
+
+class TemplateVersionDetail(APIView):
+    """One of them."""
+
+    scopes: ClassVar = {"GET": TEMPLATES}
+
+    @describe(
+        operation="getTemplateVersion",
+        scope=TEMPLATES,
+        response=VersionView,
+        problems=(404,),
+        parameters=(SLUG, NUMBER),
+    )
+    def get(self, request: Any, slug: str, number: str) -> Response:
+        """Return a version of a type's template."""
+        return Response(_shown(slug, number))
+
+
+class Publish(APIView):
+    """Choosing one of them."""
+
+    scopes: ClassVar = {"POST": TEMPLATES}
+
+    @describe(
+        operation="publishTemplateVersion",
+        scope=TEMPLATES,
+        response=VersionView,
+        problems=(*BAD_BODY, 404),
+        parameters=(SLUG, NUMBER),
+    )
+    def post(self, request: Any, slug: str, number: str) -> Response:
+        """Let new notifications take this version; 0 for the release's own."""
+        _refuse_fields(request)
+        _type(slug)
+        try:
+            templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
+        except UnknownVersion:
+            raise not_found() from None
+        return Response(_shown(slug, number))
+
+
+def _type(slug: str) -> Document:
+    document = types.read_type(slug)
+    if document is None:
+        raise not_found()
+    return document
+
+
+def _published(document: Document) -> int:
+    return document.get("template_version") or templates.SHIPPED
+
+
+def _shown(slug: str, number: str) -> VersionView:
+    document = _type(slug)
+    version = templates.get_version(type_slug=slug, number=int(number))
+    if version is None:
+        raise not_found()
+    return version_view(version, published=_published(document))
+
+
+def _body(request: Any) -> dict[str, Any]:
+    raw = decode(read_body(request._request))
+    check_values(raw)
+    return raw
+
+
+def _refuse_fields(request: Any) -> None:
+    """Raise Problem if a request that needs no body has one that says something."""
+    try:
+        raw = _body(request)
+    except ApiError as problem:
+        if problem.code == "empty_body":
+            return
+        raise
+    convert(raw, NothingRequest)

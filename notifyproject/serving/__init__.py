@@ -1,0 +1,1 @@
+"""The web server's workers: gunicorn worker classes that no slow client can hold up."""

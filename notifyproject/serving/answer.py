@@ -1,0 +1,92 @@
+"""An answer on its way to a client of the web, which may take its time to read it."""
+
+import mmap
+import select
+import socket
+from collections import deque
+from typing import Any
+
+GATHERED = 64 * 1024
+"""Bytes of an answer that are sent together; fewer wait for the answer's end."""
+
+
+UNSENT = 1024 * 1024
+"""Bytes of an answer made piece by piece that may wait for the client before more are made."""
+
+
+class Answer:
+    """A buffer that gunicorn writes a response into, in place of the socket."""
+
+    def __init__(self, client: socket.socket, *, seconds: float) -> None:
+        self._socket = client
+        self._seconds = seconds
+        self._parts: deque[memoryview] = deque()
+        self.held = 0
+        """Bytes that occupy memory of this process."""
+        self.sent = 0
+
+    def sendall(self, data: bytes) -> None:
+        """Take bytes of the answer; wait for the client only if it has left too many unread."""
+        if not data:
+            return
+        if self.held > UNSENT:
+            self._make_room()
+        self._parts.append(memoryview(data))
+        self.held += len(data)
+        if self.held >= GATHERED:
+            self.flush()
+
+    def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> None:
+        """Take a part of a file, which stays in the page cache for all clients together."""
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._parts.append(memoryview(mapped)[offset : None if count is None else offset + count])
+
+    def flush(self) -> bool:
+        """Send what the kernel takes; return whether that was all. Raises OSError."""
+        while self._parts:
+            parts = [self._parts[index] for index in range(min(len(self._parts), 16))]
+            try:
+                sent = self._socket.sendmsg(parts)
+            except BlockingIOError:
+                return False
+            self._drop(sent)
+        return True
+
+    def _drop(self, count: int) -> None:
+        self.sent += count
+        while count:
+            part = self._parts.popleft()
+            rest = part[count:]
+            count -= len(part) - len(rest)
+            is_mapped = isinstance(part.obj, mmap.mmap)
+            if not is_mapped:
+                self.held -= len(part) - len(rest)
+            if len(rest):
+                self._parts.appendleft(rest)
+
+    def _make_room(self) -> None:
+        """Wait until the client has read something; raises TimeoutError and other OSErrors."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLOUT)
+        while not self.flush() and self.held > UNSENT:
+            if not poll.poll(self._seconds * 1_000):
+                raise TimeoutError("the client does not read its answer")
+
+    def recv(self, _size: int) -> bytes:
+        """Return that there is no more: what a request needs was there before it was begun."""
+        return b""
+
+    def gettimeout(self) -> None:
+        """Do nothing: a timeout is the connection's affair, as are the other methods' effects."""
+
+    def settimeout(self, _seconds: float | None) -> None:
+        """Do nothing."""
+
+    def setblocking(self, _blocks: bool) -> None:
+        """Do nothing."""
+
+    def shutdown(self, _how: int) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,233 @@
+"""One client of the web: what it has sent, what it is still to be sent, and by when.
+
+A connection decides when a request is complete. What the request says, gunicorn's parser decides
+alone: it is given the bytes as they came, and can take no more than there are.
+"""
+
+import io
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from gunicorn.http.body import LengthReader
+from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
+from gunicorn.http.parser import RequestParser
+
+from .answer import Answer
+
+MAX_HEAD = 64 * 1024
+
+
+MAX_BODY = 5 * 1024 * 1024
+"""Above what any view takes: a view says more clearly by how much a body is too large."""
+
+
+MAX_CHUNK_LINE = 8 * 1024
+
+
+RECEIVE_BYTES = 64 * 1024
+
+
+IN_KERNEL = 128 * 1024
+"""Bytes not yet on their way that the kernel takes from us: more would hide how fast a client
+reads, and occupy memory that nobody counts."""
+
+
+LINGER_SECONDS = 2.0
+"""How long what a client still sends is read and thrown away, so that the answer reaches it."""
+
+
+HEAD_END = re.compile(rb"\n\r?\n")
+
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class BodyTooLarge(Exception):
+    """The body is larger than any view takes."""
+
+
+class Phase(StrEnum):
+    """What a connection waits for."""
+
+    IDLE = "idle"
+    """The first byte of a request."""
+    HEAD = "head"
+    """The rest of a request's head."""
+    BODY = "body"
+    """The rest of its body."""
+    WORKING = "working"
+    """A thread, and its answer."""
+    ANSWER = "answer"
+    """The client, to read the answer."""
+    LINGER = "linger"
+    """The client, to close the connection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much time a client has."""
+
+    seconds: float
+    """For a head; for a body and an answer, besides what ``rate`` gives."""
+    rate: float
+    """Bytes a second of a body or an answer, at least."""
+    idle: float
+    """Seconds between two requests."""
+
+
+class Connection:
+    """One client. It belongs to the poller, or to the one thread that answers its request."""
+
+    def __init__(
+        self, *, client: socket.socket, address: Any, server: Any, config: Any, limits: Limits
+    ) -> None:
+        client.setblocking(False)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT") and client.family != socket.AF_UNIX:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, IN_KERNEL)
+        self.socket = client
+        # These three names are gunicorn's.
+        self.sock = Answer(client, seconds=limits.seconds)
+        self.client = address
+        self.server = server
+        self.request: Any = None
+        self.events = 0
+        """What the poller is asked to look for."""
+        self.stays_open = False
+        """Whether another request may follow the answer that is being sent."""
+        self.latest = float("inf")
+        """When it ends, whatever it waits for."""
+        self._limits = limits
+        self._parser = RequestParser(config, self._taken(), address)
+        self._received = bytearray()
+        self._searched = 0
+        self._chunks = ChunkedBody()
+        self.phase = Phase.IDLE
+        self._since = 0.0
+        self._moved = 0
+
+    def enter(self, phase: Phase, *, now: float) -> None:
+        """Begin to wait for something else."""
+        self.phase, self._since = phase, now
+        self._moved = self.sock.sent if phase is Phase.ANSWER else 0
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the client makes us hold."""
+        return len(self._received) + self.sock.held
+
+    def deadline(self) -> float:
+        """Return when the client has had the time it may take."""
+        limits = self._limits
+        match self.phase:
+            case Phase.WORKING:
+                return float("inf")
+            case Phase.IDLE:
+                allowed = limits.idle if self.request else limits.seconds
+            case Phase.HEAD:
+                allowed = limits.seconds
+            case Phase.BODY:
+                allowed = limits.seconds + self._moved / limits.rate
+            case Phase.ANSWER:
+                allowed = limits.seconds + (self.sock.sent - self._moved) / limits.rate
+            case Phase.LINGER:
+                allowed = LINGER_SECONDS
+        return min(self._since + allowed, self.latest)
+
+    def receive(self) -> int:
+        """Take what has come, and return how much; 0 at the end. Raises OSError."""
+        data = self.socket.recv(RECEIVE_BYTES)
+        if self.phase is not Phase.LINGER:
+            self._received += data
+            self._moved += len(data)
+        return len(data)
+
+    def has_request(self, *, now: float) -> bool:
+        """Return whether a request is complete; raises what is wrong with it."""
+        if self.phase is Phase.IDLE and self._received:
+            self.enter(Phase.HEAD, now=now)
+        if self.phase is Phase.HEAD and self._has_head():
+            self._parse()
+            self.enter(Phase.BODY, now=now)
+        return self.phase is Phase.BODY and self._has_body()
+
+    def read_body(self) -> None:
+        """Have gunicorn's parser read the body, all of which is here; raises what is wrong."""
+        self.request.body = io.BytesIO(self.request.body.read())
+
+    def begin_next(self, *, now: float) -> None:
+        """Get ready for another request, of which a part may be here."""
+        self._received[:0] = self._parser.unreader.take_buffered()
+        self._searched = 0
+        self.enter(Phase.IDLE, now=now)
+
+    def _has_head(self) -> bool:
+        start = max(0, self._searched - 2)
+        self._searched = len(self._received)
+        return bool(HEAD_END.search(self._received, start)) or self._searched > MAX_HEAD
+
+    def _parse(self) -> None:
+        size = len(self._received)
+        try:
+            self.request = next(self._parser)
+        except (NoMoreData, StopIteration) as error:
+            if size > MAX_HEAD:
+                raise LimitRequestHeaders("max buffer headers") from error
+            raise
+        self._received[:0] = self._parser.unreader.take_buffered()
+        self._chunks = ChunkedBody()
+
+    def _has_body(self) -> bool:
+        reader = self.request.body.reader
+        if isinstance(reader, LengthReader):
+            size = reader.length
+            is_complete = len(self._received) >= size
+        else:
+            is_complete = self._chunks.is_complete(self._received)
+            size = 0 if is_complete else len(self._received)
+        if size > MAX_BODY:
+            raise BodyTooLarge
+        if self.request._expected_100_continue:
+            # Said here, so that gunicorn does not say it again.
+            self.request._expected_100_continue = False
+            if not is_complete:
+                self.socket.send(_CONTINUE)
+        return is_complete
+
+    def _taken(self) -> Iterator[bytes]:
+        """Give the parser what has come; nothing, to it, is the end."""
+        while True:
+            data = bytes(self._received)
+            self._received.clear()
+            yield data
+
+
+class ChunkedBody:
+    """Finds where a chunked body ends. What is malformed is complete: the parser refuses it."""
+
+    def __init__(self) -> None:
+        self._at = 0
+        """Where the next chunk begins; it may not be here yet."""
+
+    def is_complete(self, data: bytearray) -> bool:
+        """Return whether the parser need not wait for more."""
+        while self._at < len(data):
+            end = data.find(b"\r\n", self._at)
+            if end < 0:
+                return len(data) - self._at > MAX_CHUNK_LINE
+            size = _size(bytes(data[self._at : end]))
+            if size is None:
+                return True
+            if size == 0:
+                return data.find(b"\r\n\r\n", end) >= 0 or len(data) - end > MAX_HEAD
+            self._at = end + 2 + size + 2
+        return False
+
+
+def _size(line: bytes) -> int | None:
+    """Return the size that a chunk's first line says; None if it says none."""
+    digits = line.partition(b";")[0].strip(b" \t")
+    return int(digits, 16) if re.fullmatch(rb"[0-9A-Fa-f]{1,16}", digits) else None

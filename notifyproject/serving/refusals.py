@@ -1,0 +1,115 @@
+"""Problem documents for requests that the server refuses before a view sees them."""
+
+import json
+import uuid
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from gunicorn.http import errors
+
+from .connection import MAX_BODY, BodyTooLarge
+
+
+class ClientTooSlow(Exception):
+    """A request was begun and did not come in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An answer to what is no request, after which the connection ends."""
+
+    status: int
+    code: str
+    detail: str
+
+    def as_bytes(self, *, request_id: str) -> bytes:
+        """Return the whole answer."""
+        title = HTTPStatus(self.status).phrase
+        problem = {
+            "type": f"urn:notifications:problem:{self.code}",
+            "title": title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": "",
+            "code": self.code,
+            "request_id": request_id,
+            "errors": [],
+        }
+        body = json.dumps(problem).encode()
+        head = (
+            f"HTTP/1.1 {self.status} {title}\r\nConnection: close\r\n"
+            f"Content-Type: application/problem+json\r\nContent-Length: {len(body)}\r\n"
+            f"X-Request-Id: {request_id}\r\nCache-Control: no-store\r\n\r\n"
+        )
+        return head.encode() + body
+
+
+def new_request_id() -> str:
+    """Return an id for what has none of its own."""
+    return uuid.uuid4().hex
+
+
+_FAILED = Refusal(
+    status=500, code="internal_error", detail="The service failed. The request id tells why."
+)
+
+
+_MALFORMED = Refusal(
+    status=400, code="malformed_request", detail="This is not a well-formed HTTP/1.1 request."
+)
+
+
+_REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
+    # The answer's headers were wrong, not the request's; gunicorn derives these from the others.
+    (errors.InvalidResponseHeader, _FAILED),
+    (errors.InvalidResponseHeaderName, _FAILED),
+    (errors.ConfigurationProblem, _FAILED),
+    (
+        ClientTooSlow,
+        Refusal(
+            status=408,
+            code="request_timeout",
+            detail="The request did not come in time: send its head and its body faster.",
+        ),
+    ),
+    (
+        BodyTooLarge,
+        Refusal(status=413, code="too_large", detail=f"A body may have at most {MAX_BODY} bytes."),
+    ),
+    (
+        errors.LimitRequestLine,
+        Refusal(status=414, code="uri_too_long", detail="The request's first line is too long."),
+    ),
+    (
+        errors.LimitRequestHeaders,
+        Refusal(
+            status=431,
+            code="headers_too_large",
+            detail="A header is too long, or there are too many.",
+        ),
+    ),
+    (
+        errors.ExpectationFailed,
+        Refusal(status=417, code="expectation_failed", detail="Expect may only say 100-continue."),
+    ),
+    (
+        errors.UnsupportedTransferCoding,
+        Refusal(
+            status=501,
+            code="unsupported_transfer_coding",
+            detail="Transfer-Encoding may only say chunked.",
+        ),
+    ),
+    (errors.ParseException, _MALFORMED),
+    (errors.NoMoreData, _MALFORMED),
+    # The parser says so where a request would begin.
+    (StopIteration, _MALFORMED),
+)
+
+
+REFUSED = tuple(kind for kind, _ in _REFUSALS)
+
+
+def refusal_of(error: BaseException) -> Refusal:
+    """Return what an error is answered with."""
+    return next((answer for kind, answer in _REFUSALS if isinstance(error, kind)), _FAILED)

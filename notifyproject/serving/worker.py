@@ -1,0 +1,268 @@
+"""gunicorn's worker for the web: a thread gets a request when all of it is here, and not before.
+
+gunicorn's own gives a thread to each client that has connected, and the thread waits for what the
+client sends and reads. Here one poller reads requests and sends answers for all clients, none of
+which it waits for; the threads only run Django. docs/decisions/0036-slow-clients.md
+"""
+
+import errno
+import selectors
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
+
+from ..settings import environment
+from . import open_files, refusals
+from .connection import Connection, Limits, Phase
+
+log = structlog.get_logger(__name__)
+
+
+SWEEP_SECONDS = 0.5
+"""How often clients that have had their time are looked for."""
+
+
+MOST_HELD = 256 * 1024 * 1024
+"""Bytes of memory for what clients have sent in part, and not read, in one process."""
+
+
+NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class WebWorker(ThreadWorker):
+    """Reads and writes for every client without waiting for any."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        ours = environment.current()
+        self._most = ours.WEB_CONNECTIONS
+        self._limits = Limits(
+            seconds=ours.WEB_CLIENT_SECONDS,
+            rate=ours.WEB_CLIENT_RATE,
+            idle=float(self.cfg.keepalive),
+        )
+        self._waiting: dict[Connection, None] = {}
+        """Connections that no thread has; who waits longest is first."""
+        self._sweep_at = 0.0
+
+    @classmethod
+    def check_config(cls, cfg: Any, log: Any) -> None:
+        """Refuse what a proxy in front does; raises ValueError."""
+        super().check_config(cfg, log)
+        if cfg.is_ssl or cfg.protocol != "http":
+            raise ValueError("The web speaks plain HTTP: TLS is for the proxy in front of it.")
+
+    def init_process(self) -> None:
+        """Make room for as many clients as there may be, and run."""
+        # An answer from a file has the file open besides.
+        self.worker_connections = min(self._most, open_files.raised() // 2)
+        super().init_process()
+
+    def accept(self, listener: Any) -> None:
+        """Take a new client; at the limit, whoever has waited longest goes."""
+        try:
+            client, address = listener.accept()
+        except OSError as error:
+            if error.errno in NO_MORE_FILES:
+                self._drop_oldest()
+            elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
+                raise
+            return
+        self.nr_conns += 1
+        connection = Connection(
+            client=client,
+            address=address,
+            server=listener.getsockname(),
+            config=self.cfg,
+            limits=self._limits,
+        )
+        self._await(connection, Phase.IDLE, selectors.EVENT_READ)
+        # One less than gunicorn's limit: there it stops to accept.
+        if self.nr_conns >= self.worker_connections:
+            self._drop_oldest()
+
+    def handle(self, conn: Connection) -> bool:
+        """Answer a request, in a thread; return whether another may follow."""
+        try:
+            conn.read_body()
+            stays_open = self.handle_request(conn.request, conn)
+        except StopIteration:
+            # The answer had begun when it failed, and gunicorn has logged that.
+            stays_open = False
+        except OSError as error:
+            log.info("web_client_gone", reason=type(error).__name__)
+            stays_open = False
+        except Exception as error:
+            self.handle_error(conn.request, conn.sock, conn.client, error)
+            stays_open = False
+        conn.sock.flush()
+        return stays_open
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Answer what cannot be answered by Django; no name of gunicorn's may change."""
+        refusal = refusals.refusal_of(exc)
+        request_id = refusals.new_request_id()
+        status, reason = refusal.status, type(exc).__name__
+        if refusal.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            log.error(
+                "web_request_failed",
+                request_id=request_id,
+                status=status,
+                reason=reason,
+                exc_info=exc,
+            )
+        else:
+            log.info("web_request_refused", request_id=request_id, status=status, reason=reason)
+        client.sendall(refusal.as_bytes(request_id=request_id))
+
+    def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
+        """Send what a thread has answered, back in the poller."""
+        error = None if fs.cancelled() else fs.exception()
+        if error is not None and not isinstance(error, OSError):
+            log.error("web_request_failed", reason=type(error).__name__, exc_info=error)
+        if error is not None or fs.cancelled():
+            self._close(conn)
+            return
+        conn.stays_open = fs.result()
+        self._send(conn)
+
+    def murder_keepalived(self, force: bool = False) -> None:
+        """End what has had its time, or everything: gunicorn asks after each look at the poller."""
+        now = time.monotonic()
+        if now < self._sweep_at and not force:
+            return
+        self._sweep_at = now + SWEEP_SECONDS
+        for connection in [one for one in self._waiting if force or one.deadline() <= now]:
+            is_begun = connection.phase in (Phase.HEAD, Phase.BODY)
+            if is_begun and not force and self.alive:
+                self._refuse(connection, refusals.ClientTooSlow())
+            else:
+                self._close(connection)
+        self._give_memory_back()
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """Have those end by then who are not being answered: the process stops."""
+        for connection in self._waiting:
+            if connection.phase is not Phase.ANSWER:
+                connection.latest = deadline
+
+    def _on_event(self, connection: Connection, _file: Any) -> None:
+        # It may have gone since the poller saw it.
+        if connection not in self._waiting:
+            return
+        if connection.phase is Phase.ANSWER:
+            self._send(connection)
+        else:
+            self._receive(connection)
+
+    def _receive(self, connection: Connection) -> None:
+        try:
+            size = connection.receive()
+        except BlockingIOError:
+            return
+        except OSError:
+            size = 0
+        if not size:
+            self._close(connection)
+        elif connection.phase is not Phase.LINGER:
+            self._proceed(connection)
+
+    def _proceed(self, connection: Connection) -> None:
+        """Hand a complete request to a thread, or wait for the rest of it."""
+        phase = connection.phase
+        try:
+            is_complete = connection.has_request(now=time.monotonic())
+        except refusals.REFUSED as error:
+            self._refuse(connection, error)
+        except OSError:
+            self._close(connection)
+        except Exception as error:
+            # A defect that one client finds does not end the others' process.
+            self._refuse(connection, error)
+        else:
+            if is_complete:
+                self._leave(connection)
+                connection.enter(Phase.WORKING, now=time.monotonic())
+                self.enqueue_req(connection)
+            elif connection.phase is not phase or not connection.events:
+                self._look_for(connection, selectors.EVENT_READ)
+
+    def _refuse(self, connection: Connection, error: BaseException) -> None:
+        connection.stays_open = False
+        self.handle_error(None, connection.sock, connection.client, error)
+        self._send(connection)
+
+    def _send(self, connection: Connection) -> None:
+        try:
+            is_sent = connection.sock.flush()
+        except OSError:
+            self._close(connection)
+            return
+        if not is_sent:
+            if connection.phase is not Phase.ANSWER:
+                self._await(connection, Phase.ANSWER, selectors.EVENT_WRITE)
+        elif connection.stays_open:
+            now = time.monotonic()
+            connection.begin_next(now=now)
+            if not self.alive:
+                connection.latest = now + STOP_KEEPALIVE_LINGER
+            self._proceed(connection)
+        else:
+            self._linger(connection)
+
+    def _linger(self, connection: Connection) -> None:
+        """Close in order: a client that is still sending would lose the answer otherwise."""
+        try:
+            connection.socket.shutdown(1)
+        except OSError:
+            self._close(connection)
+            return
+        self._await(connection, Phase.LINGER, selectors.EVENT_READ)
+
+    def _await(self, connection: Connection, phase: Phase, events: int) -> None:
+        connection.enter(phase, now=time.monotonic())
+        self._look_for(connection, events)
+
+    def _look_for(self, connection: Connection, events: int) -> None:
+        """Wait for a client from now on, behind those who wait already."""
+        self._waiting.pop(connection, None)
+        self._waiting[connection] = None
+        if connection.events == events:
+            return
+        told: Callable[[Any], None] = partial(self._on_event, connection)
+        if connection.events:
+            self.poller.modify(connection.socket, events, told)
+        else:
+            self.poller.register(connection.socket, events, told)
+        connection.events = events
+
+    def _leave(self, connection: Connection) -> None:
+        self._waiting.pop(connection, None)
+        if connection.events:
+            self.poller.unregister(connection.socket)
+            connection.events = 0
+
+    def _close(self, connection: Connection) -> None:
+        self._leave(connection)
+        self.nr_conns -= 1
+        connection.socket.close()
+
+    def _drop_oldest(self) -> None:
+        if self._waiting:
+            self._close(next(iter(self._waiting)))
+
+    def _give_memory_back(self) -> None:
+        """Close what holds most, until all together hold what they may."""
+        held = {one: one.held for one in self._waiting if one.held}
+        total = sum(held.values())
+        for connection in sorted(held, key=held.__getitem__, reverse=True):
+            if total <= MOST_HELD:
+                return
+            total -= held[connection]
+            self._close(connection)
