@@ -14,7 +14,7 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("admin/second-factor/", include("access.second_factor_pages")),
+    path("admin/second-factor/", include("console.sign_in")),
     path("metrics", metrics.metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("api/schema", OpenAPIDocument.as_view(), name="schema"),

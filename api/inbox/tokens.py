@@ -16,9 +16,7 @@ from access.models import Scope
 from domain.time import utc_now
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.models.notification import USER_ID_LENGTH
-from notifications.store import (
-    Inbox,
-)
+from notifications.store import Inbox
 from notifications.validation import ProblemCollector
 
 from ..http.body import check_values, convert, decode, read_body

@@ -25,11 +25,7 @@ from ..http.fields import UpdatedView
 from ..http.paths import USER_ID, path_parameter, user_id_or_404
 from ..http.problems import RETRY_SECONDS, not_found
 from ..notifications.filters import list_parameters
-from ..notifications.schemas import (
-    NotificationList,
-    attempt_view,
-    notification_view,
-)
+from ..notifications.schemas import NotificationList, attempt_view, notification_view
 from ..notifications.views import _list
 from ..openapi.operations import describe
 from ..suppressions import suppression_view

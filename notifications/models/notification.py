@@ -1,7 +1,4 @@
-"""What a notification is in MongoDB.
-
-The ORM reads them for the admin. It never writes a notification: :mod:`notifications.store` does.
-"""
+"""A notification, its deliveries, and its indexes."""
 
 from django.db import models
 from django_mongodb_backend.fields import (
@@ -19,8 +16,14 @@ from notifyproject.db.fields import optional_moment, optional_text, word, words
 from notifyproject.db.indexes import MongoIndex
 
 USER_ID_LENGTH = 128
+
+
 SUBJECT_LENGTH = 255
+
+
 FILENAME_LENGTH = 120
+
+
 CONTENT_TYPE_LENGTH = 127
 """RFC 6838 has this for each half of one; nobody needs as much for both."""
 
@@ -115,16 +118,38 @@ class ErrorRecord(EmbeddedModel):
 
 # Partial filters: an index holds only the documents that its reads are about.
 OPEN_WORK = {"due_at": {"$exists": True}}
+
+
 HAS_FAILED = {"failed_at": {"$exists": True}}
+
+
 SCHEDULED = {"scheduled_at": {"$exists": True}}
+
+
 ENTITY = {"entity_id": {"$exists": True}}
+
+
 EXTERNAL = {"external_id": {"$exists": True}}
+
+
 EMAIL = {"recipient.email": {"$exists": True}}
+
+
 PHONE = {"recipient.phone": {"$exists": True}}
+
+
 UNTOLD = {"callback_due_at": {"$exists": True}}
+
+
 IN_THE_INBOX = {"inbox_at": {"$exists": True}}
+
+
 IS_SEALED = {"sealed_until": {"$exists": True}}
+
+
 ON_OWN_CLOCK = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
+
+
 OF_A_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 
@@ -268,3 +293,30 @@ class Notification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} {self.pk}"
+
+
+class FailedNotification(Notification):
+    """A notification with a failed channel: a list of its own in the menu, with no page of its own.
+
+    Whoever may see notifications may see these.
+    """
+
+    class Meta:
+        """The same documents under another name."""
+
+        proxy = True
+        default_permissions = ()
+        verbose_name = "failed delivery"
+        verbose_name_plural = "failed deliveries"
+
+
+class WaitingNotification(Notification):
+    """A notification of which something is still to be done: a list with no page of its own."""
+
+    class Meta:
+        """The same documents under another name."""
+
+        proxy = True
+        default_permissions = ()
+        verbose_name = "waiting notification"
+        verbose_name_plural = "scheduled and waiting"

@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "privacy",
     "monitoring",
     "background",
+    "console",
 ]
 
 MIDDLEWARE = [

@@ -145,14 +145,14 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "ENVIRONMENT": "notifyproject.settings.console.environment_badge",
-    "DASHBOARD_CALLBACK": "notifications.admin.home.dashboard",
+    "DASHBOARD_CALLBACK": "console.home.dashboard",
     "LOGIN": {"image": lambda _request: static("console/login.svg")},
     "STYLES": [
         lambda _request: static("console/console.css"),
         lambda _request: static("console/lists.css"),
     ],
     "SCRIPTS": [lambda _request: static("console/palette.js")],
-    "COMMAND": {"search_callback": "notifications.admin.home.find"},
+    "COMMAND": {"search_callback": "console.home.find"},
     "SIDEBAR": {"show_search": True, "command_search": True, "navigation": NAVIGATION},
     "ACCOUNT": {
         "navigation": [

@@ -3,10 +3,10 @@
 import pytest
 from django.urls import reverse
 
+from console.templatetags.crumbs import crumbs
+from console.templatetags.retention import kept
 from notifications.catalog import retention
-from notifications.templatetags.retention import kept
 from notifyproject.db.collections import collection
-from notifyproject.templatetags.crumbs import crumbs
 
 
 def words(*parts: tuple[str, str]) -> list[str]:

@@ -7,8 +7,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from console.devices import MEANINGS, REASONS
 from devices import presence, queries, registration, status
-from devices.admin.explanations import MEANINGS, REASONS
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
 from devices.presence import Presence

@@ -8,7 +8,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from access.models import StaffUser
-from notifyproject.db.admin import ReadOnlyAdmin
+from console.widgets.lists import ReadOnlyAdmin
 from tests.admin import console_urls
 from tests.admin.conftest import make_staff, signed_in
 from tests.admin.console_urls import CHANGES, FORMS, NOBODY, READS

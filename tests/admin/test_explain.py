@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from console.widgets import window_list
 from domain.time import utc_now
 from monitoring import failure_groups
-from notifyproject.db import keyset, window_list
+from notifyproject.db import keyset
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from tests import conftest

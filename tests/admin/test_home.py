@@ -10,12 +10,12 @@ from django.test import Client
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
+from console import home
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import dashboard, failure_groups, rollup
 from notifications import store
-from notifications.admin import home
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.admin.conftest import make_staff, signed_in

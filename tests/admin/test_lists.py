@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 
 from access.clients import registry
+from console.widgets import lists
 from domain.time import utc_now
 from notifications.models import Notification
-from notifyproject.db import admin as lists
 from notifyproject.db.match import Match
 from tests import factories
 
@@ -169,7 +169,7 @@ def test_an_action_never_runs_on_more_than_was_ticked(console: Client) -> None:
 def test_pages_are_turned_by_place_and_nothing_is_counted(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists.MongoModelAdmin, "list_per_page", 2)
+    monkeypatch.setattr(lists.ConsoleAdmin, "list_per_page", 2)
     accepted(5)
     ids = [row.pk for row in Notification.objects.order_by("-created_at", "-id")]
     first = console.get(f"{URL}?status=queued").context["cl"]

@@ -8,13 +8,13 @@ from bson import ObjectId
 from django.test import Client
 
 from access.clients import registry
+from console.notifications import search
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications import store
-from notifications.admin import searching
 from notifications.store import ProviderAnswer
 from tests import factories
 from tests.admin.conftest import listed
@@ -99,8 +99,8 @@ def test_a_user_id_may_look_like_an_id(console: Client) -> None:
 def test_a_search_lists_the_newest_matches_only(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "CAP", 2)
-    monkeypatch.setattr(searching.find_ids, "__kwdefaults__", {"cap": 2})
+    monkeypatch.setattr(search, "MAX_RESULTS", 2)
+    monkeypatch.setattr(search.find_ids, "__kwdefaults__", {"cap": 2})
     now = utc_now()
     ids = [factories.accepted(created_at=now + timedelta(seconds=n))["_id"] for n in range(3)]
     response = console.get(f"{LIST}?q=ada")

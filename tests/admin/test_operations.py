@@ -9,10 +9,10 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.models import StaffUser
+from console import staff_actions
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
-from notifications.admin import operations
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.admin.conftest import make_staff, signed_in
@@ -280,6 +280,6 @@ def test_ticking_nothing_does_nothing(console: Client) -> None:
 def test_an_operation_on_a_row_that_is_gone_meanwhile(console: Client) -> None:
     document = failed()
     collection("notifications").delete_one({"_id": document["_id"]})
-    by = operations.Staff(id=ObjectId(), username="maria")
-    outcome = operations.retry({document["_id"]: None}, by=by, now=utc_now())
+    by = staff_actions.Staff(id=ObjectId(), username="maria")
+    outcome = staff_actions.retry({document["_id"]: None}, by=by, now=utc_now())
     assert outcome.reasons == ["It is not there any more."]

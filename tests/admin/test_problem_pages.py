@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from api.http.problems import MEDIA_TYPE
-from notifications.admin.people import RecipientAdmin
+from console.recipients.list import RecipientAdmin
 from tests.admin.conftest import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")

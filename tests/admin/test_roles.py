@@ -7,8 +7,8 @@ from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 
-from access.admin.roles import meaningful_permissions
 from access.staff.permissions import ADMINISTERS, OPERATES, SUPPORTS, roles
+from console.staff import meaningful_permissions
 from notifyproject.stack import first_run
 
 pytestmark = pytest.mark.usefixtures("db")

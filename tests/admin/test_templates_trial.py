@@ -4,8 +4,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from console.types.diff import Fate, changes
 from domain.time import utc_now
-from notifications.admin.templates_changes import Fate, changes
 from notifications.catalog import types
 from notifications.content import templates
 from notifications.models import Notification

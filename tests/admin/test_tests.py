@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
+from console.notifications.summary import provider_name
 from domain.states import Channel
 from domain.time import utc_now
-from notifications.admin.sentences import provider_name
 from providers.registry import providers_for
 from tests import factories
 

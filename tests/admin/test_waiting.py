@@ -8,13 +8,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from console.wait_reasons import Reason, condition, waits
+from console.widgets import lists, window_list
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
-from notifications.admin.waiting import Reason, condition, waits
 from notifications.store import NewDelivery
-from notifyproject.db import admin, window_list
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.admin.conftest import listed, make_staff, signed_in
@@ -132,7 +132,7 @@ def test_a_page_that_is_full_does_not_say_how_far_it_looked(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 4)
-    monkeypatch.setattr(admin.MongoModelAdmin, "list_per_page", 2)
+    monkeypatch.setattr(lists.ConsoleAdmin, "list_per_page", 2)
     now = utc_now()
     ids = [scheduled(now, after=n * HOUR)["_id"] for n in range(1, 8)]
     seen, url = [], "?reason=schedule"

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from console.home import concerns
+from console.notifications import summary
+from console.notifications.filters import STATUSES_WITH
+from console.widgets import labels
+from console.widgets.labels import EXPLANATIONS, VERDICTS
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, NotificationStatus, overall_status
 from monitoring.dashboard import WorkSummary
 from monitoring.failure_groups import FailureCount, FailureCounts
-from notifications.admin import explanations, sentences
-from notifications.admin.attention import concerns
-from notifications.admin.explanations import EXPLANATIONS, VERDICTS
-from notifications.admin.filters import STATUSES_WITH
 from notifications.resend.risk import RiskKind
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -37,11 +38,9 @@ def delivery(status: DeliveryStatus, **fields: Any) -> Mapping[str, Any]:
 
 def test_every_code_and_state_has_words() -> None:
     assert set(EXPLANATIONS) == set(F)
-    assert (
-        set(explanations.STATUS_WORDS) == set(explanations.STATUS_TONES) == set(NotificationStatus)
-    )
-    assert set(explanations.DELIVERY_WORDS) == set(explanations.DELIVERY_TONES) == set(S)
-    assert set(explanations.CHANNELS) == set(explanations.CHANNEL_ICONS) == set(Channel)
+    assert set(labels.STATUS_WORDS) == set(labels.STATUS_TONES) == set(NotificationStatus)
+    assert set(labels.DELIVERY_WORDS) == set(labels.DELIVERY_TONES) == set(S)
+    assert set(labels.CHANNELS) == set(labels.CHANNEL_ICONS) == set(Channel)
     assert set(VERDICTS) == set(RiskKind)
 
 
@@ -55,8 +54,8 @@ def test_an_explanation_reads_as_a_sentence(code: FailureCode) -> None:
 
 
 def test_a_code_of_another_release_is_no_error() -> None:
-    assert explanations.explain("brand_new").meaning == "for a reason we have no words for"
-    assert explanations.code_words("brand_new") == "Brand new"
+    assert labels.explain("brand_new").meaning == "for a reason we have no words for"
+    assert labels.code_words("brand_new") == "Brand new"
 
 
 SENTENCES = [
@@ -128,7 +127,7 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("one", "expected"), SENTENCES, ids=[s[:40] for _, s in SENTENCES])
 def test_a_delivery_in_one_sentence(one: Mapping[str, Any], expected: str) -> None:
-    assert sentences.sentence(one, now=NOW) == expected
+    assert summary.sentence(one, now=NOW) == expected
 
 
 def test_the_headline_tells_what_went_wrong_first() -> None:
@@ -138,7 +137,7 @@ def test_the_headline_tells_what_went_wrong_first() -> None:
             delivery(S.FAILED, attempt_count=1, failure_code="rejected"),
         ]
     }
-    assert sentences.headline(document, now=NOW) == (
+    assert summary.headline(document, now=NOW) == (
         "Email failed once: the provider refuses this message. Nothing more will be tried. "
         "In-app was delivered."
     )
@@ -157,7 +156,7 @@ def test_the_headline_tells_what_went_wrong_first() -> None:
     ],
 )
 def test_a_span_of_time_in_words(seconds: float, words: str) -> None:
-    assert sentences.span(seconds) == words
+    assert summary.span(seconds) == words
 
 
 QUIET = WorkSummary(due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=NOW)

@@ -25,7 +25,7 @@ from tests.architecture.code import ROOT, SERVICE, calls, files, text
 
 PUBLISHERS = {
     "notifyproject/platform/broker.py": "hints, each to the queue that its publisher names",
-    "notifyproject/admin/beat.py": "an operator starts a periodic task now",
+    "console/schedule.py": "an operator starts a periodic task now",
 }
 """Who publishes messages, and which."""
 

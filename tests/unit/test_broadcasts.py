@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from bson import ObjectId
 
+from console.broadcasts.labels import TONES, headline
 from domain.states import AudienceKind, BroadcastStatus, Priority
-from notifications.admin.broadcast_words import TONES, headline
 from notifications.broadcasts import repository
 from notifications.broadcasts.documents import Audience, NewBroadcast, fields_of, request_of
 from notifications.broadcasts.fan_out import notification_id

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from api.types.schemas import TypeView
+from console.types.form import NotificationTypeForm
 from domain.states import Channel
-from notifications.admin.type_form import NotificationTypeForm
 from notifications.catalog import definitions
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest

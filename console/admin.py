@@ -1,0 +1,51 @@
+"""Registers every page with the Django admin.
+
+The admin imports this module after those of other apps, so that the console replaces their pages.
+"""
+
+from . import (
+    alerts,
+    api_clients,
+    audit_log,
+    devices,
+    failures,
+    providers,
+    retention,
+    schedule,
+    scheduled,
+    staff,
+    suppressions,
+    webhook_log,
+    workers,
+)
+from .broadcasts import list as broadcast_list
+from .bulk import list as bulk_list
+from .callbacks import endpoints, messages
+from .notifications import attempts
+from .notifications import list as notification_list
+from .recipients import list as recipient_list
+from .types import page as types_page
+
+__all__ = [
+    "alerts",
+    "api_clients",
+    "attempts",
+    "audit_log",
+    "broadcast_list",
+    "bulk_list",
+    "devices",
+    "endpoints",
+    "failures",
+    "messages",
+    "notification_list",
+    "providers",
+    "recipient_list",
+    "retention",
+    "schedule",
+    "scheduled",
+    "staff",
+    "suppressions",
+    "types_page",
+    "webhook_log",
+    "workers",
+]

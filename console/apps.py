@@ -1,0 +1,9 @@
+"""Django app config of the console: an app without models, installed last."""
+
+from django.apps import AppConfig
+
+
+class ConsoleConfig(AppConfig):
+    """The console app."""
+
+    name = "console"

@@ -1,0 +1,216 @@
+"""Bulk operations: their list, the question, the preview, the progress and the results."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from domain.states import BulkAction, BulkOutcome, BulkStage
+from domain.time import utc_now
+from notifications.bulk import decisions, repository
+from notifications.bulk.operation import BulkStateError, Operation, Staff
+from notifications.models import BulkOperation
+from notifyproject.db.fields import choices
+
+from ..notifications.actions import parse_id
+from ..widgets import columns
+from ..widgets.actions import refusal
+from ..widgets.filters import ChoiceFilter, TimeFilter
+from ..widgets.lists import ReadOnlyAdmin
+from . import page
+from .labels import ACTIONS, STAGES
+
+RUN = "notifications.run_bulkoperation"
+
+
+LIST = "admin:notifications_bulkoperation_changelist"
+
+
+PAGE = "admin:notifications_bulkoperation_change"
+
+
+STEPS = {
+    "pause": (decisions.pause, "It is paused."),
+    "resume": (decisions.resume, "It goes on."),
+    "cancel": (decisions.cancel, "It is cancelled. What was done stays done."),
+}
+
+
+class ActionFilter(ChoiceFilter):
+    """By what is done."""
+
+    title = "action"
+    parameter_name = "action"
+    words = tuple((action.value, words.verb) for action, words in ACTIONS.items())
+    scans = True
+
+
+class StageFilter(ChoiceFilter):
+    """By where it stands."""
+
+    title = "stage"
+    parameter_name = "stage"
+    words = tuple(choices(BulkStage))
+    scans = True
+
+
+class CreatedFilter(TimeFilter):
+    """By when it was asked for."""
+
+    title = "created"
+    parameter_name = "created"
+    path = "created_at"
+
+
+@admin.register(BulkOperation)
+class BulkOperationAdmin(ReadOnlyAdmin):
+    """What was done to many notifications at once, the newest first."""
+
+    list_display = ("asked", "what", "state", "done_by", "why")
+    list_display_links = ("asked", "what")
+    list_filter = (ActionFilter, StageFilter, CreatedFilter)
+    empty_title = "No operation yet"
+    empty_words = "It begins with a cause or a filter: choose them, then “All matching…”."
+    empty_link = ("admin:notifications_failednotification_changelist", "Failed deliveries")
+    ordering = ("-created_at", "-id")
+    list_fullwidth = True
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the admin's URLs, and those of an operation's pages and steps."""
+
+        def at(place: str, view: Any, name: str, **words: Any) -> URLPattern:
+            url_name = f"notifications_bulkoperation_{name}"
+            return path(place, self.admin_site.admin_view(view), words, name=url_name)
+
+        return [
+            at("new/", self.new_view, "new"),
+            at("<str:object_id>/start/", self.start_view, "start"),
+            *(at(f"<str:object_id>/{step}/", self.step_view, step, step=step) for step in STEPS),
+            at("<str:object_id>/progress/", self.progress_view, "progress"),
+            at("<str:object_id>/results.csv", self.results_view, "results"),
+            *super().get_urls(),
+        ]
+
+    def new_view(self, request: HttpRequest) -> HttpResponseBase:
+        """Ask what to do to the notifications of a list, or have that previewed."""
+        if not request.user.has_perm(RUN):
+            raise PermissionDenied
+        return page.new(self, request)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
+    ) -> HttpResponseBase:
+        """Show an operation."""
+        operation = self._one(request, object_id)
+        return page.page(self, request, operation) if operation else self._missing(request)
+
+    def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Return the part of the page that shows how far it has come."""
+        operation = self._one(request, object_id)
+        return page.progress(request, operation) if operation else HttpResponse(status=404)
+
+    def start_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Start a previewed operation; POST only."""
+        if refused := refusal(request, may=request.user.has_perm(RUN)):
+            return refused
+        operation = self._one(request, object_id)
+        if operation is None:
+            return self._missing(request)
+        self._must_run(request, operation)
+        try:
+            plan = page.plan_of(request, operation)
+            decisions.start(operation.id, plan=plan, by=staff_of(request), now=utc_now())
+        except BulkStateError as problem:
+            messages.error(request, f"It was not started. {problem}")
+            return page.page(self, request, repository.one(operation.id) or operation)
+        return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
+
+    def step_view(self, request: HttpRequest, object_id: str, step: str) -> HttpResponseBase:
+        """Pause, resume or cancel an operation; POST only."""
+        if refused := refusal(request, may=request.user.has_perm(RUN)):
+            return refused
+        operation = self._one(request, object_id)
+        if operation is None:
+            return self._missing(request)
+        self._must_run(request, operation)
+        take, told = STEPS[step]
+        try:
+            take(operation.id, by=staff_of(request), now=utc_now())
+            messages.success(request, told)
+        except BulkStateError as problem:
+            messages.warning(request, str(problem))
+        return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
+
+    def results_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Return what became of each delivery as CSV, a row at a time."""
+        operation = self._one(request, object_id)
+        if operation is None:
+            return self._missing(request)
+        return StreamingHttpResponse(
+            page.csv_lines(operation),
+            content_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="operation-{operation.id}.csv"'},
+        )
+
+    def _one(self, request: HttpRequest, object_id: str) -> Operation | None:
+        """Return an operation; None if there is none. Raises PermissionDenied."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        operation_id = parse_id(object_id)
+        return repository.one(operation_id) if operation_id else None
+
+    def _must_run(self, request: HttpRequest, operation: Operation) -> None:
+        """Raise PermissionDenied for who may not have this done to many."""
+        if not request.user.has_perms((RUN, ACTIONS[operation.action].permission)):
+            raise PermissionDenied
+
+    def _missing(self, request: HttpRequest) -> HttpResponse:
+        messages.warning(request, "There is no such bulk operation. It may have been deleted.")
+        return HttpResponseRedirect(reverse(LIST))
+
+    @admin.display(description="Asked for (UTC)")
+    def asked(self, row: Any) -> SafeString | str:
+        """When it was asked for."""
+        return columns.timestamp(row.created_at)
+
+    @admin.display(description="What")
+    def what(self, row: Any) -> SafeString:
+        """What is done, and to what."""
+        shown_in, *filters = row.described or ("",)
+        words = " · ".join(filters)
+        return columns.two_lines(
+            f"{ACTIONS[BulkAction(row.action)].verb} {shown_in.lower()}",
+            format_html('<span class="one-line" title="{}">{}</span>', words, words),
+        )
+
+    @admin.display(description="BulkStage")
+    def state(self, row: Any) -> SafeString:
+        """Where it stands, and how much was done."""
+        words, tone = STAGES[BulkStage(row.stage)]
+        done = row.counts.get(BulkOutcome.DONE.value, 0)
+        return columns.two_lines(columns.chip(words, tone), f"{done:,} done")
+
+    @admin.display(description="By")
+    def done_by(self, row: Any) -> str:
+        """Who started it, or had it previewed."""
+        return row.started_by_name or row.created_by_name
+
+    @admin.display(description="Why")
+    def why(self, row: Any) -> str:
+        """The reason that was given."""
+        return row.reason or columns.NOTHING
+
+
+def staff_of(request: HttpRequest) -> Staff:
+    """Return who asks, as it is kept."""
+    return Staff(id=request.user.pk, username=request.user.get_username())

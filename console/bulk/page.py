@@ -1,0 +1,262 @@
+"""The pages of one bulk operation: the question, the preview, the progress, the results."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from domain.states import WORKED_ON, BulkAction, BulkOutcome, BulkStage, Channel
+from domain.time import utc_now
+from notifications.bulk import decisions, results
+from notifications.bulk import operation as bulk_operation
+from notifications.bulk.decisions import StartOptions
+from notifications.bulk.operation import BulkStateError, Operation, Selection, Staff
+from notifications.resend.risk import RiskKind
+
+from ..notifications.actions import DETAIL
+from ..widgets.labels import CHANNELS, VERDICTS
+from . import labels, selection
+from .labels import ACTIONS, STAGES
+from .selection import NoSuchList
+
+FOLDER = "admin/notifications/bulkoperation"
+
+
+PAGE = "admin:notifications_bulkoperation_change"
+
+
+HOME = "admin:index"
+
+
+SAMPLES = 3
+"""Deliveries that are shown of each verdict."""
+
+
+JUDGED = frozenset({BulkAction.RETRY, BulkAction.RESEND})
+
+
+_WHOLE_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
+
+
+ORDER = (
+    RiskKind.SAFE,
+    RiskKind.MAY_DUPLICATE,
+    RiskKind.POINTLESS,
+    RiskKind.EXPIRED,
+    RiskKind.SUPPRESSED,
+)
+
+
+def new(model_admin: Any, request: HttpRequest) -> HttpResponse:
+    """Ask what to do to all that a list shows; or, by POST, have that previewed."""
+    asked = request.POST if request.method == "POST" else request.GET
+    name = asked.get("list", "")
+    query = selection.filters_in(
+        asked.get("query", "") if request.method == "POST" else request.GET.urlencode()
+    )
+    try:
+        list_admin, cohort = selection.of_list(request, name=name, query=query)
+    except NoSuchList as problem:
+        messages.warning(request, str(problem))
+        return HttpResponseRedirect(reverse(HOME))
+    possible = _possible(request, cohort)
+    if not possible:
+        raise PermissionDenied
+    if request.method == "POST":
+        try:
+            operation = _preview(request, cohort, possible)
+        except BulkStateError as problem:
+            messages.error(request, str(problem))
+        else:
+            return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
+    shown_in = reverse(f"admin:notifications_{list_admin.opts.model_name}_changelist")
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": "All that match",
+        "opts": model_admin.opts,
+        "described": cohort.described,
+        "list_name": name,
+        "query": query,
+        "possible": [(action, ACTIONS[action]) for action in possible],
+        "chosen": asked.get("action") or possible[0],
+        "channels": [(channel.value, CHANNELS[channel]) for channel in cohort.channels],
+        "back": f"{shown_in}?{query}",
+    }
+    request.current_app = model_admin.admin_site.name
+    return TemplateResponse(request, f"{FOLDER}/new.html", context)
+
+
+def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpResponse:
+    """Show one operation; a form that was refused is shown as it was filled in."""
+    context = {
+        **model_admin.admin_site.each_context(request),
+        **_progress(operation),
+        "title": labels.ACTIONS[operation.action].verb,
+        "opts": model_admin.opts,
+        "headline": labels.headline(operation),
+        "filters": operation.cohort.described[1:],
+        "words": ACTIONS[operation.action],
+        "may_run": request.user.has_perm("notifications.run_bulkoperation")
+        and request.user.has_perm(ACTIONS[operation.action].permission),
+        "verdicts": _verdicts(request, operation) if operation.stage is BulkStage.READY else [],
+        "is_judged": operation.action in JUDGED,
+        "given": request.POST,
+        "slowest": bulk_operation.SLOWEST,
+        "fastest": bulk_operation.FASTEST,
+        "usual": request.POST.get("per_second") or bulk_operation.USUAL,
+        "buttons": _buttons(operation),
+        "acts_on": [VERDICTS[kind][0] for kind in ORDER if kind in operation.includes],
+    }
+    request.current_app = model_admin.admin_site.name
+    return TemplateResponse(request, f"{FOLDER}/page.html", context)
+
+
+def progress(request: HttpRequest, operation: Operation) -> HttpResponse:
+    """Return the part of the page that changes; the browser loads all of it in a new stage."""
+    if request.GET.get("was") != operation.stage:
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return HttpResponse(render_to_string(f"{FOLDER}/progress.html", _progress(operation), request))
+
+
+def plan_of(request: HttpRequest, operation: Operation) -> StartOptions:
+    """Return what a person has decided in the form; raises NotPossible."""
+    ticked = request.POST.getlist("include")
+    known = {kind.value: kind for kind in RiskKind}
+    if unknown := [word for word in ticked if word not in known]:
+        raise BulkStateError(f"There is no verdict {unknown[0][:20]!r}.")
+    pace = request.POST.get("per_second", "")
+    if not _WHOLE_NUMBER.fullmatch(pace):
+        raise BulkStateError("The pace is a whole number a second.")
+    is_judged = operation.action in JUDGED
+    return StartOptions(
+        includes=frozenset(known[word] for word in ticked)
+        if is_judged
+        else frozenset({RiskKind.SAFE}),
+        per_second=int(pace),
+        reason=request.POST.get("reason", ""),
+        duplicate_reason=request.POST.get("duplicate_reason") or None,
+    )
+
+
+def csv_lines(operation: Operation) -> Iterator[str]:
+    """Yield the results as CSV, as they are read."""
+    names = (*results.COLUMNS, "new_notification_id")
+    yield _csv_line(names)
+    for row in results.each(operation.id):
+        is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
+        made = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
+        at = f"{row['at']:%Y-%m-%dT%H:%M:%SZ}"
+        values = ({**row, "at": at}.get(name, "") for name in results.COLUMNS)
+        yield _csv_line((*(str(value) for value in values), str(made)))
+
+
+def _csv_line(values: tuple[str, ...]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerow(values)
+    return text.getvalue()
+
+
+def _possible(request: HttpRequest, cohort: Selection) -> list[BulkAction]:
+    """Return the actions that make sense for a list and that this user may have done."""
+    of_failures = cohort.order == bulk_operation.FAILED_AT
+    return [
+        action
+        for action, words in ACTIONS.items()
+        if request.user.has_perm(words.permission) and (words.is_for_failures or not of_failures)
+    ]
+
+
+def _preview(request: HttpRequest, cohort: Selection, possible: list[BulkAction]) -> Operation:
+    """Have the choice in the form previewed; raises NotPossible."""
+    if request.POST.get("action") not in possible:
+        raise BulkStateError("Choose what to do.")
+    ticked = request.POST.getlist("channels")
+    return decisions.preview(
+        action=BulkAction(request.POST["action"]),
+        cohort=Selection(
+            match=cohort.match,
+            order=cohort.order,
+            described=cohort.described,
+            channels=tuple(channel for channel in cohort.channels if channel in ticked),
+            only=cohort.only,
+        ),
+        send_at=_send_at(request.POST.get("send_at", "")),
+        by=Staff(id=request.user.pk, username=request.user.get_username()),
+        now=utc_now(),
+    )
+
+
+def _send_at(text: str) -> datetime | None:
+    """Return the time that was given in UTC; raises NotPossible for a text that is none."""
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
+    except ValueError:
+        raise BulkStateError("Write the time such as 2026-12-01T09:00.") from None
+
+
+def _progress(operation: Operation) -> dict[str, Any]:
+    """Return what is shown of how far an operation has come."""
+    words, tone = STAGES[operation.stage]
+    return {
+        "operation": operation,
+        "stage": words,
+        "tone": tone,
+        "bar": labels.bar(operation, now=utc_now()),
+        "is_worked_on": operation.stage in WORKED_ON,
+        "has_begun": operation.started_at is not None,
+        "outcomes": labels.outcomes(operation),
+        "reasons": labels.reasons(operation),
+    }
+
+
+def _verdicts(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
+    """Return the preview's verdicts, each with its number and some of what it is about."""
+    ticked = request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
+    return [
+        {
+            "kind": kind.value,
+            "words": VERDICTS[kind][0],
+            "tone": VERDICTS[kind][1],
+            "meaning": labels.KINDS[kind],
+            "count": operation.found[kind],
+            "is_ticked": kind in ticked,
+            "is_duplicate": kind is RiskKind.MAY_DUPLICATE,
+            "is_left_out": kind in decisions.ALWAYS_LEFT_OUT,
+            "samples": [
+                {
+                    "id": which.notification_id,
+                    "url": reverse(DETAIL, args=[which.notification_id]),
+                    "channel": CHANNELS[Channel(which.channel)],
+                    "why": row.verdict.why,
+                }
+                for which, row in results.samples(operation.id, kind, limit=SAMPLES).items()
+            ],
+        }
+        for kind in ORDER
+        if operation.found.get(kind)
+    ]
+
+
+def _buttons(operation: Operation) -> list[tuple[str, str, str]]:
+    """Return the steps that can be taken: name, words, and style."""
+    pause = ("pause", "Pause", "button-primary")
+    resume = ("resume", "Resume", "button-primary")
+    cancel = ("cancel", "Cancel", "button-danger")
+    throw_away = ("cancel", "Throw the preview away", "")
+    return {
+        BulkStage.PREVIEWING: [throw_away],
+        BulkStage.READY: [],
+        BulkStage.RUNNING: [pause, cancel],
+        BulkStage.PAUSED: [resume, cancel],
+    }.get(operation.stage, [])

@@ -1,0 +1,1 @@
+"""Callback endpoints and deliveries."""

@@ -1,0 +1,52 @@
+"""``manage.py create_roles``: the roles that staff are given in the console."""
+
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from access.staff.permissions import Role, roles
+
+from ...staff import meaningful_permissions
+
+
+class Command(BaseCommand):
+    """Create the roles; of one that is there, add what it lacks and take nothing away."""
+
+    help = "Create the roles viewer, support, operator and admin, or add what they lack."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument(
+            "--reset",
+            action="store_true",
+            help="let each role have exactly what it is made with, whatever was changed since",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Create them."""
+        permissions = list(meaningful_permissions())
+        apps = _apps(permissions)
+        known = {f"{apps[p.content_type_id]}.{p.codename}": p for p in permissions}
+        for role in roles(known):
+            missing = sorted(role.permissions - known.keys())
+            if missing:
+                raise CommandError(f"Not stored: {', '.join(missing)}. Run migrate first.")
+            wanted = [known[name] for name in sorted(role.permissions)]
+            self._store(role, wanted, reset=options["reset"])
+
+    def _store(self, role: Role, wanted: list[Permission], *, reset: bool) -> None:
+        group, is_new = Group.objects.get_or_create(name=role.name)
+        if reset:
+            group.permissions.set(wanted)
+        else:
+            group.permissions.add(*wanted)
+        word = "created" if is_new else "reset" if reset else "complete"
+        self.stdout.write(f"{role.name}: {word}, {len(wanted)} permissions")
+
+
+def _apps(permissions: list[Permission]) -> dict[Any, str]:
+    """Return the app of each content type that the permissions are on."""
+    kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
+    return {key: kind.app_label for key, kind in kinds.items()}

@@ -1,0 +1,1 @@
+"""Notifications: the list, the page of one, its actions."""

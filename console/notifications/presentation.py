@@ -1,0 +1,312 @@
+"""One notification as its page shows it: cards, timeline, content. No requests, no HTML of ours."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from domain import content as domain_content
+from domain.errors import FailureCode
+from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from notifications import store
+from notifications.catalog import types
+from notifications.content import redaction, rendering
+from notifications.content.engine import TemplateError
+from notifications.resend.risk import ResendRisk
+from notifications.store import Document
+from providers.contract import Message
+from recipients.masking import mask_address, mask_text
+
+from ..widgets.labels import (
+    CHANNEL_ICONS,
+    CHANNELS,
+    DELIVERY_TONES,
+    DELIVERY_WORDS,
+    VERDICTS,
+    code_words,
+    explain,
+)
+from .summary import provider_name, removed_words, sentence
+
+S = DeliveryStatus
+
+
+_TIMES = (
+    ("next_attempt_at", "Next attempt"),
+    ("last_attempt_at", "Last attempt"),
+    ("sent_at", "Sent"),
+    ("delivered_at", "Delivered"),
+    ("read_at", "Read"),
+    ("failed_at", "Failed"),
+)
+
+
+_ATTEMPT_TONES = {
+    "started": "info",
+    "sent": "success",
+    "failed": "danger",
+    "unknown": "warning",
+    "expired": "calm",
+}
+
+
+# What an email may load when it is looked at: pictures, and nothing that runs. Its links would open
+# new windows, which the sandbox forbids: they lead nowhere.
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src https: data:\">"
+    '<base target="_blank">'
+)
+
+
+_HEAD = "<head>"
+
+
+_SECOND = 1_000
+
+
+HELD = (
+    "Nothing is lost, and no attempt is used up: it goes once the provider takes messages again. "
+    "Whether it is paused, or its circuit open, stands under Providers."
+)
+"""What to do about what no provider was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelCard:
+    """One channel and where it stands."""
+
+    name: str
+    icon: str
+    status: str
+    tone: str
+    sentence: str
+    said: str | None
+    """What the provider or the service gave as the reason."""
+    advice: str | None
+    attempts: str | None
+    provider: str | None
+    message_id: str | None
+    times: Sequence[tuple[str, datetime]]
+    verdict: str | None
+    """What a resend would be; None while it is under way, or once it has gone."""
+    verdict_tone: str
+    verdict_why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptLine:
+    """One try, in the timeline."""
+
+    at: datetime
+    channel: str
+    icon: str
+    number: int
+    tone: str
+    result: str
+    provider: str | None
+    took: str | None
+    said: str | None
+    code: str | None
+    answer: str | None
+    worker: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What one channel says."""
+
+    channel: str
+    icon: str
+    subject: str | None
+    text: str
+    html: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What the recipient sees, secrets masked."""
+
+    words: Sequence[Words]
+    problem: str | None = None
+    """Why it cannot be shown."""
+    removed: str | None = None
+    """That it was removed, when and why."""
+
+
+def cards(
+    document: Document, verdicts: Mapping[Channel, ResendRisk], *, whole: bool, now: datetime
+) -> list[ChannelCard]:
+    """Return a card for each channel; ``whole``: addresses may be seen."""
+    found = [
+        _card(delivery, verdicts[Channel(delivery["channel"])], whole=whole, now=now)
+        for delivery in document["delivery"]
+    ]
+    if store.is_content_removed(document):
+        # Whatever could be done about the cause: there is nothing left to send.
+        return [replace(card, advice=None) for card in found]
+    return found
+
+
+def timeline(attempts: Sequence[Document], *, whole: bool) -> list[AttemptLine]:
+    """Return the attempts as lines, in their order."""
+    return [_line(attempt, whole=whole) for attempt in attempts]
+
+
+def errors(document: Document, *, whole: bool) -> list[dict[str, Any]]:
+    """Return the error history, the newest first."""
+    return [
+        {
+            "at": line["timestamp"],
+            "channel": CHANNELS[Channel(line["channel"])],
+            "code": code_words(line["code"]),
+            "error": _text(line["error"], whole=whole),
+        }
+        for line in reversed(document.get("error_history", []))
+    ]
+
+
+def shown(document: Document) -> Shown:
+    """Return the message as each channel sends it, with the mask in place of each secret."""
+    content = store.content_of(document)
+    if store.is_content_removed(document):
+        return _what_is_left(document, content)
+    channels = [Channel(name) for name in document["channels"]]
+    recipient = replace(store.recipient_of(document), email=None, phone=None)
+    data = variables(document, whole=True)
+    try:
+        messages = [
+            rendering.render_message(
+                channel=channel, content=content, data=data, recipient=recipient
+            )
+            for channel in channels
+        ]
+    except TemplateError as problem:
+        stored = Message(subject=content.subject, text=content.body or "")
+        return Shown(words=[_words(channels[0], stored)], problem=str(problem))
+    return Shown(words=[_words(*pair) for pair in zip(channels, messages, strict=True)])
+
+
+def _what_is_left(document: Document, content: domain_content.Content) -> Shown:
+    """Return what is left of a notification that is old: what stands in the person's inbox."""
+    removed = removed_words(document)
+    if not document.get("inbox_at") or content.body is None:
+        return Shown(words=(), removed=removed)
+    stored = Message(subject=content.subject, text=content.body)
+    return Shown(
+        words=[_words(Channel.IN_APP, stored)],
+        removed=f"{removed} What their inbox shows stays as long as it is in there.",
+    )
+
+
+def _words(channel: Channel, message: Message) -> Words:
+    return Words(
+        channel=CHANNELS[channel],
+        icon=CHANNEL_ICONS[channel],
+        subject=message.subject,
+        text=message.text,
+        html=framed(message.html),
+    )
+
+
+def variables(document: Document, *, whole: bool) -> dict[str, Any]:
+    """Return the data the app sent, secrets masked; addresses too, unless ``whole``."""
+    data = document["data"]
+    if types.find_type(document["type"]) is None:
+        return dict.fromkeys(data, types.MASK)
+    names = types.sensitive_variables(document["type"], document["content"].get("template_id"))
+    return {name: _value(value, whole=whole) for name, value in redaction.mask(data, names).items()}
+
+
+def contact(document: Document, *, whole: bool) -> list[tuple[str, str]]:
+    """Return whom it was for, as known when it was accepted."""
+    recipient = document["recipient"]
+    addresses = [
+        (label, recipient[name] if whole else mask_address(recipient[name]))
+        for name, label in (("email", "Email"), ("phone", "Phone"))
+        if recipient.get(name)
+    ]
+    plain = [
+        (label, recipient[name])
+        for name, label in (("name", "Name"), ("locale", "Language"), ("timezone", "Time zone"))
+        if recipient.get(name)
+    ]
+    devices = [("Devices", str(len(recipient["device_ids"])))] if recipient["device_ids"] else []
+    return plain + addresses + devices
+
+
+def _card(
+    delivery: Mapping[str, Any], judged: ResendRisk, *, whole: bool, now: datetime
+) -> ChannelCard:
+    channel, status = Channel(delivery["channel"]), DeliveryStatus(delivery["status"])
+    has_error = delivery.get("failure_code") and status not in (S.SENT, S.DELIVERED, S.READ)
+    used = delivery["attempt_count"] - delivery["excused_count"]
+    words, tone = VERDICTS[judged.kind]
+    return ChannelCard(
+        name=CHANNELS[channel],
+        icon=CHANNEL_ICONS[channel],
+        status=DELIVERY_WORDS[status],
+        tone=DELIVERY_TONES[status],
+        sentence=sentence(delivery, now=now),
+        said=_text(delivery.get("failure_reason"), whole=whole) if has_error else None,
+        advice=_advice(delivery) if has_error else None,
+        attempts=f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
+        provider=provider_name(delivery.get("provider")),
+        message_id=delivery.get("provider_message_id"),
+        times=[(label, delivery[name]) for name, label in _TIMES if delivery.get(name)],
+        verdict=None if status in OPEN | SUCCEEDED else words,
+        verdict_tone=tone,
+        verdict_why=judged.why,
+    )
+
+
+def _advice(delivery: Mapping[str, Any]) -> str:
+    """Return what to do about a channel's trouble; what is held back is only waited for."""
+    is_held = delivery["failure_code"] == FailureCode.CHANNEL_UNAVAILABLE
+    if is_held and delivery["status"] == S.PENDING and not delivery["attempt_count"]:
+        return HELD
+    return explain(delivery["failure_code"]).advice
+
+
+def _line(attempt: Document, *, whole: bool) -> AttemptLine:
+    channel = Channel(attempt["channel"])
+    response = attempt.get("platform_response")
+    duration = attempt.get("duration_ms")
+    return AttemptLine(
+        at=attempt["attempted_at"],
+        channel=CHANNELS[channel],
+        icon=CHANNEL_ICONS[channel],
+        number=attempt["attempt_number"],
+        tone=_ATTEMPT_TONES.get(attempt["status"], "calm"),
+        result=code_words(attempt["status"]),
+        provider=provider_name(attempt.get("provider")),
+        took=None if duration is None else _duration(duration),
+        said=_text(attempt.get("error_message"), whole=whole),
+        code=code_words(attempt["error_code"]) if attempt.get("error_code") else None,
+        answer=_text(json.dumps(response, indent=2, default=str), whole=whole)
+        if response
+        else None,
+        worker=attempt.get("worker"),
+    )
+
+
+def _duration(milliseconds: int) -> str:
+    return f"{milliseconds} ms" if milliseconds < _SECOND else f"{milliseconds / _SECOND:.1f} s"
+
+
+def _text(text: str | None, *, whole: bool) -> str | None:
+    return text if text is None or whole else mask_text(text)
+
+
+def _value(value: Any, *, whole: bool) -> Any:
+    if whole or isinstance(value, int | float | bool) or value is None:
+        return value
+    return mask_text(value if isinstance(value, str) else json.dumps(value, default=str))
+
+
+def framed(html: str | None) -> str | None:
+    """Return a mail for a sandboxed frame: it says first what it may load."""
+    if html is None:
+        return None
+    return html.replace(_HEAD, _HEAD + _POLICY, 1) if _HEAD in html else _POLICY + html

@@ -1,0 +1,179 @@
+"""What is done about one person: show their addresses, end their tokens, export, erase.
+
+Each is a POST with a permission of its own and a line in the audit log. What cannot be undone, or
+takes everything out of the house, is asked for by typing the person's id.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from django.contrib import messages
+from django.contrib.admin.models import CHANGE, DELETION
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
+from django.urls import reverse
+
+from access.clients import inbox_tokens
+from access.models import APIClient
+from devices.tokens import shortened
+from domain.time import utc_now
+from notifications.store import Document
+from notifyproject.db.paging import MAX_PAGE, Cursor
+from notifyproject.platform import audit
+from privacy import erasure
+from privacy import export as privacy_export
+from recipients.masking import may_reveal_addresses
+from recipients.models import Recipient
+
+from ..notifications import presentation
+from ..widgets.actions import refusal
+from .page import PEOPLE, person_page, person_url
+
+Action = Callable[[Any, HttpRequest, str], HttpResponseBase]
+
+
+PRIVATE = frozenset({"sealed", "claim", "data"})
+"""Fields of a notification that are no information about the person, or hold secrets."""
+
+
+def _refusal(admin: Any, request: HttpRequest, permission: str) -> HttpResponse | None:
+    may_look = admin.has_view_permission(request)
+    return refusal(request, may=may_look and request.user.has_perm(permission))
+
+
+def reveal(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
+    """Show a person's addresses, this once and on record."""
+    if refused := refusal(
+        request, may=admin.has_view_permission(request) and may_reveal_addresses(request.user)
+    ):
+        return refused
+    _record(request, user_id, "Had the addresses shown.")
+    return person_page(admin, request, user_id, whole=True)
+
+
+def sign_out(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
+    """End every inbox token of a person, at every app."""
+    if refused := _refusal(admin, request, "recipients.sign_out_recipient"):
+        return refused
+    clients = list(APIClient.objects.only("pk"))
+    for client in clients:
+        inbox_tokens.revoke_all(client_id=client.pk, user_id=user_id)
+    _record(request, user_id, "Ended all inbox tokens.")
+    messages.success(request, "Every inbox token they had is void.")
+    return HttpResponseRedirect(person_url(user_id))
+
+
+def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
+    """Hand out everything that is held about a person, as a file."""
+    if refused := _refusal(admin, request, "recipients.export_recipient"):
+        return refused
+    if not _is_typed(request, user_id):
+        return HttpResponseRedirect(person_url(user_id))
+    _record(request, user_id, "Exported.")
+    response = StreamingHttpResponse(_exported(user_id), content_type="application/json")
+    response["Content-Disposition"] = 'attachment; filename="person.json"'
+    return response
+
+
+def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
+    """Erase a person, as far as the time of a request allows; asked again, it goes on."""
+    if refused := _refusal(admin, request, "recipients.erase_recipient"):
+        return refused
+    if not _is_typed(request, user_id):
+        return HttpResponseRedirect(person_url(user_id))
+    done = erasure.erase(user_id, now=utc_now())
+    told = f"{done.notifications:,} notifications and {done.devices:,} devices"
+    if done.is_complete:
+        _record(request, user_id, f"Erased, with {told}.", flag=DELETION)
+        messages.success(request, f"{user_id} is erased, with {told}.")
+        return HttpResponseRedirect(reverse(PEOPLE))
+    _record(request, user_id, f"Began to erase: {told} so far.", flag=DELETION)
+    messages.warning(request, f"So far {told} are erased. There are more: erase again to go on.")
+    return HttpResponseRedirect(person_url(user_id))
+
+
+VIEWS: Mapping[str, Action] = {
+    "reveal": reveal,
+    "sign-out": sign_out,
+    "export": export,
+    "erase": erase,
+}
+"""What is done, by its place in the address."""
+
+
+def _is_typed(request: HttpRequest, user_id: str) -> bool:
+    """Return whether the person's id was typed to confirm it; say so if not."""
+    if request.POST.get("typed", "").strip() == user_id:
+        return True
+    messages.error(request, "Nothing was done: type the user id to confirm it.")
+    return False
+
+
+def _record(request: HttpRequest, user_id: str, message: str, *, flag: int = CHANGE) -> None:
+    audit.record(
+        by=request.user.pk,
+        model=Recipient,
+        object_id=user_id,
+        name=user_id,
+        message=message,
+        flag=flag,
+    )
+
+
+def _exported(user_id: str) -> Iterator[str]:
+    """Yield the file piece by piece; notifications are read page by page."""
+    held = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
+    first = {
+        "user_id": user_id,
+        "person": held.person,
+        "devices": [_device(one) for one in held.devices],
+        "topics": held.topics,
+        "suppressions": held.suppressions,
+        "last_inbound_at": held.last_inbound_at,
+    }
+    yield f'{_json(first)[:-1]}, "notifications": ['
+    separator = ""
+    while True:
+        for document in held.notifications:
+            attempts = [a for a in held.attempts if a["notification_id"] == document["_id"]]
+            yield f"{separator}{_json(_notification(document, attempts))}"
+            separator = ", "
+        if not held.has_more:
+            break
+        last = held.notifications[-1]
+        place = Cursor((last["created_at"], last["_id"]))
+        held = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE, place=place)
+    yield "]}"
+
+
+def _notification(document: Document, attempts: list[Document]) -> dict[str, Any]:
+    kept = {name: value for name, value in document.items() if name not in PRIVATE}
+    return {**kept, "data": presentation.variables(document, whole=True), "attempts": attempts}
+
+
+def _device(device: Document) -> dict[str, Any]:
+    """Return a device; its token is all one needs to push to it, and stays here."""
+    return {**device, "device_token": shortened(device["device_token"])}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=_plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, ObjectId):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    raise TypeError(f"nothing to write a {type(value).__name__} as")

@@ -1,0 +1,222 @@
+"""The page about one person: how to reach them, what they want, what they were sent."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.utils import quote
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from access.clients.inbox_tokens import LIFETIME
+from access.models import APIClient, Scope
+from devices import queries as devices
+from devices.models import DeactivationReason, Platform
+from domain.states import Channel
+from notifications.queries import NEWEST_FIRST
+from notifications.store import Document
+from notifyproject.db.collections import collection
+from recipients import service_windows, suppressions, topics
+from recipients.addresses import EMAIL, WHATSAPP
+from recipients.masking import mask_text, may_reveal_addresses
+from recipients.models import Recipient, SuppressionReason
+
+from ..devices import PLATFORMS, REASONS
+from ..notifications.actions import DETAIL
+from ..notifications.actions import LIST as NOTIFICATIONS
+from ..notifications.summary import PROVIDERS
+from ..widgets import columns, names
+from ..widgets.labels import CHANNELS
+
+TEMPLATE = "admin/recipients/recipient/person.html"
+
+
+PERSON = "admin:recipients_recipient_change"
+
+
+PEOPLE = "admin:recipients_recipient_changelist"
+
+
+RECENT = 25
+"""Notifications that are shown; a link leads to the others."""
+
+
+_SHOWN = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    """One channel, as its icon shows it."""
+
+    channel: str
+    status: str
+
+
+def person_url(user_id: str) -> str:
+    """Return where a person is shown."""
+    return reverse(PERSON, args=[quote(user_id)])
+
+
+def person_page(admin: Any, request: HttpRequest, user_id: str, *, whole: bool) -> HttpResponse:
+    """Show one person; to the list with a word, if nothing is known of this id.
+
+    ``whole``: addresses may be seen.
+    """
+    if not admin.has_view_permission(request):
+        raise PermissionDenied
+    person = collection("recipients").find_one({"_id": user_id})
+    own_devices = devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents
+    may_see_sent = request.user.has_perm("notifications.view_notification")
+    sent = _sent(user_id) if may_see_sent else []
+    if person is None and not own_devices and not sent:
+        messages.warning(request, "Nobody of this id is known. They may have been erased.")
+        return HttpResponseRedirect(reverse(PEOPLE))
+    request.current_app = admin.admin_site.name
+    context = {
+        **admin.admin_site.each_context(request),
+        "title": user_id,
+        "opts": admin.opts,
+        "original": Recipient(user_id=user_id),
+        "key": quote(user_id),
+        "person": person,
+        "contact": _contact(person or {}, whole=whole),
+        "wishes": _wishes((person or {}).get("preferences") or {}),
+        "quiet": _quiet(person or {}),
+        "attributes": _attributes(person or {}, whole=whole),
+        "suppressions": _suppressions(person or {}),
+        "last_inbound": _last_inbound(person or {}),
+        "topics": [one["topic"] for one in topics.of_user(user_id)],
+        "devices": [_device(one) for one in own_devices],
+        "sent": sent,
+        "may_see_sent": may_see_sent,
+        "all_sent": f"{reverse(NOTIFICATIONS)}?{_query(user_id)}",
+        "issuers": _issuers(),
+        "token_minutes": int(LIFETIME.total_seconds() // 60),
+        "is_revealed": whole and may_reveal_addresses(request.user),
+        "may_reveal": not whole and may_reveal_addresses(request.user),
+        **{
+            f"may_{verb}": request.user.has_perm(f"recipients.{verb}_recipient")
+            for verb in ("erase", "export", "sign_out")
+        },
+    }
+    return TemplateResponse(request, TEMPLATE, context)
+
+
+def _contact(person: Mapping[str, Any], *, whole: bool) -> list[tuple[str, str]]:
+    shown = (
+        ("Name", person.get("name")),
+        ("Email", columns.address(person.get("email"), whole=whole)),
+        ("Phone", columns.address(person.get("phone"), whole=whole)),
+        ("Language", person.get("locale")),
+        ("Time zone", person.get("timezone")),
+    )
+    return [(label, value) for label, value in shown if value]
+
+
+def _wishes(preferences: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what the person wants of each type or category, in words."""
+    return [
+        (name.replace("_", " ").capitalize(), _wish(wish if isinstance(wish, dict) else {}))
+        for name, wish in sorted(preferences.items())
+    ]
+
+
+def _wish(wish: Mapping[str, Any]) -> str:
+    if wish.get("muted") is True:
+        return "nothing of it"
+    words = [
+        f"{label} {', '.join(str(one).replace('_', '-') for one in wish[name])}"
+        for name, label in (("channels", "only by"), ("muted_channels", "never by"))
+        if isinstance(wish.get(name), list) and wish[name]
+    ]
+    return "; ".join(words) or "wants it"
+
+
+def _quiet(person: Mapping[str, Any]) -> str:
+    hours = person.get("quiet_hours") or {}
+    if not hours.get("enabled"):
+        return "None"
+    zone = hours.get("timezone") or person.get("timezone") or "UTC"
+    return f"{hours.get('start')} to {hours.get('end')} ({zone})"
+
+
+def _attributes(person: Mapping[str, Any], *, whole: bool) -> str:
+    if not person.get("attributes"):
+        return ""
+    text = json.dumps(person["attributes"], indent=2, ensure_ascii=False, default=str)
+    return text if whole else mask_text(text)
+
+
+def _suppressions(person: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "channel": CHANNELS[Channel(one["channel"])],
+            "reason": SuppressionReason(one["reason"]).name.replace("_", " ").capitalize(),
+            "scope": "Marketing" if one["marketing_only"] else "Everything",
+            "source": PROVIDERS.get(one["source"], one["source"]),
+            "since": one["created_at"],
+        }
+        for channel, address in ((EMAIL, person.get("email")), (WHATSAPP, person.get("phone")))
+        if address
+        for one in suppressions.of_address(channel=channel, address=address)
+    ]
+
+
+def _last_inbound(person: Mapping[str, Any]) -> Any:
+    phone = person.get("phone")
+    return service_windows.last_inbound(phone) if phone else None
+
+
+def _device(device: Document) -> dict[str, Any]:
+    reason = device.get("deactivation_reason")
+    proofs = [device[n] for n in ("last_accepted_at", "last_receipt_at") if device.get(n)]
+    return {
+        "name": device.get("device_model") or f"{device['_id'][:12]}…",
+        "url": reverse("admin:devices_device_change", args=[quote(device["_id"])]),
+        "platform": PLATFORMS[Platform(device["platform"])],
+        "is_active": device["is_active"],
+        "state": "Active"
+        if device["is_active"]
+        else REASONS[DeactivationReason(reason)]
+        if reason
+        else "Off",
+        "seen": device.get("last_seen"),
+        "proof": max(proofs, default=None),
+    }
+
+
+def _sent(user_id: str) -> list[dict[str, Any]]:
+    """Return the newest notifications to a person, as they stand in the table."""
+    found = collection("notifications").find({"user_id": user_id}, _SHOWN)
+    rows = list(found.sort(NEWEST_FIRST).hint("ntf_user_feed").limit(RECENT))
+    types = names.of_types({row["type"] for row in rows})
+    return [
+        {
+            "at": row["created_at"],
+            "type": types[row["type"]],
+            "about": row.get("entity_id") or "",
+            "status": columns.status_chip(row["status"]),
+            "icons": columns.channel_icons(
+                [_Delivery(d["channel"], d["status"]) for d in row["delivery"]]
+            ),
+            "test": columns.test_chip() if row.get("is_test") else "",
+            "url": reverse(DETAIL, args=[row["_id"]]),
+        }
+        for row in rows
+    ]
+
+
+def _issuers() -> Sequence[str]:
+    """Return the apps that may open an inbox for their users."""
+    scopes = [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]
+    clients = APIClient.objects.filter(is_active=True).only("name", "scopes").order_by("name")
+    return [client.name for client in clients if not set(scopes).isdisjoint(client.scopes)]
+
+
+def _query(user_id: str) -> str:
+    return urlencode({"q": user_id})

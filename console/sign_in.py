@@ -1,0 +1,164 @@
+"""The pages on which staff give their second factor and set it up."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import segno
+from django import forms
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from access.models import StaffUser
+from access.staff import second_factor
+from access.staff.second_factor import PAUSE, CodeResult, Enrollment
+from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_given, note_given
+from notifyproject.platform import audit
+
+SAYINGS = {
+    CodeResult.WRONG: "This code is not right, or was used already. Wait for the next one.",
+    CodeResult.PAUSED: f"Too many codes were wrong. Try again in {PAUSE.seconds // 60} minutes.",
+}
+
+
+class CodeForm(forms.Form):
+    """A code from the app; where one is asked for, a recovery code will do as well."""
+
+    code = forms.CharField(
+        max_length=40,
+        widget=UnfoldAdminTextInputWidget(
+            attrs={"autocomplete": "one-time-code", "spellcheck": "false"}
+        ),
+    )
+
+
+@sensitive_post_parameters("code")
+@require_http_methods(["GET", "POST"])
+def check(request: HttpRequest) -> HttpResponse:
+    """Ask for a code of the app, or a recovery code."""
+    standing = second_factor.enrollment_of(request.user.pk)
+    if standing is None:
+        return HttpResponseRedirect(reverse(SET_UP))
+    if is_given(request, standing):
+        return _onwards(request)
+    form = CodeForm(request.POST or None)
+    if form.is_valid():
+        code = form.cleaned_data["code"]
+        verdict = second_factor.check(request.user.pk, code, now=datetime.now(UTC))
+        if verdict is CodeResult.RIGHT:
+            note_given(request, standing)
+            _tell_of_recovery_codes(request, standing)
+            return _onwards(request)
+        form.add_error("code", SAYINGS[verdict])
+    # By the theme's script: it hides the page at first, and the browser focuses nothing hidden.
+    form.fields["code"].widget.attrs["x-init"] = "$nextTick(() => $el.focus())"
+    return _page(request, "check.html", "One more step", form=form)
+
+
+@sensitive_post_parameters("code")
+@require_http_methods(["GET", "POST"])
+def set_up(request: HttpRequest) -> HttpResponse:
+    """Set up the app on a phone: the first time, or another phone."""
+    now, standing = datetime.now(UTC), second_factor.enrollment_of(request.user.pk)
+    if standing is not None and not is_given(request, standing):
+        return HttpResponseRedirect(f"{reverse(CHECK)}?next={reverse(SET_UP)}")
+    form = CodeForm(request.POST or None)
+    if form.is_valid():
+        codes = second_factor.confirm(request.user.pk, form.cleaned_data["code"], now=now)
+        if codes is not None:
+            return _enrolled(request, codes, "Set up the second factor.")
+        form.add_error("code", SAYINGS[CodeResult.WRONG])
+    invitation = second_factor.begin_enrollment(
+        request.user.pk, name=request.user.get_username(), now=now
+    )
+    return _page(
+        request,
+        "set_up.html",
+        "Set up your second factor",
+        form=form,
+        standing=standing,
+        key=" ".join(invitation.key[n : n + 4] for n in range(0, len(invitation.key), 4)),
+        picture=_picture(invitation.uri),
+        renew_url=reverse(RENEW),
+    )
+
+
+@require_http_methods(["POST"])
+def renew(request: HttpRequest) -> HttpResponse:
+    """Make new recovery codes in place of the old ones."""
+    standing = second_factor.enrollment_of(request.user.pk)
+    if standing is None or not is_given(request, standing):
+        return HttpResponseRedirect(reverse(CHECK))
+    codes = second_factor.renew_recovery_codes(request.user.pk)
+    return _enrolled(request, codes, "Made new recovery codes.")
+
+
+def _enrolled(request: HttpRequest, codes: list[str], what: str) -> HttpResponse:
+    """Show recovery codes, this once; the session goes on with the second factor given."""
+    standing = second_factor.enrollment_of(request.user.pk)
+    if standing is not None:
+        note_given(request, standing)
+    user = request.user
+    audit.record(
+        by=user.pk,
+        model=StaffUser,
+        object_id=str(user.pk),
+        name=user.get_username(),
+        message=what,
+    )
+    return _page(request, "recovery_codes.html", "Your recovery codes", codes=codes)
+
+
+def _tell_of_recovery_codes(request: HttpRequest, before: Enrollment) -> None:
+    now = second_factor.enrollment_of(request.user.pk)
+    if now is not None and now.recovery_codes < before.recovery_codes:
+        left = now.recovery_codes
+        messages.warning(
+            request, f"A recovery code is used up; {left} left. Make new ones in your account menu."
+        )
+
+
+def _page(request: HttpRequest, template: str, title: str, **context: Any) -> HttpResponse:
+    request.current_app = admin.site.name
+    return TemplateResponse(
+        request,
+        f"admin/second_factor/{template}",
+        {
+            **admin.site.each_context(request),
+            "title": title,
+            "next": _next(request),
+            "logout_url": reverse("admin:logout"),
+            **context,
+        },
+    )
+
+
+def _picture(uri: str) -> str:
+    """Return the QR code as the address of an image that holds it, dark on light in any theme."""
+    code = segno.make(uri, error="m")
+    return code.svg_data_uri(scale=5, border=4, dark="#000", light="#fff")
+
+
+def _onwards(request: HttpRequest) -> HttpResponse:
+    return HttpResponseRedirect(_next(request))
+
+
+def _next(request: HttpRequest) -> str:
+    """Return where the user wanted to go, if it is a page of ours."""
+    wanted: str = request.POST.get("next") or request.GET.get("next") or ""
+    is_ours = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if is_ours else reverse("admin:index")
+
+
+urlpatterns = [
+    path("", admin.site.admin_view(check), name=CHECK),
+    path("set-up/", admin.site.admin_view(set_up), name=SET_UP),
+    path("recovery-codes/", admin.site.admin_view(renew), name=RENEW),
+]

@@ -1,0 +1,155 @@
+"""Staff accounts and roles."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import QuerySet
+from django.forms.models import ModelChoiceIterator
+from django.http import HttpRequest
+from django.utils.text import capfirst
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
+
+from access.models import StaffUser
+
+from .widgets.lists import ConsoleAdmin, ReadOnlyAdmin
+
+_WRITING = ("add_", "change_", "delete_")
+
+
+class _ByKind(ModelChoiceIterator):
+    """Permissions as choices, in groups named after what they are on."""
+
+    def __iter__(self) -> Iterator[Any]:
+        permissions = sorted(self.queryset, key=lambda p: (_kind(p), p.codename))
+        for kind, some in groupby(permissions, key=_kind):
+            yield kind, [self.choice(permission) for permission in some]
+
+
+class PermissionsField(forms.ModelMultipleChoiceField):
+    """A choice of permissions, shown as boxes to tick."""
+
+    widget = UnfoldAdminCheckboxSelectMultipleWidget
+    iterator = _ByKind
+
+    def label_from_instance(self, obj: Any) -> str:
+        """Return what the permission allows."""
+        return str(obj.name)
+
+
+class RoleForm(forms.ModelForm):
+    """A role's name and what its members may do."""
+
+    name = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
+    permissions = PermissionsField(queryset=Permission.objects.none(), required=False)
+
+    class Meta:
+        """The model and the fields that are filled in."""
+
+        model = Group
+        fields = ("name", "permissions")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["permissions"].queryset = meaningful_permissions()
+
+
+def _kind(permission: Permission) -> str:
+    """Return what a permission is on, in words."""
+    return capfirst(ContentType.objects.get_for_id(permission.content_type_id).name)
+
+
+def meaningful_permissions() -> QuerySet[Permission]:
+    """Return the permissions the admin asks for: what nothing can change is only looked at."""
+    kinds = ContentType.objects.get_for_models(*admin.site._registry)
+    read_only = {
+        kinds[model].pk
+        for model, model_admin in admin.site._registry.items()
+        if isinstance(model_admin, ReadOnlyAdmin)
+    }
+    found = Permission.objects.filter(content_type_id__in=[kind.pk for kind in kinds.values()])
+    wanted = [
+        permission.pk
+        for permission in found.order_by()
+        if not (
+            permission.content_type_id in read_only and permission.codename.startswith(_WRITING)
+        )
+    ]
+    return Permission.objects.filter(pk__in=wanted).order_by("codename")
+
+
+@admin.register(StaffUser)
+class StaffUserAdmin(UserAdmin, ConsoleAdmin):
+    """Who works in the admin. Only a superuser changes superusers or makes some."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+    list_display = ("username", "full_name", "email", "is_active", "is_superuser", "last_login")
+    list_filter = ()
+    filter_horizontal = ()
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("Access", {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
+        ("Times", {"fields": ("last_login", "date_joined")}),
+    )
+    search_fields = ("username__startswith", "email__exact")
+    search_help_text = "Beginning of the username, or the email"
+    ordering = ("username",)
+
+    @admin.display(description="Name")
+    def full_name(self, row: Any) -> str:
+        """First and last name."""
+        return row.get_full_name() or "-"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
+        """Return what the user may not change: who is not a superuser makes none."""
+        own = ("last_login", "date_joined")
+        return own if request.user.is_superuser else (*own, "is_superuser")
+
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest, **options: Any
+    ) -> forms.ModelMultipleChoiceField | None:
+        """Return the field for the roles, as boxes to tick."""
+        options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget()
+        field = super().formfield_for_manytomany(db_field, request, **options)
+        field.help_text = "Roles: what the person may do."
+        return field
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether the user may change an account; see the class."""
+        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether the user may delete an account; nobody deletes their own."""
+        allowed = super().has_delete_permission(request, obj) and _may_touch(request, obj)
+        return allowed and (obj is None or obj.pk != request.user.pk)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return no actions: accounts are changed one by one."""
+        return {}
+
+
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class RoleAdmin(ConsoleAdmin):
+    """Roles: what their members may do."""
+
+    form = RoleForm
+    list_display = ("name",)
+    search_fields = ("name__startswith",)
+    search_help_text = "Beginning of the name"
+    ordering = ("name",)
+
+
+def _may_touch(request: HttpRequest, account: Any) -> bool:
+    return account is None or request.user.is_superuser or not account.is_superuser

@@ -1,0 +1,50 @@
+"""What the service keeps, and for how long: what MongoDB deletes by itself."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django import template
+
+from analytics.metrics import KEPT as FIGURES
+from analytics.models import Interval
+from callbacks.outbox import MESSAGE_RETENTION as CALLBACKS
+from notifications.broadcasts.repository import RETENTION as BROADCASTS
+from notifications.bulk.repository import KEPT as OPERATIONS
+from notifications.bulk.results import KEPT as RESULTS
+from notifications.catalog import retention
+from notifications.catalog.retention import Retention
+from notifications.receipts.webhook_log import LOG_RETENTION as CALLS
+
+register = template.Library()
+
+
+@register.simple_tag
+def kept() -> list[tuple[str, str]]:
+    """Return what is kept and how long, in words."""
+    policies = retention.read_all()
+    return [
+        ("What notifications said, and to which address", _by_category(policies, "content")),
+        ("Notifications and their attempts", _by_category(policies, "metadata")),
+        ("Broadcasts, once they have ended", _days(BROADCASTS)),
+        ("Calls of providers", _days(CALLS)),
+        ("Callbacks to apps", _days(CALLBACKS)),
+        ("Figures by the minute", _days(FIGURES[Interval.MINUTE])),
+        ("Figures by the hour", _days(FIGURES[Interval.HOUR])),
+        ("Figures by the day", "for good"),
+        ("Bulk operations", _days(OPERATIONS)),
+        ("What became of each of their notifications", _days(RESULTS)),
+        ("People, devices and suppressions", "until they are erased or lifted"),
+        ("The audit log", "for good"),
+    ]
+
+
+def _by_category(policies: Sequence[Retention], name: str) -> str:
+    """Return the days of each category, or of all if they are the same."""
+    spans = {policy.category: _days(getattr(policy, name)) for policy in policies}
+    if len(set(spans.values())) == 1:
+        return next(iter(spans.values()))
+    return ", ".join(f"{category.value} {span}" for category, span in spans.items())
+
+
+def _days(span: timedelta) -> str:
+    return f"{span.days} days"

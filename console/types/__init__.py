@@ -1,0 +1,1 @@
+"""Notification types and versions of their templates."""

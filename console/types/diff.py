@@ -1,0 +1,77 @@
+"""What is different between two versions of what a type says, line by line. Pure."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from notifications.content.templates import Part, Parts
+
+from .preview import language_name
+from .version_form import LABELS
+
+CONTEXT = 2
+"""Lines around a change that did not change."""
+
+
+class Fate(StrEnum):
+    """What became of a line."""
+
+    KEPT = "kept"
+    ADDED = "added"
+    REMOVED = "removed"
+    LEFT_OUT = "left_out"
+    """It stands for lines that did not change and are not shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a text, as it is shown between two versions."""
+
+    fate: Fate
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A text that is not the same in both."""
+
+    language: str
+    label: str
+    lines: Sequence[Line]
+
+
+FROM_THE_TOP = ("@@ -0", "@@ -1 ", "@@ -1,")
+
+
+_FATES = {" ": Fate.KEPT, "+": Fate.ADDED, "-": Fate.REMOVED, "@": Fate.LEFT_OUT}
+
+
+def changes(before: Parts, after: Parts) -> list[Change]:
+    """Return the texts that differ, by language and part; empty if both say the same."""
+    languages = dict.fromkeys([*after, *before])
+    return [
+        Change(
+            language=language_name(language),
+            label=LABELS[part][0],
+            lines=_lines(*(_text(parts, language, part) for parts in (before, after))),
+        )
+        for language in languages
+        for part in Part
+        if _text(before, language, part) != _text(after, language, part)
+    ]
+
+
+def _text(parts: Parts, language: str, part: Part) -> str:
+    texts: Mapping[str, str] = parts.get(language, {})
+    return texts.get(part.value, "").strip("\n")
+
+
+def _lines(before: str, after: str) -> list[Line]:
+    found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT)
+    # The first two lines name the files; a mark says where a piece begins, at the top or further.
+    return [
+        Line(fate=_FATES[line[0]], text="" if line[0] == "@" else line[1:])
+        for number, line in enumerate(found)
+        if number > 1 and not line.startswith(FROM_THE_TOP)
+    ]

@@ -1,0 +1,165 @@
+"""What a version of a template says on every channel, with the type's example. No requests."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parseaddr
+from typing import Any
+
+from django.conf import settings
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language_info
+
+from domain.content import Content, Recipient
+from domain.states import Category, Channel
+from notifications.content import rendering, templates
+from notifications.content.engine import TemplateError
+from notifications.content.templates import DEFAULT_LANGUAGE, Version
+from notifications.store import Document
+from providers.contract import Message
+
+from ..notifications.presentation import framed
+from ..widgets.labels import CHANNEL_ICONS, CHANNELS
+
+EXAMPLE_NAME = "Ada Lovelace"
+
+
+UNSUBSCRIBE = "https://example.com/unsubscribe"
+
+
+WORDS_OF_THE_APP = Content(
+    subject="The app's subject",
+    body="This type has no template of its own: the app that sends it says what it says.\n\n"
+    "Whatever it says looks like this.",
+)
+
+
+_EMPHASIS = re.compile(r"\*(\S[^*\n]*)\*|\b_(\S[^_\n]*)_\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What one channel says."""
+
+    channel: str
+    name: str
+    icon: str
+    is_usual: bool
+    """The type takes this channel when nobody names another."""
+    subject: str | None = None
+    text: str | SafeString = ""
+    html: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """A version in one language, on every channel."""
+
+    shown: Sequence[Shown]
+    sender: str
+    problem: str | None = None
+    """Why it cannot be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A language to look at a version in."""
+
+    code: str
+    name: str
+    is_chosen: bool
+
+
+def preview(document: Document, *, version: int, language: str) -> Preview:
+    """Return what a version of a type's template says in a language."""
+    sender = parseaddr(settings.EMAIL_FROM)[0] or settings.EMAIL_FROM
+    try:
+        messages = _messages(document, version, language)
+    except TemplateError as problem:
+        return Preview(shown=(), sender=sender, problem=str(problem))
+    shown = tuple(_shown(channel, said, document) for channel, said in messages.items())
+    return Preview(shown=shown, sender=sender)
+
+
+def languages(document: Document, version: Version | None, *, asked: str) -> list[Language]:
+    """Return the languages of a version and of the files behind it, the template's own first.
+
+    The one that is asked for is chosen, or the first, if there is no such language.
+    """
+    shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED)
+    found = [one.parts for one in (version, shipped) if one is not None]
+    codes = dict.fromkeys([DEFAULT_LANGUAGE, *(code for parts in found for code in parts)])
+    chosen = asked if asked in codes else DEFAULT_LANGUAGE
+    return [
+        Language(code=code, name=language_name(code), is_chosen=code == chosen) for code in codes
+    ]
+
+
+def language_name(code: str) -> str:
+    """Return what a language is called."""
+    if code == DEFAULT_LANGUAGE:
+        return "Default"
+    try:
+        return str(get_language_info(code.lower())["name"])
+    except KeyError:
+        return code
+
+
+def _messages(document: Document, version: int, language: str) -> Mapping[Channel, Message]:
+    """Return the message of every channel; raises TemplateProblem."""
+    slug, data = document["_id"], document["example_data"]
+    locale = None if language == DEFAULT_LANGUAGE else language
+    person = Recipient(name=EXAMPLE_NAME, locale=locale)
+    content = WORDS_OF_THE_APP
+    if rendering.exists(slug, version=version):
+        subject, body = rendering.render_text(
+            name=slug, version=version, data=data, recipient=person
+        )
+        content = Content(subject=subject, body=body, template_id=slug, template_version=version)
+    unsubscribe = UNSUBSCRIBE if document["category"] == Category.MARKETING else None
+    return {
+        channel: rendering.render_message(
+            channel=channel,
+            content=content,
+            data=data,
+            recipient=person,
+            unsubscribe_url=unsubscribe,
+        )
+        for channel in Channel
+    }
+
+
+def _shown(channel: Channel, message: Message, document: Document) -> Shown:
+    is_whatsapp = channel is Channel.WHATSAPP
+    return Shown(
+        channel=channel.value,
+        name=CHANNELS[channel],
+        icon=CHANNEL_ICONS[channel],
+        is_usual=channel.value in document["channels"],
+        subject=message.subject,
+        text=_with_emphasis(message.text) if is_whatsapp else message.text,
+        html=framed(message.html),
+    )
+
+
+def _with_emphasis(text: str) -> SafeString:
+    """Return a text as WhatsApp shows it: what is between stars is bold."""
+    pieces: list[tuple[str]] = []
+    end = 0
+    for match in _EMPHASIS.finditer(text):
+        element = "<strong>{}</strong>" if match[1] else "<em>{}</em>"
+        pieces += [(text[end : match.start()],), (format_html(element, match[1] or match[2]),)]
+        end = match.end()
+    return format_html_join("", "{}", [*pieces, (text[end:],)])
+
+
+def variables(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return every variable a template may use, with its example."""
+    found: list[tuple[str, str]] = []
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            found += variables(value, f"{prefix}{name}.")
+        else:
+            found.append((f"{prefix}{name}", str(value)))
+    return found

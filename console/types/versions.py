@@ -1,0 +1,350 @@
+"""Versions of templates: read, write, publish, test."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.utils import quote
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+
+from domain.states import Channel
+from domain.time import utc_now
+from notifications import validation
+from notifications.catalog import types
+from notifications.content import linting, templates
+from notifications.content.engine import TemplateError
+from notifications.content.templates import DEFAULT_LANGUAGE, SHIPPED, NumbersTaken, Version
+from notifications.intake import preview
+from notifications.models import NotificationType
+from notifications.store import Document
+from notifyproject.platform import audit
+
+from ..notifications.actions import DETAIL
+from ..providers import ADDRESS_LENGTH, ADDRESSES, MAY_TEST
+from ..widgets.actions import refusal
+from ..widgets.labels import CHANNELS
+from . import diff, version_form
+from . import preview as template_preview
+
+VERSION = "admin:notifications_notificationtype_version"
+
+
+TYPES = "admin:notifications_notificationtype_changelist"
+
+
+def offered(request: HttpRequest) -> list[tuple[str, str, str]]:
+    """Return the channels a version may be tried on: name, words, and what its address is."""
+    if not request.user.has_perm(MAY_TEST):
+        return []
+    return [(one.value, CHANNELS[one], address) for one, (address, _) in ADDRESSES.items()]
+
+
+def try_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
+    """Send a version with the type's example; POST only."""
+    if refused := refusal(
+        request, may=admin.has_view_permission(request) and request.user.has_perm(MAY_TEST)
+    ):
+        return refused
+    document = types.read_type(slug)
+    if document is None or templates.get_version(type_slug=slug, number=number) is None:
+        messages.warning(request, "There is no such version.")
+        return HttpResponseRedirect(reverse(TYPES))
+    here = HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
+    name = request.POST.get("channel", "")
+    if name not in ADDRESSES:
+        messages.error(request, "Nothing was sent: choose a channel.")
+        return here
+    channel, now = Channel(name), utc_now()
+    language = request.POST.get("language", DEFAULT_LANGUAGE)
+    try:
+        sent = preview.send_template_test(
+            slug=slug,
+            version=number,
+            example=document["example_data"],
+            channel=channel,
+            address=request.POST.get("address", "").strip()[:ADDRESS_LENGTH],
+            locale=None if language == DEFAULT_LANGUAGE else language,
+            now=now,
+        )
+    except validation.InvalidRequestError as error:
+        detail = " ".join(dict.fromkeys(problem.detail for problem in error.problems))
+        messages.error(request, f"Nothing was sent: {detail}")
+        return here
+    audit.record(
+        by=request.user.pk,
+        model=NotificationType,
+        object_id=slug,
+        name=document["name"],
+        message=f"Sent a test of version {number} by {CHANNELS[channel]}: {sent}.",
+    )
+    link = reverse(DETAIL, args=[sent])
+    told = format_html('The test is on its way: <a href="{}">follow it</a>.', link)
+    messages.success(request, told)
+    return here
+
+
+LIST = "admin:notifications_notificationtype_changelist"
+
+
+TYPE = "admin:notifications_notificationtype_change"
+
+
+NEW = "admin:notifications_notificationtype_new_version"
+
+
+PUBLISH = "admin:notifications_notificationtype_publish"
+
+
+TRY = "admin:notifications_notificationtype_try"
+
+
+FOLDER = "admin/notifications/notificationtype"
+
+
+LISTED = 50
+"""How many versions the type's page lists."""
+
+
+def urls(admin: Any) -> list[URLPattern]:
+    """Return the addresses of a type's templates, for its admin."""
+    views = (
+        ("<path:slug>/templates/new/", new_view, NEW),
+        ("<path:slug>/templates/<int:number>/", version_view, VERSION),
+        ("<path:slug>/templates/<int:number>/publish/", publish_view, PUBLISH),
+        ("<path:slug>/templates/<int:number>/try/", try_view, TRY),
+    )
+    return [
+        path(
+            address,
+            admin.admin_site.admin_view(view),
+            {"admin": admin},
+            name=name.partition(":")[2],
+        )
+        for address, view, name in views
+    ]
+
+
+def on_type_page(admin: Any, request: HttpRequest, slug: str) -> dict[str, Any]:
+    """Return what the page of a type shows of its templates; nothing if there is no such type."""
+    document = types.read_type(slug)
+    if document is None:
+        return {}
+    number = document.get("template_version") or SHIPPED
+    published = templates.get_version(type_slug=slug, number=number)
+    listed = templates.list_versions(type_slug=slug, limit=LISTED)
+    shipped = templates.get_version(type_slug=slug, number=SHIPPED)
+    rows = [*listed, *([shipped] if shipped else [])]
+    return {
+        "slug": slug,
+        "published": published,
+        "rows": [_row(version, number) for version in rows],
+        "may_change_templates": admin.has_change_permission(request),
+        "variables": template_preview.variables(document["example_data"]),
+        **_preview(request, document, published),
+    }
+
+
+def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
+    """Show one version of a type's template."""
+    if not admin.has_view_permission(request):
+        raise PermissionDenied
+    document = types.read_type(slug)
+    version = templates.get_version(type_slug=slug, number=number) if document else None
+    if document is None or version is None:
+        messages.warning(request, "There is no such version.")
+        return HttpResponseRedirect(reverse(LIST) if document is None else _type_url(slug))
+    context = {
+        "title": _name(number),
+        "slug": slug,
+        "version": version,
+        "row": _row(version, document.get("template_version") or SHIPPED),
+        "may_change_templates": admin.has_change_permission(request),
+        "sources": _sources(version),
+        "differences": _differences(document, version),
+        "trials": offered(request),
+        "try_url": reverse(TRY, args=[slug, number]),
+        "back": _type_url(slug),
+        **_preview(request, document, version),
+    }
+    return _page(admin, request, "version.html", document, context)
+
+
+def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
+    """Show the form of a new version, and store what it is filled with."""
+    if not admin.has_change_permission(request):
+        raise PermissionDenied
+    document = types.read_type(slug)
+    if document is None:
+        messages.warning(request, "There is no such type.")
+        return HttpResponseRedirect(reverse(LIST))
+    if request.method == "POST":
+        filled = version_form.sent(request.POST)
+        filled = filled.with_faults(_faults(document, filled))
+        if not filled.errors and not filled.faults:
+            return _stored(request, document, filled)
+    else:
+        filled = version_form.filled(_texts_to_start_from(document))
+    context = {
+        "title": "New version",
+        "slug": slug,
+        "form": filled,
+        "variables": template_preview.variables(document["example_data"]),
+        "recipient_variables": ("name", "locale", "timezone"),
+        "back": _type_url(slug),
+    }
+    return _page(admin, request, "new_version.html", document, context)
+
+
+def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
+    """Let new notifications take a version; POST only."""
+    if refused := refusal(request, may=admin.has_change_permission(request)):
+        return refused
+    try:
+        templates.publish_version(type_slug=slug, number=number, now=utc_now())
+    except (templates.UnknownVersion, types.UnknownTypeError):
+        messages.warning(request, "There is no such version.")
+        return HttpResponseRedirect(reverse(LIST))
+    _record(request, slug, f"Published {_name(number).lower()} of what it says.")
+    messages.success(request, f"{_name(number)} is published: new notifications take it.")
+    return HttpResponseRedirect(_type_url(slug))
+
+
+def _stored(
+    request: HttpRequest, document: Document, filled: version_form.VersionForm
+) -> HttpResponse:
+    slug = document["_id"]
+    try:
+        version = templates.create_version(
+            type_slug=slug,
+            parts=filled.given,
+            note=filled.note,
+            created_by=f"staff:{request.user.get_username()}",
+            now=utc_now(),
+        )
+    except NumbersTaken:
+        messages.error(request, "Somebody else is storing versions of it: try again.")
+        return HttpResponseRedirect(reverse(NEW, args=[slug]))
+    _record(request, slug, f"Stored version {version.number} of what it says.")
+    messages.success(
+        request, f"Version {version.number} is stored. It is used once it is published."
+    )
+    return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
+
+
+def _faults(document: Document, filled: version_form.VersionForm) -> list[linting.TemplateFault]:
+    return linting.lint_template(
+        name=document["_id"],
+        parts=filled.given,
+        example_data=document["example_data"],
+        sensitive=frozenset(document["sensitive_variables"]),
+    )
+
+
+def _texts_to_start_from(document: Document) -> Mapping[str, Mapping[str, str]]:
+    """Return what the type says now: a new version changes some of it."""
+    try:
+        return templates.effective_texts(
+            document["_id"], document.get("template_version") or SHIPPED
+        )
+    except TemplateError:
+        return templates.effective_texts(document["_id"], SHIPPED)
+
+
+def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
+    """Return what a version says in the language that the page is asked for."""
+    asked = request.GET.get("language", DEFAULT_LANGUAGE)
+    languages = template_preview.languages(document, version, asked=asked)
+    chosen = next(language.code for language in languages if language.is_chosen)
+    number = version.number if version else SHIPPED
+    return {
+        "languages": languages,
+        "preview": template_preview.preview(document, version=number, language=chosen),
+    }
+
+
+def _differences(document: Document, version: Version) -> Mapping[str, Any]:
+    """Return what differs from the published version; of that, from the one before it."""
+    slug, number = document["_id"], version.number
+    published = document.get("template_version") or SHIPPED
+    other = published if number != published else max(number - 1, SHIPPED)
+    if other == number:
+        return {}
+    try:
+        before, after = (templates.effective_texts(slug, one) for one in (other, number))
+    except TemplateError:
+        return {}
+    return {"from": _name(other).lower(), "changes": diff.changes(before, after)}
+
+
+def _row(version: Version, published: int) -> dict[str, Any]:
+    who, _, name = (version.created_by or "").partition(":")
+    return {
+        "version": version,
+        "name": _name(version.number),
+        "is_published": version.number == published,
+        "publish_words": "Roll back" if version.number < published else "Publish",
+        "by": f"{name} (app)" if who == "app" else name,
+        "languages": [template_preview.language_name(code) for code in version.parts],
+        "url": reverse(VERSION, args=[version.type, version.number]),
+        "publish_url": reverse(PUBLISH, args=[version.type, version.number]),
+    }
+
+
+def _sources(version: Version) -> list[dict[str, Any]]:
+    """Return a version's texts as they were written."""
+    return [
+        {
+            "name": template_preview.language_name(language),
+            "texts": [
+                (version_form.LABELS[part][0], texts[part])
+                for part in templates.Part
+                if part in texts
+            ],
+        }
+        for language, texts in version.parts.items()
+    ]
+
+
+def _name(number: int) -> str:
+    return "The release's own" if number == SHIPPED else f"Version {number}"
+
+
+def _type_url(slug: str) -> str:
+    # The admin's own addresses write an underscore in a way of their own.
+    return reverse(TYPE, args=[quote(slug)])
+
+
+def _page(
+    admin: Any, request: HttpRequest, name: str, document: Document, context: dict[str, Any]
+) -> HttpResponse:
+    request.current_app = admin.admin_site.name
+    original = NotificationType(pk=document["_id"], name=document["name"])
+    return TemplateResponse(
+        request,
+        f"{FOLDER}/{name}",
+        {
+            **admin.admin_site.each_context(request),
+            "opts": admin.opts,
+            "original": original,
+            "media": admin.media,
+            **context,
+        },
+    )
+
+
+def _record(request: HttpRequest, slug: str, message: str) -> None:
+    document = types.read_type(slug) or {}
+    LogEntry.objects.create(
+        user_id=request.user.pk,
+        content_type=ContentType.objects.get_for_model(NotificationType),
+        object_id=slug,
+        object_repr=document.get("name", slug),
+        action_flag=CHANGE,
+        change_message=message,
+    )

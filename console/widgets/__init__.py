@@ -1,0 +1,1 @@
+"""Parts that pages are made of: lists, filters, columns, labels."""

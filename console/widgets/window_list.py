@@ -1,0 +1,134 @@
+"""Lists that are looked through in their order for what no index finds, so much at a time.
+
+A filter like that may match nothing: to say so for certain is to read all there is. Here a page
+looks through a window of the list, says how far it came, and goes on from there if it is asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from notifyproject.db import keyset, paging
+from notifyproject.db.collections import collection
+from notifyproject.db.match import Match, match_of
+from notifyproject.db.paging import Cursor, Order
+
+from .filters import TimeFilter
+from .keyset_list import AFTER, BEFORE, KeysetChangeList, turned
+
+WINDOW = 10_000
+"""Rows that a page looks through. To read and dismiss so many takes about 150 ms."""
+
+
+_LAST_AND_NEXT = 2
+
+
+class WindowChangeList(KeysetChangeList):
+    """A list whose admin names the filters it is looked through for, and the index it is read by.
+
+    The other filters must be served by that index: where a window ends is found by it alone. The
+    order is a field and the key, both in one direction.
+    """
+
+    further_url = ""
+    """Where to look through more; empty if the page is full, or there is no more."""
+    window_words = f"{WINDOW:,}"
+
+    def read(self, place: Cursor | None, order: Sequence[str]) -> list[Any]:
+        """Return the rows that match, of a window if they are looked for, and one too many.
+
+        Raises NoPlace for a place in another list.
+        """
+        if self.query:
+            return super().read(place, order)
+        backwards = place is not None and place.backwards
+        way = keyset.in_mongodb(order)
+        way = paging.reversed_order(way) if backwards else way
+        end = self._end(place, way) if self._is_looked_through() else None
+        names = [turned(name) if backwards else name for name in order]
+        found: list[Any] = []
+        for part in _parts(place, end, way):
+            rows = self.queryset.filter(Match(part.match, index=self.model_admin.list_index))
+            ordered = rows.order_by(*names[part.fixed :])
+            found += ordered[: self.list_per_page + 1 - len(found)]
+            if len(found) > self.list_per_page:
+                return found
+        if end is not None:
+            name, other = (BEFORE, AFTER) if backwards else (AFTER, BEFORE)
+            self.further_url = self.get_query_string({name: keyset.as_text(end)}, [other])
+        return found
+
+    def link(
+        self, order: Sequence[str], *, goes_on: bool, backwards: bool, has_place: bool
+    ) -> None:
+        """Link the pages; one that ends with its window leads to the next window."""
+        super().link(order, goes_on=goes_on, backwards=backwards, has_place=has_place)
+        if self.further_url and backwards:
+            self.previous_url = self.further_url
+        elif self.further_url:
+            self.next_url = self.further_url
+
+    def _is_looked_through(self) -> bool:
+        through = self.model_admin.looked_through
+        return any(spec.value() for spec in self.filter_specs if isinstance(spec, through))
+
+    def _served(self) -> list[dict[str, Any]]:
+        """Return what the list's index serves of what is wanted."""
+        served = [match_of(self.root_queryset)]
+        for spec in self.filter_specs:
+            if isinstance(spec, TimeFilter):
+                served += [spec.condition(*spec.limits).match] if spec.is_active else []
+            elif spec.value() and not isinstance(spec, self.model_admin.looked_through):
+                served.append(spec.condition(spec.value()))
+        return served
+
+    def _end(self, place: Cursor | None, way: Order) -> Cursor | None:
+        """Return where the last row of the window is; None if there is none behind it."""
+        served, rows = self._served(), collection(self.model._meta.db_table)
+        names = {"_id": 0, **dict.fromkeys((name for name, _ in way), 1)}
+        found: list[Mapping[str, Any]] = []
+        before = WINDOW - 1
+        for part in _parts(place, None, way):
+            wanted = {"$and": [*served, part.match]}
+            keys = rows.find(wanted, names, hint=self.model_admin.list_index)
+            ordered = keys.sort(list(way[part.fixed :])).skip(before)
+            some = list(ordered.limit(_LAST_AND_NEXT - len(found)))
+            found += some
+            if len(found) == _LAST_AND_NEXT:
+                return Cursor(tuple(found[0][name] for name, _ in way))
+            if some:
+                before = 0
+            else:
+                before -= rows.count_documents(wanted, hint=self.model_admin.list_index)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Part of a list: what holds for its rows, and how many fields of the order are one value."""
+
+    match: dict[str, Any]
+    fixed: int = 0
+
+
+def _parts(start: Cursor | None, end: Cursor | None, way: Order) -> list[_Part]:
+    """Return what lies behind ``start`` and not behind ``end``, in parts, each a range of an index.
+
+    The order is a field and the key. In one condition MongoDB would read the rows to tell where
+    they stand, or sort them, as soon as there are several ranges for it to merge. Raises NoPlace.
+    """
+    if start is not None and len(start.values) != len(way):
+        raise keyset.NoPlace("a place in another list")
+    (field, direction), (key, _) = way
+    behind, upto = ("$gt", "$lt") if direction > 0 else ("$lt", "$gt")
+    after = {behind: start.values[1]} if start else {}
+    until = {f"{upto}e": end.values[1]} if end else {}
+    if start and end and start.values[0] == end.values[0]:
+        return [_Part({field: start.values[0], key: after | until}, fixed=1)]
+    bounds = {behind: start.values[0]} if start else {}
+    bounds |= {upto: end.values[0]} if end else {}
+    return [
+        *([_Part({field: start.values[0], key: after}, fixed=1)] if start else []),
+        _Part({field: bounds} if bounds else {}),
+        *([_Part({field: end.values[0], key: until}, fixed=1)] if end else []),
+    ]

@@ -1,5 +1,0 @@
-"""The admin of devices."""
-
-from .pages import DeviceAdmin
-
-__all__ = ["DeviceAdmin"]

@@ -1,1 +1,0 @@
-"""What the pages of the console use in their templates."""

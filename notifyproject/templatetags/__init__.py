@@ -1,1 +1,0 @@
-"""What the project's own templates use."""
