@@ -1,0 +1,34 @@
+"""docs/architecture.md names files, packages, and figures that exist."""
+
+import re
+from pathlib import Path
+
+from delivery.eligibility import MAX_CLAIMS
+from delivery.sweeper import SWEEP_SECONDS
+from notifications.store import LEASE
+from notifyproject import clock
+from tests.architecture.code import ROOT, SERVICE
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def test_every_file_and_folder_it_names_exists() -> None:
+    named = set(re.findall(r"`((?:[\w]+/)+(?:[\w]+\.(?:py|md))?)`", PAGE))
+    assert len(named) > 40
+    inside = {"db/", "platform/", "serving/", "stack/"}
+    missing = {name for name in named - inside if not Path(ROOT, name).exists()}
+    assert missing == set()
+    assert all(Path(ROOT, "notifyproject", name).is_dir() for name in inside)
+
+
+def test_each_package_of_the_service_has_a_line() -> None:
+    lines = re.findall(r"^\| `(\w+)/` \|", PAGE, re.MULTILINE)
+    assert sorted(lines) == sorted((*SERVICE, "sandbox"))
+
+
+def test_its_figures_are_those_of_the_code() -> None:
+    assert f"finds due work in MongoDB every {SWEEP_SECONDS} seconds" in PAGE
+    assert f"every {clock.EVERY:.0f} seconds and corrects" in PAGE
+    assert f"a lease of {LEASE.total_seconds():.0f} seconds" in PAGE
+    assert MAX_CLAIMS == 3
+    assert "After three claims" in PAGE
