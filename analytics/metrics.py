@@ -15,8 +15,6 @@ from .models import Interval
 
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3_600.0, 14_400.0)
 """Seconds. A wait is in the first bucket whose bound it does not exceed; in one more beyond."""
-
-
 BUCKETS = len(BOUNDS) + 1
 
 
@@ -50,26 +48,16 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
 
 INDEX = "met_span"
-
-
 LENGTH = {
     Interval.MINUTE: timedelta(minutes=1),
     Interval.HOUR: timedelta(hours=1),
     Interval.DAY: timedelta(days=1),
 }
-
-
 KEPT = {Interval.MINUTE: timedelta(days=4), Interval.HOUR: timedelta(days=100)}
 """How long figures are kept; those of days for good."""
-
-
 LEAST_KEPT = timedelta(hours=1)
 """What is rebuilt later than that stays long enough for the longer spans to be summed up."""
-
-
 PARTS = {Interval.HOUR: Interval.MINUTE, Interval.DAY: Interval.HOUR}
-
-
 BATCH = 1_000
 
 

@@ -11,23 +11,13 @@ from notifyproject.db.collections import collection
 
 FRESH = timedelta(minutes=10)
 """A minute that is younger is counted again at once."""
-
-
 PATIENCE = 12
 """An older one after this part of its age: a day-old minute at most every two hours."""
-
-
 REOPENED = timedelta(days=3)
 """Figures of older minutes stay as they are: reports hardly ever come later."""
-
-
 AT_ONCE = 600
 """Minutes that are looked at in one go."""
-
-
 LEASE = timedelta(minutes=5)
-
-
 STATE = "rollup"
 
 

@@ -163,11 +163,7 @@ def _reasons(stored: Mapping[str, Mapping[str, Any]]) -> list[ReasonView]:
 
 
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
-
-
 LIST = "broadcasts"
-
-
 ID = path_parameter("broadcast_id", "24 hex digits", pattern="[0-9a-fA-F]{24}")
 
 

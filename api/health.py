@@ -17,12 +17,8 @@ from monitoring import alerts
 from notifyproject.db.collections import database
 
 log = structlog.get_logger(__name__)
-
-
 ANSWER = 2.0
 """Seconds a server may take; who asks whether we are ready does not wait for long."""
-
-
 OVERDUE = timedelta(seconds=150)
 """No sweep, or no sign of a worker, for this long: what no hint reaches waits."""
 

@@ -29,7 +29,7 @@ from recipients.models import SuppressionReason
 from recipients.suppressions import NEWEST_FIRST, PERSONS_OWN
 
 from .http import paging
-from .http.body import check_values, convert, decode, read_body
+from .http.body import BODY_ERRORS, check_values, convert, decode, read_body
 from .http.paging import PageRequest
 from .http.paths import path_parameter
 from .http.problems import ApiError, not_found
@@ -75,17 +75,9 @@ def suppression_view(document: Mapping[str, Any]) -> SuppressionView:
 
 
 LIST = "suppressions"
-
-
 REASONS = frozenset(reason.value for reason in SuppressionReason)
-
-
 CHANNEL_FILTER = OpenApiParameter("channel", str, enum=list(ADDRESSED))
-
-
 REASON_FILTER = OpenApiParameter("reason", str, enum=sorted(REASONS))
-
-
 DESCRIBED = (CHANNEL_FILTER, REASON_FILTER, *paging.DESCRIBED)
 
 
@@ -209,17 +201,8 @@ def _expected(words: Collection[str]) -> str:
 
 
 SUPPRESSIONS = Scope.SUPPRESSIONS_WRITE
-
-
-BAD_BODY = (400, 413, 415, 422)
-
-
 CHANNEL = path_parameter("channel", " or ".join(ADDRESSED), pattern=f"({'|'.join(ADDRESSED)})")
-
-
 ADDRESS = path_parameter("address", "A mail address, or a number in E.164 form", at_most=320)
-
-
 SOURCE = "api"
 
 
@@ -272,7 +255,7 @@ class AddressSuppressions(APIView):
         scope=SUPPRESSIONS,
         request=SuppressionRequest,
         response=SuppressionView,
-        problems=BAD_BODY,
+        problems=BODY_ERRORS,
         parameters=(CHANNEL, ADDRESS),
     )
     def put(self, request: Any, channel: str, address: str) -> Response:

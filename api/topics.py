@@ -44,11 +44,7 @@ def member_view(document: Mapping[str, Any]) -> MemberView:
 
 
 PEOPLE = Scope.RECIPIENTS_WRITE
-
-
 LIST = "topic-members"
-
-
 NAME = path_parameter("topic", "a-z, 0-9, _ and -, at most 64", pattern="[a-z0-9][a-z0-9_-]*")
 
 

@@ -28,8 +28,6 @@ from recipients.masking import mask_address
 from .http.problems import RETRY_SECONDS
 
 log = structlog.get_logger(__name__)
-
-
 FOLDER = "unsubscribe"
 """Of the templates; each language but English has its own below it."""
 

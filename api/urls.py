@@ -14,26 +14,12 @@ from .recipients import views as recipient_views
 from .types import views as type_views
 
 ID = r"(?P<notification_id>[^/]{1,64})"
-
-
 USER = r"(?P<user_id>[^/]{1,128})"
-
-
 DEVICE = r"(?P<device_id>[^/]{1,64})"
-
-
 TOPIC = r"topics/(?P<topic>[^/]{1,128})"
-
-
 ADDRESS = r"(?P<channel>[^/]{1,40})/(?P<address>[\s\S]{1,320}?)"
-
-
 TYPE = r"types/(?P<slug>[^/]{1,64})"
-
-
 BROADCAST = r"broadcasts/(?P<broadcast_id>[^/]{1,64})"
-
-
 VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 

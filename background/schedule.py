@@ -6,17 +6,9 @@ from delivery.sweeper import SWEEP_SECONDS
 
 MINUTE = 60
 """Seconds."""
-
-
 ROLL_UP, ALERTS = "notifications.roll_up", "notifications.alerts"
-
-
 CALLBACKS, RETENTION = "notifications.callbacks", "notifications.retention"
-
-
 SWEEP = "notifications.sweep"
-
-
 PERIODIC_TASKS = {
     "Sweep": (
         SWEEP,

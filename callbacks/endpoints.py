@@ -22,24 +22,14 @@ from notifyproject.platform.egress import (
 from .models import EXCERPT_LENGTH
 
 HTTPS_PORT = 443
-
-
 HTTP_PORT = 80
-
-
 SECOND_PORT = 8443
-
-
 LAST_PRIVILEGED_PORT = 1024
 """Up to here ports are of other protocols, whose servers might make something of a request."""
-
-
 _NAME = re.compile(
     r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     re.ASCII,
 )
-
-
 _IN_A_PATH = "/%:@!$&'()*+,;=~-._"
 
 
@@ -123,24 +113,12 @@ def _path(path: str, query: str) -> str:
 
 
 CONNECT_TIMEOUT = 5.0
-
-
 TOTAL_TIMEOUT = 15.0
-
-
 MAX_ANSWER = 64 * 1024
 """Of an answer, this many bytes are read."""
-
-
 CHUNK = 8 * 1024
-
-
 AGENT = "notifyproject-callbacks"
-
-
 SUCCESS = range(200, 300)
-
-
 REDIRECTS = range(300, 400)
 
 

@@ -34,24 +34,12 @@ def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetim
 
 
 Document = Mapping[str, Any]
-
-
 MESSAGE_LEASE = timedelta(seconds=90)
 """Longer than the slowest round of tries."""
-
-
 MESSAGE_RETENTION = timedelta(days=30)
-
-
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-
-
 SWITCHED_OFF = "The callback was switched off."
-
-
 NO_MORE = "The callback was removed."
-
-
 S = CallbackStatus
 
 

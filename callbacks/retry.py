@@ -63,36 +63,18 @@ DELAYS = (
     timedelta(hours=11),
 )
 """Wait before each further try: with the first, eight tries within about a day."""
-
-
 MAX_TRIES = len(DELAYS) + 1
-
-
 JITTER = 0.2
 """Waits differ by up to this share, so that what failed together does not come back together."""
-
-
 MAX_RETRY_AFTER = timedelta(hours=12)
 """A receiver that asks for a longer pause is taken at this."""
-
-
 GONE = HTTPStatus.GONE
-
-
 FAILURES_TO_OPEN = 5
 """After so many failed tries in a row, whatever they were of, a receiver is left alone a while."""
-
-
 OPEN_FOR = timedelta(seconds=30)
 """The first such while; it doubles each time one more try fails after it."""
-
-
 MAX_OPEN_FOR = timedelta(minutes=10)
-
-
 MAX_DOUBLINGS = 10
-
-
 DISABLED_AFTER = timedelta(days=5)
 """A callback that nothing has come through to for this long is switched off."""
 

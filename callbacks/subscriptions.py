@@ -19,8 +19,6 @@ from .events import CallbackState, DisabledReason, EventType
 
 OVERLAP = timedelta(hours=24)
 """How long a secret signs along after it was replaced."""
-
-
 MAX_SECRETS = 5
 """Secrets that sign at the same time, each replaced by the next within a day."""
 
@@ -69,14 +67,8 @@ def _read_subscribers() -> AbstractSet[ObjectId]:
 
 
 _subscribers = SharedCache("callbacks", _read_subscribers)
-
-
 Document = Mapping[str, Any]
-
-
 _FRESH = {"failures": 0}
-
-
 _TROUBLES = ("failing_since", "open_until", "disabled_at", "disabled_reason", "last_error")
 
 

@@ -28,8 +28,6 @@ from .outbox import MESSAGE_LEASE, ClaimedMessage, TryRecord
 from .retry import Decision, ReceiverHealth, TryOutcome
 
 Document = Mapping[str, Any]
-
-
 _KEPT = tuple(one.name for one in fields(ReceiverHealth) if one.name != "is_gone")
 
 
@@ -102,33 +100,17 @@ def is_free(callback: Document, *, now: datetime) -> bool:
 
 
 log = structlog.get_logger(__name__)
-
-
 BATCH = 20
 """Messages of one round."""
-
-
 AT_ONCE = 4
 """Requests to one receiver at the same time."""
-
-
 ROUND = 20.0
 """Seconds after which a round begins no further request: with the last one it takes 35 s."""
-
-
 SOON = timedelta(seconds=broker.SOON)
-
-
 NO_ROOM = timedelta(seconds=1)
 """How long an app waits for a thread of this process."""
-
-
 _random = random.SystemRandom()
-
-
 Clock = Callable[[], datetime]
-
-
 Asked = Callable[[], bool]
 """Whether this process is to stop."""
 

@@ -27,11 +27,7 @@ from .widgets.labels import CHANNELS
 from .widgets.lists import ConsoleAdmin, ReadOnlyAdmin
 
 LIST = "admin:analytics_incident_changelist"
-
-
 MAY_ACKNOWLEDGE = "analytics.acknowledge_incident"
-
-
 KINDS = {
     AlertKind.FAILURES: "Final failures",
     AlertKind.BREAKER_OPEN: "Circuit open",
@@ -40,11 +36,7 @@ KINDS = {
     AlertKind.PROVIDER_PAUSED: "Provider paused",
     AlertKind.CALLBACK_DISABLED: "Callback off",
 }
-
-
 LONGEST_WINDOW = 24 * 60
-
-
 MOST_FAILURES = 900
 """Failures are counted up to a thousand."""
 

@@ -26,17 +26,11 @@ from .widgets.columns import plain_chip
 from .widgets.lists import ConsoleAdmin
 
 CHANGE_URL = "admin:access_apiclient_change"
-
-
 LIVES = {"": None, "30": 30, "90": 90, "365": 365}
 """How many days a new key holds, as the form names it; None: until it is revoked."""
-
-
 TEST_BADGE = plain_chip(
     "Test", "warning", title="What it sends goes to the sandbox and reaches nobody."
 )
-
-
 _SCOPE_WORDS = {
     Scope.NOTIFICATIONS_READ: "Read its notifications",
     Scope.NOTIFICATIONS_WRITE: "Send, schedule and cancel notifications",

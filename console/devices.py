@@ -24,15 +24,11 @@ from .widgets.filters import ChoiceFilter, TimeFilter
 from .widgets.lists import ReadOnlyAdmin
 
 R = DeactivationReason
-
-
 PLATFORMS: Mapping[Platform, str] = {
     Platform.ANDROID: "Android",
     Platform.IOS: "iOS",
     Platform.WEB: "Web",
 }
-
-
 REASONS: Mapping[DeactivationReason, str] = {
     R.UNREGISTERED: "App removed",
     R.SENDER_MISMATCH: "Another sender's",
@@ -41,8 +37,6 @@ REASONS: Mapping[DeactivationReason, str] = {
     R.BY_USER: "Off by its app",
     R.BY_OPERATOR: "Off by staff",
 }
-
-
 MEANINGS: Mapping[DeactivationReason, str] = {
     R.UNREGISTERED: (
         "The push provider says that the app was removed, or got a new token. It comes back by "
@@ -63,11 +57,7 @@ MEANINGS: Mapping[DeactivationReason, str] = {
     ),
     R.BY_OPERATOR: "A member of staff switched it off: the audit log says who.",
 }
-
-
 ACTIVE, INACTIVE = "active", "inactive"
-
-
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -148,8 +138,6 @@ def _record(request: HttpRequest, device: Device, message: str) -> None:
 
 
 CHANGE_URL = "admin:devices_device_change"
-
-
 SEARCH_CAP = 200
 
 

@@ -34,22 +34,12 @@ from .widgets.labels import CHANNEL_ICONS, CHANNELS, VERDICTS, Explanation, code
 from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 
 FAILED = "admin:notifications_failednotification_changelist"
-
-
 LOOK_BACK = timedelta(hours=24)
 """How far the groups look back when no time is chosen."""
-
-
 S = DeliveryStatus
-
-
 SHORTEST = timedelta(minutes=1)
-
-
 OF_GROUPS = (filters.FailedChannelFilter, filters.CodeFilter, filters.ProviderFilter)
 """Filters that choose a group: the others stay to be seen."""
-
-
 BAR_BOX = (96, 24)
 """Width and height of a group's course."""
 

@@ -31,16 +31,10 @@ from .widgets.labels import CHANNEL_ICONS, CHANNELS, code_words, explain
 
 SWEEP_OVERDUE = timedelta(minutes=3)
 """The sweep runs four times a minute."""
-
-
 WORK_OVERDUE = timedelta(minutes=5)
 """A worker takes what is due within seconds."""
-
-
 MANY_FAILURES = 10
 """Failures of one cause in a day that are worth a look."""
-
-
 RECENT = timedelta(hours=1)
 
 
@@ -97,25 +91,13 @@ def _causes(failures: FailureCounts, now: datetime) -> Iterator[Concern]:
 
 
 FOUND_LIMIT = 20
-
-
 FIGURES_OLD = timedelta(minutes=5)
 """They are counted every minute."""
-
-
 INCIDENTS_SHOWN = 10
-
-
 WAITING_CAP = 1_000
 """What waits is counted up to here: that it is a thousand or more says enough at a glance."""
-
-
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-
-
 _COLOURS = ("--chart-delivered", "--chart-sent", "--chart-failed")
-
-
 _GREY = "#8891a0"
 
 
@@ -270,8 +252,6 @@ def _options(legend: Mapping[str, Any]) -> str:
 
 
 _OPTIONS = _options({"position": "bottom", "labels": {"color": _GREY, "boxWidth": 12}})
-
-
 _PLAIN = _options({"display": False})
 
 

@@ -28,17 +28,9 @@ from .widgets.labels import CHANNEL_ICONS, CHANNELS
 from .widgets.lists import ReadOnlyAdmin
 
 PAGE = "admin:notifications_providerstate_changelist"
-
-
 MAY_PAUSE, MAY_TEST = "notifications.pause_provider", "notifications.test_provider"
-
-
 ADDRESS_LENGTH = 320
-
-
 MINUTE = 60
-
-
 HEALTH = {
     Health.PAUSED: ("Paused", "warning"),
     Health.OPEN: ("Takes nothing", "danger"),
@@ -48,15 +40,11 @@ HEALTH = {
     Health.UNKNOWN: ("Not known", "calm"),
     Health.WELL: ("Well", "success"),
 }
-
-
 CIRCUITS = {
     State.CLOSED: ("Closed", "success"),
     State.OPEN: ("Open", "danger"),
     State.HALF_OPEN: ("Half open", "warning"),
 }
-
-
 ADDRESSES = {
     Channel.EMAIL: ("Mail address", "email"),
     Channel.PUSH: ("Id of a device", "text"),

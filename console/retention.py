@@ -21,8 +21,6 @@ SAID = (
     "inbox stays there. A change is for all notifications of the category, those that are there "
     "already among them, and is acted on within a minute. What is gone stays gone."
 )
-
-
 WHOLE = (
     "The notification and its attempts. Counted from its send time. A change is for what is "
     "accepted from now on; manage.py retain --existing sees to what is there already."

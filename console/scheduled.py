@@ -28,8 +28,6 @@ from .widgets.labels import CHANNELS
 from .widgets.window_list import WindowChangeList
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 WAITING = "admin:notifications_waitingnotification_changelist"
 
 

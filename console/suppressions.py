@@ -28,8 +28,6 @@ from .widgets.lists import ConsoleAdmin
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))
 """The channels that go to an address."""
-
-
 SOURCES = {
     "sendgrid": "SendGrid",
     "whatsapp": "WhatsApp",
@@ -38,19 +36,13 @@ SOURCES = {
     "one-click": "The person",
 }
 """Who says that nothing more is to go there."""
-
-
 STORED = (
     *("address_shown", "channel", "reason", "marketing_only"),
     *("source", "created_at", "expires_at"),
 )
 """What is shown of one suppression."""
-
-
 ERASED = "Erased"
 """Stands for the address of somebody who was erased: it is still recognised."""
-
-
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 
 

@@ -36,8 +36,6 @@ WORDS: Mapping[Reason, tuple[str, str]] = {
     Reason.WORKER: ("A worker", "it is due or being sent"),
 }
 """The reasons as labels, and half a sentence that explains them."""
-
-
 _BY_CODE: Mapping[str, Reason] = {
     FailureCode.QUIET_HOURS.value: Reason.QUIET_HOURS,
     FailureCode.CHANNEL_UNAVAILABLE.value: Reason.CIRCUIT,

@@ -27,8 +27,6 @@ from .widgets.keyset_list import KeysetChangeList
 from .widgets.lists import BoundedChangeList, ReadOnlyAdmin
 
 LIST = "admin:notifications_webhooklog_changelist"
-
-
 DETAIL = "admin:notifications_webhooklog_change"
 
 

@@ -24,53 +24,25 @@ from providers.contract import Provider
 from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
-
-
 WINDOW, BUCKET = timedelta(minutes=1), timedelta(seconds=10)
 """How far back outcomes count, in steps of a bucket."""
-
-
 MIN_FAILURES, MIN_PERCENT = 20, 50
 """A circuit opens at so many failures in the window, if they are this share of all outcomes."""
-
-
 FIRST_WAIT = timedelta(seconds=30)
 """Wait before the first probe; each further wait is twice the one before."""
-
-
 LONGEST_WAIT = timedelta(minutes=15)
-
-
 PROBE_LEASE = timedelta(seconds=30)
 """A probe nobody reported on for this long is given to somebody else; a send takes 15 s at most."""
-
-
 REMEMBERED = timedelta(hours=1)
 """An open circuit nobody asks about for this long after its wait is forgotten."""
-
-
 LISTED = timedelta(days=1)
 """Accounts without an outcome for this long are not listed."""
-
-
 REASON_LENGTH = 200
-
-
 _INDEX = "circuits"
-
-
 _MILLISECOND = timedelta(milliseconds=1)
-
-
 _SCRIPTS = Path(__file__).with_name("lua")
-
-
 _ASK = (_SCRIPTS / "circuit_ask.lua").read_text()
-
-
 _CHANGE = (_SCRIPTS / "circuit_change.lua").read_text()
-
-
 _RULES = json.dumps(
     {
         "bucket": BUCKET // _MILLISECOND,

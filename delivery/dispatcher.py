@@ -89,14 +89,8 @@ class Bulkhead:
 
 
 bulkhead = Bulkhead()
-
-
 _isolating_threads = ConcurrencyLimiter()
-
-
 _isolation_lock = threading.Lock()
-
-
 _held_here = threading.local()
 
 
@@ -163,8 +157,6 @@ def poison_candidates(
 
 
 log = structlog.get_logger(__name__)
-
-
 S = DeliveryStatus
 
 

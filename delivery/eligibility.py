@@ -16,21 +16,11 @@ from recipients import queries as recipients
 from recipients.queries import KnownRecipient, Suppressed
 
 log = structlog.get_logger(__name__)
-
-
 MAX_CLAIMS = 3
 """A delivery that was claimed this often and never came to sending has killed its workers."""
-
-
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
-
-
 _NO_SANDBOX = "A test goes to the sandbox only, and there is none set up for {}."
-
-
 S = DeliveryStatus
-
-
 REACHED = frozenset({S.DELIVERED, S.READ})
 
 

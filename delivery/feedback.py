@@ -31,11 +31,7 @@ from .results import TargetResult
 from .sending import PreparedDelivery
 
 log = structlog.get_logger(__name__)
-
-
 MISMATCH = "SENDER_ID_MISMATCH"
-
-
 MANY = 5
 """So many devices that are all another sender's are no coincidence."""
 
@@ -145,8 +141,6 @@ TROUBLES = frozenset(
     }
 )
 """What speaks against a provider's health; its rate limit does not."""
-
-
 SAYS_NOTHING = frozenset(
     {
         FailureCode.CHANNEL_UNAVAILABLE,
@@ -155,12 +149,8 @@ SAYS_NOTHING = frozenset(
     }
 )
 """Outages are reported apart; a defect of ours, or a file that is missing, says nothing of it."""
-
-
 PROVEN_FOR = timedelta(minutes=1)
 """So long after it took something, a provider is trusted to take more of it."""
-
-
 _accepted_at: dict[str, datetime] = {}
 """When an account has taken something from this process last."""
 

@@ -19,48 +19,24 @@ from notifyproject.platform import valkey
 from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
-
-
 LEAST_SHARE = 0.01
 """However often a provider answers that it is too much, this part of the rate is left."""
-
-
 STEP, STEP_SHARE = timedelta(seconds=10), 0.1
 """A rate that was halved grows by this share of itself as configured, each time so long passes."""
-
-
 ONE_EVENT = timedelta(seconds=1)
 """Refusals this soon after the first, or while nothing may be sent, answer what left before it."""
-
-
 MAX_SKEW = timedelta(seconds=2)
 """A bucket used further in the future was used by a wrong clock, and is not waited for."""
-
-
 LONGEST_WAIT = timedelta(days=1)
-
-
 REMEMBERED = timedelta(minutes=10)
 """A bucket is forgotten this long after it would be full and at its whole rate: it is as new."""
-
-
 _MILLISECOND = timedelta(milliseconds=1)
-
-
 _STEP, _ONE_EVENT, _MAX_SKEW, _LONGEST_WAIT, _REMEMBERED = (
     duration // _MILLISECOND for duration in (STEP, ONE_EVENT, MAX_SKEW, LONGEST_WAIT, REMEMBERED)
 )
-
-
 _SCRIPTS = Path(__file__).with_name("lua")
-
-
 _TAKE = (_SCRIPTS / "rate_take.lua").read_text()
-
-
 _SLOW_DOWN = (_SCRIPTS / "rate_slow_down.lua").read_text()
-
-
 _RULES = json.dumps(
     {
         "least_share": LEAST_SHARE,

@@ -20,8 +20,6 @@ from privacy import unsubscribe
 from providers.contract import Message
 
 log = structlog.get_logger(__name__)
-
-
 ANOTHER_KEY = timedelta(seconds=30)
 """When to look again at what this process has no key for: another one may, or a newer release."""
 

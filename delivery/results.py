@@ -17,24 +17,12 @@ from notifications.store import ClaimedDelivery, ProviderAnswer, Settlement, Tar
 from providers.contract import SendResult
 
 S = DeliveryStatus
-
-
 NOT_TAKEN = frozenset({FailureCode.CHANNEL_UNAVAILABLE, FailureCode.CONNECTION_FAILED})
 """Nothing of the message reached the provider: another one may be given it at once."""
-
-
 NO_TIME = "The provider was too slow to reach all devices at once; the others follow."
-
-
 HELD = "The provider takes nothing for the platform of some of the devices at present."
-
-
 ASLEEP = "The devices that are left are in their quiet hours."
-
-
 NOT_BEGUN = "Not begun: the time for it was over. Nothing was sent."
-
-
 IN_DOUBT = "One device may have it by an earlier attempt; the others cannot get it."
 
 

@@ -78,8 +78,6 @@ class CircuitGate:
 
 
 S = DeliveryStatus
-
-
 Platforms = Collection[str]
 """A push's: android, ios, web; of a channel without devices the one that has no name."""
 

@@ -133,12 +133,8 @@ def in_requests(
 
 
 log = structlog.get_logger(__name__)
-
-
 LEASE_MARGIN = timedelta(seconds=2)
 """A send starts only if its lease outlives the longest request by this much."""
-
-
 LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
 """How much of a defect is logged: so many errors, each from so many of the last calls."""
 

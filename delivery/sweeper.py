@@ -30,19 +30,11 @@ SWEEP_SECONDS = 15
 """A lost worker's delivery is found within a lease and a sweep. If whoever sweeps is lost, too, and
 whoever took what it found, it is found by the sweep after that: within 150 s. A sweep takes 0.1 s
 with a million due."""
-
-
 log = structlog.get_logger(__name__)
-
-
 LANE_CAP = 1_000
 """Messages that may wait in one queue before the sweep adds no more: they are repeats by then."""
-
-
 LOOK = 500
 """What is due in a lane that a sweep looks at: more than a lost worker leaves of a client."""
-
-
 ENOUGH = timedelta(seconds=SWEEP_SECONDS / 3)
 """How long a sweep is as good as one just now."""
 

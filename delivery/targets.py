@@ -31,11 +31,7 @@ class SendTarget:
 
 
 AWAITING_DEVICE = "One of the person's devices may have it: its report is waited for."
-
-
 UNREPORTED = "Nobody can tell whether one device has it, and no other can be reached."
-
-
 Aimed = Mapping[str, tuple[SendTarget, ...]]
 """At least one target for each claim, by its reference."""
 

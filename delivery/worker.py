@@ -27,8 +27,6 @@ from .dispatcher import BatchReport, channel_threads
 
 REQUEUE_DELAY = timedelta(seconds=1)
 """How long a message waits for a thread of its channel, or for its lane."""
-
-
 MAX_BATCHES_PER_CLIENT = 3
 """Batches of a lane that a process is at: one is being sent, one made ready, one settled. More of
 them wait for their turn with what they have claimed, in the way of those who look for the rest: at
@@ -193,8 +191,6 @@ def _prefetch(lane: FairQueue, now: datetime) -> None:
 
 
 _threads = ConcurrencyLimiter()
-
-
 _batches = ConcurrencyLimiter()
 
 

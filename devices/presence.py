@@ -12,8 +12,6 @@ from notifyproject.platform import valkey
 
 LIFETIME = 3600
 """Seconds without a heartbeat after which nothing is known of a device."""
-
-
 _YES, _NO = b"1", b"0"
 
 

@@ -17,23 +17,13 @@ from .status import DEACTIVATION, Evidence, deactivate
 from .tokens import device_id as id_of
 
 log = structlog.get_logger(__name__)
-
-
 MAX_DEVICES = 50
 """Devices one user may have; a further one takes another's place."""
-
-
 SEEN_EVERY = timedelta(minutes=5)
 """Heartbeats within this time after one another are stored once."""
-
-
 DESCRIPTIVE = ("app_version", "device_model", "os_version", "language", "timezone")
 """What an app tells of its device and may change without registering anew."""
-
-
 _TRIES = 3
-
-
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -17,19 +17,11 @@ from notifyproject.db.collections import collection
 from .models import BY_PROVIDER, DeactivationReason
 
 log = structlog.get_logger(__name__)
-
-
 Expression = Any
-
-
 MAX_SUSPICIONS = 3
 """A token that was called malformed, or another sender's, this often in a row is taken for dead."""
-
-
 DEACTIVATION = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
 """What is stored of a deactivation, and gone when the device is active again."""
-
-
 _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
 
 

@@ -124,15 +124,9 @@ class BroadcastStatus(StrEnum):
 
 
 S = DeliveryStatus
-
-
 OPEN = frozenset({S.PENDING, S.SENDING, S.UNKNOWN})
 """The service still has something to do; only these have a due time."""
-
-
 SUCCEEDED = frozenset({S.SENT, S.DELIVERED, S.READ})
-
-
 TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     # To itself: claimed, snoozed. To failed: no provider, cannot be rendered, quarantined.
     # To sent and beyond: a receipt that came before our own write.
@@ -266,11 +260,7 @@ BULK_TRANSITIONS: dict[BulkStage, frozenset[BulkStage]] = {
     BulkStage.COMPLETED: frozenset(),
 }
 """Every step a bulk operation may take."""
-
-
 WORKED_ON = frozenset({BulkStage.PREVIEWING, BulkStage.RUNNING})
 """A worker has something to do."""
-
-
 SETTLED = frozenset({BulkOutcome.DONE, BulkOutcome.SKIPPED, BulkOutcome.FAILED})
 """Nothing more becomes of it."""

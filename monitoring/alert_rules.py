@@ -48,8 +48,6 @@ SHIPPED_RULES = (
     _Default("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
     _Default("callback-disabled", "A callback was switched off", AlertKind.CALLBACK_DISABLED, 0),
 )
-
-
 HOUR = 60
 
 
@@ -90,15 +88,9 @@ def _rule(document: Document) -> Rule:
 
 ALERT_TYPE = "system_alert"
 """What operators are told with. Its own failures raise no alert: that would go round for ever."""
-
-
 COUNTED = 1_000
 """Notifications that failures are counted from; a threshold is below that."""
-
-
 CALLBACKS_SHOWN = 20
-
-
 SANDBOX = "sandbox-"
 """What an API client in test mode sends goes to providers of such names: nobody is woken for it."""
 

@@ -32,12 +32,8 @@ from . import alert_rules
 from .alert_rules import ALERT_TYPE
 
 log = structlog.get_logger(__name__)
-
-
 STANDSTILL = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
 """What beat and workers cannot raise, as it is they that stand still."""
-
-
 TOLD_WITHIN = timedelta(days=1)
 """Nobody is told of an older incident."""
 
@@ -82,12 +78,8 @@ def _note(finding: Finding, now: datetime) -> None:
 
 
 MOST_RECIPIENTS = 50
-
-
 ROLES = ("operator", "admin")
 """The roles whose members are told, if the settings name nobody."""
-
-
 STAFF = "staff:"
 """The user ids of staff: ``staff:maria``."""
 

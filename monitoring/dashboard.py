@@ -20,18 +20,10 @@ from notifications import queries
 from notifyproject.db.collections import collection
 
 M = Metric
-
-
 HOURS = 24
-
-
 REAL: Mapping[str, Any] = {"is_test": {"$ne": True}}
 """What holds for all but the tests of API clients in test mode."""
-
-
 S = DeliveryStatus
-
-
 COUNTED = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
 
 

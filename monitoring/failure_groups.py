@@ -10,12 +10,8 @@ from notifyproject.db.collections import collection
 
 CAP = 10_000
 """Failed notifications that are looked at for the groups, the newest."""
-
-
 BARS = 24
 """Parts that a span is divided into for its course."""
-
-
 S = DeliveryStatus
 
 

@@ -23,22 +23,12 @@ from delivery.circuit_breaker import State
 from . import dashboard, provider_health, workers
 
 FRESH_SECONDS = 10.0
-
-
 WINDOW = timedelta(minutes=60)
 """What the counts are over. The last minutes are still being counted."""
-
-
 PREFIX = "notify"
-
-
 COUNTED = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAILED, Name.RETRIED)
-
-
 TYPES = 200
 """Types that are told apart; there is no more than that in any label."""
-
-
 OTHERS = "other"
 
 

@@ -17,8 +17,6 @@ from domain.states import AttemptStatus, Channel
 from providers.registry import providers_for
 
 DAY = timedelta(hours=24)
-
-
 A = AttemptStatus
 
 

@@ -23,12 +23,8 @@ from notifyproject.db.collections import collection
 from .rollup_counts import count_minutes, minute_of
 
 INDEX = "ntf_updated"
-
-
 HAPPENINGS = ("sent", "delivered", "read", "failed")
 """Each is an event ``delivery.<it>``, at the delivery's ``<it>_at``."""
-
-
 Stages = list[dict[str, Any]]
 
 
@@ -150,29 +146,17 @@ def _as_stored(kept: timedelta) -> dict[str, Any]:
 
 
 log = structlog.get_logger(__name__)
-
-
 OVERLAP = timedelta(seconds=45)
 """Changes are looked for again this far back: clocks differ by a second at most, and a write that
 finds no primary is repeated for half a minute."""
-
-
 FIRST_LOOK = timedelta(days=1)
 """How far back the very first roll-up looks."""
-
-
 SLICE = timedelta(minutes=10)
 """Of so long changes are looked for at once."""
-
-
 TOGETHER = 10
 """Minutes in a row that are counted by one read."""
-
-
 BUDGET_SECONDS = 40.0
 """What is left after that is for the next roll-up, a minute later."""
-
-
 MINUTE = metrics.LENGTH[Interval.MINUTE]
 
 

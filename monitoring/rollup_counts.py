@@ -22,28 +22,14 @@ from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from notifyproject.db.collections import collection
 
 A, M, S = AttemptStatus, Metric, DeliveryStatus
-
-
 NEVER = "none"
 """The provider of what no provider was asked for."""
-
-
 WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)
-
-
 ARRIVED = (S.DELIVERED, S.READ)
-
-
 PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
 """An attempt goes to several devices: it counts once, as the first of these that one of them is."""
-
-
 AT_ONCE = 1_000
-
-
 Row = Mapping[str, Any]
-
-
 Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
 
 

@@ -18,16 +18,10 @@ from notifyproject.platform import valkey
 
 SEEN = timedelta(minutes=5)
 """Whoever made an attempt within this long is listed."""
-
-
 ATTEMPTS_READ = 5_000
 """Attempts that workers are looked for in, the newest."""
-
-
 COUNTED = 10_000
 """What is due is counted up to this."""
-
-
 PING_SECONDS = 0.5
 """How long workers have to answer, if somebody asks them."""
 

@@ -19,11 +19,7 @@ from . import store
 from .store import Document, NewNotification
 
 log = structlog.get_logger(__name__)
-
-
 TELL = "notifications.tell"
-
-
 PAUSE = timedelta(seconds=0.5)
 """A hint is for so much later: one is enough for all that changes meanwhile."""
 
@@ -78,19 +74,11 @@ def _is_anybody_waiting() -> bool:
 
 BATCH = 200
 """Notifications read at once."""
-
-
 MOST = 50
 """After so many batches it is somebody else's turn."""
-
-
 ENROLLING = timedelta(seconds=30)
 """By so much later every process knows of a new callback, and has stored what it was at."""
-
-
 S, E = DeliveryStatus, EventType
-
-
 EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.SENT: E.DELIVERY_SENT,
     S.DELIVERED: E.DELIVERY_DELIVERED,
@@ -102,8 +90,6 @@ EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.CANCELLED: E.DELIVERY_CANCELLED,
 }
 """What an app is told of; the others are on their way."""
-
-
 IMPLIED: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
     S.DELIVERED: (S.SENT, S.DELIVERED),
     S.READ: (S.SENT, S.DELIVERED, S.READ),

@@ -15,12 +15,8 @@ from notifyproject.db.paging import Page
 from .store import AttemptReference, Document
 
 MAX_ON_OWN_CLOCK = 1_000
-
-
 COUNT_CAP = 10_000
 """Counts that people read stop here: beyond, nobody needs the exact number."""
-
-
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
 

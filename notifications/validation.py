@@ -15,18 +15,10 @@ from email_validator import EmailNotValidError, validate_email
 from domain.states import Channel
 
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
-
-
 _ORDINARY = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
 """An address that is as good as its domain, which many share."""
-
-
 _SHORT = 200
-
-
 _LOCAL_PART_LENGTH = 64
-
-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -92,17 +84,9 @@ def has_control_characters(text: str) -> bool:
 
 FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file", "ftp", "about", "blob"})
 """Schemes that run something, or reach into a device."""
-
-
 PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
-
-
 MAX_PORT = 65_535
-
-
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
-
-
 _NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
 
 
@@ -216,15 +200,9 @@ class ProblemCollector:
 
 
 MAX_KEY_LENGTH = 128
-
-
 FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 """Fields whose keys the caller chooses: they become field names in MongoDB."""
-
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 
 
@@ -276,8 +254,6 @@ def _check_key(key: str, at: str, problems: ProblemCollector, *, in_data: bool) 
 
 
 ALIASES = {"in-app": Channel.IN_APP}
-
-
 ALL = "all"
 """Every channel on which there is a way to reach the person."""
 

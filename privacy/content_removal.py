@@ -22,19 +22,11 @@ from notifications.catalog.retention import Retention
 from notifyproject.db.collections import collection
 
 log = structlog.get_logger(__name__)
-
-
 BATCH = 500
-
-
 SLICE = timedelta(hours=1)
 """So much of the index is read by one query at most, however little of it is to be changed."""
-
-
 SECONDS = 20.0
 """How long one call goes on, unless it is told: the next one is a minute later."""
-
-
 INDEX = "ntf_updated"
 
 

@@ -20,11 +20,7 @@ from recipients import registration, service_windows, suppressions, topics
 from recipients.addresses import WHATSAPP
 
 log = structlog.get_logger(__name__)
-
-
 BATCH = 500
-
-
 SECONDS = 6.0
 """How long one call goes on, unless it is told: half of what a request has for the database."""
 

@@ -14,11 +14,7 @@ from notifications.catalog import retention
 from notifyproject.db.collections import collection
 
 log = structlog.get_logger(__name__)
-
-
 BATCH = 1_000
-
-
 MIN_DAYS, MAX_DAYS = 1, 3_650
 """An idempotency key lives for a day: what it stands for is there as long."""
 
@@ -107,11 +103,7 @@ def _oldest(
 
 
 BACKFILL_BATCH = 500
-
-
 INDEX = "ntf_category_created"
-
-
 OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
 
 

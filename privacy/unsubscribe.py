@@ -26,16 +26,10 @@ from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
 
 log = structlog.get_logger(__name__)
-
-
 PURPOSE = "notifications.unsubscribing"
 """What the key is for: the service's secret key has other uses."""
-
-
 MAX_TOKEN_LENGTH = 1_000
 """A longest address makes one of 600."""
-
-
 SOURCE = "one-click"
 
 

@@ -72,12 +72,8 @@ def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None
 
 
 UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
-
-
 FETCH_TIMEOUT = 10.0
 """Seconds for all attachments of a mail together; and at most two thirds of what a send has."""
-
-
 AT_ONCE = 4
 """Mails with attachments that a process has in hand: one of 10 MB takes 50 MB while it is sent."""
 
@@ -147,18 +143,10 @@ def _places(_process_id: int) -> threading.BoundedSemaphore:
 
 
 CHUNK = 64 * 1024
-
-
 LATER = frozenset({408, 425, 429})
 """Statuses from 400 to 499 that may be others another time."""
-
-
 FIRST_SERVER_ERROR = 500
-
-
 HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
-
-
 _IN_A_PATH = "/%:@!$&'()*+,;=~-._"
 
 

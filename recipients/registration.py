@@ -11,8 +11,6 @@ from pymongo.errors import DuplicateKeyError
 from notifyproject.db.collections import collection
 
 Document = Mapping[str, Any]
-
-
 TOLD = ("email", "phone", "name", "locale", "timezone")
 """What an app tells of a person; what is not told is missing."""
 

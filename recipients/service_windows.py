@@ -11,12 +11,8 @@ from .addresses import normal_phone
 
 WINDOW = timedelta(hours=24)
 """From a person's last message on; Meta's rule."""
-
-
 MARGIN = timedelta(minutes=1)
 """A window that closes within this time is taken for closed: the message has a way to go."""
-
-
 KEPT = timedelta(days=30)
 """For how long it is known when somebody last wrote."""
 

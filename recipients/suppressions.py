@@ -19,8 +19,6 @@ from .models import SuppressionReason
 
 MAX_SOFT_BOUNCES = 3
 """So many in a row, and the address is not written to any more."""
-
-
 MEMORY = timedelta(days=30)
 """A strike that no other follows for so long is forgotten."""
 
@@ -45,14 +43,8 @@ def clear_soft_bounces(*, channel: str, address: str) -> None:
 
 
 Document = Mapping[str, Any]
-
-
 Expression = Any
-
-
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-
-
 PERSONS_OWN = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
 """What the person wants. Nobody lifts it by the way: whoever does names it."""
 

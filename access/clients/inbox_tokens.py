@@ -22,35 +22,17 @@ from notifyproject.db.collections import collection
 from ..models import Scope
 
 LIFETIME = timedelta(minutes=15)
-
-
 ISSUER = "notifyproject"
-
-
 AUDIENCE = "inbox"
-
-
 ALGORITHM = "HS256"
-
-
 MIN_KEY_BYTES = 32
 """RFC 7518, 3.2: a key of the size of the hash or larger."""
-
-
 MAX_LENGTH = 4_096
 """A longer text is none of ours: a user id has 128 characters, of 12 in JSON each at most."""
-
-
 CLOCK_SKEW = timedelta(minutes=1)
 """How far another web process's clock may be ahead."""
-
-
 CLAIMS = ("iss", "aud", "sub", "client_id", "iat", "exp", "jti", "epoch")
-
-
 _NONCE_LENGTH = 32
-
-
 _TAG_LENGTH = 16
 
 

@@ -15,14 +15,8 @@ from pathlib import Path
 from notifyproject.platform import valkey
 
 WINDOW = timedelta(minutes=1)
-
-
 UNKNOWN_ADDRESS = "unknown"
-
-
 _SCRIPT = (Path(__file__).parent / "lua" / "rate_limit.lua").read_text()
-
-
 _WINDOW = WINDOW // timedelta(milliseconds=1)
 
 

@@ -21,15 +21,9 @@ from notifyproject.db.collections import collection
 from ..models import Scope
 
 KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
-
-
 MAX_ACTIVE_KEYS = 2
 """The old one and the new one, while an app is moved from one to the other."""
-
-
 USE_RECORDED_EVERY = timedelta(minutes=1)
-
-
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 

@@ -24,16 +24,10 @@ from notifyproject.db.collections import collection
 from ..clients.rate_limits import client_ip
 
 log = structlog.get_logger(__name__)
-
-
 WINDOW = timedelta(minutes=15)
-
-
 LIMITS = {"account_from_address": 5, "address": 30, "account": 50}
 """Failures after which nobody is let in. The last one is high: it locks the account's owner out,
 too, and stops those who guess from many addresses."""
-
-
 Credentials = Mapping[str, Any] | None
 
 

@@ -12,8 +12,6 @@ from ..models import StaffUser
 
 ACCOUNTS = frozenset({"access", "auth"})
 """Apps whose objects say who may do what: for admins only."""
-
-
 OPERATES = frozenset(
     {
         "notifications.resend_notification",
@@ -39,8 +37,6 @@ OPERATES = frozenset(
     }
 )
 """What an operator does beside looking."""
-
-
 ADMINISTERS = frozenset(
     {
         "notifications.view_addresses",
@@ -50,8 +46,6 @@ ADMINISTERS = frozenset(
     }
 )
 """What only an admin does, beside keeping accounts, types and the schedule."""
-
-
 SUPPORTS = frozenset(
     {
         "notifications.view_notification",

@@ -23,22 +23,12 @@ from notifyproject.db.collections import collection
 from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt
 
 ISSUER = "Notifications"
-
-
 STEP = 30
 """Seconds a code is good for; the one before and the one after count as well, for slow clocks."""
-
-
 TRIES, PAUSE = 5, timedelta(minutes=15)
 """How many codes may be tried in a quarter of an hour: six digits are not guessed in years."""
-
-
 RECOVERY_CODES = 10
-
-
 _RECOVERY_BYTES = 10
-
-
 Document = Mapping[str, Any]
 
 

@@ -11,11 +11,7 @@ from . import second_factor
 from .second_factor import Enrollment
 
 MARK = "second_factor"
-
-
 OPEN = ("admin:login", "admin:logout", "admin:jsi18n")
-
-
 CHECK, SET_UP, RENEW = "second-factor", "second-factor-set-up", "second-factor-renew"
 
 

@@ -127,14 +127,8 @@ def delivery_view(document: Mapping[str, Any]) -> CallbackDeliveryView:
 
 
 LIST = "callback-deliveries"
-
-
 EVENTS = sorted(event.value for event in SUBSCRIBABLE)
-
-
 STATUSES = sorted(status.value for status in CallbackStatus)
-
-
 DESCRIBED = (OpenApiParameter("status", str, enum=STATUSES), *paging.DESCRIBED)
 
 

@@ -15,7 +15,7 @@ from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from domain.time import utc_now
 
 from ..http import paging
-from ..http.body import check_values, convert, decode, read_body
+from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
 from ..http.paths import path_parameter
 from ..http.problems import ApiError, not_found
 from ..openapi.operations import describe
@@ -32,14 +32,7 @@ from .schemas import (
 )
 
 WRITE = Scope.CALLBACKS_WRITE
-
-
-BAD_BODY = (400, 413, 415, 422)
-
-
 DELIVERY_ID = path_parameter("delivery_id", "The id of a delivery of a callback", at_most=120)
-
-
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -59,7 +52,7 @@ class CallbackEndpoint(APIView):
         scope=WRITE,
         request=CallbackRequest,
         response=CallbackView,
-        problems=BAD_BODY,
+        problems=BODY_ERRORS,
     )
     def put(self, request: Any) -> Response:
         """Have the app called back at a URL; the first time, the answer holds the secret.

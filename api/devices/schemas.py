@@ -101,8 +101,6 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
 
 
 _COMPUTED = {"id", "device_token", "notification_preferences", "state"}
-
-
 _PLAIN = set(DeviceView.__struct_fields__) - _COMPUTED
 
 
@@ -116,32 +114,16 @@ def _state_view(state: Presence) -> DeviceStateView:
 
 
 MAX_CATEGORIES = 100
-
-
 RENEWED = (
     "A new token makes a new device with all that is known of this one, which is switched off."
 )
-
-
 SWITCHED = "False, such as when its user signs out: nothing more is pushed to it. True: again."
-
-
 PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
 """Platforms by how they may be written."""
-
-
 _ONE_LINE = ("app_version", "device_model", "os_version")
-
-
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
-
-
 Text40 = Annotated[str, Meta(max_length=40)]
-
-
 Text120 = Annotated[str, Meta(max_length=120)]
-
-
 Token = Annotated[str, Meta(description=f"1 to {MAX_LENGTH} visible ASCII characters.")]
 
 

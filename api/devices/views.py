@@ -26,7 +26,7 @@ from notifications.validation import ProblemCollector
 from notifyproject.db.paging import Page
 
 from ..http import paging
-from ..http.body import T, check_values, convert, decode, read_body
+from ..http.body import BODY_ERRORS, T, check_values, convert, decode, read_body
 from ..http.paths import path_parameter
 from ..http.problems import not_found
 from ..http.query import reject_unknown
@@ -47,11 +47,7 @@ from .schemas import (
 )
 
 LIST = "device"
-
-
 PARAMETERS = ("user_id", *paging.PARAMETERS)
-
-
 DESCRIBED = (
     OpenApiParameter("user_id", str, required=True, description="Whose devices."),
     *paging.DESCRIBED,
@@ -93,11 +89,6 @@ def cursors(page: Page) -> dict[str, str | None]:
 
 
 DEVICES = Scope.DEVICES_WRITE
-
-
-BAD_BODY = (400, 413, 415, 422)
-
-
 DEVICE_ID = path_parameter("device_id", "64 hex digits", pattern="[0-9a-f]{64}")
 
 
@@ -111,7 +102,7 @@ class Devices(APIView):
         scope=DEVICES,
         request=DeviceRequest,
         response=DeviceView,
-        problems=BAD_BODY,
+        problems=BODY_ERRORS,
     )
     def put(self, request: Any) -> Response:
         """Register a device by its token; one that was another user's leaves that user."""
@@ -157,7 +148,7 @@ class DeviceDetail(APIView):
         scope=DEVICES,
         request=DeviceChanges,
         response=DeviceView,
-        problems=(*BAD_BODY, 404),
+        problems=(*BODY_ERRORS, 404),
         parameters=(DEVICE_ID,),
     )
     def patch(self, request: Any, device_id: str) -> Response:
@@ -189,7 +180,7 @@ class Heartbeat(APIView):
         scope=DEVICES,
         request=HeartbeatRequest,
         response=DeviceView,
-        problems=(*BAD_BODY, 404),
+        problems=(*BODY_ERRORS, 404),
         parameters=(DEVICE_ID,),
     )
     def post(self, request: Any, device_id: str) -> Response:
@@ -217,7 +208,7 @@ class Preferences(APIView):
         scope=DEVICES,
         request=DevicePreferencesRequest,
         response=DeviceView,
-        problems=(*BAD_BODY, 404),
+        problems=(*BODY_ERRORS, 404),
         parameters=(DEVICE_ID,),
     )
     def put(self, request: Any, device_id: str) -> Response:
@@ -285,7 +276,7 @@ class DeviceReceipts(APIView):
         request=DeviceReceiptRequest,
         response=None,
         status=204,
-        problems=(*BAD_BODY, 404),
+        problems=(*BODY_ERRORS, 404),
         parameters=(DEVICE_ID,),
     )
     def post(self, request: Any, device_id: str) -> Response:

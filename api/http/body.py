@@ -17,46 +17,26 @@ from notifications.validation import FieldProblem, ProblemCollector, pointer_tok
 
 from .problems import ApiError, bad_request, validation_failed
 
+BODY_ERRORS = (400, 413, 415, 422)
+"""Statuses of a body that is malformed, too large, of another media type, or invalid."""
 MAX_BYTES = 256 * 1024
-
-
 MAX_BYTES_BULK = 4 * 1024 * 1024
-
-
 MAX_DEPTH = 20
-
-
 MAX_PROPERTIES = 500
 """Of one notification, at all levels together."""
-
-
 MAX_DIGITS = 400
 """A longer number is an attack on the parser; a double has at most 309 before the point."""
-
-
 BOM = b"\xef\xbb\xbf"
 
 
 # Possessive, so that nothing is remembered for stepping back; one without an end reaches to the end
 # of the body, so that no part of it is read twice.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-
-
 _LONG_NUMBER = re.compile(rb"\d{%d}" % MAX_DIGITS)
-
-
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-
-
 _REQUIRED = re.compile(r"Object missing required field `(\w+)`")
-
-
 _PATH = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
-
-
 _BRACKETS = re.compile(rb"[\[\]{}]")
-
-
 T = TypeVar("T")
 
 

@@ -10,17 +10,9 @@ from domain import time
 from notifications.validation import ProblemCollector
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
-
-
 _WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
-
-
 Language = Annotated[str, Meta(max_length=35, examples=["pt-BR"])]
-
-
 Zone = Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])]
-
-
 WallClock = Annotated[str, Meta(max_length=5, examples=["22:00"])]
 
 

@@ -8,11 +8,7 @@ from drf_spectacular.utils import OpenApiParameter
 from .problems import bad_request
 
 HEADER = "Idempotency-Key"
-
-
 REPLAYED = "Idempotent-Replayed"
-
-
 KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 
 

@@ -17,28 +17,16 @@ from .problems import bad_request
 from .query import reject_unknown
 
 DEFAULT_PAGE = 20
-
-
 LIMIT = OpenApiParameter(
     "limit", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": DEFAULT_PAGE}
 )
-
-
 DESCRIBED = (
     LIMIT,
     OpenApiParameter("cursor", str, description="next or previous of another page."),
 )
-
-
 PARAMETERS = ("limit", "cursor")
-
-
 _PAGE_SIZES = frozenset(str(size) for size in range(1, MAX_PAGE + 1))
-
-
 _MOMENT, _ID = "t", "o"
-
-
 P = TypeVar("P")
 
 

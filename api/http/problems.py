@@ -25,15 +25,9 @@ from notifications.resend.actions import InvalidStateError
 from notifications.validation import FieldProblem, InvalidRequestError
 
 log = structlog.get_logger(__name__)
-
-
 MEDIA_TYPE = "application/problem+json"
-
-
 RETRY_SECONDS = 5
 """What a caller is asked to wait when the store cannot be reached."""
-
-
 _TITLES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Request Entity Too Large",
     HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Entity",

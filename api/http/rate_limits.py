@@ -23,11 +23,7 @@ from access.clients.registry import Client
 from .problems import MEDIA_TYPE, ApiError
 
 log = structlog.get_logger(__name__)
-
-
 API = "/api/v1/"
-
-
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 

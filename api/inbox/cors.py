@@ -12,17 +12,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 FOR_BROWSERS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL)
-
-
 METHODS = "GET, POST"
-
-
 HEADERS = "authorization, content-type, last-event-id, x-request-id"
-
-
 EXPOSED_HEADERS = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
-
-
 PREFLIGHT_MAX_AGE = 3600
 """Seconds a browser keeps to what it was told about a route."""
 

@@ -19,7 +19,7 @@ from notifications.models.notification import USER_ID_LENGTH
 from notifications.store import Inbox
 from notifications.validation import ProblemCollector
 
-from ..http.body import check_values, convert, decode, read_body
+from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
 from ..http.paths import path_parameter
 from ..http.problems import not_found
 from ..http.query import reject_unknown
@@ -46,11 +46,6 @@ class InboxTokenView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 ISSUE = Scope.INBOX_ISSUE
-
-
-BAD_BODY = (400, 413, 415, 422)
-
-
 USER_ID = OpenApiParameter("user_id", str, required=True, description="Whose tokens.")
 
 
@@ -66,7 +61,7 @@ class Tokens(APIView):
         request=InboxTokenRequest,
         response=InboxTokenView,
         status=201,
-        problems=BAD_BODY,
+        problems=BODY_ERRORS,
     )
     def post(self, request: Any) -> Response:
         """Issue a token for one person's inbox. It holds for 15 minutes."""

@@ -29,14 +29,8 @@ from ..openapi.operations import describe, describe_stream
 from .schemas import InboxCounts, InboxItem, InboxList, inbox_item
 
 LIST = "inbox"
-
-
 FLAGS = ("unread", "archived")
-
-
 PARAMETERS = (*FLAGS, *paging.PARAMETERS)
-
-
 DESCRIBED = (
     OpenApiParameter("unread", bool, description="true: only what is unread."),
     OpenApiParameter(
@@ -90,8 +84,6 @@ def cursors(page: Page) -> dict[str, str | None]:
 
 
 NOTIFICATION_ID = path_parameter("notification_id", "24 hex digits", pattern="[0-9a-fA-F]{24}")
-
-
 STREAM_PATH = "/api/v1/inbox/stream"
 
 

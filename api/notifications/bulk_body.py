@@ -27,18 +27,10 @@ from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, d
 from ..http.problems import ApiError, validation_failed
 
 FIELD = "notifications"
-
-
 OUTER_LEVELS = 2
 """An item stands inside a list inside an object, and may be as deep as one that comes alone."""
-
-
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
-
-
 _ORDINARY_KEY = re.compile(r"(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
-
-
 _encoder = msgspec.json.Encoder(order="sorted")
 
 

@@ -19,19 +19,13 @@ from ..http.problems import validation_failed
 from ..http.query import parse_time, reject_invalid_text, reject_unknown
 
 LIST = "list"
-
-
 CHOICES: Mapping[str, type[StrEnum]] = {
     "category": Category,
     "channel": Channel,
     "status": NotificationStatus,
     "delivery_status": DeliveryStatus,
 }
-
-
 TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id")
-
-
 TIME_FILTERS = ("created_after", "created_before")
 
 

@@ -223,8 +223,6 @@ _COMPUTED = {
     *("resent_from", "resent_as", "is_delivered", "is_failed", "is_pending", "can_retry"),
     *("successful_channels", "failed_channels", "broadcast_id"),
 }
-
-
 _PLAIN = set(NotificationView.__struct_fields__) - _COMPUTED
 
 

@@ -58,8 +58,6 @@ def statistics_view(found: Statistics, *, by: GroupBy) -> StatisticsView:
 
 
 READ = Scope.NOTIFICATIONS_READ
-
-
 PARAMETERS = ("by", "user_id", *filters.TIME_FILTERS)
 
 

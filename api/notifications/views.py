@@ -22,7 +22,7 @@ from notifications.validation import ALL, FieldProblem, ProblemCollector, parse_
 from notifyproject.platform import tracing
 
 from ..http import idempotency
-from ..http.body import check_values, convert, decode, read_body
+from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
 from ..http.paths import path_parameter
 from ..http.problems import not_found, validation_failed
 from ..http.query import reject_unknown
@@ -57,9 +57,6 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
 
 
-BAD_BODY = (400, 413, 415, 422)
-
-
 class Notifications(APIView):
     """The collection."""
 
@@ -72,7 +69,7 @@ class Notifications(APIView):
         request=NotificationRequest,
         response=NotificationView,
         status=202,
-        problems=(*BAD_BODY, 409),
+        problems=(*BODY_ERRORS, 409),
         parameters=(idempotency.parameter(required=False),),
     )
     def post(self, request: Any) -> Response:
@@ -106,7 +103,7 @@ class Notifications(APIView):
     )
     def get(self, request: Any) -> Response:
         """List notifications, newest first."""
-        return _list(request, {})
+        return list_page(request, {})
 
 
 class NotificationDetail(APIView):
@@ -146,7 +143,8 @@ class NotificationAttempts(APIView):
         return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
 
 
-def _list(request: Any, fixed: dict[str, Any]) -> Response:
+def list_page(request: Any, fixed: dict[str, Any]) -> Response:
+    """Answer with a page of notifications; ``fixed`` filters are not taken from the query."""
     asked = filters.parse(request.query_params, client_id=request.user.id, fixed=fixed)
     page = queries.page(asked.filters, limit=asked.limit, after=asked.after, before=asked.before)
     results = [notification_view(document) for document in page.documents]
@@ -168,7 +166,7 @@ class Cancel(APIView):
         request=ChannelsRequest,
         response=NotificationView,
         status=200,
-        problems=(*BAD_BODY, 404, 409),
+        problems=(*BODY_ERRORS, 404, 409),
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
@@ -195,7 +193,7 @@ class Retry(APIView):
         request=ChannelsRequest,
         response=NotificationView,
         status=202,
-        problems=(*BAD_BODY, 404, 409),
+        problems=(*BODY_ERRORS, 404, 409),
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
@@ -223,7 +221,7 @@ class Resend(APIView):
         request=ChannelsRequest,
         response=NotificationView,
         status=202,
-        problems=(*BAD_BODY, 404, 409),
+        problems=(*BODY_ERRORS, 404, 409),
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
@@ -250,7 +248,7 @@ class Reschedule(APIView):
         scope=WRITE,
         request=RescheduleRequest,
         response=NotificationView,
-        problems=(*BAD_BODY, 404, 409),
+        problems=(*BODY_ERRORS, 404, 409),
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:

@@ -49,22 +49,14 @@ left of a minute's requests. 429 and 503 say in `Retry-After` how many seconds t
 
 **Lists** come in pages: give `next` as `cursor` for the following one; null: there is none."""
 """What stands above all operations, below the first sentence."""
-
-
 JSON = "application/json"
-
-
 STREAM = "text/event-stream"
-
-
 EVENTS = (
     "retry: 3000\n\nevent: counts\n"
     'data: {"unread":3,"unseen":1}\n\n'
     f"id: {IDS['notification_id']}\nevent: notification\n"
     f'data: {{"id":"{IDS["notification_id"]}","type":"payment_confirmed"}}\n\n'
 )
-
-
 UNREFERENCED = (CallbackEvent, WishRequest)
 """Structures that no operation refers to: of the webhook, and inside an object with free keys."""
 
@@ -76,18 +68,10 @@ def structures_by_name() -> dict[str, type[msgspec.Struct]]:
 
 ANYWHERE = "/api/v1/notifications"
 """The address in the examples of problems that are the same at every address."""
-
-
 LIMITS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
-
-
 NOT_COUNTED = frozenset({401, 403})
 """Who is refused before anybody counts is not told of a limit."""
-
-
 WAITS = frozenset({429, 503})
-
-
 HEADERS: Mapping[str, tuple[str, Any]] = {
     REQUEST_ID: ("For whoever looks the request up in the logs.", IDS["request_id"]),
     "RateLimit-Limit": ("How many such requests a minute takes.", 60_000),
@@ -99,8 +83,6 @@ HEADERS: Mapping[str, tuple[str, Any]] = {
     REPLAYED: ("true: the answer to the first request with this key.", "true"),
 }
 """What the headers of answers say, and an example of each."""
-
-
 LOCATED = frozenset({"createNotification", "createBroadcast", "createTemplateVersion"})
 
 

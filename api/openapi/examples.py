@@ -6,11 +6,7 @@ from typing import Any
 from .wording import MOMENT, WORDS
 
 Schema = Mapping[str, Any]
-
-
 REFERENCE = "#/components/schemas/"
-
-
 KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),

@@ -15,12 +15,8 @@ from access.models import Scope
 from ..http.problems import MEDIA_TYPE, ProblemView, title_of
 
 STRUCTURE_REFERENCE = "#/components/schemas/{name}"
-
-
 ALWAYS = (401, 403, 429, 503)
 """Problems any route may answer with."""
-
-
 INBOX_ERRORS = (401, 429, 503)
 """The same, where there are no scopes."""
 

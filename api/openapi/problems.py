@@ -26,21 +26,11 @@ from ..types.schemas import NothingRequest
 from .wording import IDS, NOTIFICATION
 
 Operation = Mapping[str, Any]
-
-
 WAIT = 17
-
-
 MANY = frozenset({"createNotifications", "createBroadcast"})
 """Operations that take a larger body."""
-
-
 GONE = actions.SensitiveDataDestroyedError()
-
-
 REMOVED = actions.ContentRemovedError(datetime(2026, 7, 1, tzinfo=UTC))
-
-
 CONFLICTS: Mapping[str, Sequence[tuple[str, str]]] = {
     "cancelNotification": [("not_possible", "Nothing of it is pending any more.")],
     "retryNotification": [
@@ -131,8 +121,6 @@ def raised(call: Callable[..., Any], *arguments: Any, **named: Any) -> ApiError:
 
 
 _Long = SimpleNamespace(META={"CONTENT_LENGTH": "99999999"})
-
-
 _Nothing = SimpleNamespace(META={"CONTENT_LENGTH": "0"})
 
 

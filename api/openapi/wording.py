@@ -9,23 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 NOTIFICATION = "6745e3f09b1d4c2a7f3e8b51"
-
-
 DELIVERY = f"evt_{NOTIFICATION}_email_delivered_1796115601250"
-
-
 DEVICE = "9f2c" * 16
-
-
 MOMENT = "2026-12-01T09:00:00Z"
-
-
 PAID = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
-
-
 SPRING = {"subject": "Spring", "body": "It is spring."}
-
-
 IDS: Mapping[str, Any] = {
     "id": NOTIFICATION,
     "notification_id": NOTIFICATION,
@@ -47,8 +35,6 @@ IDS: Mapping[str, Any] = {
     "number": "1",
     "VersionView.number": 1,
 }
-
-
 REQUESTS: Mapping[str, Any] = {
     "NotificationRequest.user_id": "ada",
     "NotificationRequest.recipient": {"email": "ada@example.com"},
@@ -80,8 +66,6 @@ REQUESTS: Mapping[str, Any] = {
     "SuppressionRequest.reason": "manual",
     "CallbackRequest.url": "https://app.example.com/hooks/notifications",
 }
-
-
 WORDS: Mapping[str, Any] = {
     **IDS,
     **REQUESTS,

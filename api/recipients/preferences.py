@@ -19,14 +19,8 @@ from ..http.problems import ApiError
 from .schemas import PersonalQuietHours, stored_quiet_hours
 
 MAX_PREFERENCES = 200
-
-
 AT = "/preferences"
-
-
 CATEGORIES = frozenset(category.value for category in Category)
-
-
 CRITICAL = "This type is critical, such as a login code: it cannot be muted."
 
 

@@ -24,8 +24,6 @@ from ..notifications.schemas import AttemptView, NotificationView
 from ..suppressions import SuppressionView
 
 MAX_ATTRIBUTES = 100
-
-
 MAX_ATTRIBUTES_BYTES = 16 * 1024
 
 

@@ -20,13 +20,13 @@ from recipients import registration
 
 from ..devices.schemas import device_view
 from ..http import paging
-from ..http.body import check_values, convert, decode, read_body
+from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
 from ..http.fields import UpdatedView
-from ..http.paths import USER_ID, path_parameter, user_id_or_404
+from ..http.paths import USER_ID, user_id_or_404
 from ..http.problems import RETRY_SECONDS, not_found
 from ..notifications.filters import list_parameters
 from ..notifications.schemas import NotificationList, attempt_view, notification_view
-from ..notifications.views import _list
+from ..notifications.views import list_page
 from ..openapi.operations import describe
 from ..suppressions import suppression_view
 from . import preferences, schemas
@@ -43,11 +43,6 @@ from .schemas import (
 )
 
 PEOPLE = Scope.RECIPIENTS_WRITE
-
-
-BAD_BODY = (400, 413, 415, 422)
-
-
 LIST = "export"
 
 
@@ -73,7 +68,7 @@ class RecipientDetail(APIView):
         request=PersonRequest,
         response=PersonView,
         or_else=201,
-        problems=(*BAD_BODY, 404),
+        problems=(*BODY_ERRORS, 404),
         parameters=(USER_ID,),
     )
     def put(self, request: Any, user_id: str) -> Response:
@@ -167,7 +162,7 @@ class Preferences(APIView):
         scope=PEOPLE,
         request=PreferencesRequest,
         response=PreferencesView,
-        problems=(*BAD_BODY, 404),
+        problems=(*BODY_ERRORS, 404),
         parameters=(USER_ID,),
     )
     def put(self, request: Any, user_id: str) -> Response:
@@ -225,9 +220,6 @@ def _exported(held: export.Export, *, user_id: str, of_all: bool) -> ExportView:
     )
 
 
-OWNER_ID = path_parameter("user_id", "The caller's own id of the person", at_most=128)
-
-
 class RecipientNotifications(APIView):
     """What one person was sent."""
 
@@ -238,11 +230,11 @@ class RecipientNotifications(APIView):
         scope=Scope.RECIPIENTS_WRITE,
         response=NotificationList,
         problems=(400, 422),
-        parameters=(OWNER_ID, *list_parameters(without=["user_id"])),
+        parameters=(USER_ID, *list_parameters(without=["user_id"])),
     )
     def get(self, request: Any, user_id: str) -> Response:
         """List a person's notifications, newest first."""
-        return _list(request, {"user_id": user_id})
+        return list_page(request, {"user_id": user_id})
 
 
 class RecipientReadAll(APIView):
@@ -255,7 +247,7 @@ class RecipientReadAll(APIView):
         operation="readAllRecipientNotifications",
         scope=Scope.RECIPIENTS_WRITE,
         response=UpdatedView,
-        parameters=(OWNER_ID,),
+        parameters=(USER_ID,),
     )
     def post(self, request: Any, user_id: str) -> Response:
         """Mark every in-app notification of a person as read."""

@@ -18,7 +18,7 @@ from notifications.validation import ProblemCollector
 from notifyproject.db.paging import Cursor
 
 from ..http import paging
-from ..http.body import check_values, convert, decode, read_body
+from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
 from ..http.paths import path_parameter
 from ..http.problems import ApiError, not_found
 from ..http.query import reject_unknown
@@ -100,14 +100,7 @@ def _cursor(version: Version, *, backwards: bool = False) -> str:
 
 
 TEMPLATES = Scope.TEMPLATES_WRITE
-
-
-BAD_BODY = (400, 413, 415, 422)
-
-
 SLUG = path_parameter("slug", "The type's slug, such as order_shipped")
-
-
 NUMBER = path_parameter(
     "number", "The version's number; 0 is the release's own", pattern="[0-9]{1,6}"
 )
@@ -131,7 +124,7 @@ class TypeDetail(APIView):
         request=TypeRequest,
         response=TypeView,
         or_else=201,
-        problems=BAD_BODY,
+        problems=BODY_ERRORS,
         parameters=(SLUG,),
     )
     def put(self, request: Any, slug: str) -> Response:
@@ -167,7 +160,7 @@ class TemplateVersions(APIView):
         request=TemplateRequest,
         response=VersionView,
         status=201,
-        problems=(*BAD_BODY, 404, 409),
+        problems=(*BODY_ERRORS, 404, 409),
         parameters=(SLUG,),
     )
     def post(self, request: Any, slug: str) -> Response:
@@ -224,7 +217,7 @@ class Publish(APIView):
         operation="publishTemplateVersion",
         scope=TEMPLATES,
         response=VersionView,
-        problems=(*BAD_BODY, 404),
+        problems=(*BODY_ERRORS, 404),
         parameters=(SLUG, NUMBER),
     )
     def post(self, request: Any, slug: str, number: str) -> Response:

@@ -24,14 +24,8 @@ from ..widgets.actions import refusal
 from .labels import audience_words, headline
 
 QUESTION = "admin/notifications/broadcast/confirm.html"
-
-
 LIST = "admin:notifications_broadcast_changelist"
-
-
 PAGE = "admin:notifications_broadcast_change"
-
-
 B = BroadcastStatus
 
 
@@ -65,8 +59,6 @@ PAUSE = Operation(
     done="Paused. What was accepted is still sent.",
     recorded="Paused.",
 )
-
-
 RESUME = Operation(
     name="resume",
     button="Resume",
@@ -75,8 +67,6 @@ RESUME = Operation(
     done="Resumed: it goes on behind the last person who was looked at.",
     recorded="Resumed.",
 )
-
-
 CANCEL = Operation(
     name="cancel",
     button="Cancel…",
@@ -89,8 +79,6 @@ CANCEL = Operation(
         "What is on its way goes out."
     ),
 )
-
-
 OPERATIONS = (PAUSE, RESUME, CANCEL)
 
 

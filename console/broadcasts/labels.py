@@ -6,8 +6,6 @@ from domain.states import AudienceKind, BroadcastStatus
 from notifications.broadcasts.documents import Document
 
 B = BroadcastStatus
-
-
 TONES: Mapping[BroadcastStatus, str] = {
     B.SCHEDULED: "calm",
     B.RUNNING: "info",

@@ -21,14 +21,8 @@ from .actions import OPERATIONS, find, not_there
 from .labels import TONES, audience_words, headline
 
 TEMPLATE = "admin/notifications/broadcast/detail.html"
-
-
 AUDIT_LINES = 50
-
-
 WANT_NOTHING = "They want none of it, or nothing reaches them."
-
-
 NOT_MADE = "Their notification could not be made."
 
 

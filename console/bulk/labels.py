@@ -64,8 +64,6 @@ ACTIONS: Mapping[BulkAction, ActionWords] = {
         is_for_waiting=True,
     ),
 }
-
-
 STAGES: Mapping[BulkStage, tuple[str, str]] = {
     BulkStage.PREVIEWING: ("Previewing", "info"),
     BulkStage.READY: ("Ready to start", "warning"),
@@ -75,8 +73,6 @@ STAGES: Mapping[BulkStage, tuple[str, str]] = {
     BulkStage.COMPLETED: ("Completed", "success"),
 }
 """Each stage in words, and its colour."""
-
-
 KINDS: Mapping[RiskKind, str] = {
     RiskKind.SAFE: "The person does not have it, and nothing is known that keeps it from arriving.",
     RiskKind.MAY_DUPLICATE: "The person may have it already: this could be a second copy.",
@@ -86,8 +82,6 @@ KINDS: Mapping[RiskKind, str] = {
         "They do not want it, or their address is known to be bad: always left out."
     ),
 }
-
-
 REASONS: Mapping[str, str] = {
     "changed": "had changed since the preview",
     "gone": "were not there any more",

@@ -31,14 +31,8 @@ from . import page
 from .labels import ACTIONS, STAGES
 
 RUN = "notifications.run_bulkoperation"
-
-
 LIST = "admin:notifications_bulkoperation_changelist"
-
-
 PAGE = "admin:notifications_bulkoperation_change"
-
-
 STEPS = {
     "pause": (decisions.pause, "It is paused."),
     "resume": (decisions.resume, "It goes on."),

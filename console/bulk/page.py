@@ -29,24 +29,12 @@ from .labels import ACTIONS, STAGES
 from .selection import NoSuchList
 
 FOLDER = "admin/notifications/bulkoperation"
-
-
 PAGE = "admin:notifications_bulkoperation_change"
-
-
 HOME = "admin:index"
-
-
 SAMPLES = 3
 """Deliveries that are shown of each verdict."""
-
-
 JUDGED = frozenset({BulkAction.RETRY, BulkAction.RESEND})
-
-
 _WHOLE_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
-
-
 ORDER = (
     RiskKind.SAFE,
     RiskKind.MAY_DUPLICATE,

@@ -20,8 +20,6 @@ from ..widgets.filters import TimeFilter
 from ..widgets.lists import for_filters
 
 CODE, PROVIDER, CHANNEL, STATUS = "code", "provider", "channel", "delivery_status"
-
-
 NOT_FILTERS = ("p", "all", "o", "e", "after", "before", "list")
 """Parameters of a list that say which part of it is looked at."""
 

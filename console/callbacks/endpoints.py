@@ -49,15 +49,11 @@ class OfAnApp(ReadOnlyAdmin):
 
 
 NOTHING = "-"
-
-
 REASONS: Mapping[DisabledReason, str] = {
     DisabledReason.GONE: "Off: its receiver is gone",
     DisabledReason.FAILING: "Off: failing for five days",
     DisabledReason.BY_OPERATOR: "Off: switched off here",
 }
-
-
 MEANINGS: Mapping[DisabledReason, str] = {
     DisabledReason.GONE: (
         "The receiver answered 410, that it is there no more. The app switches the callback on "
@@ -69,8 +65,6 @@ MEANINGS: Mapping[DisabledReason, str] = {
     ),
     DisabledReason.BY_OPERATOR: "Somebody switched it off here. The app cannot switch it on again.",
 }
-
-
 TONES: Mapping[CallbackStatus, str] = {
     CallbackStatus.PENDING: "info",
     CallbackStatus.DELIVERED: "success",

@@ -27,8 +27,6 @@ from . import endpoints
 from .endpoints import NOTHING, TONES, OfAnApp, moment, names_of
 
 CHANGE_URL = "admin:callbacks_callbackmessage_change"
-
-
 SEARCH_CAP = 200
 
 

@@ -79,8 +79,6 @@ RETRY = Operation(
     permission="notifications.retry_notification",
     is_judged=True,
 )
-
-
 RESEND = Operation(
     name="resend",
     verb="Resend",
@@ -93,8 +91,6 @@ RESEND = Operation(
     chooses_channels=True,
     is_judged=True,
 )
-
-
 CANCEL = Operation(
     name="cancel",
     verb="Cancel",
@@ -105,8 +101,6 @@ CANCEL = Operation(
     done="withdrawn",
     permission="notifications.cancel_notification",
 )
-
-
 RUN = Operation(
     name="run",
     verb="Run now",
@@ -118,8 +112,6 @@ RUN = Operation(
     permission="notifications.reschedule_notification",
     is_for_what_waits=True,
 )
-
-
 RESCHEDULE = Operation(
     name="reschedule",
     verb="Reschedule",
@@ -132,17 +124,9 @@ RESCHEDULE = Operation(
     asks_time=True,
     is_for_untried=True,
 )
-
-
 OPERATIONS = (RETRY, RESEND, RUN, RESCHEDULE, CANCEL)
-
-
 TEMPLATE = "admin/notifications/notification/confirm.html"
-
-
 LIST = "admin:notifications_notification_changelist"
-
-
 DETAIL = "admin:notifications_notification_change"
 
 

@@ -25,8 +25,6 @@ from .summary import provider_name
 
 ATTEMPTS_CAP = 500
 """The attempts of one notification that a search lists."""
-
-
 _TONES = {
     "started": "info",
     "sent": "success",

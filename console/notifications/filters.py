@@ -17,12 +17,8 @@ from ..widgets.labels import CHANNELS, DELIVERY_WORDS, STATUS_WORDS, code_words
 from .summary import PROVIDERS
 
 S = DeliveryStatus
-
-
 NO_PROVIDER = "none"
 """Stands for the provider of what never came to one."""
-
-
 _UNFINISHED = frozenset(
     {
         NotificationStatus.CREATED,
@@ -31,8 +27,6 @@ _UNFINISHED = frozenset(
         NotificationStatus.RETRYING,
     }
 )
-
-
 STATUSES_WITH: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
     S.PENDING: _UNFINISHED,
     S.SENDING: frozenset({NotificationStatus.PROCESSING, NotificationStatus.RETRYING}),

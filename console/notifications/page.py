@@ -32,8 +32,6 @@ from .actions import DETAIL, LIST, OPERATIONS, RESEND, Operation, parse_id
 from .summary import headline
 
 TEMPLATE = "admin/notifications/notification/detail.html"
-
-
 AUDIT_LINES = 50
 
 

@@ -30,8 +30,6 @@ from ..widgets.labels import (
 from .summary import provider_name, removed_words, sentence
 
 S = DeliveryStatus
-
-
 _TIMES = (
     ("next_attempt_at", "Next attempt"),
     ("last_attempt_at", "Last attempt"),
@@ -40,8 +38,6 @@ _TIMES = (
     ("read_at", "Read"),
     ("failed_at", "Failed"),
 )
-
-
 _ATTEMPT_TONES = {
     "started": "info",
     "sent": "success",
@@ -58,14 +54,8 @@ _POLICY = (
     "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src https: data:\">"
     '<base target="_blank">'
 )
-
-
 _HEAD = "<head>"
-
-
 _SECOND = 1_000
-
-
 HELD = (
     "Nothing is lost, and no attempt is used up: it goes once the provider takes messages again. "
     "Whether it is paused, or its circuit open, stands under Providers."

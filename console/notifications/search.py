@@ -15,11 +15,7 @@ from notifyproject.db.collections import collection
 
 MAX_RESULTS = 1_000
 """The newest notifications of one kind of match that are shown."""
-
-
 _PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
-
-
 _SEPARATORS = re.compile(r"[\s().-]+")
 
 

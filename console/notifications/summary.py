@@ -10,11 +10,7 @@ from domain.states import Channel, DeliveryStatus
 from ..widgets.labels import CHANNELS, explain
 
 S = DeliveryStatus
-
-
 Delivery = Mapping[str, Any]
-
-
 _PROVIDERS = {
     "sendgrid": "SendGrid",
     "smtp": "the mail server",
@@ -23,8 +19,6 @@ _PROVIDERS = {
     "whatsapp": "WhatsApp",
     **dict.fromkeys(("sandbox-sendgrid", "sandbox-fcm", "sandbox-whatsapp"), "the sandbox"),
 }
-
-
 PROVIDERS: Mapping[str, str] = {
     "sendgrid": "SendGrid",
     "smtp": "Mail server",
@@ -36,8 +30,6 @@ PROVIDERS: Mapping[str, str] = {
     "sandbox-whatsapp": "Sandbox (WhatsApp)",
 }
 """Every provider's name as a label."""
-
-
 _URGENCY = (
     *(S.FAILED, S.UNKNOWN, S.SENDING, S.PENDING, S.EXPIRED),
     *(S.SUPPRESSED, S.CANCELLED, S.SENT, S.DELIVERED, S.READ),

@@ -39,8 +39,6 @@ from ..widgets.actions import refusal
 from .page import PEOPLE, person_page, person_url
 
 Action = Callable[[Any, HttpRequest, str], HttpResponseBase]
-
-
 PRIVATE = frozenset({"sealed", "claim", "data"})
 """Fields of a notification that are no information about the person, or hold secrets."""
 

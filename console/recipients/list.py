@@ -20,8 +20,6 @@ from . import actions
 from .page import person_page
 
 SEARCH_CAP = 200
-
-
 View = Callable[..., HttpResponseBase]
 
 

@@ -34,18 +34,10 @@ from ..widgets import columns, names
 from ..widgets.labels import CHANNELS
 
 TEMPLATE = "admin/recipients/recipient/person.html"
-
-
 PERSON = "admin:recipients_recipient_change"
-
-
 PEOPLE = "admin:recipients_recipient_changelist"
-
-
 RECENT = 25
 """Notifications that are shown; a link leads to the others."""
-
-
 _SHOWN = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
 
 

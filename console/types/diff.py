@@ -42,8 +42,6 @@ class Change:
 
 
 FROM_THE_TOP = ("@@ -0", "@@ -1 ", "@@ -1,")
-
-
 _FATES = {" ": Fate.KEPT, "+": Fate.ADDED, "-": Fate.REMOVED, "@": Fate.LEFT_OUT}
 
 

@@ -23,18 +23,12 @@ from ..notifications.presentation import framed
 from ..widgets.labels import CHANNEL_ICONS, CHANNELS
 
 EXAMPLE_NAME = "Ada Lovelace"
-
-
 UNSUBSCRIBE = "https://example.com/unsubscribe"
-
-
 WORDS_OF_THE_APP = Content(
     subject="The app's subject",
     body="This type has no template of its own: the app that sends it says what it says.\n\n"
     "Whatever it says looks like this.",
 )
-
-
 _EMPHASIS = re.compile(r"\*(\S[^*\n]*)\*|\b_(\S[^_\n]*)_\b")
 
 

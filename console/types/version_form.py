@@ -13,14 +13,8 @@ from .preview import language_name
 
 LANGUAGES = "language"
 """The name under which the languages of the form are sent."""
-
-
 NEW_LANGUAGE = "new_language"
-
-
 MAX_LANGUAGE_LENGTH = 12
-
-
 LABELS: Mapping[Part, tuple[str, str]] = {
     Part.SUBJECT: ("Subject", "Of mail and in-app, and the title of a push."),
     Part.BODY: ("Text", "For in-app, for mail as text, and for whatever is left out below."),
@@ -29,8 +23,6 @@ LABELS: Mapping[Part, tuple[str, str]] = {
     Part.PUSH: ("Push", "One or two sentences. Left out: the text."),
     Part.WHATSAPP: ("WhatsApp", "*Stars* make it bold. Left out: the text."),
 }
-
-
 ROWS: Mapping[Part, int] = {
     Part.SUBJECT: 1,
     Part.PUSH_TITLE: 1,

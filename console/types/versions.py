@@ -33,8 +33,6 @@ from . import diff, version_form
 from . import preview as template_preview
 
 VERSION = "admin:notifications_notificationtype_version"
-
-
 TYPES = "admin:notifications_notificationtype_changelist"
 
 
@@ -89,24 +87,11 @@ def try_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpRe
     return here
 
 
-LIST = "admin:notifications_notificationtype_changelist"
-
-
 TYPE = "admin:notifications_notificationtype_change"
-
-
 NEW = "admin:notifications_notificationtype_new_version"
-
-
 PUBLISH = "admin:notifications_notificationtype_publish"
-
-
 TRY = "admin:notifications_notificationtype_try"
-
-
 FOLDER = "admin/notifications/notificationtype"
-
-
 LISTED = 50
 """How many versions the type's page lists."""
 
@@ -158,7 +143,7 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
     version = templates.get_version(type_slug=slug, number=number) if document else None
     if document is None or version is None:
         messages.warning(request, "There is no such version.")
-        return HttpResponseRedirect(reverse(LIST) if document is None else _type_url(slug))
+        return HttpResponseRedirect(reverse(TYPES) if document is None else _type_url(slug))
     context = {
         "title": _name(number),
         "slug": slug,
@@ -182,7 +167,7 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
     document = types.read_type(slug)
     if document is None:
         messages.warning(request, "There is no such type.")
-        return HttpResponseRedirect(reverse(LIST))
+        return HttpResponseRedirect(reverse(TYPES))
     if request.method == "POST":
         filled = version_form.sent(request.POST)
         filled = filled.with_faults(_faults(document, filled))
@@ -209,7 +194,7 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
         templates.publish_version(type_slug=slug, number=number, now=utc_now())
     except (templates.UnknownVersion, types.UnknownTypeError):
         messages.warning(request, "There is no such version.")
-        return HttpResponseRedirect(reverse(LIST))
+        return HttpResponseRedirect(reverse(TYPES))
     _record(request, slug, f"Published {_name(number).lower()} of what it says.")
     messages.success(request, f"{_name(number)} is published: new notifications take it.")
     return HttpResponseRedirect(_type_url(slug))

@@ -18,16 +18,12 @@ from notifyproject.db.match import Match
 
 RECENT = "7d"
 """How far a list looks back when a filter is on that no index serves."""
-
-
 SPANS = {
     "1h": ("Last hour", timedelta(hours=1)),
     "24h": ("Last 24 hours", timedelta(hours=24)),
     "7d": ("Last 7 days", timedelta(days=7)),
     "30d": ("Last 30 days", timedelta(days=30)),
 }
-
-
 _INPUT = "%Y-%m-%dT%H:%M"
 
 

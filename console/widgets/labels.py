@@ -8,24 +8,18 @@ from domain.states import Channel, DeliveryStatus, NotificationStatus
 from notifications.resend.risk import RiskKind
 
 F, S = FailureCode, DeliveryStatus
-
-
 CHANNELS: Mapping[Channel, str] = {
     Channel.EMAIL: "Email",
     Channel.PUSH: "Push",
     Channel.WHATSAPP: "WhatsApp",
     Channel.IN_APP: "In-app",
 }
-
-
 CHANNEL_ICONS: Mapping[Channel, str] = {
     Channel.EMAIL: "mail",
     Channel.PUSH: "smartphone",
     Channel.WHATSAPP: "chat",
     Channel.IN_APP: "inbox",
 }
-
-
 VERDICTS: Mapping[RiskKind, tuple[str, str]] = {
     RiskKind.SAFE: ("safe", "success"),
     RiskKind.POINTLESS: ("pointless", "calm"),
@@ -170,11 +164,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     ),
 }
 """One for each code."""
-
-
 UNKNOWN_CODE = Explanation("for a reason we have no words for", "Read what the provider said.")
-
-
 STATUS_WORDS: Mapping[NotificationStatus, str] = {
     NotificationStatus.CREATED: "Waiting for its time",
     NotificationStatus.QUEUED: "Waiting for a worker",
@@ -187,8 +177,6 @@ STATUS_WORDS: Mapping[NotificationStatus, str] = {
     NotificationStatus.EXPIRED: "Expired",
     NotificationStatus.CANCELLED: "Not sent",
 }
-
-
 DELIVERY_WORDS: Mapping[DeliveryStatus, str] = {
     S.PENDING: "Waiting",
     S.SENDING: "Being sent",
@@ -201,8 +189,6 @@ DELIVERY_WORDS: Mapping[DeliveryStatus, str] = {
     S.CANCELLED: "Cancelled",
     S.SUPPRESSED: "Suppressed",
 }
-
-
 STATUS_TONES: Mapping[NotificationStatus, str] = {
     NotificationStatus.CREATED: "calm",
     NotificationStatus.QUEUED: "info",
@@ -215,8 +201,6 @@ STATUS_TONES: Mapping[NotificationStatus, str] = {
     NotificationStatus.EXPIRED: "calm",
     NotificationStatus.CANCELLED: "calm",
 }
-
-
 DELIVERY_TONES: Mapping[DeliveryStatus, str] = {
     S.PENDING: "info",
     S.SENDING: "info",

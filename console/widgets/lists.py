@@ -31,22 +31,12 @@ from .filters import RECENT, TimeFilter
 
 COUNT_CAP = 10_000
 """No list counts, or pages, beyond this many rows."""
-
-
 COUNT_SECONDS = 0.5
 """How long counting may take before the page does without."""
-
-
 PAGE_SECONDS = 5.0
 """How long reading the rows of a page may take."""
-
-
 _PLACE = "place-of-the-key"
-
-
 _FILTERS_ONLY = "is_for_filters_only"
-
-
 TOO_SLOW = (
     "This would read too much. Choose a shorter time, or search for one notification or person."
 )

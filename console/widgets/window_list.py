@@ -18,8 +18,6 @@ from .keyset_list import AFTER, BEFORE, KeysetChangeList, turned
 
 WINDOW = 10_000
 """Rows that a page looks through. To read and dismiss so many takes about 150 ms."""
-
-
 _LAST_AND_NEXT = 2
 
 

@@ -16,8 +16,6 @@ from .documents import Document
 from .repository import ACTIVE
 
 HORIZON = timedelta(seconds=wakeups.SOON)
-
-
 AT_ONCE = 100
 """Broadcasts that one sweep calls for. So many at once would wait for each other anyway."""
 
@@ -58,8 +56,6 @@ def due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
 
 
 __all__ = ["InvalidStateError", "cancel", "pause", "resume"]
-
-
 B = BroadcastStatus
 
 

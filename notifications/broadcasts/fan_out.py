@@ -28,8 +28,6 @@ from ..store import NewDelivery, NewNotification
 from ..validation import ALL, InvalidRequestError, ProblemCollector, parse_channels
 
 NO_ADDRESS = "no_address"
-
-
 _TIME_BYTES, _DIGEST_BYTES = 4, 8
 
 

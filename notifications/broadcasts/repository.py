@@ -55,24 +55,14 @@ def size(audience: Audience) -> int | None:
 
 
 B = BroadcastStatus
-
-
 ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
 """A worker has something to do."""
-
-
 LEASE = timedelta(seconds=60)
 """A page takes about a second; whoever needs a minute for it is lost, or will find out."""
-
-
 EARLY = timedelta(seconds=1)
 """Clocks of two machines differ by so much: a message that comes before its time is not lost."""
-
-
 RETENTION = timedelta(days=90)
 """A broadcast is deleted this long after it has ended."""
-
-
 EXAMPLES = 20
 """User ids that are told of each reason."""
 
@@ -231,16 +221,10 @@ def _change(turn: BroadcastLease, wanted: Mapping[str, Any], change: Mapping[str
 
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-
-
 COUNT_SECONDS = 2.0
 """How long counting a broadcast's notifications may take: about a million of them."""
-
-
 WITHOUT_USER_IDS = {"user_ids": 0}
 """Nobody reads 10,000 ids to know how far a broadcast is."""
-
-
 UNFINISHED = (
     NotificationStatus.CREATED,
     NotificationStatus.QUEUED,

@@ -21,29 +21,17 @@ from . import control, fan_out, repository
 from .documents import BroadcastLease, PageResult
 
 log = structlog.get_logger(__name__)
-
-
 PAGE = 1_000
 """People in a page: what one insert takes."""
-
-
 MOST_TURNS = 5
 """Turns in a row that ended without a page: what stops all of them stops the sixth."""
-
-
 PAGE_SECONDS = 40.0
 """How long the database may take for a page: well within the lease, so that a worker that was
 frozen stores nothing after it."""
-
-
 STOPPING = timedelta(seconds=1)
 """When somebody else is to take a message that came to a worker that is stopping."""
-
-
 LOOK_AGAIN = timedelta(seconds=30)
 """How often a cancelled broadcast is looked at while some of it is still being sent."""
-
-
 WITHDRAWN = "Its broadcast was cancelled."
 
 

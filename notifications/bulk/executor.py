@@ -25,8 +25,6 @@ from .results import DeliveryKey, DeliveryOutcome
 SENT_AGAIN = ResendRisk(
     kind=RiskKind.MAY_DUPLICATE, why="It was sent again already, as another notification."
 )
-
-
 _STANDS = frozenset(status.value for status in OPEN | SUCCEEDED)
 
 
@@ -56,22 +54,12 @@ def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[
 
 CHANGED, GONE, REFUSED = "changed", "gone", "refused"
 """Why not, beside the verdicts."""
-
-
 NOT_THERE = "It is not there any more."
-
-
 AS_ASKED = ResendRisk(kind=RiskKind.SAFE, why="Nothing of it has been sent.")
-
-
 JUDGED = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 """What sends something again; of what is withdrawn or put off nobody gets a second copy."""
-
-
 SENDS = frozenset({RiskKind.SAFE, RiskKind.EXPIRED})
 """Verdicts after which something would arrive that a resend may have brought already."""
-
-
 _DONE: Mapping[BulkAction, str] = {
     BulkAction.RETRY: "Retried",
     BulkAction.RESEND: "Resent",

@@ -15,8 +15,6 @@ from ..resend.risk import RiskKind
 from ..store import Document
 
 FAILED_AT, CREATED_AT = "failed_at", "created_at"
-
-
 _JSON = JSONOptions(json_mode=JSONMode.CANONICAL, tz_aware=True, tzinfo=UTC)
 
 
@@ -149,12 +147,8 @@ def from_text(text: str) -> dict[str, Any]:
 
 
 SLOWEST, FASTEST = 1, 500
-
-
 USUAL = 20
 """Notifications a second, unless a person wants it otherwise."""
-
-
 AT_ONCE = 200
 """As many at most before the next pause, however fast."""
 

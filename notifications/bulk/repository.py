@@ -22,26 +22,14 @@ from . import operation as bulk_operation
 from .operation import BulkStateError, Operation, Position, Selection, Staff, as_text, operation_of
 
 LEASE = timedelta(seconds=60)
-
-
 MANY_CLAIMS = 3
 """Workers in a row that came no further: something in it stops them."""
-
-
 UNSTARTED_LIFE = timedelta(days=1)
 """A preview that is older is made anew: too much may have changed."""
-
-
 KEPT_UNSTARTED = timedelta(days=30)
-
-
 KEPT = timedelta(days=400)
-
-
 REVIVED = 100
 """Operations that one sweep tells workers to go on with."""
-
-
 STUCK = f"{MANY_CLAIMS} workers took it and came no further: look into their logs."
 
 

@@ -19,11 +19,7 @@ from ..resend.risk import ResendRisk, RiskKind
 from ..store import Document
 
 KEPT = timedelta(days=30)
-
-
 OPEN = [BulkOutcome.WAITING.value, BulkOutcome.BEGUN.value]
-
-
 COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", "detail", "at")
 
 

@@ -27,27 +27,15 @@ from .repository import OperationLease, Progress
 from .results import DeliveryOutcome
 
 log = structlog.get_logger(__name__)
-
-
 SHARE = timedelta(seconds=10)
 """How long a worker stays at it before others get its thread."""
-
-
 SLICE = 50
 """Notifications that are acted on between two looks at whether to go on."""
-
-
 PREVIEW_CAP = 10_000
 """Notifications a preview looks at."""
-
-
 NOTHING = "nothing"
 """Notifications of a preview with no delivery that there is something to do to."""
-
-
 TOO_SLOW = "Finding the next notifications took too long: choose a filter that reads less."
-
-
 UNMATCHED = "It does not match the filter any more."
 
 

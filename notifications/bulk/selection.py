@@ -19,15 +19,9 @@ from ..store import Document
 from .operation import CREATED_AT, FAILED_AT, Operation, Position, Selection
 
 PAGE = 200
-
-
 READ_MILLISECONDS = 20_000
 """How long finding a page may take: well within a lease."""
-
-
 S = DeliveryStatus
-
-
 UNTOUCHED = frozenset({S.PENDING, S.SUPPRESSED, S.CANCELLED})
 """Where a delivery may stand of which nothing has left."""
 

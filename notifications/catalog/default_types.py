@@ -9,8 +9,6 @@ from domain.states import Category, Channel, Priority
 
 THREE_TRIES = 2
 """Retries of the types that are tried three times in all."""
-
-
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP
 
 

@@ -17,40 +17,18 @@ from ..validation import ALIASES, ALL, ProblemCollector, parse_channels
 from . import types
 
 DESCRIPTION_LENGTH = 2_000
-
-
 MAX_TTL_SECONDS = int(MAX_TTL.total_seconds())
-
-
 MIN_BEFORE_SECONDS = int(MIN_REMINDER.total_seconds())
-
-
 MAX_BEFORE_SECONDS = int(MAX_REMINDER.total_seconds())
-
-
 MAX_SENSITIVE = 100
-
-
 MAX_WORDINGS = 100
-
-
 MAX_VARIABLES = 500
 """Of the example data, at all levels together."""
-
-
 MAX_DEPTH = 20
-
-
 RESERVED = "recipient"
 """What templates call the person."""
-
-
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
-
-
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
-
-
 _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)
 
 

@@ -17,8 +17,6 @@ from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 
 POLICIES = "retention_policies"
-
-
 MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650
 """A secret is in the inbox for a day at most. A delivery may be open for ten, if its provider asks
 for a day before each of ten tries, and none is to be deleted while it is."""

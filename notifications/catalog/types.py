@@ -17,18 +17,10 @@ from .default_types import DEFAULT_TYPES
 
 FALLBACK_AFTER = 600
 """Seconds a channel has before the one that stands in for it is used, if a type says no other."""
-
-
 MASK = "••••••"
 """Stands for a secret wherever it may be seen."""
-
-
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
-
-
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-
-
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 

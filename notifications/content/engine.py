@@ -48,20 +48,12 @@ def in_zone(value: Any, zone: str = "UTC") -> datetime:
 
 
 OWN_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
-
-
 MAX_OUTPUT = MAX_VALUE
 """No part renders to more bytes than this."""
-
-
 FORBIDDEN_TAGS = ("include", "render")
 """Tags that read other templates: there are none to read."""
-
-
 _FILTER_FAILURES = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
 """What a filter of Liquid's may raise for a value it was not made for: a date in the year 0."""
-
-
 _VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
 
 
@@ -99,11 +91,7 @@ def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
 
 
 TEXT = _environment(autoescape=False)
-
-
 HTML = _environment(autoescape=True)
-
-
 LAYOUT_ENVIRONMENT = _environment(autoescape=True, is_layout=True)
 
 
@@ -193,22 +181,12 @@ def _failed(error: Exception) -> TemplateError:
 
 MOST = 512
 """Texts that are remembered for a call."""
-
-
 MOST_CHARACTERS = 4 * 1024 * 1024
 """Characters that they have together at most."""
-
-
 _OF_THE_MOMENT = frozenset({"now", "today"})
-
-
 _LIQUIDS_OWN = frozenset({"first", "last", "size"})
-
-
 _MISSING = ""
 """No value is written so."""
-
-
 Paths = Sequence[tuple[str, ...]]
 
 

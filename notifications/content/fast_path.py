@@ -19,8 +19,6 @@ from markupsafe import escape
 
 _OWN_MEANING = frozenset({"first", "last", "size", "now", "today", "partial"})
 """Names that Liquid understands although no variable is called so."""
-
-
 RAW_HTML_FILTER = "safe"
 """Puts a text into HTML as it is: for the layout only, which is given HTML made here."""
 

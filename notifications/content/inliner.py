@@ -7,16 +7,10 @@ out for each fragment, in order. It imports nothing else of this service, so it 
 import css_inline
 
 LIBRARY = css_inline.CSSInliner(load_remote_stylesheets=False)
-
-
 MEMORY = 40 * 1024 * 1024
 """Bytes that the program may take on top of what it starts with."""
-
-
 STACK = 1024 * 1024
 """Bytes of stack: an eighth of what a process of the service has."""
-
-
 SECONDS = 0.15
 """Seconds of processor time for one fragment."""
 

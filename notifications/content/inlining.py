@@ -19,21 +19,13 @@ from .engine import MAX_OUTPUT, TemplateError, line_at
 from .source import find_fault
 
 _LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-
-
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
-
-
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
-
-
 _NOT_LINE_END = re.compile(r"[^\n]")
 
 
 # Two characters that no text has, around the number of what stands here.
 _MARK = "\ue000{}\ue001"
-
-
 _MARKED = re.compile(r"<!--\ue000(\d+)\ue001-->|\ue000(\d+)\ue001")
 
 
@@ -140,12 +132,8 @@ def _with_comments(html: str, liquid: Sequence[str]) -> str:
 
 
 log = structlog.get_logger(__name__)
-
-
 TIMEOUT_SECONDS = 20.0
 """How long the process may take on a busy machine; its processor time is limited far below."""
-
-
 _PROGRAM = Path(__file__).with_name("inliner.py")
 
 

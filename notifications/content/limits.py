@@ -40,20 +40,12 @@ from . import markup
 
 MAX_WORK = 30_000
 """Units of one rendering: some 50 ms."""
-
-
 MAX_VALUE = 256 * 1024
 """Characters that a filter's result may hold, in all its entries."""
-
-
 MAX_ITEMS = 10_000
 """Entries that a range, or the list a filter makes, may have."""
-
-
 MAX_BITS = 1_024
 """Bits of a number that a filter may return."""
-
-
 CHARACTERS_EACH = 32
 """Characters that are read or written for one unit."""
 
@@ -162,12 +154,8 @@ def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -
 
 
 UNITS_OF_A_CALL = 2
-
-
 MAX_DATE_LENGTH = 100
 """Characters of a text that is read as a date, and of a date's format."""
-
-
 ITEMS_EACH = 4
 """Entries of a list that are read for one unit."""
 

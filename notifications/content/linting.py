@@ -19,33 +19,17 @@ from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
 
 MAX_LANGUAGES = 20
-
-
 MAX_TEMPLATE = 512 * 1024
 """Characters of all parts in all languages."""
-
-
 MAX_TEMPLATE_MARKUP = 2_000
 """Outputs and tags of all parts in all languages."""
-
-
 MAX_TEMPLATE_WORK = 2 * MAX_WORK
 """Units that all parts may take to render with the example, twice each."""
-
-
 ONE_LINE = (Part.SUBJECT, Part.PUSH_TITLE)
-
-
 NEEDED = (Part.SUBJECT, Part.BODY)
-
-
 RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """What a template may ask about the person; the names are documented in docs/adding_a_type.md."""
-
-
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
-
-
 _UNCLOSED = "expected tag end"
 
 

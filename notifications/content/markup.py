@@ -12,59 +12,37 @@ from dataclasses import dataclass
 
 MAX_NESTING = 200
 """Levels of elements."""
-
-
 MAX_TAGS = 5_000
-
-
 MAX_REOPENED = 50_000
 """Elements that a parser may add, because bold, links and the like go on in the next paragraph."""
-
-
 MAX_STYLING = 1_000_000
 """Characters of style sheets in the source, times tags: each rule is tried on each element."""
-
-
 _VOID = frozenset(
     {"area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "image", "img"}
     | {"input", "keygen", "link", "meta", "param", "source", "track", "wbr"}
 )
-
-
 _FORMATTING = frozenset(
     {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong"}
     | {"tt", "u"}
 )
 """Elements that go on in what follows where they are not closed."""
-
-
 _IMPLIED = frozenset(["li", "p", "dd", "dt", "option", "optgroup", "rb", "rp", "rt", "rtc"])
-
-
 _TABLE_PARTS = frozenset(["td", "th", "tr", "tbody", "thead", "tfoot", "caption", "colgroup"])
-
-
 _PASSED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(_FORMATTING, frozenset[str]()),
     **dict.fromkeys(["table", "tbody", "thead", "tfoot", "tr"], _IMPLIED | _TABLE_PARTS),
 }
 """Elements that an end tag closes on its way, where it is not only those in _IMPLIED."""
-
-
 _TEXT_ONLY = {
     name: re.compile(rf"</{name}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
     for name in ("title", "style", "textarea", "script")
 }
 """Elements that hold no other elements, with their ends."""
-
-
 _UNSURE = frozenset(
     {"svg", "math", "script", "plaintext", "xmp", "iframe", "noembed", "noframes", "noscript"}
     | {"select", "frameset", "template"}
 )
 """Elements after which other rules hold for what a tag is: no end tag counts from there."""
-
-
 _TOKEN = re.compile(
     r"(?P<comment><!--(?:-?>|[\s\S]*?(?:--!?>|\Z))|<(?:[!?]|/[^A-Za-z])[^>]*+>?)"
     r"|<(?P<end>/?)(?P<name>[A-Za-z][^\t\n\f\r />]*+)"
@@ -75,8 +53,6 @@ _TOKEN = re.compile(
     r")*+(?P<closed>>)?"
 )
 """A comment or a tag, as the HTML standard reads them; what is not closed may reach to the end."""
-
-
 _START = re.compile(r"<[A-Za-z]")
 
 

@@ -96,15 +96,9 @@ def _plain(value: Any) -> Any:
 
 MIN_LENGTH = 4
 """A shorter value is hidden by its name alone: it stands in every other text by chance."""
-
-
 MIN_CUT = 3
 """So much of a value at the end of a text that was cut is hidden as well."""
-
-
 WITHHELD = "[not kept: it may repeat a secret]"
-
-
 Outcome = SendResult | ProviderError
 
 

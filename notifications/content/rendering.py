@@ -62,21 +62,11 @@ __all__ = [
     "render_message",
     "render_text",
 ]
-
-
 log = structlog.get_logger(__name__)
-
-
 PUSH_TITLE_LENGTH = 100
-
-
 PUSH_BODY_LENGTH = 500
 """What phones show at most of an opened notification, and well under a push's 4 KB."""
-
-
 PREHEADER_LENGTH = 120
-
-
 OWN_PARTS: Mapping[Channel, Sequence[Part]] = {
     Channel.EMAIL: (Part.EMAIL_HTML,),
     Channel.PUSH: (Part.PUSH_TITLE, Part.PUSH),

@@ -11,33 +11,19 @@ from dataclasses import dataclass
 
 MAX_SOURCE = 64 * 1024
 """A part has at most this many characters."""
-
-
 MAX_MARKUP = 500
 """Outputs and tags of a part, and lines of its ``liquid`` tags."""
-
-
 MAX_MARKUP_LENGTH = 1_000
 """Characters of one output or tag, or of a line of a ``liquid`` tag."""
-
-
 MAX_BLANKS = 500_000
 """The sum of the squares of how many blanks stand in a row inside outputs and tags."""
-
-
 _OPENING = re.compile(r"\{[{%]")
-
-
 _TAG_NAME = re.compile(r"-?\s{0,100}(\w{0,20})\s{0,100}")
-
-
 _BLOCKS = {
     name: re.compile(rf"\{{%-?\s{{0,100}}end{name}\s{{0,100}}-?%\}}")
     for name in ("raw", "doc", "comment")
 }
 """Tags whose content is not Liquid, with their ends."""
-
-
 _BLANKS = re.compile(r"\s{10,}")
 
 

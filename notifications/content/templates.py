@@ -21,15 +21,9 @@ from .engine import HTML, LAYOUT_ENVIRONMENT, Template, TemplateError
 
 DEFAULT_LANGUAGE = "default"
 """Stands for the template's own language where languages are named."""
-
-
 TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
-
-
 STORED_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.ASCII)
 """A language as templates are stored under: ``pt``, ``pt-BR``, ``zh-Hant-TW``."""
-
-
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
 
 
@@ -52,8 +46,6 @@ FILES: Mapping[Part, str] = {
     Part.PUSH: "push.txt",
     Part.WHATSAPP: "whatsapp.txt",
 }
-
-
 DERIVED_FROM: Mapping[Part, Part] = {
     Part.EMAIL_HTML: Part.BODY,
     Part.PUSH_TITLE: Part.SUBJECT,
@@ -73,8 +65,6 @@ def languages(locale: str | None) -> tuple[str, ...]:
 
 LAYOUT = "_layout"
 """The folder of what goes around every mail."""
-
-
 WORDS = "words.json"
 
 
@@ -126,19 +116,11 @@ def _folder(name: str, language: str) -> Path:
 
 SHIPPED = 0
 """The version that is the files."""
-
-
 MAX_NUMBER = 999_999
-
-
 TRIES = 100
 """How often a number is looked for: each time it was taken, somebody else has got a version."""
-
-
 KEPT = 512
 """Versions a process remembers. They do not change."""
-
-
 Parts = Mapping[str, Mapping[str, str]]
 """Texts by language and part."""
 

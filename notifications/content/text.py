@@ -12,23 +12,13 @@ _INVISIBLE = dict.fromkeys(
         *range(0x2060, 0x2065),  # word joiner, invisible operators
     ]
 )
-
-
 _CONTROL = dict.fromkeys(
     code for code in (*range(0x20), *range(0x7F, 0xA0)) if not chr(code).isspace()
 )
-
-
 _BLANK_LINES = re.compile(r"\n\s*\n")
-
-
 _JOINER = "\u200d"
-
-
 _MARKS = ("Mn", "Me", "Mc", "Sk")
 """Categories of characters that belong to the one before them: accents, skin tones."""
-
-
 ELLIPSIS = "\u2026"
 
 

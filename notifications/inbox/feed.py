@@ -18,8 +18,6 @@ from ..queries import COUNT_CAP
 from ..store import Document, Inbox
 
 NEWEST_FIRST = (("inbox_at", -1), ("_id", -1))
-
-
 INDEX = "ntf_inbox"
 
 

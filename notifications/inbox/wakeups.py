@@ -18,13 +18,9 @@ from notifyproject.platform import valkey
 from ..store import Document, Inbox, Settlement
 
 log = structlog.get_logger(__name__)
-
-
 TOPIC = "inbox"
 """Every stream process hears all hints, and most concern none of its streams: one message tells of
 a thousand accepted at once, and nobody has to subscribe to a person."""
-
-
 MOST = 1_000
 """Inboxes in one message: 64 KB."""
 

@@ -30,20 +30,12 @@ from .requests import (
 )
 
 MAX_ITEMS = 1_000
-
-
 MAX_PROBLEMS = 10
-
-
 MAX_POINTERS = 4_000
 """Of one item no more problems are told, nor more characters of pointers: they are kept with the
 call's key, and a thousand items share one document."""
-
-
 Request = NotificationRequest | InvalidRequestError
 """An item as it was read: what it asks for, or what is wrong with its form."""
-
-
 Outcome = ObjectId | Refusal
 
 

@@ -15,11 +15,7 @@ from ..validation import ALL, ProblemCollector, _channel, parse_channels
 from .requests import NotificationRequest
 
 MUTED = "The person does not want notifications of this type."
-
-
 MUTED_HERE = "The person does not want notifications of this type on this channel."
-
-
 UNREACHABLE = {
     Channel.EMAIL: ("/recipient/email", "There is no email address."),
     Channel.WHATSAPP: ("/recipient/phone", "There is no phone number."),

@@ -36,21 +36,11 @@ from ..validation import (
 from .requests import AttachmentRequest, NotificationRequest
 
 PLACE = "/content/attachments"
-
-
 ANY_TYPE = "application/octet-stream"
 """What a file is whose name tells nothing."""
-
-
 _TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
-
-
 _MADE_OF_PARTS = ("multipart/", "message/")
-
-
 _NO_NAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
-
-
 _TYPES = mimetypes.MimeTypes(filenames=())
 """Python's own table: what the machine has besides differs from one to the next."""
 
@@ -113,16 +103,10 @@ def _type_of(filename: str) -> str:
 
 
 S = DeliveryStatus
-
-
 DEVICE = "f" * 64
 """A device's id, of which there is one in every push."""
-
-
 LARGEST_FRAME = 512
 """Bytes at most of what is in every push, whatever it says: names of fields, and our ids."""
-
-
 LARGEST_WORDS = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
 """Bytes at most of a title and a text, which are cut to what a phone shows."""
 
@@ -178,8 +162,6 @@ def _besides(content: Content) -> int:
 
 
 MAX_BODY_BYTES = 100 * 1024
-
-
 FIRST_LINE_LENGTH = 78
 """A subject made from the body is cut to a line of mail."""
 

@@ -32,8 +32,6 @@ def record_id(caller: Caller) -> str:
 
 
 log = structlog.get_logger(__name__)
-
-
 Refusal = InvalidRequestError | AlreadyNotifiedError | RepeatedItemError | OverloadedError
 """Why an item of a call was not accepted."""
 

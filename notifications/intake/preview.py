@@ -95,11 +95,7 @@ def _rendered(channel: Channel, notification: NewNotification) -> Message:
 
 
 TYPE = "transactional"
-
-
 SUBJECT = "Test message"
-
-
 BODY = "This is a test from the people who run our notifications. There is nothing for you to do."
 
 

@@ -20,8 +20,6 @@ from ..models.notification import (
 )
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
-
-
 Timestamp = Annotated[
     str,
     Meta(
@@ -31,8 +29,6 @@ Timestamp = Annotated[
         extra_json_schema={"format": "date-time"},
     ),
 ]
-
-
 Link = Annotated[str, Meta(min_length=1, max_length=2048)]
 
 

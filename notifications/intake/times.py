@@ -19,8 +19,6 @@ from .channels import preference_of
 from .requests import NotificationRequest
 
 HOUR = timedelta(hours=1)
-
-
 AT = "/event_at"
 
 

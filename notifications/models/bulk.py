@@ -14,8 +14,6 @@ from notifyproject.db.indexes import MongoIndex
 from .notification import Claim
 
 REASON_LENGTH = 500
-
-
 TO_GO_ON_WITH = {"next_at": {"$exists": True}}
 
 

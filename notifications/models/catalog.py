@@ -9,11 +9,7 @@ from domain.states import Category, Channel, Priority
 from notifyproject.db.fields import optional_moment, word, words
 
 SLUG_LENGTH = 64
-
-
 NAME_LENGTH = 120
-
-
 VARIABLE_LENGTH = 64
 
 
@@ -69,8 +65,6 @@ class NotificationType(models.Model):
 
 
 NOTE_LENGTH = 200
-
-
 AUTHOR_LENGTH = 160
 
 

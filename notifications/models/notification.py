@@ -16,14 +16,8 @@ from notifyproject.db.fields import optional_moment, optional_text, word, words
 from notifyproject.db.indexes import MongoIndex
 
 USER_ID_LENGTH = 128
-
-
 SUBJECT_LENGTH = 255
-
-
 FILENAME_LENGTH = 120
-
-
 CONTENT_TYPE_LENGTH = 127
 """RFC 6838 has this for each half of one; nobody needs as much for both."""
 
@@ -118,38 +112,16 @@ class ErrorRecord(EmbeddedModel):
 
 # Partial filters: an index holds only the documents that its reads are about.
 OPEN_WORK = {"due_at": {"$exists": True}}
-
-
 HAS_FAILED = {"failed_at": {"$exists": True}}
-
-
 SCHEDULED = {"scheduled_at": {"$exists": True}}
-
-
 ENTITY = {"entity_id": {"$exists": True}}
-
-
 EXTERNAL = {"external_id": {"$exists": True}}
-
-
 EMAIL = {"recipient.email": {"$exists": True}}
-
-
 PHONE = {"recipient.phone": {"$exists": True}}
-
-
 UNTOLD = {"callback_due_at": {"$exists": True}}
-
-
 IN_THE_INBOX = {"inbox_at": {"$exists": True}}
-
-
 IS_SEALED = {"sealed_until": {"$exists": True}}
-
-
 ON_OWN_CLOCK = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
-
-
 OF_A_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 

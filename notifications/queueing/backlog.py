@@ -16,15 +16,9 @@ from domain.states import Priority
 from notifyproject.db.collections import collection
 
 log = structlog.get_logger(__name__)
-
-
 FRESH_SECONDS = 5.0
-
-
 RETRY_AFTER = timedelta(seconds=30)
 """What a caller is asked to wait: a backlog at its limit takes some minutes to shrink."""
-
-
 INDEX = "ntf_due"
 
 
@@ -51,8 +45,6 @@ class _Measured:
 
 
 _latest: dict[str, _Measured] = {}
-
-
 _lock = Lock()
 
 

@@ -32,24 +32,14 @@ from .wakeups import HORIZON, WAKEUP_SIZE, send_wakeups
 
 BURST = 200
 """Deliveries of a client that a lane takes by id within WINDOW; what goes beyond is drawn."""
-
-
 WINDOW = 10
 """Seconds. With CROWD: 20 a second by id, in a lane that sends hundreds."""
-
-
 MAX_PULLS = 4
 """Draws of a client that wait in a lane at most: so far ahead of another's it is."""
-
-
 AHEAD, BACK = MAX_PULLS, 2 * MAX_PULLS
 """The slots of the draw that waits for what falls due next, and of one that found no room."""
-
-
 TOKEN_LIFETIME = 30
 """Seconds after its time after which a slot is free again: its draw was lost, or waits for long."""
-
-
 _RELEASE = (Path(__file__).with_name("release_token.lua")).read_text()
 
 

@@ -15,14 +15,8 @@ from domain.states import Channel, Priority
 from notifyproject.platform import broker
 
 DELIVER, DRAW, CANARY = "notifications.deliver", "notifications.draw", "notifications.canary"
-
-
 BROADCAST = "notifications.broadcast"
-
-
 OPERATE = "notifications.operate"
-
-
 SOON = broker.SOON
 """Hints are published up to this many seconds ahead; the sweep takes care of what lies further."""
 
@@ -86,12 +80,8 @@ def depth(queue: str) -> int | None:
 ISOLATED_PER_WAKEUP = 4
 """Deliveries that go alone, one after the other, in one message: a minute at 15 s for each, and a
 message is not thought lost before two."""
-
-
 WAKEUP_SIZE = 100
 """Deliveries in one hint: what one claim takes."""
-
-
 HORIZON = timedelta(seconds=SOON)
 
 

@@ -23,19 +23,11 @@ from .. import callback_events, queries, store
 from ..store import AttemptReference, DeliveryReceipt
 
 log = structlog.get_logger(__name__)
-
-
 EVENT_MEMORY = timedelta(days=30)
 """How long an event's id is remembered: providers repeat events for days."""
-
-
 YOUNG = timedelta(minutes=5)
 """An event about a message we do not know may be faster than our own write: it is tried again."""
-
-
 K, S = ReceiptKind, DeliveryStatus
-
-
 STATUSES: Mapping[ReceiptKind, DeliveryStatus] = {
     K.QUEUED: S.SENT,
     K.SENT: S.SENT,
@@ -47,24 +39,18 @@ STATUSES: Mapping[ReceiptKind, DeliveryStatus] = {
     K.FAILED: S.FAILED,
 }
 """What a delivery becomes. An opened mail is not read: mail programs open mail by themselves."""
-
-
 CODES: Mapping[ReceiptKind, FailureCode] = {
     K.BOUNCED: FailureCode.BOUNCED,
     K.BLOCKED: FailureCode.BLOCKED,
     K.REJECTED: FailureCode.DROPPED,
     K.FAILED: FailureCode.REPORTED_FAILED,
 }
-
-
 SUPPRESSIONS: Mapping[ReceiptKind, tuple[SuppressionReason, bool]] = {
     K.BOUNCED: (SuppressionReason.HARD_BOUNCE, False),
     K.COMPLAINED: (SuppressionReason.COMPLAINT, False),
     K.UNSUBSCRIBED: (SuppressionReason.UNSUBSCRIBED, True),
 }
 """Why an address gets nothing more; whether only marketing is meant."""
-
-
 PROOFS = frozenset({K.DELIVERED, K.READ})
 """What shows that an address is good, whatever was said of it before."""
 

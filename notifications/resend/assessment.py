@@ -25,8 +25,6 @@ from .risk import DeliveryFacts, ResendRisk, assess_risk
 
 BATCH = 100
 """Notifications whose surroundings are read at once."""
-
-
 F = FailureCode
 
 

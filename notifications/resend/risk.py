@@ -62,8 +62,6 @@ class ResendRisk:
 
 
 _COPY = "The provider may have taken it: this could be a second copy."
-
-
 _CAUSES: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.RATE_LIMITED: (RiskKind.SAFE, "The provider refused it in a rush and sent nothing."),
     F.RECIPIENT_RATE_LIMITED: (RiskKind.SAFE, "The provider wanted fewer messages to this person."),
@@ -107,19 +105,13 @@ _CAUSES: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.EXPIRED: (RiskKind.EXPIRED, "Its time was over. If it still matters, its time begins anew."),
 }
 """What is left to say of each cause when nothing of today speaks against a resend."""
-
-
 _UNKNOWN_CAUSE = (RiskKind.MAY_DUPLICATE, "It failed for a reason we have no words for.")
-
-
 _NOWHERE: Mapping[Channel, str] = {
     Channel.EMAIL: "There is no usable email address for it.",
     Channel.WHATSAPP: "There is no usable phone number for it.",
     Channel.PUSH: "The person has no active device that has not refused it.",
     Channel.IN_APP: "It is for nobody who has an inbox.",
 }
-
-
 _NO_ADDRESS = "There is no usable address for it."
 
 

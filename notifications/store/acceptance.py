@@ -18,8 +18,6 @@ from .collections import notifications
 from .documents import Document, NewDelivery, NewNotification
 
 ONCE_PER_ENTITY = "ntf_once_per_entity"
-
-
 _NAMED = ("user_id", "type", "entity_id")
 
 

@@ -16,8 +16,6 @@ from .pipelines import Computed, Expression, update
 from .receipts import sent
 
 S = DeliveryStatus
-
-
 REOPENED_KEPT = timedelta(days=14)
 """What is re-opened is there for as long at least: longer than it may be tried again."""
 
@@ -217,8 +215,6 @@ def _change(
 
 UNTOUCHED = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 """Where a delivery may stand of which nothing has left."""
-
-
 _FIXED: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
 
 

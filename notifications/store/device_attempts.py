@@ -21,12 +21,8 @@ LASTING = frozenset(
     }
 )
 """A device that the message failed at of one of these will never get it."""
-
-
 ANSWERED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UNKNOWN})
 """Attempts that were made: the others say nothing of a device."""
-
-
 SHOWN = (
     *("notification_id", "device_id", "attempt_number", "status", "attempted_at"),
     *("finished_at", "error_code", "error_message"),

@@ -14,15 +14,9 @@ from domain.retry import RetryState
 from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
 
 Document = Mapping[str, Any]
-
-
 S = DeliveryStatus
-
-
 ERROR_LENGTH = 500
 """Longer explanations are cut."""
-
-
 _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
 
 

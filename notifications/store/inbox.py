@@ -21,12 +21,8 @@ from .documents import Document
 from .pipelines import Pipeline, derived_fields, in_statuses, update
 
 S = DeliveryStatus
-
-
 EVER = {"$gt": datetime(1970, 1, 1, tzinfo=UTC)}
 """Holds for any time, and not for a missing one: unlike ``$exists`` the index alone can tell."""
-
-
 EITHER = {"$in": [False, True]}
 """Holds for any flag. It is named all the same, so that one index serves in its order."""
 

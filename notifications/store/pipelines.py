@@ -14,21 +14,11 @@ from bson import ObjectId
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, NotificationStatus
 
 Expression = Any
-
-
 Pipeline = list[dict[str, Any]]
-
-
 ERROR_HISTORY_LENGTH = 20
-
-
 IN_THE_INBOX = timedelta(days=1)
 """How long its owner finds a secret in the inbox, if the notification does not expire before."""
-
-
 MILLISECOND = timedelta(milliseconds=1)
-
-
 S = DeliveryStatus
 
 

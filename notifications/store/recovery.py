@@ -20,11 +20,7 @@ from .pipelines import Computed, in_statuses, update
 from .receipts import joined, sent
 
 S = DeliveryStatus
-
-
 FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")
-
-
 LOST_REASON = "The worker stopped while it was sending; the provider may have taken the message."
 
 

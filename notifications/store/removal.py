@@ -17,22 +17,12 @@ from .inbox import Inbox
 from .pipelines import MILLISECOND, Expression, Pipeline, update
 
 S = DeliveryStatus
-
-
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-
-
 REASON = "The person was erased."
-
-
 TEMPLATE = ("template_id", "template_version")
 """What stays of the content: it is about nobody."""
-
-
 NOBODY: dict[str, Any] = {"device_ids": []}
 """What stays of the recipient."""
-
-
 SHOWN = ("created_at", "client_id", "recipient.email", "recipient.phone")
 
 
@@ -148,12 +138,8 @@ def _erasable(document: Any) -> Erasable:
 
 SHOWN_IN_INBOX = (*TEMPLATE, "subject", "body", "is_masked", "image_url", "deep_link", "payload")
 """What stays of the content while its owner finds it in their inbox."""
-
-
 ABOUT_NOBODY = ("locale", "timezone")
 """What stays of the recipient, beside the devices: it explains the language and the time."""
-
-
 SAFE_ANSWER = ("status", "code")
 """What stays of a provider's answer: nothing in it is a text."""
 

@@ -14,8 +14,6 @@ from .schema import DatabaseSchemaEditor
 
 OPTIONS = ("key", "unique", "sparse", "expireAfterSeconds", "partialFilterExpression")
 """What makes an index the one that was declared; versions and background builds do not."""
-
-
 ID_INDEX = "_id_"
 
 

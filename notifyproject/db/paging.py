@@ -10,12 +10,8 @@ from typing import Any
 from .collections import collection
 
 Document = Mapping[str, Any]
-
-
 Order = Sequence[tuple[str, int]]
 """Fields and directions; the last is the key."""
-
-
 MAX_PAGE = 100
 
 

@@ -18,20 +18,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 log = structlog.get_logger(__name__)
-
-
 PAUSE_AFTER_FAILURE = 5.0
 """Seconds without a further try after the broker could not be reached."""
-
-
 ANSWER = 0.3
 """Seconds a broker may take over a command; its client tries four times. A caller waits for it."""
-
-
 TRUSTED_SECONDS = 1.0
 """A broker that answered this recently is not pinged first."""
-
-
 SOON = 60.0
 """Messages are published up to this many seconds ahead."""
 

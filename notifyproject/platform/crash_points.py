@@ -134,11 +134,7 @@ def _pass(_boundary: Boundary) -> None:
 
 
 _asked = environment.current()
-
-
 _is_asked = bool(_asked.CRASH_AT or _asked.FREEZE_AT)
-
-
 reach: Callable[[Boundary], None] = (
     stopper(_asked.CRASH_AT, _asked.FREEZE_AT) if _is_asked else _pass
 )

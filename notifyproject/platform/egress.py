@@ -16,15 +16,9 @@ from functools import cache, partial
 from typing import Any, Self
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
 _UNICAST = ipaddress.ip_network("2000::/3")
-
-
 _TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
 """6to4 and Teredo: an IPv4 address is hidden in them."""
-
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 

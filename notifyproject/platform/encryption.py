@@ -24,21 +24,11 @@ from django.conf import settings
 from django.core import checks
 
 MIN_KEY_BYTES = 32
-
-
 VERSION = "v1"
-
-
 _PURPOSE = b"notifyproject sealing v1"
-
-
 _NONCE_BYTES = 12
 """What NIST SP 800-38D recommends. Random, so no key should seal more than 2**32 secrets."""
-
-
 _TAG_BYTES = 16
-
-
 _SEALED = re.compile(r"v1\.([a-z0-9_-]{1,32})\.([A-Za-z0-9_-]+)", re.ASCII)
 
 

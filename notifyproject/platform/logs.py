@@ -17,12 +17,8 @@ SHARED_PROCESSORS: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.StackInfoRenderer(),
 ]
-
-
 QUOTING = ("django", "celery.app.trace")
 """Loggers whose lines quote what they were given: a path, an error with its words."""
-
-
 _ADDRESS = re.compile(
     r"(?<![\w.+'%-])[\w.+'%-]+(?:@|%40)[\w-]+(?:\.[\w-]+)+|(?<!\w)\+[1-9]\d{6,14}(?!\d)"
 )

@@ -12,12 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from .. import clock
 
 HEADER = "X-Request-Id"
-
-
 DATABASE_SECONDS = 12
 """A primary is elected within this time, or the caller is told to come again."""
-
-
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 
 
@@ -71,8 +67,6 @@ class ClockMiddleware:
 
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """An answer for programs: if a browser shows it all the same, it does nothing."""
-
-
 PAGES = "; ".join(
     (
         "default-src 'self'",
@@ -90,14 +84,8 @@ PAGES = "; ".join(
     )
 )
 """The console and the API's description: all of it from here, and inside nobody's frame."""
-
-
 WITH_PAGES = ("/admin/", "/api/docs")
-
-
 UNCACHED = ("/admin/", "/api/v1/", "/webhooks/", "/u/")
-
-
 ALWAYS = MappingProxyType(
     {
         "X-Content-Type-Options": "nosniff",

@@ -19,19 +19,11 @@ from redis.commands.core import Script
 from redis.retry import Retry
 
 log = structlog.get_logger(__name__)
-
-
 ANSWER = 0.3
 """Seconds Valkey may take over a connection or an answer. A send waits for it."""
-
-
 PAUSE_AFTER_FAILURE = 5.0
 """Seconds in which this process does not ask again after it got no answer."""
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _MILLISECOND = timedelta(milliseconds=1)
 
 

@@ -23,24 +23,14 @@ from django.conf import settings
 from . import valkey
 
 log = structlog.get_logger(__name__)
-
-
 SILENCE = 45.0
 """Seconds in which messages wait, threads are free and none comes: then it does not hear."""
-
-
 LOOK = 5.0
 """Seconds between two looks."""
-
-
 LAST_WORD = 60.0
 """Seconds it has to end in good order."""
-
-
 SPREAD = 0.1
 """Workers that were started at once do not all end at once: limits differ by up to so much."""
-
-
 MEGABYTE = 1024 * 1024
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 GATHERED = 64 * 1024
 """Bytes of an answer that are sent together; fewer wait for the answer's end."""
-
-
 UNSENT = 1024 * 1024
 """Bytes of an answer made piece by piece that may wait for the client before more are made."""
 

@@ -19,30 +19,16 @@ from gunicorn.http.parser import RequestParser
 from .answer import Answer
 
 MAX_HEAD = 64 * 1024
-
-
 MAX_BODY = 5 * 1024 * 1024
 """Above what any view takes: a view says more clearly by how much a body is too large."""
-
-
 MAX_CHUNK_LINE = 8 * 1024
-
-
 RECEIVE_BYTES = 64 * 1024
-
-
 IN_KERNEL = 128 * 1024
 """Bytes not yet on their way that the kernel takes from us: more would hide how fast a client
 reads, and occupy memory that nobody counts."""
-
-
 LINGER_SECONDS = 2.0
 """How long what a client still sends is read and thrown away, so that the answer reaches it."""
-
-
 HEAD_END = re.compile(rb"\n\r?\n")
-
-
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

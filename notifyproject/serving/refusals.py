@@ -52,13 +52,9 @@ def new_request_id() -> str:
 _FAILED = Refusal(
     status=500, code="internal_error", detail="The service failed. The request id tells why."
 )
-
-
 _MALFORMED = Refusal(
     status=400, code="malformed_request", detail="This is not a well-formed HTTP/1.1 request."
 )
-
-
 _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
     # The answer's headers were wrong, not the request's; gunicorn derives these from the others.
     (errors.InvalidResponseHeader, _FAILED),
@@ -105,8 +101,6 @@ _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
     # The parser says so where a request would begin.
     (StopIteration, _MALFORMED),
 )
-
-
 REFUSED = tuple(kind for kind, _ in _REFUSALS)
 
 

@@ -22,16 +22,10 @@ from . import open_files, refusals
 from .connection import Connection, Limits, Phase
 
 log = structlog.get_logger(__name__)
-
-
 SWEEP_SECONDS = 0.5
 """How often clients that have had their time are looked for."""
-
-
 MOST_HELD = 256 * 1024 * 1024
 """Bytes of memory for what clients have sent in part, and not read, in one process."""
-
-
 NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 

@@ -26,22 +26,12 @@ from notifyproject.platform.egress import Deadline
 from .. import http, http_client
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
-
-
 AUDIENCE = "https://oauth2.googleapis.com/token"
 """Whom an assertion is for, wherever it is handed in."""
-
-
 ASSERTION_LIFETIME = timedelta(hours=1)
 """The longest that Google takes."""
-
-
 MAX_FILE = 64 * 1024
-
-
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
-
-
 _NONE = "The Firebase service account, as configured, is none."
 
 
@@ -122,35 +112,17 @@ def _file(path: str) -> bytes:
 
 
 log = structlog.get_logger(__name__)
-
-
 FETCH_TIMEOUT = 5.0
-
-
 RENEW_EARLY = timedelta(minutes=5)
 """From so long before its end on, a token is renewed while it is used."""
-
-
 LAST_USE = timedelta(minutes=1)
 """A token that ends sooner than this is not used: it has to outlive the send and clocks differ."""
-
-
 FAILURE_REMEMBERED = timedelta(seconds=5)
 """A failure is everybody's for so long: a batch behind a dead endpoint asks it once."""
-
-
 MAX_CODE = 100
-
-
 OK, FIRST_OWN_PROBLEM = 200, 500
-
-
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-
-
 SLOW = "Google did not give an access token in time."
-
-
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 

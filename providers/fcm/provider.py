@@ -32,12 +32,8 @@ from .messages import build_payload
 from .responses import SenderHistory, accepted_name, read_refusal
 
 ACCEPTED = 200
-
-
 NEW_TOKEN = 2.0
 """Seconds that a send waits for another access token; Google takes some tenths of one."""
-
-
 MAX_ID_LENGTH = 200
 """A message's name is kept up to this length; they are shorter."""
 

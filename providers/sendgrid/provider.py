@@ -55,8 +55,6 @@ from . import webhooks
 
 MAX_REQUESTS = 100
 """For one batch. Two bad addresses among a thousand take about 40."""
-
-
 Outcome = SendResult | ProviderError
 
 
@@ -207,23 +205,13 @@ def _attachment(file: File) -> dict[str, str]:
 
 
 ACCEPTED = 202
-
-
 REFUSED = 400
-
-
 MAX_RECIPIENTS = 1_000
 """Of one request."""
-
-
 SHORTEST = 2.0
 """Seconds that must be left for another request for a part of a batch."""
-
-
 MAX_ID_LENGTH = 200
 """An id or field name of SendGrid's is kept up to this length; they are shorter."""
-
-
 ANSWERS: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=(429,),

@@ -15,8 +15,6 @@ from ..http import CONNECT_TIMEOUT
 
 MAX_REPLY = 64 * 1024
 """Bytes that are read of one reply, however many lines it has."""
-
-
 MAX_IDLE = 60.0
 """Seconds after which an unused connection is not trusted: firewalls forget it without a word."""
 

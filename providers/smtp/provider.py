@@ -95,23 +95,15 @@ def _part(file: File) -> MIMEBase:
 
 CLOSING = 421
 """The server closes the connection, whatever was asked."""
-
-
 REPLIES = range(400, 600)
 """Codes by which a server refuses; any other in their place is no answer."""
-
-
 _ENHANCED = re.compile(r"[45]\.\d{1,3}\.\d{1,3}\b", re.ASCII)
-
-
 STEPS: Mapping[type[Exception], str] = {
     smtplib.SMTPSenderRefused: "sender",
     smtplib.SMTPRecipientsRefused: "recipient",
     smtplib.SMTPDataError: "mail",
 }
 """What the server refused, by smtplib's error; any other reply is about the connection."""
-
-
 ANSWERS: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=range(400, 500),

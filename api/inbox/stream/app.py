@@ -34,22 +34,12 @@ from .follower import HEARTBEAT, Follower, authenticated
 from .subscriptions import ConnectionLimiter, TooManyStreamsError, WakeupListener
 
 log = structlog.get_logger(__name__)
-
-
 T = TypeVar("T")
-
-
 ENDING = 1.0
 """Seconds streams have to end in when the process does."""
-
-
 THREADS = 8
 """Looks at MongoDB at once: one takes a few milliseconds."""
-
-
 PATH = re.compile(re.escape(STREAM_PATH) + "/?")
-
-
 _ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 
 

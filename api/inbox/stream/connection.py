@@ -15,11 +15,7 @@ from ...http.problems import MEDIA_TYPE, ApiError
 from .. import cors
 
 Scope = MutableMapping[str, Any]
-
-
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-
-
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 

@@ -19,17 +19,11 @@ from ..schemas import InboxCounts, inbox_item
 
 DATABASE_SECONDS = 5
 """MongoDB may take this long over a look; the stream stays open and looks again later."""
-
-
 MAX_EVENTS_PER_POLL = 100
 """New notifications in one look. Of more the newest are sent, and that there are others."""
-
-
 OVERLAP = timedelta(seconds=10)
 """How far back each look goes before the newest that was sent. Notifications carry the time of the
 process that stored them, and may come to be seen in another order than that of their times."""
-
-
 HEARTBEAT = b":\n\n"
 
 

@@ -16,28 +16,16 @@ from redis.backoff import NoBackoff
 from notifications.inbox.wakeups import TOPIC
 
 log = structlog.get_logger(__name__)
-
-
 NAME = "inbox-streams"
 """How Valkey's list of clients shows a stream process."""
-
-
 PER_PERSON = 10
 """Streams of one person at one client in a process: tabs and devices, and some that died unseen."""
-
-
 ANSWER = 2.0
 """Seconds Valkey may take over a connection or an answer: nobody waits for it here."""
-
-
 SILENCE = 10.0
 """Seconds without a word from Valkey after which it is asked whether it is there."""
-
-
 PAUSE = 1.0
 """Seconds between two tries to reach it."""
-
-
 ENDING = 0.2
 """Seconds after which whoever was told to end is told again."""
 

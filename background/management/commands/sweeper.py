@@ -20,12 +20,8 @@ from privacy import content_removal
 from ...schedule import MINUTE
 
 POLL_SECONDS = 0.2
-
-
 DELIVERY_SECONDS = 1.0
 """How often it looks for what is due when it delivers itself."""
-
-
 COUNTING_SECONDS = 10.0
 """How long the figures, and what is old, may each keep it from the next sweep."""
 

@@ -18,12 +18,8 @@ from django.conf import settings
 from django.core import checks
 
 log = structlog.get_logger(__name__)
-
-
 LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 """What requirements-tracing.txt adds."""
-
-
 Attributes = Mapping[str, str | int | bool]
 
 

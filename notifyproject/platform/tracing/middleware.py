@@ -11,11 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from .. import tracing
 
 HEADER = "traceparent"
-
-
 TRACED = ("/api/", "/webhooks/")
-
-
 SERVER_ERROR = 500
 
 

@@ -28,37 +28,19 @@ from domain.time import utc_now
 from . import Attributes, Kind, Span
 
 log = structlog.get_logger(__name__)
-
-
 OUR_NAME = "notifyproject"
 """``service.name``, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say another."""
-
-
 QUEUE = 4_096
 """Spans that wait for the collector, of one process; of more the oldest are lost."""
-
-
 BATCH = 512
-
-
 GATHER_MS = 2_000
 """How long spans wait for others to go with them."""
-
-
 TIMEOUT = 3.0
 """Seconds that a request to the collector may take, with all it is tried again."""
-
-
 PARTING = 2.0
 """Seconds in which a process that ends still begins to send what waits."""
-
-
 _KINDS = {Kind.CONSUMER: SpanKind.CONSUMER, Kind.CLIENT: SpanKind.CLIENT}
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _propagator = TraceContextTextMapPropagator()
 
 
