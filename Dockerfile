@@ -12,7 +12,7 @@ RUN python -m compileall -q .
 RUN useradd --system --create-home notify \
  && SECRET_KEY=build ALLOWED_HOSTS=build MONGODB_URI=mongodb://build/build REDIS_URL=redis://build \
     PUBLIC_URL=https://build INBOX_SIGNING_KEY=another-only-for-collecting-static-files \
-    SEALING_KEYS=build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM= \
+    FIELD_ENCRYPTION_KEYS=build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM= \
     python manage.py collectstatic --no-input \
  && chown -R notify /app/.data
 USER notify

@@ -86,7 +86,7 @@ bench-servers: .data/debian/usr/sbin/smtp-sink
 PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   SECRET_KEY=not-a-secret-but-long-enough-to-pass-the-check-of-its-length-and-variety-0123 \
   INBOX_SIGNING_KEY=not-a-secret-either-but-another-one-than-that-0123 \
-  SEALING_KEYS=2026:bm90LWEtc2VjcmV0LWVpdGhlci1idXQtb2YtZW5vdWdoLWJ5dGVz \
+  FIELD_ENCRYPTION_KEYS=2026:bm90LWEtc2VjcmV0LWVpdGhlci1idXQtb2YtZW5vdWdoLWJ5dGVz \
   ALLOWED_HOSTS=notify.example.com PUBLIC_URL=https://notify.example.com \
   MONGODB_URI=mongodb://db.example.com/notify?replicaSet=rs0 REDIS_URL=redis://broker.example.com/0 \
   SENDGRID_API_KEY=SG.example SENDGRID_WEBHOOK_PUBLIC_KEY=example

@@ -1,15 +1,20 @@
-"""The addresses of the API, version 1. A slash at the end is allowed, not asked for."""
+"""URLs of the API, provider webhooks, unsubscribe links, probes, and metrics.
 
-from django.urls import URLPattern, re_path
+A trailing slash is optional in version 1 of the API.
+"""
+
+from django.urls import URLPattern, include, path, re_path
+from drf_spectacular.views import SpectacularSwaggerView
 from rest_framework.views import APIView
 
-from . import broadcasts, suppressions, topics
+from . import broadcasts, health, metrics, suppressions, topics, unsubscribe, webhooks
 from .callbacks import views as callback_views
 from .devices import views as device_views
 from .inbox import tokens
 from .inbox import views as inbox_views
 from .notifications import bulk, cleanup, statistics
 from .notifications import views as notification_views
+from .openapi.document import OpenAPIDocument
 from .recipients import views as recipient_views
 from .types import views as type_views
 
@@ -28,7 +33,7 @@ def route(pattern: str, view: type[APIView], name: str) -> URLPattern:
     return re_path(rf"^{pattern}/?$", view.as_view(), name=name)
 
 
-urlpatterns = [
+version_1 = [
     route("notifications", notification_views.Notifications, "notifications"),
     route("notifications/bulk", bulk.BulkCreate, "bulk"),
     route("notifications/cleanup", cleanup.Cleanup, "cleanup"),
@@ -84,4 +89,17 @@ urlpatterns = [
     route(f"inbox/{ID}/unread", inbox_views.Unread, "inbox-unread"),
     route(f"inbox/{ID}/archive", inbox_views.Archive, "inbox-archive"),
     route(f"inbox/{ID}/unarchive", inbox_views.Unarchive, "inbox-unarchive"),
+]
+
+urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
+    path("api/schema", OpenAPIDocument.as_view(), name="schema"),
+    path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("api/v1/", include(version_1)),
+    path("webhooks/sendgrid", webhooks.SendGridWebhook.as_view(), name="webhook-sendgrid"),
+    path("webhooks/whatsapp", webhooks.WhatsAppWebhook.as_view(), name="webhook-whatsapp"),
+    path("u/<str:token>", unsubscribe.Unsubscribe.as_view(), name="unsubscribe"),
+    path("u/<str:token>/undo", unsubscribe.Resubscribe.as_view(), name="resubscribe"),
 ]

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import django
+from django.utils.module_loading import import_string
 
 from .platform.process import refuse_unsafe_settings
 
@@ -13,10 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.producti
 def _application() -> Any:
     django.setup(set_prefix=False)
     refuse_unsafe_settings()
-    # It needs Django to be set up.
-    from api.inbox.stream.app import InboxStreamApp
-
-    return InboxStreamApp()
+    return import_string("api.inbox.stream.app.InboxStreamApp")()
 
 
 application = _application()

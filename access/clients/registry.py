@@ -120,6 +120,15 @@ def revoke_key(*, prefix: str, now: datetime) -> bool:
     return result.modified_count == 1
 
 
+def revoke_all_keys(*, client_id: ObjectId, now: datetime) -> None:
+    """Revoke every key of a client that is not revoked yet."""
+    collection("api_clients").update_one(
+        {"_id": client_id},
+        {"$set": {"keys.$[key].revoked_at": now}},
+        array_filters=[{"key.revoked_at": None}],
+    )
+
+
 def authenticate(text: str, *, now: datetime) -> Client | None:
     """Return the client whose active key this is; None for anything else."""
     match = KEY.fullmatch(text)

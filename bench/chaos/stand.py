@@ -242,7 +242,7 @@ def _variables(
         "WHATSAPP_VERIFY_TOKEN": secrets.whatsapp.verify_token,
         "WHATSAPP_URL": sandbox_url,
         # The sandbox is to be the limit, not what Meta grants a new number.
-        "RATE_WHATSAPP": "0",
+        "WHATSAPP_MAX_PER_SECOND": "0",
         "LOG_LEVEL": "INFO",
         "LOG_FORMAT": "json",
     }

@@ -5,15 +5,15 @@
 them :func:`at` does nothing.
 """
 
+import functools
 import itertools
 import signal
 import threading
 from collections.abc import Callable
 from enum import StrEnum
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-
-from ..settings import environment
 
 
 class Boundary(StrEnum):
@@ -129,13 +129,15 @@ def _parse(wanted: str) -> tuple[Boundary, int]:
     return Boundary(name), int(times or 1)
 
 
-def _pass(_boundary: Boundary) -> None:
-    """Go on: nobody wants this process to stop."""
+@functools.cache
+def _configured() -> Callable[[Boundary], None] | None:
+    """Return what stops this process, or None without ``CRASH_AT`` and ``FREEZE_AT``."""
+    if not (settings.CRASH_AT or settings.FREEZE_AT):
+        return None
+    return stopper(settings.CRASH_AT, settings.FREEZE_AT)
 
 
-_asked = environment.current()
-_is_asked = bool(_asked.CRASH_AT or _asked.FREEZE_AT)
-reach: Callable[[Boundary], None] = (
-    stopper(_asked.CRASH_AT, _asked.FREEZE_AT) if _is_asked else _pass
-)
-"""Come to a boundary: called between two steps, once for each boundary in the whole code."""
+def reach(boundary: Boundary) -> None:
+    """Report that this process reaches a boundary: called at one place for each boundary."""
+    if stop := _configured():
+        stop(boundary)

@@ -1,8 +1,8 @@
 """Sealing: small secrets that are kept for a while, unreadable without a key of ours.
 
 A sealed text is ``v1.{key id}.{base64url of nonce and ciphertext}``: AES-256-GCM, with a key that
-is derived from one of ``SEALING_KEYS``. What a secret is *about* is authenticated with it, so a
-sealed text that is copied from one document to another does not open there.
+is derived from one of ``FIELD_ENCRYPTION_KEYS``. The associated data is authenticated with it, so a
+ciphertext that is copied from one document to another does not decrypt there.
 
 New secrets take the first key; old ones open as long as theirs is listed. See
 docs/decisions/0024-secrets.md.
@@ -40,7 +40,7 @@ class DecryptionError(Exception):
 
 
 class NoEncryptionKeyError(Exception):
-    """``SEALING_KEYS`` lists no key."""
+    """``FIELD_ENCRYPTION_KEYS`` lists no key."""
 
 
 def encrypt(plain: bytes, *, about: str) -> str:
@@ -48,12 +48,12 @@ def encrypt(plain: bytes, *, about: str) -> str:
 
     Sealing the same twice gives two texts. Raises NothingToSealWith.
     """
-    keys: Mapping[str, bytes] = settings.SEALING_KEYS
+    keys: Mapping[str, bytes] = settings.FIELD_ENCRYPTION_KEYS
     for key_id, secret in keys.items():
         nonce = os.urandom(_NONCE_BYTES)
         sealed = nonce + _cipher(secret).encrypt(nonce, plain, _bound(key_id, about))
         return f"{VERSION}.{key_id}.{_encoded(sealed)}"
-    raise NoEncryptionKeyError("SEALING_KEYS lists no key")
+    raise NoEncryptionKeyError("FIELD_ENCRYPTION_KEYS lists no key")
 
 
 def decrypt(sealed: str, *, about: str) -> bytes:
@@ -62,9 +62,9 @@ def decrypt(sealed: str, *, about: str) -> bytes:
     if match is None:
         raise DecryptionError("not a sealed text")
     key_id, text = match.groups()
-    secret = settings.SEALING_KEYS.get(key_id)
+    secret = settings.FIELD_ENCRYPTION_KEYS.get(key_id)
     if secret is None:
-        raise DecryptionError(f"SEALING_KEYS does not list its key, {key_id}")
+        raise DecryptionError(f"FIELD_ENCRYPTION_KEYS does not list its key, {key_id}")
     raw = _decoded(text)
     if len(raw) < _NONCE_BYTES + _TAG_BYTES:
         raise DecryptionError("cut short")
@@ -77,13 +77,15 @@ def decrypt(sealed: str, *, about: str) -> bytes:
 
 def check_keys(**_: Any) -> list[checks.CheckMessage]:
     """Return what is wrong with the keys that secrets are sealed with: a system check."""
-    keys: Mapping[str, bytes] = settings.SEALING_KEYS
-    hint = "`openssl rand -base64 48` makes one: SEALING_KEYS=2026:… , the newest first."
+    keys: Mapping[str, bytes] = settings.FIELD_ENCRYPTION_KEYS
+    hint = "`openssl rand -base64 48` makes one: FIELD_ENCRYPTION_KEYS=2026:… , the newest first."
     if not keys:
-        return [checks.Error("SEALING_KEYS lists no key.", hint=hint, id="notifyproject.E001")]
+        return [
+            checks.Error("FIELD_ENCRYPTION_KEYS lists no key.", hint=hint, id="notifyproject.E001")
+        ]
     problems: list[checks.CheckMessage] = [
         checks.Error(
-            f"The key {key_id} of SEALING_KEYS has fewer than {MIN_KEY_BYTES} bytes.",
+            f"The key {key_id} of FIELD_ENCRYPTION_KEYS has fewer than {MIN_KEY_BYTES} bytes.",
             hint=hint,
             id="notifyproject.E002",
         )
@@ -95,7 +97,7 @@ def check_keys(**_: Any) -> list[checks.CheckMessage]:
     if written & set(keys.values()):
         problems.append(
             checks.Error(
-                "A key of SEALING_KEYS is the SECRET_KEY or the INBOX_SIGNING_KEY.",
+                "A key of FIELD_ENCRYPTION_KEYS is the SECRET_KEY or the INBOX_SIGNING_KEY.",
                 hint="Each needs a key of its own: they are changed at different times.",
                 id="notifyproject.E003",
             )

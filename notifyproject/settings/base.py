@@ -12,11 +12,12 @@ from pymongo.uri_parser import parse_uri
 from domain.queues import CALLBACKS as CALLBACK_QUEUE
 from domain.states import Channel, Priority
 
-from . import console, keeping, providers, watching
+from ..platform.logs import logging_config
+from . import console, providers
 from .environment import BASE_DIR, DATA_DIR, Environment, listed
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
-SEALING_KEY_ID = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
+ENCRYPTION_KEY_ID = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
 SERVICE_QUEUE = "service"
 """Short tasks that keep the others going: sweep, rescue."""
 BROADCAST_QUEUE = "broadcasts"
@@ -183,14 +184,21 @@ def configure(environment: Environment) -> dict[str, Any]:
         "TRUSTED_PROXIES": environment.TRUSTED_PROXIES,
         "CALLBACK_LOOPBACK": environment.CALLBACK_LOOPBACK,
         "ALERT_RECIPIENTS": tuple(listed(environment.ALERT_RECIPIENTS)),
-        **keeping.configure(environment),
+        "ANALYTICS_EVENTS_DAYS": environment.ANALYTICS_EVENTS_DAYS,
+        "RETENTION_CONTENT_DAYS": environment.RETENTION_CONTENT_DAYS,
+        "RETENTION_METADATA_DAYS": environment.RETENTION_METADATA_DAYS,
         "DATABASES": _databases(environment),
-        "SEALING_KEYS": _sealing_keys(environment.SEALING_KEYS),
+        "FIELD_ENCRYPTION_KEYS": _field_encryption_keys(environment.FIELD_ENCRYPTION_KEYS),
         "ADMIN_REQUIRE_OTP": environment.ADMIN_REQUIRE_OTP,
         **_inbox(environment),
         **providers.configure(environment),
         **_celery(environment),
-        **watching.configure(environment),
+        "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
+        "LOGGING_CONFIG": "notifyproject.platform.logs.configure",
+        "METRICS_TOKEN": environment.METRICS_TOKEN,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": environment.OTEL_EXPORTER_OTLP_ENDPOINT,
+        "CRASH_AT": environment.CRASH_AT,
+        "FREEZE_AT": environment.FREEZE_AT,
     }
 
 
@@ -217,7 +225,7 @@ def _databases(environment: Environment) -> dict[str, Any]:
     }
 
 
-def _sealing_keys(text: str) -> dict[str, bytes]:
+def _field_encryption_keys(text: str) -> dict[str, bytes]:
     """Return the keys by their ids, the newest first. What is wrong is told without the text."""
     keys: dict[str, bytes] = {}
     for number, item in enumerate(listed(text), start=1):
@@ -226,10 +234,10 @@ def _sealing_keys(text: str) -> dict[str, bytes]:
             secret = base64.b64decode(encoded, validate=True)
         except ValueError:
             secret = b""
-        if not SEALING_KEY_ID.fullmatch(key_id) or not secret or key_id in keys:
+        if not ENCRYPTION_KEY_ID.fullmatch(key_id) or not secret or key_id in keys:
             raise ImproperlyConfigured(
-                f"environment variable SEALING_KEYS: the {number}. is not written id:base64, with "
-                "an id of its own of small letters, digits, - and _."
+                f"environment variable FIELD_ENCRYPTION_KEYS: key {number} is not id:base64 "
+                "with a unique id of lowercase letters, digits, - and _."
             )
         keys[key_id] = secret
     return keys

@@ -39,7 +39,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     INBOX_SIGNING_KEY: Annotated[str, msgspec.Meta(min_length=32)] = ""
     """Signs the tokens people read their inbox with: 32 bytes or more, and not SECRET_KEY."""
-    SEALING_KEYS: str = ""
+    FIELD_ENCRYPTION_KEYS: str = ""
     """Seal what types call secret, such as codes: ``2026:{base64},2025:{base64}``. The first seals,
     all open; of 32 bytes or more each."""
     ADMIN_REQUIRE_OTP: bool = True
@@ -86,11 +86,11 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     WHATSAPP_API_VERSION: Annotated[str, msgspec.Meta(pattern=r"^v[1-9]\d?\.\d\Z")] = "v26.0"
     """Of the Cloud API. Meta serves a version for two years."""
 
-    RATE_SENDGRID: PerSecond = 0
-    RATE_SMTP: PerSecond = 0
-    RATE_FCM: PerSecond = 10_000
+    SENDGRID_MAX_PER_SECOND: PerSecond = 0
+    SMTP_MAX_PER_SECOND: PerSecond = 0
+    FCM_MAX_PER_SECOND: PerSecond = 10_000
     """600,000 a minute is what Google grants a project."""
-    RATE_WHATSAPP: PerSecond = 80
+    WHATSAPP_MAX_PER_SECOND: PerSecond = 80
     """What Meta grants a phone number at first; what people send to it counts, too."""
 
     RATE_LIMIT_READ: PerMinute = 30_000

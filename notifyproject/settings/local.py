@@ -11,7 +11,7 @@ _current = _environment.current(
     defaults={
         "SECRET_KEY": "only-for-one-machine-" + "0" * 40,
         "INBOX_SIGNING_KEY": "only-for-inboxes-of-one-machine-" + "0" * 40,
-        "SEALING_KEYS": "local:" + "0" * 64,
+        "FIELD_ENCRYPTION_KEYS": "local:" + "0" * 64,
         "ADMIN_REQUIRE_OTP": "false",
         "ALLOWED_HOSTS": "127.0.0.1,localhost,[::1]",
         "CALLBACK_LOOPBACK": "true",

@@ -11,7 +11,7 @@ from .base import configure
 DEBUG = False
 
 _required = (
-    *("SECRET_KEY", "INBOX_SIGNING_KEY", "SEALING_KEYS", "ALLOWED_HOSTS", "PUBLIC_URL"),
+    *("SECRET_KEY", "INBOX_SIGNING_KEY", "FIELD_ENCRYPTION_KEYS", "ALLOWED_HOSTS", "PUBLIC_URL"),
     *("MONGODB_URI", "REDIS_URL"),
 )
 if _missing := [name for name in _required if not os.environ.get(name)]:

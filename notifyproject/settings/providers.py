@@ -59,9 +59,9 @@ def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
     provider, who counts by the second, hardly sees more than the rate.
     """
     rates = {
-        "sendgrid": environment.RATE_SENDGRID,
-        "smtp": environment.RATE_SMTP,
-        "fcm": environment.RATE_FCM,
-        "whatsapp": environment.RATE_WHATSAPP,
+        "sendgrid": environment.SENDGRID_MAX_PER_SECOND,
+        "smtp": environment.SMTP_MAX_PER_SECOND,
+        "fcm": environment.FCM_MAX_PER_SECOND,
+        "whatsapp": environment.WHATSAPP_MAX_PER_SECOND,
     }
     return {name: (rate, max(1, round(rate / 10))) for name, rate in rates.items() if rate > 0}

@@ -12,7 +12,7 @@ globals().update(
             defaults={
                 "SECRET_KEY": "only-for-tests-" + "0" * 40,
                 "INBOX_SIGNING_KEY": "only-for-inboxes-of-tests-" + "0" * 40,
-                "SEALING_KEYS": "tests:" + "0" * 64,
+                "FIELD_ENCRYPTION_KEYS": "tests:" + "0" * 64,
                 "ADMIN_REQUIRE_OTP": "false",
                 "ALLOWED_HOSTS": "testserver,127.0.0.1,localhost",
                 "SANDBOX_URL": "http://127.0.0.1:8001",

@@ -92,19 +92,13 @@ def create_roles() -> None:
 
 
 def _key() -> str:
-    """Make the API client, or give the one there is a new key in place of its old ones."""
-    from access.clients import registry
-    from access.models import APIClient, Scope
+    """Return a new API key of the local client, which replaces its earlier ones."""
+    from django.core.management import call_command
 
-    now = datetime.now(UTC)
-    client = APIClient.objects.filter(name=CLIENT).first()
-    if client is None:
-        client_id = registry.create_client(name=CLIENT, scopes=list(Scope), now=now)
-    else:
-        client_id = client.pk
-        for key in client.keys:
-            registry.revoke_key(prefix=key.prefix, now=now)
-    return registry.issue_key(client_id=client_id, now=now).text
+    key = io.StringIO()
+    options = ("--scopes", "all", "--replace-keys")
+    call_command("create_api_client", CLIENT, *options, stdout=key, stderr=io.StringIO())
+    return key.getvalue().strip()
 
 
 def _greet(credentials: Credentials, *, is_new: bool) -> None:

@@ -163,7 +163,8 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
     for name in ("secret_key", "inbox_signing_key"):
         known.setdefault(name, secrets.token_urlsafe(48))
     # Whoever loses it cannot open what it sealed; the 48 bytes are written in base64.
-    known.setdefault("sealing_keys", f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}")
+    new_key = f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}"
+    known.setdefault("field_encryption_keys", known.pop("sealing_keys", new_key))
     _memory_file().write_text(json.dumps(known))
     _memory_file().chmod(0o600)
     return {
@@ -173,7 +174,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         "REDIS_URL": redis_url,
         "SECRET_KEY": str(known["secret_key"]),
         "INBOX_SIGNING_KEY": str(known["inbox_signing_key"]),
-        "SEALING_KEYS": str(known["sealing_keys"]),
+        "FIELD_ENCRYPTION_KEYS": str(known["field_encryption_keys"]),
         "INBOX_ORIGINS": addresses.web,
         "INBOX_STREAM_URL": addresses.stream,
         "PUBLIC_URL": addresses.web,

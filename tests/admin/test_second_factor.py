@@ -216,7 +216,7 @@ def test_nothing_of_it_can_be_read_in_the_database(ana: StaffUser, phone: pyotp.
 
 def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TOTP) -> None:
     keys = {"newer": b"n" * 32, "tests": b"\xd3M4" * 16}
-    with override_settings(SEALING_KEYS=keys):
+    with override_settings(FIELD_ENCRYPTION_KEYS=keys):
         assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
     stored = collection("second_factors").find_one()
     assert stored is not None
@@ -226,6 +226,6 @@ def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TO
 @pytest.mark.usefixtures("phone")
 def test_without_its_key_a_recovery_code_still_lets_its_owner_in(ana: StaffUser) -> None:
     (code, *_) = second_factor.renew_recovery_codes(ana.pk)
-    with override_settings(SEALING_KEYS={"other": b"x" * 32}):
+    with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
         assert second_factor.check(ana.pk, "123456", now=NOW) is CodeResult.WRONG
         assert second_factor.check(ana.pk, code, now=NOW) is CodeResult.RIGHT

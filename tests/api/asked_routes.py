@@ -7,12 +7,12 @@ from typing import Any
 from django.test import Client as DjangoClient
 
 from api.inbox.views import InboxView
-from api.urls import urlpatterns
+from api.urls import version_1
 from tests.api.isolation_samples import SAMPLES, Sample
 
 Route = tuple[str, str]
 METHODS = ("get", "post", "put", "patch", "delete")
-VIEWS = {pattern.name: pattern.callback.view_class for pattern in urlpatterns}
+VIEWS = {pattern.name: pattern.callback.view_class for pattern in version_1}
 ROUTES = [
     (name, method.upper())
     for name, view in VIEWS.items()

@@ -56,8 +56,8 @@ def test_a_server_that_is_set_up_well_has_nothing_to_be_told() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("SEALING_KEYS", "", "Set SEALING_KEYS in the environment"),
-        ("SEALING_KEYS", "a:c2hvcnQ=", "has fewer than 32 bytes"),
+        ("FIELD_ENCRYPTION_KEYS", "", "Set FIELD_ENCRYPTION_KEYS in the environment"),
+        ("FIELD_ENCRYPTION_KEYS", "a:c2hvcnQ=", "has fewer than 32 bytes"),
         ("ADMIN_REQUIRE_OTP", "false", "Staff sign in with a password alone"),
     ],
 )

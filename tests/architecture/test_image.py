@@ -36,7 +36,7 @@ ENVIRONMENT = {
     "REDIS_URL": "redis://build",
     "PUBLIC_URL": "https://build",
     "INBOX_SIGNING_KEY": "only-for-starting-the-programs-once",
-    "SEALING_KEYS": "build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM=",
+    "FIELD_ENCRYPTION_KEYS": "build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM=",
 }
 """What the programs need to start; nothing is connected to."""
 STARTS = """

@@ -88,7 +88,7 @@ def test_without_the_key_of_its_secret_nothing_is_sent_and_nothing_goes_round(
 ) -> None:
     called_back(receiver.url)
     tell()
-    settings.SEALING_KEYS = {"other": b"x" * 48}
+    settings.FIELD_ENCRYPTION_KEYS = {"other": b"x" * 48}
     assert call() == 0
     assert broker.llen("callbacks") == 0
     assert statuses() == ["pending"]

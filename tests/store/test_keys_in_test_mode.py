@@ -5,6 +5,7 @@ from io import StringIO
 import pytest
 from bson import ObjectId
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from access.clients import registry
 from access.models import Scope
@@ -65,3 +66,12 @@ def test_no_client_changes_its_mode() -> None:
     run("shop")
     with pytest.raises(CommandError, match="no client changes its mode"):
         run("shop", "--new-key", "--test")
+
+
+def test_replacing_keys_creates_the_client_and_later_revokes_its_other_keys() -> None:
+    first = run("shop", "--replace-keys", "--scopes", "all")
+    second = run("shop", "--replace-keys")
+    authenticated = registry.authenticate(second, now=timezone.now())
+    assert authenticated is not None
+    assert authenticated.scopes == frozenset(Scope)
+    assert registry.authenticate(first, now=timezone.now()) is None

@@ -201,12 +201,12 @@ def test_a_retry_while_another_channel_is_open_still_has_it(broker: Any, fcm: Sc
 
 def test_without_its_key_a_delivery_waits_for_a_process_that_has_it(fcm: Scripted) -> None:
     document = secretive()
-    with override_settings(SEALING_KEYS={"other": b"x" * 32}):
+    with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
         deliver(document["_id"])
     delivery = factories.delivery(factories.read(document["_id"]))
     assert (delivery["status"], delivery["attempt_count"]) == (S.PENDING, 0)
     assert delivery["failure_reason"] == (
-        "Its secret cannot be opened here: SEALING_KEYS does not list its key, tests."
+        "Its secret cannot be opened here: FIELD_ENCRYPTION_KEYS does not list its key, tests."
     )
     deliver(document["_id"], at=delivery["next_attempt_at"])
     assert factories.read(document["_id"])["status"] == "sent"

@@ -32,9 +32,9 @@ def test_an_empty_variable_is_one_that_is_not_set(name: str) -> None:
         ("BULK_PENDING_LIMIT", "0", 0),
         ("BULK_OLDEST_DUE", "60", 60),
         ("SMTP_PORT", "587", 587),
-        ("RATE_WHATSAPP", "1000", 1000.0),
-        ("RATE_SMTP", "0.5", 0.5),
-        ("RATE_FCM", "0", 0.0),
+        ("WHATSAPP_MAX_PER_SECOND", "1000", 1000.0),
+        ("SMTP_MAX_PER_SECOND", "0.5", 0.5),
+        ("FCM_MAX_PER_SECOND", "0", 0.0),
         ("EMAIL_PROVIDER", "smtp", "smtp"),
         ("SMTP_SECURITY", "starttls", "starttls"),
         ("LOG_LEVEL", "DEBUG", "DEBUG"),
@@ -55,7 +55,10 @@ def test_a_variable_is_read_as_its_type(name: str, text: str, value: Any) -> Non
         *[("BULK_PENDING_LIMIT", text) for text in ("-1", "10000001", "many")],
         *[("BULK_OLDEST_DUE", text) for text in ("0", "86401", "1.5")],
         *[("SMTP_PORT", text) for text in ("smtp", "99999")],
-        *[("RATE_WHATSAPP", text) for text in ("-1", "nan", "inf", "1000001", "80/s", "many")],
+        *[
+            ("WHATSAPP_MAX_PER_SECOND", text)
+            for text in ("-1", "nan", "inf", "1000001", "80/s", "many")
+        ],
         *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP")],
         *[("SMTP_SECURITY", text) for text in ("ssl", "yes", "TLS")],
         *[("LOG_LEVEL", text) for text in ("debug", "TRACE", "10")],
@@ -171,11 +174,11 @@ def test_providers_that_have_a_limit_are_kept_to_it() -> None:
 def test_a_tenth_of_a_second_may_go_at_once_and_always_one(
     text: str, rate: tuple[float, int]
 ) -> None:
-    assert configured(RATE_SMTP=text)["PROVIDER_RATES"]["smtp"] == rate
+    assert configured(SMTP_MAX_PER_SECOND=text)["PROVIDER_RATES"]["smtp"] == rate
 
 
 def test_a_rate_of_nothing_is_no_limit() -> None:
-    assert configured(RATE_FCM="0", RATE_WHATSAPP="0")["PROVIDER_RATES"] == {}
+    assert configured(FCM_MAX_PER_SECOND="0", WHATSAPP_MAX_PER_SECOND="0")["PROVIDER_RATES"] == {}
 
 
 def test_hosts_are_separated_by_commas() -> None:

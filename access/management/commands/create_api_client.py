@@ -1,5 +1,6 @@
-"""``manage.py create_api_client``: an app may call the API."""
+"""``manage.py create_api_client``: create an API client or issue keys to one."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,11 +11,12 @@ from pymongo.errors import DuplicateKeyError
 from ...clients import registry
 from ...models import Scope
 
+ALL_SCOPES = "all"
 DEFAULT_SCOPES = [Scope.NOTIFICATIONS_WRITE.value, Scope.NOTIFICATIONS_READ.value]
 
 
 class Command(BaseCommand):
-    """Create an API client, or issue one more key to it, and print the key."""
+    """Create an API client, or issue a key to an existing one, and print the key."""
 
     help = "Create an API client and print its key. The key is shown this once."
 
@@ -24,10 +26,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--scopes",
             nargs="+",
-            choices=[scope.value for scope in Scope],
+            choices=[ALL_SCOPES, *(scope.value for scope in Scope)],
             default=DEFAULT_SCOPES,
             metavar="SCOPE",
-            help=f"any of {', '.join(Scope)}; default: {' '.join(DEFAULT_SCOPES)}",
+            help=f"any of {', '.join(Scope)}, or {ALL_SCOPES}; default: {' '.join(DEFAULT_SCOPES)}",
         )
         parser.add_argument(
             "--test",
@@ -35,8 +37,14 @@ class Command(BaseCommand):
             help="what it sends goes to the sandbox, never to people; its keys begin ntf_test_",
         )
         parser.add_argument("--expires-in-days", type=int, metavar="N", help="default: never")
-        parser.add_argument(
-            "--new-key", action="store_true", help="the client exists: issue one more key"
+        existing = parser.add_mutually_exclusive_group()
+        existing.add_argument(
+            "--new-key", action="store_true", help="issue one more key to an existing client"
+        )
+        existing.add_argument(
+            "--replace-keys",
+            action="store_true",
+            help="create the client if it does not exist, and revoke its other keys",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -46,6 +54,8 @@ class Command(BaseCommand):
         if days is not None and days < 1:
             raise CommandError("--expires-in-days is at least 1.")
         client_id = self._client(options, now)
+        if options["replace_keys"]:
+            registry.revoke_all_keys(client_id=client_id, now=now)
         try:
             key = registry.issue_key(
                 client_id=client_id,
@@ -60,6 +70,8 @@ class Command(BaseCommand):
     def _client(self, options: Any, now: Any) -> Any:
         """Return the id of the client that gets the key."""
         name = options["name"]
+        if options["replace_keys"] and (client_id := registry.find_client(name)) is not None:
+            return client_id
         if options["new_key"]:
             if options["test"]:
                 raise CommandError("--test is for a new client: no client changes its mode.")
@@ -70,7 +82,7 @@ class Command(BaseCommand):
         try:
             return registry.create_client(
                 name=name,
-                scopes=[Scope(scope) for scope in options["scopes"]],
+                scopes=_scopes(options["scopes"]),
                 is_test=options["test"],
                 now=now,
             )
@@ -78,3 +90,7 @@ class Command(BaseCommand):
             raise CommandError(
                 f"There is a client named {name}: --new-key gives it one more key."
             ) from None
+
+
+def _scopes(names: Sequence[str]) -> list[Scope]:
+    return list(Scope) if ALL_SCOPES in names else [Scope(name) for name in names]
