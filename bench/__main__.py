@@ -25,6 +25,7 @@ from . import (
     inbox,
     latency,
     memory,
+    path,
     posting,
     slow_connections,
     volume,
@@ -33,8 +34,14 @@ from .environment import Bench
 from .figures import HEADING, Figure
 
 GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8")
-ALONE = {"S6": "S6", "admin": "S6", "claims": "claims", "slow_connections": "slow_connections"}
-"""What takes too long to be among all, by its names."""
+ALONE = {
+    "S6": "S6",
+    "admin": "S6",
+    "claims": "claims",
+    "slow_connections": "slow_connections",
+    "path": "path",
+}
+"""Benchmarks that `all` leaves out: they take long, or measure no speed."""
 
 
 def main() -> None:
@@ -89,7 +96,7 @@ def _measure(arguments: argparse.Namespace) -> list[Figure]:
     wanted |= set(GOALS) if "all" in wanted else set()
     found: list[Figure] = []
     with environment.running() as bench:
-        for goal in ("S1", "S2", "S3", "S7", "S8", "claims", "slow_connections"):
+        for goal in ("S1", "S2", "S3", "S7", "S8", "claims", "slow_connections", "path"):
             if goal in wanted:
                 with bench.database(f"bench_{goal.lower()}"):
                     found += _of(goal, bench, arguments)
@@ -117,6 +124,7 @@ def _of(goal: str, bench: Bench, asked: argparse.Namespace) -> Iterator[Figure]:
         "slow_connections": lambda: slow_connections.of_the_web(
             bench, count=asked.slow, seconds=asked.seconds, say=say
         ),
+        "path": lambda: path.ways(bench, say=say),
     }
     return measure[goal]()
 

@@ -1,0 +1,282 @@
+"""Path: the files of the service that one notification enters, in order.
+
+Four ways are run in this process: a POST to its stored document, a due email to its recorded
+attempt, a provider's webhook to its delivery, and the failed list to a resend. Each is run twice,
+with another notification; the second run is traced, when templates are compiled and types are
+cached, as they are for all but the first notification of a process.
+"""
+
+import ast
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from notifyproject.settings.environment import BASE_DIR
+
+from . import mail, shapes
+from .environment import Bench
+from .figures import Figure, at_most
+
+PACKAGES = (
+    *("access", "analytics", "api", "background", "callbacks", "console", "delivery", "devices"),
+    *("domain", "monitoring", "notifications", "notifyproject", "privacy", "providers"),
+    "recipients",
+)
+MIN_STATEMENTS = 3
+"""A file of which each function executes fewer statements is a one-line helper, or a guard."""
+VOCABULARY = (
+    *("domain/", "notifyproject/", "providers/contract.py", "providers/http.py"),
+    *("notifications/models/", "notifications/store/documents.py"),
+)
+"""Values, states, and infrastructure: a reader knows them, or does not need to."""
+ARCHITECTURE = BASE_DIR / "docs/architecture.md"
+CLIENT_NAME = "path"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way through the service, and how many files it may enter.
+
+    ``run`` is given 0 for the first run and 1 for the traced one.
+    """
+
+    name: str
+    run: Callable[[int], None]
+    heading: str
+    """The section of docs/architecture.md that names its spine."""
+    files: int
+
+
+@dataclass(slots=True)
+class Trace:
+    """The lines that were executed, by file and function, in the order of the first call."""
+
+    entered: dict[str, dict[CodeType, set[int]]] = field(default_factory=dict)
+
+    def call(self, frame: FrameType, _event: str, _argument: object) -> Any:
+        """Record a call: a trace function of the interpreter."""
+        code = frame.f_code
+        file = _relative(code.co_filename)
+        if file is None or code.co_name == "<module>":
+            return None
+        lines = self.entered.setdefault(file, {}).setdefault(code, set())
+
+        def line(frame: FrameType, event: str, _argument: object) -> Any:
+            if event == "line":
+                lines.add(frame.f_lineno)
+            return line
+
+        return line
+
+    def counted(self) -> list[str]:
+        """Return the files that decide or write something: no vocabulary, helper, or guard."""
+        return [
+            file
+            for file, functions in self.entered.items()
+            if not file.startswith(VOCABULARY)
+            and any(
+                len(lines & _statements(file)) >= MIN_STATEMENTS for lines in functions.values()
+            )
+        ]
+
+
+def ways(bench: Bench, *, say: Callable[[str], None]) -> Iterator[Figure]:
+    """Run each way, print the files it enters, and yield how many."""
+    for number, way in enumerate(_ways(bench), start=1):
+        way.run(0)
+        with _traced() as trace:
+            way.run(1)
+        counted = trace.counted()
+        spine = _named(way.heading)
+        say(f"{way.name}: {len(counted)} files, {len(trace.entered)} with vocabulary")
+        for file in trace.entered:
+            mark = "*" if file in spine else " " if file in counted else "-"
+            say(f"  {mark} {file}")
+        yield Figure(
+            key=f"path {number}",
+            what=f"files entered: {way.name}",
+            unit="",
+            ours=len(counted),
+            goals=(at_most(way.files),),
+            note="* the spine that docs/architecture.md names; - vocabulary and one-line helpers",
+        )
+    _check()
+
+
+def _ways(bench: Bench) -> Iterator[Way]:
+    """Yield the four ways; what one needs is prepared just before it."""
+    from django.conf import settings
+
+    from domain.time import utc_now
+    from notifyproject.platform import process
+
+    process.preload()
+    settings.ALLOWED_HOSTS = ["*"]
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    yield _post()
+    yield _send()
+    yield _report(bench, now=utc_now())
+    yield _resend(now=utc_now())
+
+
+def _post() -> Way:
+    from django.test import Client
+
+    from access.clients import registry
+    from access.models import Scope
+    from domain.time import utc_now
+
+    client_id = registry.create_client(name=CLIENT_NAME, scopes=list(Scope), now=utc_now())
+    key = registry.issue_key(client_id=client_id, now=utc_now()).text
+    client = Client()
+
+    def run(number: int) -> None:
+        answer = client.post(
+            "/api/v1/notifications",
+            json.dumps(mail.request(number)),
+            content_type="application/json",
+            headers={"Authorization": f"Bearer {key}", "Idempotency-Key": f"path-{number}"},
+        )
+        _expect(answer, 202)
+
+    return Way(name="POST to stored document", run=run, heading="One email, out", files=25)
+
+
+def _send() -> Way:
+    from background import tasks
+    from notifyproject.db.collections import collection
+
+    ids = [str(one["_id"]) for one in collection("notifications").find().sort("_id")]
+
+    def run(number: int) -> None:
+        tasks.deliver.run([ids[number]], "email", "normal")
+
+    return Way(name="due email to recorded attempt", run=run, heading="One email, out", files=25)
+
+
+def _report(bench: Bench, *, now: datetime) -> Way:
+    from django.conf import settings
+    from django.test import Client
+
+    from notifyproject.db.collections import collection
+    from providers import registry
+    from sandbox import keys
+    from sandbox.providers.sendgrid import events
+
+    attempts = [
+        attempt["provider_message_id"]
+        for attempt in collection("delivery_attempts").find().sort("_id")
+        if attempt["status"] == "sent"
+    ]
+    private_key = keys.load(bench.folder)
+    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = keys.public_text(private_key)
+    registry.clear()
+    webhooks = events.SignedWebhooks(private_key=private_key)
+    client = Client()
+
+    def run(number: int) -> None:
+        event = events.payload(
+            "delivered", address=mail.address(number), message_id=attempts[number], args={}
+        )
+        webhooks.stamp(event, now=now)
+        body = webhooks.encode([event])
+        headers = webhooks.headers(body, now=now)
+        content_type = headers.pop("Content-Type")
+        answer = client.post("/webhooks/sendgrid", body, content_type=content_type, headers=headers)
+        _expect(answer, 200, 204)
+
+    return Way(name="webhook to delivery", run=run, heading="A receipt, back in", files=12)
+
+
+def _resend(*, now: datetime) -> Way:
+    from django.contrib.auth import get_user_model
+    from django.test import Client
+    from django.urls import reverse
+
+    from domain.errors import FailureCode
+    from domain.states import Channel, DeliveryStatus
+
+    life = shapes.Life(
+        channel=Channel.EMAIL, ends=DeliveryStatus.FAILED, code=FailureCode.PROVIDER_ERROR
+    )
+    shape = shapes.Shape(share=1, lives=(life,))
+    failed = [str(shapes.seed(shape, now=now)[0]["_id"]) for _ in range(2)]
+    client = Client()
+    client.force_login(get_user_model().objects.create_superuser("path", password="path"))
+    url = reverse("admin:notifications_failednotification_changelist")
+
+    def run(number: int) -> None:
+        confirmed = {"action": "resend_selected", "confirmed": "yes", "channels": ["email"]}
+        _expect(client.post(url, {**confirmed, "_selected_action": failed[number]}), 302)
+
+    return Way(
+        name="failed list, confirmed, to resend",
+        run=run,
+        heading="A resend, from the console",
+        files=18,
+    )
+
+
+def _check() -> None:
+    """Raise RuntimeError unless each way did what it says."""
+    from domain.states import DeliveryStatus as Status
+    from notifyproject.db.collections import collection
+
+    documents = collection("notifications").find().sort("_id")
+    statuses = [document["delivery"][0]["status"] for document in documents]
+    delivered, failed = [Status.DELIVERED] * 2, [Status.FAILED] * 2
+    if statuses != [*delivered, *failed, Status.PENDING, Status.PENDING]:
+        raise RuntimeError(f"the deliveries ended as {statuses}")
+
+
+def _expect(answer: Any, *statuses: int) -> None:
+    if answer.status_code not in statuses:
+        path = answer.request["PATH_INFO"]
+        raise RuntimeError(f"{path}: {answer.status_code} {answer.content!r:.300}")
+
+
+@contextmanager
+def _traced() -> Iterator[Trace]:
+    """Trace the calls of this thread, and of threads that start meanwhile."""
+    trace = Trace()
+    threading.settrace(trace.call)
+    sys.settrace(trace.call)
+    try:
+        yield trace
+    finally:
+        sys.settrace(None)
+        threading.settrace(None)
+
+
+@cache
+def _relative(filename: str) -> str | None:
+    """Return a file's path in the repository if it belongs to the service."""
+    path = Path(filename)
+    if not path.is_relative_to(BASE_DIR):
+        return None
+    relative = path.relative_to(BASE_DIR)
+    return str(relative) if relative.parts[0] in PACKAGES else None
+
+
+@cache
+def _statements(file: str) -> frozenset[int]:
+    """Return the first line of each statement of a file."""
+    tree = ast.parse((BASE_DIR / file).read_text())
+    return frozenset(node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt))
+
+
+@cache
+def _named(heading: str) -> frozenset[str]:
+    """Return the files that a section of docs/architecture.md names."""
+    page = ARCHITECTURE.read_text()
+    section = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.M | re.S)
+    return frozenset(re.findall(r"`([\w/]+\.py)`", section[1])) if section else frozenset()
