@@ -5,7 +5,7 @@
 # make lint    style, types, layers, settings, migrations, API schema
 # make fuzz    10,000 (or CASES=n) made-up requests to the API, answered as its description says
 # make fuzz-templates   20,000 (or CASES=n) made-up templates: refused, or harmless, within 250 ms and 50 MB
-# make client  the API's description and clients/python/…/rest made of it: needs the internet
+# make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make chaos   faults on purpose, all or SCENARIO=n, figures to JSON=file: docs/faults.md
 # make screenshots   the pictures of docs/images, of a made-up day
 # make bench   what it does in a second, beside a hand-written floor and a peer: docs/performance.md
@@ -17,7 +17,6 @@ PORT ?= 8000
 BIN := .venv/bin
 UV_VERSION := 0.13.8
 PIP_AUDIT_VERSION := 2.10.1
-OPENAPI_CLIENT_VERSION := 0.29.1
 # One more than there are cores: a worker waits a third of its time for servers it starts.
 TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 export PORT
@@ -36,7 +35,7 @@ up: machine .venv/local
 down: .venv/local
 	$(BIN)/python manage.py stack --stop
 
-test: machine-for-tests .venv/dev
+test: machine-for-tests .venv/dev .venv/client
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadgroup $(TESTS)
 
 lint: .venv/dev
@@ -58,10 +57,7 @@ fuzz-templates: .venv/dev
 
 client: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml
-	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/uv tool run --quiet \
-	  openapi-python-client==$(OPENAPI_CLIENT_VERSION) generate --meta none --overwrite \
-	  --config clients/python/generator.yaml --path clients/python/openapi.yaml \
-	  --output-path clients/python/notifyproject_client/rest
+	$(MAKE) .venv/client
 
 chaos: machine .venv/local
 	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \
@@ -121,6 +117,11 @@ endif
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $< \
 	  || $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+# Its build generates code from openapi.yaml, so it is built again whenever one of its files changes.
+.venv/client: .venv/dev $(wildcard clients/python/*.* clients/python/notifyproject_client/*.py)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall ./clients/python
 	touch $@
 
 screenshots: machine-for-tests .venv/dev
