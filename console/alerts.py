@@ -20,7 +20,7 @@ from notifications.models import NotificationType
 from notifyproject.platform import audit
 
 from .notifications.actions import parse_id
-from .widgets.actions import refusal
+from .widgets.actions import require_post
 from .widgets.columns import plain_chip
 from .widgets.filters import ChoiceFilter, TimeFilter
 from .widgets.labels import CHANNELS
@@ -28,7 +28,7 @@ from .widgets.lists import ConsoleAdmin, ReadOnlyAdmin
 
 LIST = "admin:analytics_incident_changelist"
 MAY_ACKNOWLEDGE = "analytics.acknowledge_incident"
-KINDS = {
+KIND_LABELS = {
     AlertKind.FAILURES: "Final failures",
     AlertKind.BREAKER_OPEN: "Circuit open",
     AlertKind.WORK_OVERDUE: "Due work waits",
@@ -36,8 +36,8 @@ KINDS = {
     AlertKind.PROVIDER_PAUSED: "Provider paused",
     AlertKind.CALLBACK_DISABLED: "Callback off",
 }
-LONGEST_WINDOW = 24 * 60
-MOST_FAILURES = 900
+MAX_WINDOW_MINUTES = 24 * 60
+MAX_FAILURES = 900
 """Failures are counted up to a thousand."""
 
 
@@ -46,7 +46,7 @@ class StateFilter(ChoiceFilter):
 
     title = "state"
     parameter_name = "state"
-    words = (("open", "Open"), ("over", "Over"))
+    options = (("open", "Open"), ("over", "Over"))
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that it goes on, or does not."""
@@ -66,7 +66,7 @@ class AlertRuleForm(forms.ModelForm):
 
     kind = forms.ChoiceField(
         label="What is watched",
-        choices=[(kind.value, words) for kind, words in KINDS.items()],
+        choices=[(kind.value, words) for kind, words in KIND_LABELS.items()],
         widget=UnfoldAdminSelectWidget,
     )
     channel = forms.ChoiceField(
@@ -107,15 +107,15 @@ class AlertRuleForm(forms.ModelForm):
     def clean_threshold(self) -> int:
         """Return the threshold; raises ValidationError for what can never be reached."""
         threshold = int(self.cleaned_data["threshold"])
-        if not 0 <= threshold <= MOST_FAILURES:
-            raise forms.ValidationError(f"Expected 0 to {MOST_FAILURES}.")
+        if not 0 <= threshold <= MAX_FAILURES:
+            raise forms.ValidationError(f"Expected 0 to {MAX_FAILURES}.")
         return threshold
 
     def clean_window_minutes(self) -> int:
         """Return the window; raises ValidationError for one beyond a day."""
         minutes = int(self.cleaned_data["window_minutes"])
-        if not 1 <= minutes <= LONGEST_WINDOW:
-            raise forms.ValidationError(f"Expected 1 to {LONGEST_WINDOW}.")
+        if not 1 <= minutes <= MAX_WINDOW_MINUTES:
+            raise forms.ValidationError(f"Expected 1 to {MAX_WINDOW_MINUTES}.")
         return minutes
 
 
@@ -130,7 +130,7 @@ class AlertRuleAdmin(ConsoleAdmin):
     @admin.display(description="Watches")
     def watches(self, row: Any) -> str:
         """What it is about."""
-        return KINDS[AlertKind(row.kind)]
+        return KIND_LABELS[AlertKind(row.kind)]
 
     @admin.display(description="Raised by")
     def limit(self, row: Any) -> str:
@@ -140,7 +140,7 @@ class AlertRuleAdmin(ConsoleAdmin):
         return f"more than {row.threshold} min" if row.threshold else "at once"
 
     @admin.display(description="Of")
-    def of(self, row: Any) -> str:
+    def scope(self, row: Any) -> str:
         """The channel and the type it is narrowed to."""
         channel = CHANNELS[Channel(row.channel)] if row.channel else None
         return ", ".join(part for part in (channel, row.type) if part) or "All"
@@ -150,7 +150,7 @@ class AlertRuleAdmin(ConsoleAdmin):
 class IncidentAdmin(ReadOnlyAdmin):
     """What broke a rule, newest first; whoever takes care of it acknowledges it."""
 
-    list_display = ("what", "state", "began", "ended", "taken_by")
+    list_display = ("what", "state", "began", "ended", "acknowledged_by_display")
     list_display_links = None
     list_filter = (StateFilter, OpenedFilter)
     empty_title = "Nothing has happened"
@@ -178,7 +178,7 @@ class IncidentAdmin(ReadOnlyAdmin):
 
     def acknowledge_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Note that the user takes care of an incident; POST only."""
-        if refused := refusal(request, may=self.has_acknowledge_permission(request)):
+        if refused := require_post(request, allowed=self.has_acknowledge_permission(request)):
             return refused
         key = parse_id(object_id)
         self._acknowledge(request, [key] if key is not None else [])
@@ -208,7 +208,7 @@ class IncidentAdmin(ReadOnlyAdmin):
             messages.warning(request, "The others are over, or somebody takes care of them.")
 
     @admin.display(description="Incident")
-    def what(self, row: Any) -> SafeString:
+    def incident(self, row: Any) -> SafeString:
         """What is wrong."""
         return format_html(
             '<span class="two-lines"><span>{}</span><span class="quiet">{}</span></span>',
@@ -219,23 +219,23 @@ class IncidentAdmin(ReadOnlyAdmin):
     @admin.display(description="State")
     def state(self, row: Any) -> SafeString:
         """Whether it goes on."""
-        tone, words = ("danger", "Open") if row.is_open else ("success", "Over")
+        color, words = ("danger", "Open") if row.is_open else ("success", "Over")
         if row.is_open and row.acknowledged_at:
-            tone, words = "warning", "Acknowledged"
-        return plain_chip(words, tone)
+            color, words = "warning", "Acknowledged"
+        return plain_chip(words, color)
 
     @admin.display(description="Began (UTC)")
-    def began(self, row: Any) -> SafeString:
+    def opened(self, row: Any) -> SafeString:
         """When it was noticed."""
         return format_html("<time>{}</time>", f"{row.opened_at:%Y-%m-%d %H:%M}")
 
     @admin.display(description="Over (UTC)")
-    def ended(self, row: Any) -> SafeString | str:
+    def resolved(self, row: Any) -> SafeString | str:
         """When it was over."""
         at = row.resolved_at
         return format_html("<time>{}</time>", f"{at:%Y-%m-%d %H:%M}") if at else "-"
 
     @admin.display(description="Taken care of by")
-    def taken_by(self, row: Any) -> str:
+    def acknowledged_by_display(self, row: Any) -> str:
         """Who acknowledged it."""
         return row.acknowledged_by or "-"

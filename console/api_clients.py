@@ -21,17 +21,17 @@ from unfold.widgets import (
 from access.clients import registry
 from access.models import APIClient, Scope
 
-from .widgets.actions import refusal
+from .widgets.actions import require_post
 from .widgets.columns import plain_chip
 from .widgets.lists import ConsoleAdmin
 
 CHANGE_URL = "admin:access_apiclient_change"
-LIVES = {"": None, "30": 30, "90": 90, "365": 365}
+KEY_LIFETIMES = {"": None, "30": 30, "90": 90, "365": 365}
 """How many days a new key holds, as the form names it; None: until it is revoked."""
 TEST_BADGE = plain_chip(
     "Test", "warning", title="What it sends goes to the sandbox and reaches nobody."
 )
-_SCOPE_WORDS = {
+_SCOPE_LABELS = {
     Scope.NOTIFICATIONS_READ: "Read its notifications",
     Scope.NOTIFICATIONS_WRITE: "Send, schedule and cancel notifications",
     Scope.NOTIFICATIONS_RESEND: "Resend and retry notifications",
@@ -55,7 +55,7 @@ class APIClientForm(forms.ModelForm):
     )
     scopes = forms.MultipleChoiceField(
         choices=[
-            (scope.value, f"{words} ({scope.value})") for scope, words in _SCOPE_WORDS.items()
+            (scope.value, f"{words} ({scope.value})") for scope, words in _SCOPE_LABELS.items()
         ],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="What it may do.",
@@ -121,7 +121,7 @@ class APIClientAdmin(ConsoleAdmin):
     def active_keys(self, row: Any) -> str:
         """The prefixes of the keys that work."""
         now = datetime.now(UTC)
-        return ", ".join(_shown(row, k) for k in row.keys if _is_active(k, now)) or "None"
+        return ", ".join(_key_label(row, k) for k in row.keys if _is_active(k, now)) or "None"
 
     @admin.display(description="Last used (UTC)")
     def last_used(self, row: Any) -> str:
@@ -149,7 +149,7 @@ class APIClientAdmin(ConsoleAdmin):
             "client_keys": [_key_row(client, key, now) for key in client.keys] if client else [],
             "may_change_keys": self.has_change_permission(request, client),
             "max_active_keys": registry.MAX_ACTIVE_KEYS,
-            "has_room": client is not None
+            "can_issue": client is not None
             and sum(_is_active(key, now) for key in client.keys) < registry.MAX_ACTIVE_KEYS,
         }
         return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
@@ -170,21 +170,21 @@ class APIClientAdmin(ConsoleAdmin):
 
     def issue_key_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Issue a key and show it, this once; POST only, and no cache keeps the page."""
-        if refused := self._refusal(request, object_id):
+        if refused := self._require_key_permission(request, object_id):
             return refused
         client = self.get_object(request, object_id)
-        life, now = request.POST.get("life", ""), _now()
-        if life not in LIVES:
+        lifetime, now = request.POST.get("life", ""), _now()
+        if lifetime not in KEY_LIFETIMES:
             messages.error(request, "No key was issued: choose how long it holds.")
             return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
-        days = LIVES[life]
+        days = KEY_LIFETIMES[lifetime]
         expires_at = now + timedelta(days=days) if days else None
         try:
             issued = registry.issue_key(client_id=client.pk, now=now, expires_at=expires_at)
         except registry.TooManyKeys as problem:
             messages.error(request, str(problem))
             return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
-        _record(request, client, f"Issued the key {_shown(client, issued)}.")
+        _record(request, client, f"Issued the key {_key_label(client, issued)}.")
         return self._key_page(request, client, issued.text)
 
     def _key_page(self, request: HttpRequest, client: Any, text: str) -> HttpResponse:
@@ -202,16 +202,16 @@ class APIClientAdmin(ConsoleAdmin):
 
     def revoke_key_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Switch a key off for good, after asking; POST only."""
-        if refused := self._refusal(request, object_id):
+        if refused := self._require_key_permission(request, object_id):
             return refused
         client = self.get_object(request, object_id)
         prefix, now = request.POST.get("prefix", ""), _now()
         own = next((key for key in client.keys if key.prefix == prefix), None)
-        is_asked = own is not None and _is_active(own, now)
-        if is_asked and request.POST.get("confirmed") != "yes":
+        needs_confirmation = own is not None and _is_active(own, now)
+        if needs_confirmation and request.POST.get("confirmed") != "yes":
             return self._revoke_page(request, client, own)
         if own is not None and registry.revoke_key(prefix=prefix, now=now):
-            shown = _shown(client, own)
+            shown = _key_label(client, own)
             _record(request, client, f"Revoked the key {shown}.")
             messages.success(request, f"The key {shown} is revoked: it works no more.")
         else:
@@ -226,16 +226,16 @@ class APIClientAdmin(ConsoleAdmin):
             "opts": self.opts,
             "original": client,
             "prefix": key.prefix,
-            "shown": _shown(client, key),
+            "shown": _key_label(client, key),
             "last_used_at": key.last_used_at,
             "back": reverse(CHANGE_URL, args=[client.pk]),
         }
         return TemplateResponse(request, "admin/access/apiclient/revoke.html", context)
 
-    def _refusal(self, request: HttpRequest, object_id: str) -> HttpResponse | None:
+    def _require_key_permission(self, request: HttpRequest, object_id: str) -> HttpResponse | None:
         """Return why keys are not changed now; None if they may be."""
         client = self.get_object(request, object_id)
-        if refused := refusal(request, may=self.has_change_permission(request, client)):
+        if refused := require_post(request, allowed=self.has_change_permission(request, client)):
             return refused
         if client is None:
             messages.warning(request, "There is no such client.")
@@ -247,14 +247,14 @@ def _is_active(key: Any, now: datetime) -> bool:
     return registry.is_active({"revoked_at": key.revoked_at, "expires_at": key.expires_at}, now)
 
 
-def _shown(client: Any, key: Any) -> str:
+def _key_label(client: Any, key: Any) -> str:
     return registry.shown(key.prefix, is_test=client.is_test)
 
 
 def _key_row(client: Any, key: Any, now: datetime) -> dict[str, Any]:
     active = _is_active(key, now)
     state = "Active" if active else "Revoked" if key.revoked_at else "Expired"
-    return {"key": key, "shown": _shown(client, key), "state": state, "is_active": active}
+    return {"key": key, "shown": _key_label(client, key), "state": state, "is_active": active}
 
 
 def _record(request: HttpRequest, client: APIClient, message: str) -> None:

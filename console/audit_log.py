@@ -18,7 +18,7 @@ from .widgets.filters import ChoiceFilter, ObjectIdTimeFilter
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.lists import BoundedChangeList, ReadOnlyAdmin
 
-FLAGS = {
+ACTION_LABELS = {
     ADDITION: ("Added", "success"),
     CHANGE: ("Changed", "info"),
     DELETION: ("Deleted", "danger"),
@@ -30,20 +30,20 @@ class ActionFilter(ChoiceFilter):
 
     title = "action"
     parameter_name = "action"
-    words = tuple((str(flag), words) for flag, (words, _) in FLAGS.items())
-    scans = True
+    options = tuple((str(flag), words) for flag, (words, _) in ACTION_LABELS.items())
+    is_unindexed = True
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that it was done."""
         return {"action_flag": int(word)}
 
 
-class StaffFilter(ChoiceFilter):
+class ActorFilter(ChoiceFilter):
     """By who did it."""
 
     title = "user"
     parameter_name = "user"
-    scans = True
+    is_unindexed = True
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
         """Return the staff, and the apps."""
@@ -57,7 +57,7 @@ class StaffFilter(ChoiceFilter):
         return {"user_id": StaffUser._meta.pk.to_python(word)}
 
 
-class DoneFilter(ObjectIdTimeFilter):
+class ActionTimeFilter(ObjectIdTimeFilter):
     """By when it was done."""
 
     title = "done"
@@ -70,7 +70,7 @@ class LogEntryAdmin(ReadOnlyAdmin):
 
     list_display = ("at", "who", "action", "kind", "which", "what")
     list_display_links = None
-    list_filter = (StaffFilter, ActionFilter, DoneFilter)
+    list_filter = (ActorFilter, ActionFilter, ActionTimeFilter)
     ordering = ("-id",)
     list_fullwidth = True
 
@@ -98,33 +98,33 @@ class LogEntryAdmin(ReadOnlyAdmin):
             row.kind_name = kind.name if kind else "-"
 
     @admin.display(description="When (UTC)")
-    def at(self, row: Any) -> SafeString:
+    def time(self, row: Any) -> SafeString:
         """When it was done."""
         time = row.action_time
         return format_html("<time>{}</time>", f"{time:%Y-%m-%d %H:%M:%S}")
 
     @admin.display(description="Who")
-    def who(self, row: Any) -> str:
+    def actor(self, row: Any) -> str:
         """Who did it."""
         return str(row.username)
 
     @admin.display(description="Action")
     def action(self, row: Any) -> SafeString:
         """What kind of change it was."""
-        words, tone = FLAGS[row.action_flag]
-        return plain_chip(words, tone)
+        label, color = ACTION_LABELS[row.action_flag]
+        return plain_chip(label, color)
 
     @admin.display(description="Kind")
-    def kind(self, row: Any) -> str:
+    def object_kind(self, row: Any) -> str:
         """What it was done to."""
         return capfirst(str(row.kind_name))
 
     @admin.display(description="Which")
-    def which(self, row: Any) -> str:
+    def object_name(self, row: Any) -> str:
         """What it is called."""
         return str(row.object_repr)
 
     @admin.display(description="What")
-    def what(self, row: Any) -> str:
+    def changes(self, row: Any) -> str:
         """What was changed."""
         return row.get_change_message()

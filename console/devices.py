@@ -18,18 +18,18 @@ from devices import presence, status, tokens
 from devices.models import DeactivationReason, Device, Platform
 from notifyproject.db.collections import collection
 
-from .widgets.actions import refusal
+from .widgets.actions import require_post
 from .widgets.columns import plain_chip
 from .widgets.filters import ChoiceFilter, TimeFilter
 from .widgets.lists import ReadOnlyAdmin
 
 R = DeactivationReason
-PLATFORMS: Mapping[Platform, str] = {
+PLATFORM_LABELS: Mapping[Platform, str] = {
     Platform.ANDROID: "Android",
     Platform.IOS: "iOS",
     Platform.WEB: "Web",
 }
-REASONS: Mapping[DeactivationReason, str] = {
+REASON_LABELS: Mapping[DeactivationReason, str] = {
     R.UNREGISTERED: "App removed",
     R.SENDER_MISMATCH: "Another sender's",
     R.SUSPECT: "Malformed token",
@@ -66,18 +66,18 @@ class PlatformFilter(ChoiceFilter):
 
     title = "platform"
     parameter_name = "platform"
-    words = tuple((platform.value, words) for platform, words in PLATFORMS.items())
+    options = tuple((platform.value, words) for platform, words in PLATFORM_LABELS.items())
 
 
-class StandingFilter(ChoiceFilter):
+class StatusFilter(ChoiceFilter):
     """By whether anything is pushed to it, and why not."""
 
     title = "state"
     parameter_name = "state"
-    words = (
+    options = (
         (ACTIVE, "Active"),
         (INACTIVE, "Off, for any reason"),
-        *((reason.value, f"Off: {words.lower()}") for reason, words in REASONS.items()),
+        *((reason.value, f"Off: {words.lower()}") for reason, words in REASON_LABELS.items()),
     )
 
     def condition(self, word: str) -> dict[str, Any]:
@@ -98,20 +98,22 @@ class SeenFilter(TimeFilter):
     path = "last_seen"
 
 
-def switch(request: HttpRequest, devices: Sequence[Device], *, on: bool) -> None:
+def set_active(request: HttpRequest, devices: Sequence[Device], *, on: bool) -> None:
     """Switch devices, record each that changed, and tell the user how many did."""
-    changed = [device for device in devices if _switched(device.pk, on=on, by=request.user)]
-    words = "on again" if on else "off"
+    changed = [
+        device for device in devices if _set_device_active(device.pk, on=on, by=request.user)
+    ]
+    state = "on again" if on else "off"
     for device in changed:
-        _record(request, device, f"Switched {words}.")
+        _record(request, device, f"Switched {state}.")
     count = len(changed)
-    told = f"{count} {'device is' if count == 1 else 'devices are'} switched {words}."
+    text = f"{count} {'device is' if count == 1 else 'devices are'} switched {state}."
     if others := len(devices) - count:
-        told += f" {others} {'was' if others == 1 else 'were'} so already, or gone."
-    messages.success(request, told)
+        text += f" {others} {'was' if others == 1 else 'were'} so already, or gone."
+    messages.success(request, text)
 
 
-def _switched(device_id: str, *, on: bool, by: Any) -> bool:
+def _set_device_active(device_id: str, *, on: bool, by: Any) -> bool:
     now = datetime.now(UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)
     if on:
@@ -148,10 +150,13 @@ class DeviceAdmin(ReadOnlyAdmin):
     The apps keep them. A token is all one needs to push to somebody: nobody sees one whole.
     """
 
-    list_display = ("shown", "user_id", "on_platform", "standing", "seen", "accepted", "token")
-    list_filter = (StandingFilter, PlatformFilter, SeenFilter)
+    list_display = ("shown", "user_id", "platform_display", "status", "seen", "accepted", "token")
+    list_filter = (StatusFilter, PlatformFilter, SeenFilter)
     fieldsets = (
-        (None, {"fields": ("user_id", "on_platform", "standing", "meaning", "everything_sent")}),
+        (
+            None,
+            {"fields": ("user_id", "platform_display", "status", "meaning", "notifications_link")},
+        ),
         ("Life", {"fields": ("now", "seen", "accepted", "receipt", "suspicions")}),
         ("Wishes", {"fields": ("wants", "quiet")}),
         ("App", {"fields": ("device_model", "os_version", "app_version", "language", "timezone")}),
@@ -203,22 +208,22 @@ class DeviceAdmin(ReadOnlyAdmin):
     @admin.action(description="Switch off", permissions=["deactivate"])
     def switch_off_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
         """Push nothing more to the ticked devices."""
-        switch(request, list(queryset), on=False)
+        set_active(request, list(queryset), on=False)
 
     @admin.action(description="Switch on again", permissions=["reactivate"])
     def switch_on_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
         """Push to the ticked devices again."""
-        switch(request, list(queryset), on=True)
+        set_active(request, list(queryset), on=True)
 
     def switch_view(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
         """Switch one device on or off; POST only."""
-        if refused := refusal(request, may=self._may_switch(request, on=on)):
+        if refused := require_post(request, allowed=self._may_switch(request, on=on)):
             return refused
         device = self.get_object(request, object_id)
         if device is None:
             messages.warning(request, "There is no such device any more.")
             return HttpResponseRedirect(reverse("admin:devices_device_changelist"))
-        switch(request, [device], on=on)
+        set_active(request, [device], on=on)
         return HttpResponseRedirect(reverse(CHANGE_URL, args=[device.pk]))
 
     def change_view(
@@ -244,21 +249,21 @@ class DeviceAdmin(ReadOnlyAdmin):
         return self.has_deactivate_permission(request)
 
     @admin.display(description="Device")
-    def shown(self, row: Any) -> str:
+    def device(self, row: Any) -> str:
         """What its app calls it, or else the beginning of its id."""
         return row.device_model or f"{row.pk[:12]}…"
 
     @admin.display(description="Platform")
-    def on_platform(self, row: Any) -> str:
+    def platform_display(self, row: Any) -> str:
         """Where the app runs."""
-        return PLATFORMS[Platform(row.platform)]
+        return PLATFORM_LABELS[Platform(row.platform)]
 
     @admin.display(description="State")
-    def standing(self, row: Any) -> SafeString:
+    def status(self, row: Any) -> SafeString:
         """Whether anything is pushed to it."""
         if row.is_active:
             return plain_chip("Active", "success")
-        return plain_chip(REASONS[DeactivationReason(row.deactivation_reason)], "danger")
+        return plain_chip(REASON_LABELS[DeactivationReason(row.deactivation_reason)], "danger")
 
     @admin.display(description="What that means")
     def meaning(self, row: Any) -> str:
@@ -274,21 +279,21 @@ class DeviceAdmin(ReadOnlyAdmin):
         found = row.deactivation_evidence
         if found is None:
             return "-"
-        said = f"{found.source}{f': {found.code}' if found.code else ''}, {_time(found.at)}"
+        source = f"{found.source}{f': {found.code}' if found.code else ''}, {_time(found.at)}"
         if not found.notification_id:
-            return said
+            return source
         url = reverse("admin:notifications_notification_change", args=[found.notification_id])
-        return format_html('{} <a class="text-link" href="{}">Notification</a>', said, url)
+        return format_html('{} <a class="text-link" href="{}">Notification</a>', source, url)
 
     @admin.display(description="Everything sent")
-    def everything_sent(self, row: Any) -> SafeString:
+    def notifications_link(self, row: Any) -> SafeString:
         """Where the notifications to its user are listed."""
         url = reverse("admin:notifications_notification_changelist")
         query = urlencode({"q": row.user_id})
         return format_html('<a class="text-link" href="{}?{}">Show notifications</a>', url, query)
 
     @admin.display(description="Now")
-    def now(self, row: Any) -> str:
+    def app_presence(self, row: Any) -> str:
         """What its app said of itself within the last hour."""
         known = presence.read([row.pk]).get(row.pk)
         if known is None:
@@ -301,33 +306,36 @@ class DeviceAdmin(ReadOnlyAdmin):
         return f"{', '.join(words).capitalize()} ({_time(known.last_active)})"
 
     @admin.display(description="Last seen (UTC)")
-    def seen(self, row: Any) -> str:
+    def last_seen_display(self, row: Any) -> str:
         """When its app last registered or sent a heartbeat."""
         return _time(row.last_seen)
 
     @admin.display(description="Provider last accepted (UTC)")
-    def accepted(self, row: Any) -> str:
+    def last_accepted(self, row: Any) -> str:
         """The last proof of life from the provider."""
         return _time(row.last_accepted_at)
 
     @admin.display(description="Last receipt (UTC)")
-    def receipt(self, row: Any) -> str:
+    def last_receipt(self, row: Any) -> str:
         """When the device itself last reported a message."""
         return _time(row.last_receipt_at)
 
     @admin.display(description="Wants")
-    def wants(self, row: Any) -> str:
+    def preferences(self, row: Any) -> str:
         """What it wants to be told."""
-        wishes = row.notification_preferences
-        if wishes is None or (wishes.enabled and not wishes.categories):
+        preferences = row.notification_preferences
+        if preferences is None or (preferences.enabled and not preferences.categories):
             return "Everything"
-        if not wishes.enabled:
+        if not preferences.enabled:
             return "Nothing"
-        words = (f"{name}: {'yes' if wish else 'no'}" for name, wish in wishes.categories.items())
+        words = (
+            f"{name}: {'yes' if is_wanted else 'no'}"
+            for name, is_wanted in preferences.categories.items()
+        )
         return ", ".join(words)
 
     @admin.display(description="Quiet hours")
-    def quiet(self, row: Any) -> str:
+    def quiet_hours(self, row: Any) -> str:
         """When it is left alone."""
         hours = row.notification_preferences and row.notification_preferences.quiet_hours
         if not hours or not hours.enabled:

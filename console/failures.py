@@ -25,22 +25,22 @@ from notifyproject.db.match import Match
 from .notifications import filters
 from .notifications.actions import DETAIL
 from .notifications.list import NotificationListAdmin
-from .notifications.summary import PROVIDERS
+from .notifications.summary import PROVIDER_LABELS
 from .widgets import columns
-from .widgets.columns import NOTHING
+from .widgets.columns import EMPTY
 from .widgets.filters import ChoiceFilter
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, VERDICTS, Explanation, code_words, explain
+from .widgets.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, Explanation, code_label, explain
 from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 
-FAILED = "admin:notifications_failednotification_changelist"
-LOOK_BACK = timedelta(hours=24)
+FAILED_LIST = "admin:notifications_failednotification_changelist"
+DEFAULT_PERIOD = timedelta(hours=24)
 """How far the groups look back when no time is chosen."""
 S = DeliveryStatus
-SHORTEST = timedelta(minutes=1)
-OF_GROUPS = (filters.FailedChannelFilter, filters.CodeFilter, filters.ProviderFilter)
+MIN_PERIOD = timedelta(minutes=1)
+GROUP_FILTERS = (filters.FailedChannelFilter, filters.CauseFilter, filters.ProviderFilter)
 """Filters that choose a group: the others stay to be seen."""
-BAR_BOX = (96, 24)
+CHART_SIZE = (96, 24)
 """Width and height of a group's course."""
 
 
@@ -69,7 +69,7 @@ class FailedChangeList(KeysetChangeList):
 
     groups: Sequence[GroupRow] = ()
     counted_since: Any = None
-    span_words = "in the last 24 hours"
+    period_label = "in the last 24 hours"
 
     def url_for_result(self, result: Any) -> str:
         """Return where the notification is shown."""
@@ -82,14 +82,14 @@ class FailedChangeList(KeysetChangeList):
             return
         limits = next(s.limits for s in self.filter_specs if isinstance(s, filters.FailedFilter))
         if any(limits):
-            self.span_words = "in the chosen time"
+            self.period_label = "in the chosen time"
         until = limits[1] or utc_now()
         try:
             with pymongo.timeout(PAGE_SECONDS):
                 found = failure_groups.group_failures(
-                    since=min(limits[0] or until - LOOK_BACK, until - SHORTEST),
+                    since=min(limits[0] or until - DEFAULT_PERIOD, until - MIN_PERIOD),
                     until=until,
-                    match=self._narrowed(),
+                    match=self._list_conditions(),
                 )
         except PyMongoError as error:
             if not is_timeout(error):
@@ -99,35 +99,37 @@ class FailedChangeList(KeysetChangeList):
         self.counted_since = found.counted_since if not found.is_whole else None
         self.groups = [self._row(group, found) for group in found.groups]
 
-    def _narrowed(self) -> list[dict[str, Any]]:
+    def _list_conditions(self) -> list[dict[str, Any]]:
         """Return what the chosen filters say of the notifications that are grouped."""
         return [
             spec.condition(spec.value())
             for spec in self.filter_specs
-            if isinstance(spec, ChoiceFilter) and spec.value() and not isinstance(spec, OF_GROUPS)
+            if isinstance(spec, ChoiceFilter)
+            and spec.value()
+            and not isinstance(spec, GROUP_FILTERS)
         ]
 
     def _row(
         self, group: failure_groups.FailureGroup, found: failure_groups.FailureGroups
     ) -> GroupRow:
         cause = group.cause
-        narrowed = {
+        group_filters = {
             "channel": cause.channel.value,
             "code": cause.code,
             "provider": cause.provider or filters.NO_PROVIDER,
         }
-        chosen = all(self.params.get(name) == value for name, value in narrowed.items())
+        chosen = all(self.params.get(name) == value for name, value in group_filters.items())
         url = (
-            self.get_query_string(remove=list(narrowed))
+            self.get_query_string(remove=list(group_filters))
             if chosen
-            else self.get_query_string(narrowed)
+            else self.get_query_string(group_filters)
         )
         return GroupRow(
             group=group,
             channel=CHANNELS[cause.channel],
             icon=CHANNEL_ICONS[cause.channel],
-            code=code_words(cause.code),
-            provider=PROVIDERS.get(cause.provider or "", cause.provider or NOTHING),
+            code=code_label(cause.code),
+            provider=PROVIDER_LABELS.get(cause.provider or "", cause.provider or EMPTY),
             explanation=explain(cause.code),
             count=f"{group.count:,}{'' if found.is_whole else '+'}",
             trend=_trend(group) if found.has_before else "",
@@ -146,23 +148,31 @@ def _trend(group: failure_groups.FailureGroup) -> str:
     return f"{'up' if group.count > group.before else 'down'} from {group.before:,}"
 
 
-def _bars(course: Sequence[int]) -> list[tuple[int, int, int]]:
-    most = max(course, default=0) or 1
-    step = BAR_BOX[0] // len(course)
-    heights = [max(round(count * BAR_BOX[1] / most), 1 if count else 0) for count in course]
-    return [(n * step, BAR_BOX[1] - height, height) for n, height in enumerate(heights)]
+def _bars(counts: Sequence[int]) -> list[tuple[int, int, int]]:
+    highest = max(counts, default=0) or 1
+    step = CHART_SIZE[0] // len(counts)
+    heights = [max(round(count * CHART_SIZE[1] / highest), 1 if count else 0) for count in counts]
+    return [(n * step, CHART_SIZE[1] - height, height) for n, height in enumerate(heights)]
 
 
 @admin.register(FailedNotification)
 class FailedNotificationAdmin(NotificationListAdmin):
     """Notifications with a failed channel, the newest failure first."""
 
-    list_display = ("failed", "what", "whom", "why", "again", "on_channels", "client")
-    list_display_links = ("failed", "what")
+    list_display = (
+        "failed",
+        "notification",
+        "recipient_display",
+        "why",
+        "again",
+        "channels_display",
+        "client",
+    )
+    list_display_links = ("failed", "notification")
     empty_title = "Nothing has failed"
     list_filter = (
         filters.FailedChannelFilter,
-        filters.CodeFilter,
+        filters.CauseFilter,
         filters.ProviderFilter,
         filters.TypeFilter,
         filters.CategoryFilter,
@@ -185,10 +195,10 @@ class FailedNotificationAdmin(NotificationListAdmin):
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Give each row also the verdicts on what failed of it."""
         super().prepare_rows(request, rows)
-        judged = assess_risks(queries.get_many([row.pk for row in rows]), now=utc_now())
+        risks = assess_risks(queries.get_many([row.pk for row in rows]), now=utc_now())
         for row in rows:
             failed = (Channel(d.channel) for d in row.delivery if d.status == S.FAILED)
-            row.verdicts = [one for c in failed if (one := judged.get((row.pk, c))) is not None]
+            row.verdicts = [one for c in failed if (one := risks.get((row.pk, c))) is not None]
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may see notifications."""
@@ -204,8 +214,8 @@ class FailedNotificationAdmin(NotificationListAdmin):
         return columns.timestamp(row.failed_at)
 
     @admin.display(description="A resend is")
-    def again(self, row: Any) -> SafeString:
+    def resend_risk(self, row: Any) -> SafeString:
         """What sending again would be, for each channel that failed."""
-        told = {one.kind: one.why for one in row.verdicts}
-        chips = ((columns.chip(*VERDICTS[kind], title=why),) for kind, why in told.items())
+        reasons = {one.kind: one.why for one in row.verdicts}
+        chips = ((columns.chip(*RESEND_RISKS[kind], title=why),) for kind, why in reasons.items())
         return format_html_join(" ", "{}", chips)

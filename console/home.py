@@ -21,13 +21,13 @@ from notifications import queries
 from recipients.masking import mask_address, may_see_addresses
 
 from .alerts import MAY_ACKNOWLEDGE
-from .failures import FAILED
+from .failures import FAILED_LIST
 from .notifications import search
 from .notifications.actions import DETAIL, LIST
-from .notifications.summary import span
-from .providers import rows, seconds
+from .notifications.summary import duration
+from .providers import rows, short_duration
 from .widgets import names
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, code_words, explain
+from .widgets.labels import CHANNEL_ICONS, CHANNELS, code_label, explain
 
 SWEEP_OVERDUE = timedelta(minutes=3)
 """The sweep runs four times a minute."""
@@ -39,10 +39,10 @@ RECENT = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concern:
+class Issue:
     """Something a person should do."""
 
-    tone: str
+    color: str
     """``danger``: nothing goes on without it. ``warning``: it should be looked at."""
     text: str
     advice: str
@@ -50,54 +50,54 @@ class Concern:
     """Where to see it: the query of the list of failures."""
 
 
-def concerns(*, backlog: WorkSummary, failures: FailureCounts, now: datetime) -> list[Concern]:
+def issues(*, backlog: WorkSummary, failures: FailureCounts, now: datetime) -> list[Issue]:
     """Return what needs a person, the most urgent first."""
-    found = [*_standstill(backlog, now), *_causes(failures, now)]
-    return sorted(found, key=lambda concern: concern.tone != "danger")
+    found = [*_backlog_issues(backlog, now), *_failure_issues(failures, now)]
+    return sorted(found, key=lambda issue: issue.color != "danger")
 
 
-def _standstill(backlog: WorkSummary, now: datetime) -> Iterator[Concern]:
+def _backlog_issues(backlog: WorkSummary, now: datetime) -> Iterator[Issue]:
     sweep = backlog.last_sweep
     if sweep is None or now - sweep > SWEEP_OVERDUE:
-        ago = f"for {span((now - sweep).total_seconds())}" if sweep else "yet"
-        yield Concern(
-            tone="danger",
+        ago = f"for {duration((now - sweep).total_seconds())}" if sweep else "yet"
+        yield Issue(
+            color="danger",
             text=f"No sweep {ago}: what no hint reaches waits.",
             advice="Is beat running, and a worker? Sends that need no sweep go on.",
         )
     oldest = backlog.oldest_due_at
     if oldest is not None and now - oldest > WORK_OVERDUE:
-        yield Concern(
-            tone="danger",
-            text=f"Work has been due for {span((now - oldest).total_seconds())}.",
+        yield Issue(
+            color="danger",
+            text=f"Work has been due for {duration((now - oldest).total_seconds())}.",
             advice="Are the workers alive, and do they keep up? Look at their logs.",
         )
 
 
-def _causes(failures: FailureCounts, now: datetime) -> Iterator[Concern]:
+def _failure_issues(failures: FailureCounts, now: datetime) -> Iterator[Issue]:
     for group in failures.groups:
-        known = explain(group.code)
-        recent = now - group.last_at <= RECENT
-        if not (known.is_ours or (recent and group.count >= MANY_FAILURES)):
+        explanation = explain(group.code)
+        is_recent = now - group.last_at <= RECENT
+        if not (explanation.needs_operator or (is_recent and group.count >= MANY_FAILURES)):
             continue
         times = "time" if group.count == 1 else "times"
-        yield Concern(
-            tone="danger" if known.is_ours and recent else "warning",
+        yield Issue(
+            color="danger" if explanation.needs_operator and is_recent else "warning",
             text=f"{CHANNELS[group.channel]} failed {group.count:,} {times} in 24 hours: "
-            f"{known.meaning} ({code_words(group.code).lower()}).",
-            advice=known.advice,
+            f"{explanation.meaning} ({code_label(group.code).lower()}).",
+            advice=explanation.advice,
             list_query=f"channel={group.channel.value}&code={group.code}",
         )
 
 
-FOUND_LIMIT = 20
-FIGURES_OLD = timedelta(minutes=5)
+SEARCH_LIMIT = 20
+METRICS_STALE_AFTER = timedelta(minutes=5)
 """They are counted every minute."""
-INCIDENTS_SHOWN = 10
-WAITING_CAP = 1_000
+MAX_INCIDENTS = 10
+BACKLOG_COUNT_CAP = 1_000
 """What waits is counted up to here: that it is a thousand or more says enough at a glance."""
-_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-_COLOURS = ("--chart-delivered", "--chart-sent", "--chart-failed")
+_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_CHART_COLORS = ("--chart-delivered", "--chart-sent", "--chart-failed")
 _GREY = "#8891a0"
 
 
@@ -111,49 +111,49 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     failures = failure_groups.count_failures(
         since=now - timedelta(hours=24), match=monitoring_dashboard.REAL
     )
-    backlog = monitoring_dashboard.summarize_work(now=now, cap=WAITING_CAP)
+    backlog = monitoring_dashboard.summarize_work(now=now, cap=BACKLOG_COUNT_CAP)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return context | {
-        "figures_at": now,
+        "as_of": now,
         "channels": _channels(traffic, midnight),
-        "sums": _sums(traffic),
+        "totals": _totals(traffic),
         "chart": _bars(traffic, tuple(Channel), _OPTIONS),
         "charts": _charts(traffic),
         "counted_at": traffic.counted_at,
-        "are_old": traffic.counted_at is None or now - traffic.counted_at > FIGURES_OLD,
+        "is_stale": traffic.counted_at is None or now - traffic.counted_at > METRICS_STALE_AFTER,
         "providers": rows(now=now),
-        "waiting": _waiting(backlog, now),
+        "waiting": _backlog_tiles(backlog, now),
         "errors": _errors(failures),
         "errors_since": failures.counted_since,
         "incidents": [
-            {**one, "id": one["_id"]} for one in incidents.open_ones(limit=INCIDENTS_SHOWN)
+            {**one, "id": one["_id"]} for one in incidents.open_ones(limit=MAX_INCIDENTS)
         ],
         "may_acknowledge": request.user.has_perm(MAY_ACKNOWLEDGE),
-        "concerns": concerns(backlog=backlog, failures=failures, now=now),
+        "issues": issues(backlog=backlog, failures=failures, now=now),
     }
 
 
-def find(request: HttpRequest, _term: str) -> list[SearchResult]:
+def search_notifications(request: HttpRequest, _term: str) -> list[SearchResult]:
     """Return the notifications a text in the command palette means, the newest first."""
     if not request.user.has_perm("notifications.view_notification"):
         return []
     # As it was typed: keys differ by case.
     text = request.GET.get("s", "").strip()
-    ids = sorted(search.find_ids(text, cap=FOUND_LIMIT), reverse=True)[:FOUND_LIMIT]
-    whole = may_see_addresses(request.user)
+    ids = sorted(search.find_ids(text, cap=SEARCH_LIMIT), reverse=True)[:SEARCH_LIMIT]
+    unmasked = may_see_addresses(request.user)
     found = {document["_id"]: document for document in queries.get_many(ids)}
-    types = names.of_types({document["type"] for document in found.values()})
+    types = names.type_names({document["type"] for document in found.values()})
     return [
-        _result(found[one], type_name=types[found[one]["type"]], whole=whole)
+        _result(found[one], type_name=types[found[one]["type"]], unmasked=unmasked)
         for one in ids
         if one in found
     ]
 
 
-def _result(document: Mapping[str, Any], *, type_name: str, whole: bool) -> SearchResult:
+def _result(document: Mapping[str, Any], *, type_name: str, unmasked: bool) -> SearchResult:
     recipient = document["recipient"]
     address = recipient.get("email") or recipient.get("phone") or ""
-    shown = address if whole or not address else mask_address(address)
+    shown = address if unmasked or not address else mask_address(address)
     return SearchResult(
         title=f"{type_name} {document.get('entity_id') or document['_id']}",
         description=" · ".join(
@@ -176,18 +176,18 @@ def _channels(traffic: monitoring_dashboard.Traffic, midnight: datetime) -> list
             "today": today[channel],
             "day": day[channel],
             "rate": _percent(day[channel].success_rate),
-            "p95": seconds(day[channel].wait(0.95)),
+            "p95": short_duration(day[channel].wait(0.95)),
             "is_idle": not day[channel].total,
         }
         for channel in Channel
     ]
 
 
-def _sums(traffic: monitoring_dashboard.Traffic) -> dict[str, Any]:
+def _totals(traffic: monitoring_dashboard.Traffic) -> dict[str, Any]:
     total = monitoring_dashboard.ChannelTotals()
     for tally in traffic.per_channel(since=min(traffic.hours)).values():
         total.add(tally)
-    waits = {name: seconds(total.wait(share)) for name, share in _SHARES.items()}
+    waits = {name: short_duration(total.wait(share)) for name, share in _PERCENTILES.items()}
     return {"tally": total, "rate": _percent(total.success_rate), "waits": waits}
 
 
@@ -202,7 +202,7 @@ def _charts(traffic: monitoring_dashboard.Traffic) -> list[dict[str, Any]]:
         {
             "name": CHANNELS[channel],
             "icon": CHANNEL_ICONS[channel],
-            "chart": _bars(traffic, (channel,), _PLAIN),
+            "chart": _bars(traffic, (channel,), _OPTIONS_WITHOUT_LEGEND),
         }
         for channel in busy
     ]
@@ -212,20 +212,20 @@ def _bars(
     traffic: monitoring_dashboard.Traffic, channels: Sequence[Channel], options: str
 ) -> dict[str, str]:
     """Return the bars of the last 24 hours as the chart component wants them."""
-    sums = []
+    totals = []
     for by_channel in traffic.hours.values():
         total = monitoring_dashboard.ChannelTotals()
         for channel in channels:
             total.add(by_channel[channel])
-        sums.append(total)
+        totals.append(total)
     bars = {
-        "Delivered": [tally.delivered for tally in sums],
-        "Sent, no word yet": [tally.sent - tally.delivered for tally in sums],
-        "Failed": [tally.failed for tally in sums],
+        "Delivered": [tally.delivered for tally in totals],
+        "Sent, no word yet": [tally.sent - tally.delivered for tally in totals],
+        "Failed": [tally.failed for tally in totals],
     }
     datasets = [
-        {"label": label, "data": values, "backgroundColor": f"var({colour})", "stack": "one"}
-        for (label, values), colour in zip(bars.items(), _COLOURS, strict=True)
+        {"label": label, "data": values, "backgroundColor": f"var({color})", "stack": "one"}
+        for (label, values), color in zip(bars.items(), _CHART_COLORS, strict=True)
     ]
     labels = [f"{hour:%H}" for hour in traffic.hours]
     return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": options}
@@ -252,10 +252,12 @@ def _options(legend: Mapping[str, Any]) -> str:
 
 
 _OPTIONS = _options({"position": "bottom", "labels": {"color": _GREY, "boxWidth": 12}})
-_PLAIN = _options({"display": False})
+_OPTIONS_WITHOUT_LEGEND = _options({"display": False})
 
 
-def _waiting(backlog: monitoring_dashboard.WorkSummary, now: datetime) -> list[dict[str, str]]:
+def _backlog_tiles(
+    backlog: monitoring_dashboard.WorkSummary, now: datetime
+) -> list[dict[str, str]]:
     notifications = reverse(LIST)
     oldest = backlog.oldest_due_at
     sweep = backlog.last_sweep
@@ -263,7 +265,7 @@ def _waiting(backlog: monitoring_dashboard.WorkSummary, now: datetime) -> list[d
         {
             "label": "Due now",
             "value": _count(backlog.due),
-            "note": f"oldest for {span((now - oldest).total_seconds())}" if oldest else "",
+            "note": f"oldest for {duration((now - oldest).total_seconds())}" if oldest else "",
             "url": f"{notifications}?status=queued",
         },
         {
@@ -286,7 +288,7 @@ def _waiting(backlog: monitoring_dashboard.WorkSummary, now: datetime) -> list[d
         },
         {
             "label": "Last sweep",
-            "value": f"{span((now - sweep).total_seconds())} ago" if sweep else "never",
+            "value": f"{duration((now - sweep).total_seconds())} ago" if sweep else "never",
             "note": "it comes every minute",
             "url": "",
         },
@@ -294,13 +296,13 @@ def _waiting(backlog: monitoring_dashboard.WorkSummary, now: datetime) -> list[d
 
 
 def _errors(failures: failure_groups.FailureCounts) -> list[dict[str, Any]]:
-    failed = reverse(FAILED)
+    failed = reverse(FAILED_LIST)
     return [
         {
             "group": group,
             "channel": CHANNELS[group.channel],
             "icon": CHANNEL_ICONS[group.channel],
-            "code": code_words(group.code),
+            "code": code_label(group.code),
             "meaning": explain(group.code).meaning,
             "url": f"{failed}?channel={group.channel.value}&code={group.code}",
         }
@@ -316,4 +318,4 @@ def _percent(rate: float | None) -> str:
 
 
 def _count(number: int) -> str:
-    return f"{number:,}" if number < WAITING_CAP else f"{number:,} or more"
+    return f"{number:,}" if number < BACKLOG_COUNT_CAP else f"{number:,} or more"

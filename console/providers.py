@@ -22,8 +22,8 @@ from notifications.models import ProviderState
 from notifyproject.platform import audit
 
 from .notifications.actions import DETAIL
-from .notifications.summary import PROVIDERS, span
-from .widgets.actions import refusal
+from .notifications.summary import PROVIDER_LABELS, duration
+from .widgets.actions import require_post
 from .widgets.labels import CHANNEL_ICONS, CHANNELS
 from .widgets.lists import ReadOnlyAdmin
 
@@ -31,7 +31,7 @@ PAGE = "admin:notifications_providerstate_changelist"
 MAY_PAUSE, MAY_TEST = "notifications.pause_provider", "notifications.test_provider"
 ADDRESS_LENGTH = 320
 MINUTE = 60
-HEALTH = {
+HEALTH_LABELS = {
     Health.PAUSED: ("Paused", "warning"),
     Health.OPEN: ("Takes nothing", "danger"),
     Health.PROBING: ("Being tried again", "warning"),
@@ -40,12 +40,12 @@ HEALTH = {
     Health.UNKNOWN: ("Not known", "calm"),
     Health.WELL: ("Well", "success"),
 }
-CIRCUITS = {
+CIRCUIT_LABELS = {
     State.CLOSED: ("Closed", "success"),
     State.OPEN: ("Open", "danger"),
     State.HALF_OPEN: ("Half open", "warning"),
 }
-ADDRESSES = {
+TEST_ADDRESSES = {
     Channel.EMAIL: ("Mail address", "email"),
     Channel.PUSH: ("Id of a device", "text"),
     Channel.WHATSAPP: ("Phone number, +351…", "tel"),
@@ -99,31 +99,33 @@ class ProviderStateAdmin(ReadOnlyAdmin):
 
     def pause_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let nothing more go to a provider; POST only."""
-        if refused := _refusal(request, name, MAY_PAUSE):
+        if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
         reason = request.POST.get("reason", "").strip()[: circuit_breaker.REASON_LENGTH]
         user = request.user.get_username()
         if circuit_breaker.pause(name, by=user, reason=reason, now=utc_now()):
             _record(request, name, f"Paused{f': {reason}' if reason else '.'}")
-            messages.success(request, f"{_label(name)} is paused: nothing more goes there.")
+            messages.success(request, f"{provider_label(name)} is paused: nothing more goes there.")
         else:
-            messages.warning(request, f"{_label(name)} was paused already.")
+            messages.warning(request, f"{provider_label(name)} was paused already.")
         return HttpResponseRedirect(reverse(PAGE))
 
     def resume_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let a provider be used again; POST only."""
-        if refused := _refusal(request, name, MAY_PAUSE):
+        if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
         if circuit_breaker.resume(name, by=request.user.get_username()):
             _record(request, name, "Resumed.")
-            messages.success(request, f"{_label(name)} is used again, within half a minute.")
+            messages.success(
+                request, f"{provider_label(name)} is used again, within half a minute."
+            )
         else:
-            messages.warning(request, f"{_label(name)} was not paused.")
+            messages.warning(request, f"{provider_label(name)} was not paused.")
         return HttpResponseRedirect(reverse(PAGE))
 
     def close_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Close a provider's circuit, because somebody knows that it is well again; POST only."""
-        if refused := _refusal(request, name, MAY_PAUSE):
+        if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
         account = request.POST.get("circuit", "")
         found = [
@@ -136,14 +138,16 @@ class ProviderStateAdmin(ReadOnlyAdmin):
             messages.warning(request, "There is no such circuit.")
         elif circuit_breaker.close(account):
             _record(request, name, f"Closed the circuit {account}.")
-            messages.success(request, f"The circuit of {_label(name)} is closed: all goes there.")
+            messages.success(
+                request, f"The circuit of {provider_label(name)} is closed: all goes there."
+            )
         else:
             messages.error(request, "Nothing was done: Valkey does not answer.")
         return HttpResponseRedirect(reverse(PAGE))
 
     def test_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Send a test by a provider's channel; POST only."""
-        if refused := _refusal(request, name, MAY_TEST):
+        if refused := _require_provider(request, name, MAY_TEST):
             return refused
         now = utc_now()
         channel = next(
@@ -151,13 +155,13 @@ class ProviderStateAdmin(ReadOnlyAdmin):
         )
         address = request.POST.get("address", "").strip()[:ADDRESS_LENGTH]
         try:
-            sent = preview.send_test(channel=channel, address=address, now=now)
+            notification_id = preview.send_test(channel=channel, address=address, now=now)
         except validation.InvalidRequestError as error:
             detail = " ".join(dict.fromkeys(problem.detail for problem in error.problems))
             messages.error(request, f"Nothing was sent: {detail}")
         else:
-            _record(request, name, f"Sent a test by {CHANNELS[channel]}: {sent}.")
-            link = reverse(DETAIL, args=[sent])
+            _record(request, name, f"Sent a test by {CHANNELS[channel]}: {notification_id}.")
+            link = reverse(DETAIL, args=[notification_id])
             text = format_html('The test is on its way: <a href="{}">follow it</a>.', link)
             messages.success(request, text)
         return HttpResponseRedirect(reverse(PAGE))
@@ -169,32 +173,32 @@ def rows(*, now: datetime) -> list[dict[str, Any]]:
 
 
 def _row(one: ProviderHealth, now: datetime) -> dict[str, Any]:
-    words, tone = HEALTH[one.health]
-    label, input_type = ADDRESSES[one.channel]
+    words, color = HEALTH_LABELS[one.health]
+    label, input_type = TEST_ADDRESSES[one.channel]
     return {
         "health": one,
-        "label": _label(one.name),
+        "label": provider_label(one.name),
         "channel": CHANNELS[one.channel],
         "icon": CHANNEL_ICONS[one.channel],
         "words": words,
-        "tone": tone,
-        "paused_for": span((now - one.pause.since).total_seconds()) if one.pause else "",
+        "color": color,
+        "paused_for": duration((now - one.pause.since).total_seconds()) if one.pause else "",
         "circuits": [_circuit(one, circuit) for circuit in one.circuits],
         "rate": _rate(one),
-        "p95": seconds(one.p95),
+        "p95": short_duration(one.p95),
         "address_label": label,
         "address_type": input_type,
     }
 
 
 def _circuit(one: ProviderHealth, circuit: Any) -> dict[str, Any]:
-    words, tone = CIRCUITS[circuit.state]
+    words, color = CIRCUIT_LABELS[circuit.state]
     scope = circuit.account.removeprefix(one.account).removeprefix(":")
     return {
         "circuit": circuit,
         "scope": scope or "all of it",
         "words": words,
-        "tone": tone,
+        "color": color,
         "is_closed": circuit.state is State.CLOSED,
     }
 
@@ -210,22 +214,22 @@ def _rate(one: ProviderHealth) -> str:
     return f"{limit}; nothing before {until:%H:%M:%S}" if until else limit
 
 
-def seconds(wait: float | None) -> str:
+def short_duration(wait: float | None) -> str:
     """Return a wait in words; a dash for none."""
     if wait is None:
         return "-"
     if wait < 1:
         return f"{wait * 1000:.0f} ms"
-    return f"{wait:.1f} s" if wait < MINUTE else span(wait)
+    return f"{wait:.1f} s" if wait < MINUTE else duration(wait)
 
 
-def _label(name: str) -> str:
-    return PROVIDERS.get(name, name)
+def provider_label(name: str) -> str:
+    return PROVIDER_LABELS.get(name, name)
 
 
-def _refusal(request: HttpRequest, name: str, permission: str) -> HttpResponse | None:
+def _require_provider(request: HttpRequest, name: str, permission: str) -> HttpResponse | None:
     """Return why nothing is done; None if it may be."""
-    if refused := refusal(request, may=request.user.has_perm(permission)):
+    if refused := require_post(request, allowed=request.user.has_perm(permission)):
         return refused
     if name not in provider_health.names():
         messages.warning(request, "There is no such provider.")
@@ -235,5 +239,9 @@ def _refusal(request: HttpRequest, name: str, permission: str) -> HttpResponse |
 
 def _record(request: HttpRequest, name: str, message: str) -> None:
     audit.record(
-        by=request.user.pk, model=ProviderState, object_id=name, name=_label(name), message=message
+        by=request.user.pk,
+        model=ProviderState,
+        object_id=name,
+        name=provider_label(name),
+        message=message,
     )

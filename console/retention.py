@@ -15,13 +15,13 @@ from notifications.models import RetentionPolicy
 
 from .widgets.lists import ConsoleAdmin
 
-SAID = (
+CONTENT_HELP = (
     "Subject, body, files, the data from the app, addresses, and what providers answered in words. "
     "Counted from the last thing that happened to the notification; what its owner finds in their "
     "inbox stays there. A change is for all notifications of the category, those that are there "
     "already among them, and is acted on within a minute. What is gone stays gone."
 )
-WHOLE = (
+RECORD_HELP = (
     "The notification and its attempts. Counted from its send time. A change is for what is "
     "accepted from now on; manage.py retain --existing sees to what is there already."
 )
@@ -55,8 +55,8 @@ class RetentionPolicyForm(forms.ModelForm):
         super().__init__(*args, **options)
         content, metadata = retention.effective_days(None, None)
         for name, words, days in (
-            ("content_days", SAID, content),
-            ("metadata_days", WHOLE, metadata),
+            ("content_days", CONTENT_HELP, content),
+            ("metadata_days", RECORD_HELP, metadata),
         ):
             if name in self.fields:
                 self.fields[name].help_text = f"{words} Empty: {days}, as the settings say."
@@ -92,24 +92,24 @@ class RetentionPolicyAdmin(ConsoleAdmin):
         return False
 
     @admin.display(description="Category")
-    def named(self, row: Any) -> str:
+    def category_display(self, row: Any) -> str:
         """The category."""
         return str(row)
 
     @admin.display(description="What it says is kept")
-    def says(self, row: Any) -> str:
+    def content(self, row: Any) -> str:
         """How long the content is kept."""
         content, _ = retention.effective_days(row.content_days, row.metadata_days)
-        return f"{content} days{_whose(row.content_days)}"
+        return f"{content} days{_default_note(row.content_days)}"
 
     @admin.display(description="The notification is kept")
-    def whole(self, row: Any) -> str:
+    def record(self, row: Any) -> str:
         """How long the document is kept."""
         _, metadata = retention.effective_days(row.content_days, row.metadata_days)
-        return f"{metadata} days{_whose(row.metadata_days)}"
+        return f"{metadata} days{_default_note(row.metadata_days)}"
 
     @admin.display(description="Removed up to (UTC)")
-    def done(self, row: Any) -> SafeString | str:
+    def removed_until_display(self, row: Any) -> SafeString | str:
         """How far the removal of what it says has come."""
         at = row.removed_until
         return format_html("<time>{}</time>", f"{at:%Y-%m-%d %H:%M}") if at else "-"
@@ -132,7 +132,7 @@ class RetentionPolicyAdmin(ConsoleAdmin):
         return " ".join(changes) or "Saved, and nothing changed."
 
 
-def _whose(days: int | None) -> str:
+def _default_note(days: int | None) -> str:
     return "" if days is not None else ", as the settings say"
 
 

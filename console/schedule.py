@@ -60,16 +60,16 @@ class PeriodicTaskAdmin(ConsoleAdmin):
     """What beat starts, and when."""
 
     form = ThemedPeriodicTaskForm
-    list_display = ("name", "task", "schedule_words", "last_ran", "times", "enabled")
+    list_display = ("name", "task", "schedule_text", "last_ran", "times", "enabled")
     list_after_template = "admin/console/schedule_after.html"
     ordering = ("name", "id")
     actions = ("enable_tasks", "disable_tasks", "run_tasks")
-    readonly_fields = ("last_run_at", "total_run_count", "schedule_words")
+    readonly_fields = ("last_run_at", "total_run_count", "schedule_text")
     fieldsets = (
         (None, {"fields": ("name", "regtask", "task", "enabled", "description")}),
         (
             "Schedule: exactly one",
-            {"fields": ("interval", "crontab", "clocked", "solar", "schedule_words")},
+            {"fields": ("interval", "crontab", "clocked", "solar", "schedule_text")},
         ),
         ("Limits", {"fields": ("start_time", "one_off", "last_run_at", "total_run_count")}),
         ("Arguments", {"fields": ("args", "kwargs")}),
@@ -94,7 +94,7 @@ class PeriodicTaskAdmin(ConsoleAdmin):
                     setattr(row, name, schedule)
 
     @admin.display(description="Runs")
-    def schedule_words(self, row: Any) -> str:
+    def schedule_text(self, row: Any) -> str:
         """When it runs, in words."""
         if row.crontab_id:
             return str(row.crontab.human_readable)
@@ -110,7 +110,7 @@ class PeriodicTaskAdmin(ConsoleAdmin):
         return format_html("<time>{}</time>", f"{row.last_run_at:%Y-%m-%d %H:%M}")
 
     @admin.display(description="Runs so far")
-    def times(self, row: Any) -> int:
+    def run_count(self, row: Any) -> int:
         """How often it has run."""
         return int(row.total_run_count)
 

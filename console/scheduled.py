@@ -20,8 +20,8 @@ from .notifications import actions as notifications_actions
 from .notifications import filters
 from .notifications.actions import DETAIL
 from .notifications.list import NotificationListAdmin
-from .notifications.summary import span
-from .wait_reasons import WORDS, Reason, condition, waits
+from .notifications.summary import duration
+from .wait_reasons import WAIT_REASON_LABELS, WaitReason, find_waits, wait_condition
 from .widgets import columns
 from .widgets.filters import ChoiceFilter, TimeFilter
 from .widgets.labels import CHANNELS
@@ -31,16 +31,16 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 WAITING = "admin:notifications_waitingnotification_changelist"
 
 
-class ReasonFilter(ChoiceFilter):
+class WaitReasonFilter(ChoiceFilter):
     """By what it waits for, on any of its channels."""
 
     title = "waits for"
     parameter_name = "reason"
-    words = tuple((reason.value, words) for reason, (words, _) in WORDS.items())
+    options = tuple((reason.value, words) for reason, (words, _) in WAIT_REASON_LABELS.items())
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that one of the deliveries waits for it."""
-        return _any_delivery(condition(Reason(word), now=utc_now()))
+        return _any_delivery(wait_condition(WaitReason(word), now=utc_now()))
 
 
 class DueFilter(TimeFilter):
@@ -54,13 +54,13 @@ class DueFilter(TimeFilter):
 class PriorityFilter(filters.PriorityFilter):
     """By priority: here an index serves it."""
 
-    scans = False
+    is_unindexed = False
 
 
 class ChannelFilter(filters.ChannelFilter):
     """By channel: what waits is looked through in its order."""
 
-    scans = False
+    is_unindexed = False
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that one of the deliveries is on the channel."""
@@ -79,11 +79,18 @@ def _any_delivery(wanted: dict[str, Any]) -> dict[str, Any]:
 class WaitingNotificationAdmin(NotificationListAdmin):
     """What is open, the next to be looked at first."""
 
-    list_display = ("due", "what", "whom", "waits_for", "urgency", "client")
-    list_display_links = ("due", "what")
+    list_display = (
+        "due",
+        "notification",
+        "recipient_display",
+        "reason",
+        "priority_display",
+        "client",
+    )
+    list_display_links = ("due", "notification")
     empty_title = "Nothing waits"
     list_filter = (
-        ReasonFilter,
+        WaitReasonFilter,
         ChannelFilter,
         filters.TypeFilter,
         PriorityFilter,
@@ -93,7 +100,7 @@ class WaitingNotificationAdmin(NotificationListAdmin):
     ordering = ("due_at", "id")
     # Another one, by channel, would have all that waits read and sorted.
     list_index = "ntf_due"
-    looked_through = (ReasonFilter, ChannelFilter, filters.TypeFilter, filters.ClientFilter)
+    scanned_filters = (WaitReasonFilter, ChannelFilter, filters.TypeFilter, filters.ClientFilter)
     actions = ("run_selected", "reschedule_selected", "cancel_selected")
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[WindowChangeList]:
@@ -127,12 +134,14 @@ class WaitingNotificationAdmin(NotificationListAdmin):
     @admin.action(description="Run now", permissions=["reschedule"])
     def run_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Send the ticked notifications now, after asking."""
-        return notifications_actions.on_selected(self, request, queryset, notifications_actions.RUN)
+        return notifications_actions.run_on_selected(
+            self, request, queryset, notifications_actions.SEND_NOW
+        )
 
     @admin.action(description="Reschedule", permissions=["reschedule"])
     def reschedule_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Send the ticked notifications at another time, after asking when."""
-        return notifications_actions.on_selected(
+        return notifications_actions.run_on_selected(
             self, request, queryset, notifications_actions.RESCHEDULE
         )
 
@@ -140,21 +149,23 @@ class WaitingNotificationAdmin(NotificationListAdmin):
     def due(self, row: Any) -> SafeString:
         """When it is looked at next, and how far off that is."""
         now = utc_now()
-        away = (row.due_at - now).total_seconds()
-        words = f"in {span(away)}" if away > 0 else f"for {span(-away)}"
-        return columns.two_lines(columns.timestamp(row.due_at), words)
+        seconds_left = (row.due_at - now).total_seconds()
+        remaining = (
+            f"in {duration(seconds_left)}" if seconds_left > 0 else f"for {duration(-seconds_left)}"
+        )
+        return columns.two_lines(columns.timestamp(row.due_at), remaining)
 
     @admin.display(description="Waits for")
-    def waits_for(self, row: Any) -> SafeString:
+    def reason(self, row: Any) -> SafeString:
         """What each open channel waits for, and why."""
-        open_ones = waits(row.delivery, now=utc_now())
-        lines = ((CHANNELS[one.channel], *WORDS[one.reason]) for one in open_ones)
+        open_waits = find_waits(row.delivery, now=utc_now())
+        lines = ((CHANNELS[one.channel], *WAIT_REASON_LABELS[one.reason]) for one in open_waits)
         return format_html(
             '<span class="two-lines">{}</span>',
             format_html_join("", '<span>{}: {}<span class="quiet"> · {}</span></span>', lines),
         )
 
     @admin.display(description="Priority")
-    def urgency(self, row: Any) -> str:
+    def priority_display(self, row: Any) -> str:
         """How urgent it is."""
         return str(Priority(row.priority).value).capitalize()

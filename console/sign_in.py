@@ -20,7 +20,7 @@ from access.staff.second_factor import PAUSE, CodeResult, Enrollment
 from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_given, note_given
 from notifyproject.platform import audit
 
-SAYINGS = {
+ERRORS = {
     CodeResult.WRONG: "This code is not right, or was used already. Wait for the next one.",
     CodeResult.PAUSED: f"Too many codes were wrong. Try again in {PAUSE.seconds // 60} minutes.",
 }
@@ -41,20 +41,20 @@ class CodeForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def check(request: HttpRequest) -> HttpResponse:
     """Ask for a code of the app, or a recovery code."""
-    standing = second_factor.enrollment_of(request.user.pk)
-    if standing is None:
+    enrollment = second_factor.enrollment_of(request.user.pk)
+    if enrollment is None:
         return HttpResponseRedirect(reverse(SET_UP))
-    if is_given(request, standing):
-        return _onwards(request)
+    if is_given(request, enrollment):
+        return _redirect_to_next(request)
     form = CodeForm(request.POST or None)
     if form.is_valid():
         code = form.cleaned_data["code"]
-        verdict = second_factor.check(request.user.pk, code, now=datetime.now(UTC))
-        if verdict is CodeResult.RIGHT:
-            note_given(request, standing)
-            _tell_of_recovery_codes(request, standing)
-            return _onwards(request)
-        form.add_error("code", SAYINGS[verdict])
+        result = second_factor.check(request.user.pk, code, now=datetime.now(UTC))
+        if result is CodeResult.RIGHT:
+            note_given(request, enrollment)
+            _warn_of_used_code(request, enrollment)
+            return _redirect_to_next(request)
+        form.add_error("code", ERRORS[result])
     # By the theme's script: it hides the page at first, and the browser focuses nothing hidden.
     form.fields["code"].widget.attrs["x-init"] = "$nextTick(() => $el.focus())"
     return _page(request, "check.html", "One more step", form=form)
@@ -64,15 +64,15 @@ def check(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def set_up(request: HttpRequest) -> HttpResponse:
     """Set up the app on a phone: the first time, or another phone."""
-    now, standing = datetime.now(UTC), second_factor.enrollment_of(request.user.pk)
-    if standing is not None and not is_given(request, standing):
+    now, enrollment = datetime.now(UTC), second_factor.enrollment_of(request.user.pk)
+    if enrollment is not None and not is_given(request, enrollment):
         return HttpResponseRedirect(f"{reverse(CHECK)}?next={reverse(SET_UP)}")
     form = CodeForm(request.POST or None)
     if form.is_valid():
         codes = second_factor.confirm(request.user.pk, form.cleaned_data["code"], now=now)
         if codes is not None:
-            return _enrolled(request, codes, "Set up the second factor.")
-        form.add_error("code", SAYINGS[CodeResult.WRONG])
+            return _recovery_codes_page(request, codes, "Set up the second factor.")
+        form.add_error("code", ERRORS[CodeResult.WRONG])
     invitation = second_factor.begin_enrollment(
         request.user.pk, name=request.user.get_username(), now=now
     )
@@ -81,9 +81,9 @@ def set_up(request: HttpRequest) -> HttpResponse:
         "set_up.html",
         "Set up your second factor",
         form=form,
-        standing=standing,
+        enrollment=enrollment,
         key=" ".join(invitation.key[n : n + 4] for n in range(0, len(invitation.key), 4)),
-        picture=_picture(invitation.uri),
+        picture=_qr_code(invitation.uri),
         renew_url=reverse(RENEW),
     )
 
@@ -91,18 +91,18 @@ def set_up(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["POST"])
 def renew(request: HttpRequest) -> HttpResponse:
     """Make new recovery codes in place of the old ones."""
-    standing = second_factor.enrollment_of(request.user.pk)
-    if standing is None or not is_given(request, standing):
+    enrollment = second_factor.enrollment_of(request.user.pk)
+    if enrollment is None or not is_given(request, enrollment):
         return HttpResponseRedirect(reverse(CHECK))
     codes = second_factor.renew_recovery_codes(request.user.pk)
-    return _enrolled(request, codes, "Made new recovery codes.")
+    return _recovery_codes_page(request, codes, "Made new recovery codes.")
 
 
-def _enrolled(request: HttpRequest, codes: list[str], what: str) -> HttpResponse:
+def _recovery_codes_page(request: HttpRequest, codes: list[str], what: str) -> HttpResponse:
     """Show recovery codes, this once; the session goes on with the second factor given."""
-    standing = second_factor.enrollment_of(request.user.pk)
-    if standing is not None:
-        note_given(request, standing)
+    enrollment = second_factor.enrollment_of(request.user.pk)
+    if enrollment is not None:
+        note_given(request, enrollment)
     user = request.user
     audit.record(
         by=user.pk,
@@ -114,7 +114,7 @@ def _enrolled(request: HttpRequest, codes: list[str], what: str) -> HttpResponse
     return _page(request, "recovery_codes.html", "Your recovery codes", codes=codes)
 
 
-def _tell_of_recovery_codes(request: HttpRequest, before: Enrollment) -> None:
+def _warn_of_used_code(request: HttpRequest, before: Enrollment) -> None:
     now = second_factor.enrollment_of(request.user.pk)
     if now is not None and now.recovery_codes < before.recovery_codes:
         left = now.recovery_codes
@@ -138,23 +138,23 @@ def _page(request: HttpRequest, template: str, title: str, **context: Any) -> Ht
     )
 
 
-def _picture(uri: str) -> str:
+def _qr_code(uri: str) -> str:
     """Return the QR code as the address of an image that holds it, dark on light in any theme."""
     code = segno.make(uri, error="m")
     return code.svg_data_uri(scale=5, border=4, dark="#000", light="#fff")
 
 
-def _onwards(request: HttpRequest) -> HttpResponse:
+def _redirect_to_next(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(_next(request))
 
 
 def _next(request: HttpRequest) -> str:
     """Return where the user wanted to go, if it is a page of ours."""
     wanted: str = request.POST.get("next") or request.GET.get("next") or ""
-    is_ours = url_has_allowed_host_and_scheme(
+    is_safe = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return wanted if is_ours else reverse("admin:index")
+    return wanted if is_safe else reverse("admin:index")
 
 
 urlpatterns = [

@@ -57,7 +57,7 @@ class RoleForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["permissions"].queryset = meaningful_permissions()
+        self.fields["permissions"].queryset = console_permissions()
 
 
 def _kind(permission: Permission) -> str:
@@ -65,7 +65,7 @@ def _kind(permission: Permission) -> str:
     return capfirst(ContentType.objects.get_for_id(permission.content_type_id).name)
 
 
-def meaningful_permissions() -> QuerySet[Permission]:
+def console_permissions() -> QuerySet[Permission]:
     """Return the permissions the admin asks for: what nothing can change is only looked at."""
     kinds = ContentType.objects.get_for_models(*admin.site._registry)
     read_only = {
@@ -125,11 +125,11 @@ class StaffUserAdmin(UserAdmin, ConsoleAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may change an account; see the class."""
-        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+        return super().has_change_permission(request, obj) and _can_edit(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may delete an account; nobody deletes their own."""
-        allowed = super().has_delete_permission(request, obj) and _may_touch(request, obj)
+        allowed = super().has_delete_permission(request, obj) and _can_edit(request, obj)
         return allowed and (obj is None or obj.pk != request.user.pk)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
@@ -151,5 +151,5 @@ class RoleAdmin(ConsoleAdmin):
     ordering = ("name",)
 
 
-def _may_touch(request: HttpRequest, account: Any) -> bool:
+def _can_edit(request: HttpRequest, account: Any) -> bool:
     return account is None or request.user.is_superuser or not account.is_superuser

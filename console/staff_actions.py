@@ -15,7 +15,7 @@ from notifyproject.platform import audit
 
 from .widgets.labels import CHANNELS
 
-Work = Mapping[ObjectId, Sequence[Channel] | None]
+ChannelSelection = Mapping[ObjectId, Sequence[Channel] | None]
 """Notifications, each with the channels it is about; None for all it has."""
 
 
@@ -28,7 +28,7 @@ class Staff:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ActionResult:
     """What became of one operation on several notifications."""
 
     done: list[ObjectId] = field(default_factory=list)
@@ -47,31 +47,31 @@ class Outcome:
         return [f"{reason} ({count})" for reason, count in counts.items()]
 
 
-def retry(work: Work, *, by: Staff, now: datetime) -> Outcome:
+def retry(selection: ChannelSelection, *, by: Staff, now: datetime) -> ActionResult:
     """Re-open what failed."""
 
     def one(notification_id: ObjectId, channels: Sequence[Channel] | None) -> ObjectId:
         document = actions.retry(notification_id=notification_id, channels=channels, now=now)
-        _record(document, f"Retried on {_words(channels)}.", by)
+        _record(document, f"Retried on {_channel_names(channels)}.", by)
         return notification_id
 
-    return _each(work, one)
+    return _run_each(selection, one)
 
 
-def resend(work: Work, *, by: Staff, now: datetime) -> Outcome:
+def resend(selection: ChannelSelection, *, by: Staff, now: datetime) -> ActionResult:
     """Send the same again as new notifications."""
 
     def one(notification_id: ObjectId, channels: Sequence[Channel] | None) -> ObjectId:
         new = actions.resend(notification_id=notification_id, channels=channels, now=now).document
         original = {**new, "_id": notification_id}
-        _record(original, f"Resent on {_words(channels)} as {new['_id']}.", by)
+        _record(original, f"Resent on {_channel_names(channels)} as {new['_id']}.", by)
         _record(new, f"Made by resending {notification_id}.", by)
         return ObjectId(new["_id"])
 
-    return _each(work, one)
+    return _run_each(selection, one)
 
 
-def cancel(work: Work, *, by: Staff, now: datetime) -> Outcome:
+def cancel(selection: ChannelSelection, *, by: Staff, now: datetime) -> ActionResult:
     """Withdraw what has not been sent."""
     reason = f"Cancelled by {by.username}."
 
@@ -79,13 +79,13 @@ def cancel(work: Work, *, by: Staff, now: datetime) -> Outcome:
         document = actions.cancel(
             notification_id=notification_id, channels=channels, reason=reason, now=now
         )
-        _record(document, f"Cancelled on {_words(channels)}.", by)
+        _record(document, f"Cancelled on {_channel_names(channels)}.", by)
         return notification_id
 
-    return _each(work, one)
+    return _run_each(selection, one)
 
 
-def run_now(work: Work, *, by: Staff, now: datetime) -> Outcome:
+def run_now(selection: ChannelSelection, *, by: Staff, now: datetime) -> ActionResult:
     """Make due now what waits."""
 
     def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
@@ -93,10 +93,12 @@ def run_now(work: Work, *, by: Staff, now: datetime) -> Outcome:
         _record(document, "Made due now.", by)
         return notification_id
 
-    return _each(work, one)
+    return _run_each(selection, one)
 
 
-def reschedule(work: Work, *, by: Staff, now: datetime, at: datetime) -> Outcome:
+def reschedule(
+    selection: ChannelSelection, *, by: Staff, now: datetime, at: datetime
+) -> ActionResult:
     """Send at another time what has not been sent."""
 
     def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
@@ -104,29 +106,31 @@ def reschedule(work: Work, *, by: Staff, now: datetime, at: datetime) -> Outcome
         _record(document, f"Rescheduled to {at:%Y-%m-%d %H:%M} UTC.", by)
         return notification_id
 
-    return _each(work, one)
+    return _run_each(selection, one)
 
 
-def _each(work: Work, one: Callable[[ObjectId, Sequence[Channel] | None], ObjectId]) -> Outcome:
-    outcome = Outcome()
-    for notification_id, channels in work.items():
+def _run_each(
+    selection: ChannelSelection, run: Callable[[ObjectId, Sequence[Channel] | None], ObjectId]
+) -> ActionResult:
+    result = ActionResult()
+    for notification_id, channels in selection.items():
         if channels is not None and not channels:
-            outcome.refused[notification_id] = "It has none of these channels to be done."
+            result.refused[notification_id] = "It has none of these channels to be done."
             continue
         try:
-            outcome.done.append(one(notification_id, channels))
+            result.done.append(run(notification_id, channels))
         except (
             actions.InvalidStateError,
             actions.NothingScheduledError,
             InvalidTimeError,
         ) as problem:
-            outcome.refused[notification_id] = str(problem)
+            result.refused[notification_id] = str(problem)
         except LookupError:
-            outcome.refused[notification_id] = "It is not there any more."
-    return outcome
+            result.refused[notification_id] = "It is not there any more."
+    return result
 
 
-def _words(channels: Sequence[Channel] | None) -> str:
+def _channel_names(channels: Sequence[Channel] | None) -> str:
     return ", ".join(CHANNELS[c] for c in channels) if channels else "all channels"
 
 

@@ -28,7 +28,7 @@ from .widgets.lists import ConsoleAdmin
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))
 """The channels that go to an address."""
-SOURCES = {
+SOURCE_LABELS = {
     "sendgrid": "SendGrid",
     "whatsapp": "WhatsApp",
     "admin": "Staff",
@@ -36,12 +36,12 @@ SOURCES = {
     "one-click": "The person",
 }
 """Who says that nothing more is to go there."""
-STORED = (
-    *("address_shown", "channel", "reason", "marketing_only"),
+DISPLAYED_FIELDS = (
+    *("address_display", "channel", "reason", "marketing_only"),
     *("source", "created_at", "expires_at"),
 )
 """What is shown of one suppression."""
-ERASED = "Erased"
+ERASED_LABEL = "Erased"
 """Stands for the address of somebody who was erased: it is still recognised."""
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 
@@ -86,7 +86,7 @@ class SuppressionChannelFilter(ChoiceFilter):
 
     title = "channel"
     parameter_name = "channel"
-    words = CHANNELS
+    options = CHANNELS
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that it is on the channel."""
@@ -98,7 +98,7 @@ class SuppressionReasonFilter(ChoiceFilter):
 
     title = "reason"
     parameter_name = "reason"
-    words = tuple(choices(SuppressionReason))
+    options = tuple(choices(SuppressionReason))
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that it is for this reason."""
@@ -114,7 +114,14 @@ class SuppressionAdmin(ConsoleAdmin):
     """
 
     form = SuppressionForm
-    list_display = ("address_shown", "goes_by", "reason", "holds_back", "said_by", "since")
+    list_display = (
+        "address_display",
+        "channel_display",
+        "reason",
+        "scope",
+        "source_display",
+        "since",
+    )
     list_filter = (SuppressionChannelFilter, SuppressionReasonFilter)
     search_fields = ("address",)
     search_help_text = "The whole address"
@@ -136,32 +143,32 @@ class SuppressionAdmin(ConsoleAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask the rows' addresses for those who may not see them."""
-        whole = may_see_addresses(request.user)
+        unmasked = may_see_addresses(request.user)
         for row in rows:
             if row.address is None:
-                row.shown = ERASED
+                row.shown = ERASED_LABEL
             else:
-                row.shown = row.address if whole else mask_address(row.address)
+                row.shown = row.address if unmasked else mask_address(row.address)
 
     @admin.display(description="Address")
-    def address_shown(self, row: Any) -> str:
+    def address_display(self, row: Any) -> str:
         """The address, as far as it may be seen."""
         return str(row.shown)
 
     @admin.display(description="Channel")
-    def goes_by(self, row: Any) -> str:
+    def channel_display(self, row: Any) -> str:
         """The channel that is held back."""
         return dict(CHANNELS).get(row.channel, row.channel)
 
     @admin.display(description="Holds back")
-    def holds_back(self, row: Any) -> str:
+    def scope(self, row: Any) -> str:
         """What does not go there."""
         return "Marketing" if row.marketing_only else "Everything"
 
     @admin.display(description="Said by")
-    def said_by(self, row: Any) -> str:
+    def source_display(self, row: Any) -> str:
         """Who told us, or did it."""
-        return SOURCES.get(row.source, row.source)
+        return SOURCE_LABELS.get(row.source, row.source)
 
     @admin.display(description="Since (UTC)")
     def since(self, row: Any) -> SafeString:
@@ -177,11 +184,11 @@ class SuppressionAdmin(ConsoleAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields: of one that is there, all that is known."""
-        return STORED if obj is not None else self.form.Meta.fields
+        return DISPLAYED_FIELDS if obj is not None else self.form.Meta.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields nobody writes into."""
-        return STORED if obj is not None else ()
+        return DISPLAYED_FIELDS if obj is not None else ()
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return False: lift it and add another."""

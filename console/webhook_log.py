@@ -19,9 +19,9 @@ from notifyproject.platform import audit
 from recipients.masking import mask_text, may_see_addresses
 
 from .notifications import filters
-from .notifications.summary import PROVIDERS
+from .notifications.summary import PROVIDER_LABELS
 from .widgets import columns
-from .widgets.actions import refusal
+from .widgets.actions import require_post
 from .widgets.filters import ChoiceFilter
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.lists import BoundedChangeList, ReadOnlyAdmin
@@ -30,27 +30,27 @@ LIST = "admin:notifications_webhooklog_changelist"
 DETAIL = "admin:notifications_webhooklog_change"
 
 
-class SenderFilter(ChoiceFilter):
+class ProviderFilter(ChoiceFilter):
     """By the provider that called."""
 
     title = "provider"
     parameter_name = "provider"
-    words = tuple((name, PROVIDERS[name]) for name in webhook_log.PARSERS)
-    scans = True
+    options = tuple((name, PROVIDER_LABELS[name]) for name in webhook_log.PARSERS)
+    is_unindexed = True
 
 
-class FateFilter(ChoiceFilter):
+class OutcomeFilter(ChoiceFilter):
     """By what became of the call."""
 
     title = "outcome"
     parameter_name = "outcome"
-    words = (
+    options = (
         ("unfinished", "Not finished"),
         ("unmatched", "Some of it is about nothing we know"),
         ("applied", "Changed something"),
         ("idle", "Changed nothing"),
     )
-    scans = True
+    is_unindexed = True
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that it came to this end."""
@@ -68,7 +68,7 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     """Every verified call from a provider, newest first."""
 
     list_display = ("came", "sender", "events", "applied", "unknown", "done")
-    list_filter = (SenderFilter, FateFilter, filters.ReceivedFilter)
+    list_filter = (ProviderFilter, OutcomeFilter, filters.ReceivedFilter)
     fields = ("came", "sender", "event_count", "applied_count", "unmatched_count", "done", "said")
     readonly_fields = fields
     ordering = ("-received_at", "-id")
@@ -127,8 +127,9 @@ class WebhookLogAdmin(ReadOnlyAdmin):
 
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Apply one call again; POST only."""
-        if refused := refusal(
-            request, may=self.has_view_permission(request) and self.has_replay_permission(request)
+        if refused := require_post(
+            request,
+            allowed=self.has_view_permission(request) and self.has_replay_permission(request),
         ):
             return refused
         if not ObjectId.is_valid(object_id):
@@ -138,14 +139,14 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse(DETAIL, args=[object_id]))
 
     @admin.display(description="Received (UTC)")
-    def came(self, row: Any) -> SafeString | str:
+    def received(self, row: Any) -> SafeString | str:
         """When it came in."""
         return columns.timestamp(row.received_at)
 
     @admin.display(description="Provider")
-    def sender(self, row: Any) -> str:
+    def provider_display(self, row: Any) -> str:
         """Who called."""
-        return PROVIDERS.get(row.provider, row.provider)
+        return PROVIDER_LABELS.get(row.provider, row.provider)
 
     @admin.display(description="Events")
     def events(self, row: Any) -> int:
@@ -158,19 +159,19 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         return int(row.applied_count or 0)
 
     @admin.display(description="Of unknown messages")
-    def unknown(self, row: Any) -> int:
+    def unmatched(self, row: Any) -> int:
         """How many were about nothing of ours."""
         return int(row.unmatched_count or 0)
 
     @admin.display(description="Processed (UTC)")
-    def done(self, row: Any) -> SafeString | str:
+    def processed(self, row: Any) -> SafeString | str:
         """When its events had been applied."""
         return columns.timestamp(row.processed_at)
 
     @admin.display(description="Body")
-    def said(self, row: Any) -> SafeString:
+    def payload(self, row: Any) -> SafeString:
         """What the provider sent, laid out."""
-        return format_html('<pre class="json">{}</pre>', _laid_out(row.body))
+        return format_html('<pre class="json">{}</pre>', _indented(row.body))
 
 
 def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
@@ -194,11 +195,11 @@ def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
             message=f"Replayed: {applied.changed} of {applied.events} events changed something.",
         )
     if events or changed:
-        told = f"Replayed {events} event{'' if events == 1 else 's'}: {changed} changed something."
-        messages.success(request, f"{told} What was applied before is passed over.")
+        text = f"Replayed {events} event{'' if events == 1 else 's'}: {changed} changed something."
+        messages.success(request, f"{text} What was applied before is passed over.")
 
 
-def _laid_out(body: str) -> str:
+def _indented(body: str) -> str:
     """Return JSON indented, and anything else as it is."""
     try:
         return json.dumps(json.loads(body), indent=2, ensure_ascii=False)

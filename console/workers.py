@@ -15,7 +15,7 @@ from monitoring import workers
 from notifications.models import Heartbeat
 
 from .home import SWEEP_OVERDUE, WORK_OVERDUE
-from .notifications.summary import span
+from .notifications.summary import duration
 from .widgets.labels import CHANNELS
 from .widgets.lists import ReadOnlyAdmin
 
@@ -44,11 +44,11 @@ class HeartbeatAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "now": now,
             "channels": [CHANNELS[channel] for channel in Channel],
-            "lanes": [_lane(lane, now) for lane in workers.queue_status(now=now)],
+            "queues": [_queue(queue, now) for queue in workers.queue_status(now=now)],
             "service_depth": workers.service_depth(),
-            "signs": _signs(now),
+            "heartbeats": _heartbeats(now),
             "workers": [_worker(one, now) for one in workers.active_workers(now=now)],
-            "seen": span(workers.SEEN.total_seconds()),
+            "seen": duration(workers.SEEN.total_seconds()),
             "asked": asked,
             "answering": workers.ping_workers() if asked else None,
         }
@@ -56,36 +56,40 @@ class HeartbeatAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/notifications/heartbeat/page.html", context)
 
 
-def _lane(lane: workers.QueueStatus, now: datetime) -> dict[str, Any]:
-    oldest = lane.oldest_due_at
-    capped = lane.due >= workers.COUNTED
+def _queue(queue: workers.QueueStatus, now: datetime) -> dict[str, Any]:
+    oldest = queue.oldest_due_at
+    is_capped = queue.due >= workers.COUNTED
     return {
-        "priority": lane.priority.value.capitalize(),
-        "due": f"{lane.due:,}{' or more' if capped else ''}",
-        "oldest": span((now - oldest).total_seconds()) if oldest else "-",
+        "priority": queue.priority.value.capitalize(),
+        "due": f"{queue.due:,}{' or more' if is_capped else ''}",
+        "oldest": duration((now - oldest).total_seconds()) if oldest else "-",
         "is_late": oldest is not None and now - oldest > WORK_OVERDUE,
-        "depths": list(lane.depths.values()),
+        "depths": list(queue.depths.values()),
     }
 
 
-def _signs(now: datetime) -> Sequence[dict[str, Any]]:
+def _heartbeats(now: datetime) -> Sequence[dict[str, Any]]:
     found = workers.heartbeats()
     return [
-        _sign("Last sweep", found.sweep, "finds what no hint reached, four times a minute", now),
-        _sign("Canary", found.canary, "a worker took the message that each sweep publishes", now),
-        _sign("Figures", found.rollup, "counted every minute", now),
+        _heartbeat(
+            "Last sweep", found.sweep, "finds what no hint reached, four times a minute", now
+        ),
+        _heartbeat(
+            "Canary", found.canary, "a worker took the message that each sweep publishes", now
+        ),
+        _heartbeat("Figures", found.rollup, "counted every minute", now),
     ]
 
 
-def _sign(label: str, at: datetime | None, note: str, now: datetime) -> dict[str, Any]:
+def _heartbeat(label: str, at: datetime | None, note: str, now: datetime) -> dict[str, Any]:
     return {
         "label": label,
-        "value": f"{span((now - at).total_seconds())} ago" if at else "never",
+        "value": f"{duration((now - at).total_seconds())} ago" if at else "never",
         "note": note,
         "is_late": at is None or now - at > SWEEP_OVERDUE,
     }
 
 
 def _worker(one: workers.Worker, now: datetime) -> dict[str, Any]:
-    ago = span((now - one.last_at).total_seconds())
+    ago = duration((now - one.last_at).total_seconds())
     return {"name": one.name, "attempts": one.attempts, "ago": ago}

@@ -6,7 +6,7 @@ from domain.states import AudienceKind, BroadcastStatus
 from notifications.broadcasts.documents import Document
 
 B = BroadcastStatus
-TONES: Mapping[BroadcastStatus, str] = {
+COLORS: Mapping[BroadcastStatus, str] = {
     B.SCHEDULED: "calm",
     B.RUNNING: "info",
     B.PAUSED: "warning",
@@ -17,17 +17,17 @@ TONES: Mapping[BroadcastStatus, str] = {
 }
 
 
-def audience_words(kind: str, topic: str | None) -> str:
+def audience_label(kind: str, topic: str | None) -> str:
     """Return whom a broadcast is for, in words."""
     if kind == AudienceKind.TOPIC:
         return f"Topic {topic}"
     return "Named people" if kind == AudienceKind.USER_IDS else "Everybody"
 
 
-def headline(document: Document) -> str:
+def summarize(document: Document) -> str:
     """Return where a broadcast stands, in one sentence."""
     status = BroadcastStatus(document["status"])
-    told = {
+    text = {
         B.SCHEDULED: "It begins at {begins} UTC.",
         B.RUNNING: "{accepted:,} accepted so far, and more of its audience is being read.",
         B.PAUSED: "{accepted:,} accepted, and nobody more until it is resumed.",
@@ -37,9 +37,9 @@ def headline(document: Document) -> str:
         B.FAILED: "It ended early, with {accepted:,} accepted. {why}",
     }[status]
     if status is B.RUNNING and document["is_waiting"]:
-        told = "{accepted:,} accepted so far. It waits: too much is to be sent already."
+        text = "{accepted:,} accepted so far. It waits: too much is to be sent already."
     begins = document.get("scheduled_at")
-    return told.format(
+    return text.format(
         accepted=document["accepted"],
         withdrawn=document["withdrawn"],
         begins=f"{begins:%d %b %H:%M}" if begins else "",

@@ -19,11 +19,11 @@ from notifyproject.db.fields import choices
 from ..notifications import filters
 from ..widgets import columns, names
 from ..widgets.filters import ChoiceFilter
-from ..widgets.labels import code_words
+from ..widgets.labels import code_label
 from ..widgets.lists import ReadOnlyAdmin
 from . import actions, page
-from .actions import Operation
-from .labels import TONES, audience_words
+from .actions import BroadcastAction
+from .labels import COLORS, audience_label
 
 
 class BroadcastStatusFilter(ChoiceFilter):
@@ -31,16 +31,16 @@ class BroadcastStatusFilter(ChoiceFilter):
 
     title = "status"
     parameter_name = "status"
-    words = tuple(choices(BroadcastStatus))
-    scans = True
+    options = tuple(choices(BroadcastStatus))
+    is_unindexed = True
 
 
 @admin.register(Broadcast)
 class BroadcastAdmin(ReadOnlyAdmin):
     """Every message to many people, newest first, and how far it has come."""
 
-    list_display = ("asked_for", "what", "whom", "standing", "progress", "client")
-    list_display_links = ("asked_for", "what")
+    list_display = ("requested", "what", "whom", "status_display", "progress", "client")
+    list_display_links = ("requested", "what")
     empty_title = "No broadcast yet"
     empty_words = "An app begins one by the API: one request, for an audience of any size."
     list_filter = (BroadcastStatusFilter, filters.ClientFilter, filters.CreatedFilter)
@@ -53,7 +53,7 @@ class BroadcastAdmin(ReadOnlyAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Give each row the names of its type and its client, in one read each."""
-        types = names.of_types({row.type for row in rows})
+        types = names.type_names({row.type for row in rows})
         clients = APIClient.objects.only("name").in_bulk({row.client_id for row in rows})
         for row in rows:
             client = clients.get(row.client_id)
@@ -64,12 +64,12 @@ class BroadcastAdmin(ReadOnlyAdmin):
         """Return the admin's URLs, and those that hold up or call off one broadcast."""
         own = [
             path(
-                f"<path:object_id>/{operation.name}/",
-                self.admin_site.admin_view(self.operation_view),
-                {"operation": operation},
-                name=f"notifications_broadcast_{operation.name}",
+                f"<path:object_id>/{action.name}/",
+                self.admin_site.admin_view(self.action_view),
+                {"action": action},
+                name=f"notifications_broadcast_{action.name}",
             )
-            for operation in actions.OPERATIONS
+            for action in actions.BROADCAST_ACTIONS
         ]
         return own + super().get_urls()
 
@@ -79,41 +79,41 @@ class BroadcastAdmin(ReadOnlyAdmin):
         """Show one broadcast."""
         return page.show(self, request, object_id)
 
-    def operation_view(
-        self, request: HttpRequest, object_id: str, operation: Operation
+    def action_view(
+        self, request: HttpRequest, object_id: str, action: BroadcastAction
     ) -> HttpResponse:
         """Do something to one broadcast; POST only."""
-        return actions.operate(self, request, object_id, operation)
+        return actions.run_action(self, request, object_id, action)
 
     @admin.display(description="Asked for (UTC)")
-    def asked_for(self, row: Any) -> SafeString | str:
+    def requested(self, row: Any) -> SafeString | str:
         """When it was asked for."""
         return columns.timestamp(row.created_at)
 
     @admin.display(description="Broadcast")
-    def what(self, row: Any) -> SafeString | str:
+    def broadcast(self, row: Any) -> SafeString | str:
         """Its type, and whether it is a test."""
         if row.is_test:
             return format_html("{} {}", row.type_name, columns.test_chip())
         return str(row.type_name)
 
     @admin.display(description="Audience")
-    def whom(self, row: Any) -> str:
+    def audience_display(self, row: Any) -> str:
         """Whom it is for."""
-        return audience_words(row.audience, row.topic)
+        return audience_label(row.audience, row.topic)
 
     @admin.display(description="Status")
-    def standing(self, row: Any) -> SafeString:
+    def status_display(self, row: Any) -> SafeString:
         """Where it stands."""
         status = BroadcastStatus(row.status)
-        words = "Waits for room" if row.is_waiting else code_words(status)
-        return columns.chip(words, TONES[status])
+        label = "Waits for room" if row.is_waiting else code_label(status)
+        return columns.chip(label, COLORS[status])
 
     @admin.display(description="Accepted")
     def progress(self, row: Any) -> str:
         """How many have a notification, of about how many."""
-        of = f" of about {row.audience_size:,}" if row.audience_size is not None else ""
-        return f"{row.accepted:,}{of}"
+        total = f" of about {row.audience_size:,}" if row.audience_size is not None else ""
+        return f"{row.accepted:,}{total}"
 
     @admin.display(description="Client")
     def client(self, row: Any) -> str:

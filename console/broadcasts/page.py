@@ -16,23 +16,23 @@ from notifications.broadcasts.documents import Document, request_of
 from notifications.models import Broadcast
 
 from ..widgets import columns, names
-from ..widgets.labels import STATUS_TONES, STATUS_WORDS, code_words
-from .actions import OPERATIONS, find, not_there
-from .labels import TONES, audience_words, headline
+from ..widgets.labels import STATUS_COLORS, STATUS_LABELS, code_label
+from .actions import BROADCAST_ACTIONS, find_broadcast, not_found
+from .labels import COLORS, audience_label, summarize
 
 TEMPLATE = "admin/notifications/broadcast/detail.html"
 AUDIT_LINES = 50
-WANT_NOTHING = "They want none of it, or nothing reaches them."
-NOT_MADE = "Their notification could not be made."
+SKIPPED_MEANING = "They want none of it, or nothing reaches them."
+REJECTED_MEANING = "Their notification could not be made."
 
 
 def show(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     """Show one broadcast; to the list with a word, if there is none of this id."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
-    document = find(object_id)
+    document = find_broadcast(object_id)
     if document is None:
-        return not_there(request)
+        return not_found(request)
     request.current_app = admin.admin_site.name
     context = {**admin.admin_site.each_context(request), **_context(admin, request, document)}
     return TemplateResponse(request, TEMPLATE, context)
@@ -40,7 +40,7 @@ def show(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
 
 def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, Any]:
     status = BroadcastStatus(document["status"])
-    type_name = names.of_types([document["type"]])[document["type"]]
+    type_name = names.type_names([document["type"]])[document["type"]]
     request_for_all = request_of(document)
     return {
         "title": f"{type_name} {document['_id']}",
@@ -48,22 +48,22 @@ def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, 
         "original": Broadcast(pk=document["_id"], type=type_name),
         "document": document,
         "type_name": type_name,
-        "audience": audience_words(document["audience"], document.get("topic")),
-        "status": code_words(status),
-        "tone": TONES[status],
+        "audience": audience_label(document["audience"], document.get("topic")),
+        "status": code_label(status),
+        "color": COLORS[status],
         "test_chip": columns.test_chip() if document.get("is_test") else "",
-        "headline": headline(document),
-        "operations": [
-            operation
-            for operation in OPERATIONS
-            if status in operation.of and request.user.has_perm(operation.permission)
+        "headline": summarize(document),
+        "actions": [
+            action
+            for action in BROADCAST_ACTIONS
+            if status in action.statuses and request.user.has_perm(action.permission)
         ],
-        "seen": _seen(document),
-        "figures": _figures(document["_id"]),
+        "progress": _progress(document),
+        "figures": _status_counts(document["_id"]),
         "may_see_notifications": request.user.has_perm("notifications.view_notification"),
-        "left_out": [
-            ("Skipped", WANT_NOTHING, _left_out(document, "skipped")),
-            ("Rejected", NOT_MADE, _left_out(document, "rejected")),
+        "skipped": [
+            ("Skipped", SKIPPED_MEANING, _skip_reasons(document, "skipped")),
+            ("Rejected", REJECTED_MEANING, _skip_reasons(document, "rejected")),
         ],
         "content": request_for_all.content,
         "data": request_for_all.data,
@@ -73,7 +73,7 @@ def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, 
     }
 
 
-def _seen(document: Document) -> dict[str, Any]:
+def _progress(document: Document) -> dict[str, Any]:
     """Return how much of the audience was looked at, and its share if that is known."""
     count = document["accepted"] + sum(
         reason["count"] for name in ("skipped", "rejected") for reason in document[name].values()
@@ -86,22 +86,22 @@ def _seen(document: Document) -> dict[str, Any]:
     }
 
 
-def _left_out(document: Document, why: str) -> list[dict[str, Any]]:
+def _skip_reasons(document: Document, why: str) -> list[dict[str, Any]]:
     """Return who was told nothing, by the reason that holds for most of them first."""
     reasons = sorted(document[why].items(), key=lambda one: (-one[1]["count"], one[0]))
     return [
-        {"words": code_words(code), "count": f"{one['count']:,}", "examples": one["examples"]}
+        {"words": code_label(code), "count": f"{one['count']:,}", "examples": one["examples"]}
         for code, one in reasons
     ]
 
 
-def _figures(broadcast_id: ObjectId) -> list[dict[str, Any]] | None:
+def _status_counts(broadcast_id: ObjectId) -> list[dict[str, Any]] | None:
     """Return how many of its notifications are in each status; None: too many to count."""
     counts = repository.count_by_status(broadcast_id)
     if counts is None:
         return None
     return [
-        {"chip": columns.chip(STATUS_WORDS[status], STATUS_TONES[status]), "count": f"{count:,}"}
+        {"chip": columns.chip(STATUS_LABELS[status], STATUS_COLORS[status]), "count": f"{count:,}"}
         for status, count in counts.items()
     ]
 

@@ -9,12 +9,12 @@ from notifications.bulk.operation import Operation
 from notifications.bulk.runner import NOTHING, PREVIEW_CAP
 from notifications.resend.risk import RiskKind
 
-from ..notifications.summary import span
-from ..widgets.labels import code_words
+from ..notifications.summary import duration
+from ..widgets.labels import code_label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActionWords:
+class ActionLabels:
     """An action, and who may have it done."""
 
     verb: str
@@ -27,36 +27,36 @@ class ActionWords:
     """It is offered for lists that hold what has not been sent."""
 
 
-ACTIONS: Mapping[BulkAction, ActionWords] = {
-    BulkAction.RETRY: ActionWords(
+ACTIONS: Mapping[BulkAction, ActionLabels] = {
+    BulkAction.RETRY: ActionLabels(
         verb="Retry",
         done="retried",
         consequence="What failed is tried again, on the same notifications.",
         permission="notifications.retry_notification",
         is_for_failures=True,
     ),
-    BulkAction.RESEND: ActionWords(
+    BulkAction.RESEND: ActionLabels(
         verb="Resend",
         done="resent",
         consequence="New notifications that say the same are sent, each linked to its original.",
         permission="notifications.resend_notification",
         is_for_failures=True,
     ),
-    BulkAction.CANCEL: ActionWords(
+    BulkAction.CANCEL: ActionLabels(
         verb="Cancel",
         done="cancelled",
         consequence="What has not been sent is withdrawn for good. What is on its way goes out.",
         permission="notifications.cancel_notification",
         is_for_waiting=True,
     ),
-    BulkAction.RESCHEDULE: ActionWords(
+    BulkAction.RESCHEDULE: ActionLabels(
         verb="Reschedule",
         done="rescheduled",
         consequence="What has not been tried is sent at another time.",
         permission="notifications.reschedule_notification",
         is_for_waiting=True,
     ),
-    BulkAction.RUN_NOW: ActionWords(
+    BulkAction.RUN_NOW: ActionLabels(
         verb="Run now",
         done="brought forward",
         consequence="What waits for its time, or for another try, is sent now.",
@@ -73,7 +73,7 @@ STAGES: Mapping[BulkStage, tuple[str, str]] = {
     BulkStage.COMPLETED: ("Completed", "success"),
 }
 """Each stage in words, and its colour."""
-KINDS: Mapping[RiskKind, str] = {
+RISK_MEANINGS: Mapping[RiskKind, str] = {
     RiskKind.SAFE: "The person does not have it, and nothing is known that keeps it from arriving.",
     RiskKind.MAY_DUPLICATE: "The person may have it already: this could be a second copy.",
     RiskKind.POINTLESS: "It fails the same way, as long as the cause is still there.",
@@ -82,38 +82,40 @@ KINDS: Mapping[RiskKind, str] = {
         "They do not want it, or their address is known to be bad: always left out."
     ),
 }
-REASONS: Mapping[str, str] = {
+REASON_LABELS: Mapping[str, str] = {
     "changed": "had changed since the preview",
     "gone": "were not there any more",
     "refused": "could not be done",
-    **{kind.value: f"left out: {code_words(kind).lower()}" for kind in RiskKind},
+    **{kind.value: f"left out: {code_label(kind).lower()}" for kind in RiskKind},
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Progress:
     """How far an operation has come."""
 
     value: int
-    most: int | None
+    maximum: int | None
     """None as long as nobody knows how much there is."""
-    sentence: str
+    summary: str
 
 
-def bar(operation: Operation, *, now: datetime) -> Bar:
+def progress(operation: Operation, *, now: datetime) -> Progress:
     """Return how far an operation has come, in a picture and a sentence."""
     if operation.stage in (BulkStage.PREVIEWING, BulkStage.READY):
-        return Bar(value=operation.found_count, most=None, sentence=counted(operation))
+        return Progress(
+            value=operation.found_count, maximum=None, summary=preview_summary(operation)
+        )
     done = operation.looked_at
     if operation.is_capped and operation.stage is not BulkStage.COMPLETED:
         text = f"{done:,} so far, of more than {_deliveries(operation.deliveries)}."
-        return Bar(value=done, most=None, sentence=text)
-    most = max(operation.deliveries, done)
-    text = f"{done:,} of {_deliveries(most)}{_left(operation, most, now)}."
-    return Bar(value=done, most=max(most, 1), sentence=text)
+        return Progress(value=done, maximum=None, summary=text)
+    maximum = max(operation.deliveries, done)
+    text = f"{done:,} of {_deliveries(maximum)}{_time_left(operation, maximum, now)}."
+    return Progress(value=done, maximum=max(maximum, 1), summary=text)
 
 
-def counted(operation: Operation) -> str:
+def preview_summary(operation: Operation) -> str:
     """Return what a preview has found, honest about what it has not looked at."""
     count = f"{operation.found_count:,}"
     if operation.stage is BulkStage.PREVIEWING:
@@ -123,10 +125,12 @@ def counted(operation: Operation) -> str:
             f"More than {PREVIEW_CAP:,} notifications. The verdicts below are those of the oldest "
             f"{count}; each of the others is judged when its turn comes."
         )
-    idle = operation.found.get(NOTHING, 0)
+    unaffected = operation.found.get(NOTHING, 0)
     plural = "" if operation.found_count == 1 else "s"
-    beside = f" In {idle:,} of them there is nothing to be done." if idle else ""
-    return f"{count} notification{plural}, {_deliveries(operation.deliveries)}.{beside}"
+    unaffected_text = (
+        f" In {unaffected:,} of them there is nothing to be done." if unaffected else ""
+    )
+    return f"{count} notification{plural}, {_deliveries(operation.deliveries)}.{unaffected_text}"
 
 
 def outcomes(operation: Operation) -> list[tuple[str, str, int]]:
@@ -136,31 +140,38 @@ def outcomes(operation: Operation) -> list[tuple[str, str, int]]:
         (BulkOutcome.SKIPPED, "Left out", "calm"),
         (BulkOutcome.FAILED, "Not possible", "danger"),
     )
-    return [(label, tone, operation.counts.get(outcome, 0)) for outcome, label, tone in labels]
+    return [(label, color, operation.counts.get(outcome, 0)) for outcome, label, color in labels]
 
 
 def reasons(operation: Operation) -> list[tuple[str, int]]:
     """Return why deliveries were left out or could not be done, the most frequent first."""
     counts = sorted(operation.reasons.items(), key=lambda one: -one[1])
-    return [(REASONS.get(reason, code_words(reason).lower()), count) for reason, count in counts]
+    return [
+        (REASON_LABELS.get(reason, code_label(reason).lower()), count) for reason, count in counts
+    ]
 
 
-def headline(operation: Operation) -> str:
+def summarize(operation: Operation) -> str:
     """Return what an operation is, in one sentence without its filters."""
     verb, at = ACTIONS[operation.action].verb, operation.send_at
     to = f" to {at.day} {at:%B %Y, %H:%M} UTC" if at else ""
-    shown_in = next(iter(operation.cohort.described), "")
-    return f"{verb} {shown_in.lower()}{to}"
+    list_name = next(iter(operation.cohort.described), "")
+    return f"{verb} {list_name.lower()}{to}"
 
 
 def _deliveries(count: int) -> str:
     return "1 delivery" if count == 1 else f"{count:,} deliveries"
 
 
-def _left(operation: Operation, most: int, now: datetime) -> str:
+def _time_left(operation: Operation, maximum: int, now: datetime) -> str:
     """Return how long it will still take, once that can be told."""
     done, started_at = operation.looked_at, operation.started_at
-    if operation.stage is not BulkStage.RUNNING or not done or started_at is None or done >= most:
+    if (
+        operation.stage is not BulkStage.RUNNING
+        or not done
+        or started_at is None
+        or done >= maximum
+    ):
         return ""
-    seconds = (now - started_at).total_seconds() / done * (most - done)
-    return f", about {span(max(seconds, 1))} left"
+    seconds = (now - started_at).total_seconds() / done * (maximum - done)
+    return f", about {duration(max(seconds, 1))} left"

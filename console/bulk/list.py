@@ -24,16 +24,16 @@ from notifyproject.db.fields import choices
 
 from ..notifications.actions import parse_id
 from ..widgets import columns
-from ..widgets.actions import refusal
+from ..widgets.actions import require_post
 from ..widgets.filters import ChoiceFilter, TimeFilter
 from ..widgets.lists import ReadOnlyAdmin
 from . import page
 from .labels import ACTIONS, STAGES
 
-RUN = "notifications.run_bulkoperation"
+RUN_PERMISSION = "notifications.run_bulkoperation"
 LIST = "admin:notifications_bulkoperation_changelist"
 PAGE = "admin:notifications_bulkoperation_change"
-STEPS = {
+TRANSITIONS = {
     "pause": (decisions.pause, "It is paused."),
     "resume": (decisions.resume, "It goes on."),
     "cancel": (decisions.cancel, "It is cancelled. What was done stays done."),
@@ -45,8 +45,8 @@ class ActionFilter(ChoiceFilter):
 
     title = "action"
     parameter_name = "action"
-    words = tuple((action.value, words.verb) for action, words in ACTIONS.items())
-    scans = True
+    options = tuple((action.value, words.verb) for action, words in ACTIONS.items())
+    is_unindexed = True
 
 
 class StageFilter(ChoiceFilter):
@@ -54,8 +54,8 @@ class StageFilter(ChoiceFilter):
 
     title = "stage"
     parameter_name = "stage"
-    words = tuple(choices(BulkStage))
-    scans = True
+    options = tuple(choices(BulkStage))
+    is_unindexed = True
 
 
 class CreatedFilter(TimeFilter):
@@ -70,7 +70,7 @@ class CreatedFilter(TimeFilter):
 class BulkOperationAdmin(ReadOnlyAdmin):
     """What was done to many notifications at once, the newest first."""
 
-    list_display = ("asked", "what", "state", "done_by", "why")
+    list_display = ("asked", "what", "state", "actor", "why")
     list_display_links = ("asked", "what")
     list_filter = (ActionFilter, StageFilter, CreatedFilter)
     empty_title = "No operation yet"
@@ -82,127 +82,137 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, and those of an operation's pages and steps."""
 
-        def at(place: str, view: Any, name: str, **words: Any) -> URLPattern:
+        def url(route: str, view: Any, name: str, **kwargs: Any) -> URLPattern:
             url_name = f"notifications_bulkoperation_{name}"
-            return path(place, self.admin_site.admin_view(view), words, name=url_name)
+            return path(route, self.admin_site.admin_view(view), kwargs, name=url_name)
 
         return [
-            at("new/", self.new_view, "new"),
-            at("<str:object_id>/start/", self.start_view, "start"),
-            *(at(f"<str:object_id>/{step}/", self.step_view, step, step=step) for step in STEPS),
-            at("<str:object_id>/progress/", self.progress_view, "progress"),
-            at("<str:object_id>/results.csv", self.results_view, "results"),
+            url("new/", self.new_view, "new"),
+            url("<str:object_id>/start/", self.start_view, "start"),
+            *(
+                url(
+                    f"<str:object_id>/{transition}/",
+                    self.transition_view,
+                    transition,
+                    transition=transition,
+                )
+                for transition in TRANSITIONS
+            ),
+            url("<str:object_id>/progress/", self.progress_view, "progress"),
+            url("<str:object_id>/results.csv", self.results_view, "results"),
             *super().get_urls(),
         ]
 
     def new_view(self, request: HttpRequest) -> HttpResponseBase:
         """Ask what to do to the notifications of a list, or have that previewed."""
-        if not request.user.has_perm(RUN):
+        if not request.user.has_perm(RUN_PERMISSION):
             raise PermissionDenied
-        return page.new(self, request)
+        return page.new_operation(self, request)
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
     ) -> HttpResponseBase:
         """Show an operation."""
-        operation = self._one(request, object_id)
-        return page.page(self, request, operation) if operation else self._missing(request)
+        operation = self._find_operation(request, object_id)
+        return page.page(self, request, operation) if operation else self._not_found(request)
 
     def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Return the part of the page that shows how far it has come."""
-        operation = self._one(request, object_id)
+        operation = self._find_operation(request, object_id)
         return page.progress(request, operation) if operation else HttpResponse(status=404)
 
     def start_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Start a previewed operation; POST only."""
-        if refused := refusal(request, may=request.user.has_perm(RUN)):
+        if refused := require_post(request, allowed=request.user.has_perm(RUN_PERMISSION)):
             return refused
-        operation = self._one(request, object_id)
+        operation = self._find_operation(request, object_id)
         if operation is None:
-            return self._missing(request)
-        self._must_run(request, operation)
+            return self._not_found(request)
+        self._require_run_permission(request, operation)
         try:
-            plan = page.plan_of(request, operation)
+            plan = page.start_options(request, operation)
             decisions.start(operation.id, plan=plan, by=staff_of(request), now=utc_now())
         except BulkStateError as problem:
             messages.error(request, f"It was not started. {problem}")
             return page.page(self, request, repository.one(operation.id) or operation)
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
 
-    def step_view(self, request: HttpRequest, object_id: str, step: str) -> HttpResponseBase:
+    def transition_view(
+        self, request: HttpRequest, object_id: str, transition: str
+    ) -> HttpResponseBase:
         """Pause, resume or cancel an operation; POST only."""
-        if refused := refusal(request, may=request.user.has_perm(RUN)):
+        if refused := require_post(request, allowed=request.user.has_perm(RUN_PERMISSION)):
             return refused
-        operation = self._one(request, object_id)
+        operation = self._find_operation(request, object_id)
         if operation is None:
-            return self._missing(request)
-        self._must_run(request, operation)
-        take, told = STEPS[step]
+            return self._not_found(request)
+        self._require_run_permission(request, operation)
+        apply, message = TRANSITIONS[transition]
         try:
-            take(operation.id, by=staff_of(request), now=utc_now())
-            messages.success(request, told)
+            apply(operation.id, by=staff_of(request), now=utc_now())
+            messages.success(request, message)
         except BulkStateError as problem:
             messages.warning(request, str(problem))
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
 
     def results_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Return what became of each delivery as CSV, a row at a time."""
-        operation = self._one(request, object_id)
+        operation = self._find_operation(request, object_id)
         if operation is None:
-            return self._missing(request)
+            return self._not_found(request)
         return StreamingHttpResponse(
             page.csv_lines(operation),
             content_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": f'attachment; filename="operation-{operation.id}.csv"'},
         )
 
-    def _one(self, request: HttpRequest, object_id: str) -> Operation | None:
+    def _find_operation(self, request: HttpRequest, object_id: str) -> Operation | None:
         """Return an operation; None if there is none. Raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         operation_id = parse_id(object_id)
         return repository.one(operation_id) if operation_id else None
 
-    def _must_run(self, request: HttpRequest, operation: Operation) -> None:
+    def _require_run_permission(self, request: HttpRequest, operation: Operation) -> None:
         """Raise PermissionDenied for who may not have this done to many."""
-        if not request.user.has_perms((RUN, ACTIONS[operation.action].permission)):
+        if not request.user.has_perms((RUN_PERMISSION, ACTIONS[operation.action].permission)):
             raise PermissionDenied
 
-    def _missing(self, request: HttpRequest) -> HttpResponse:
+    def _not_found(self, request: HttpRequest) -> HttpResponse:
         messages.warning(request, "There is no such bulk operation. It may have been deleted.")
         return HttpResponseRedirect(reverse(LIST))
 
     @admin.display(description="Asked for (UTC)")
-    def asked(self, row: Any) -> SafeString | str:
+    def requested(self, row: Any) -> SafeString | str:
         """When it was asked for."""
         return columns.timestamp(row.created_at)
 
     @admin.display(description="What")
-    def what(self, row: Any) -> SafeString:
+    def operation(self, row: Any) -> SafeString:
         """What is done, and to what."""
-        shown_in, *filters = row.described or ("",)
+        list_name, *filters = row.described or ("",)
         words = " · ".join(filters)
         return columns.two_lines(
-            f"{ACTIONS[BulkAction(row.action)].verb} {shown_in.lower()}",
+            f"{ACTIONS[BulkAction(row.action)].verb} {list_name.lower()}",
             format_html('<span class="one-line" title="{}">{}</span>', words, words),
         )
 
     @admin.display(description="BulkStage")
     def state(self, row: Any) -> SafeString:
         """Where it stands, and how much was done."""
-        words, tone = STAGES[BulkStage(row.stage)]
+        words, color = STAGES[BulkStage(row.stage)]
         done = row.counts.get(BulkOutcome.DONE.value, 0)
-        return columns.two_lines(columns.chip(words, tone), f"{done:,} done")
+        return columns.two_lines(columns.chip(words, color), f"{done:,} done")
 
     @admin.display(description="By")
-    def done_by(self, row: Any) -> str:
+    def actor(self, row: Any) -> str:
         """Who started it, or had it previewed."""
         return row.started_by_name or row.created_by_name
 
     @admin.display(description="Why")
-    def why(self, row: Any) -> str:
+    def reason_display(self, row: Any) -> str:
         """The reason that was given."""
-        return row.reason or columns.NOTHING
+        return row.reason or columns.EMPTY
 
 
 def staff_of(request: HttpRequest) -> Staff:

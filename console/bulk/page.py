@@ -23,19 +23,19 @@ from notifications.bulk.operation import BulkStateError, Operation, Selection, S
 from notifications.resend.risk import RiskKind
 
 from ..notifications.actions import DETAIL
-from ..widgets.labels import CHANNELS, VERDICTS
+from ..widgets.labels import CHANNELS, RESEND_RISKS
 from . import labels, selection
 from .labels import ACTIONS, STAGES
-from .selection import NoSuchList
+from .selection import UnknownListError
 
 FOLDER = "admin/notifications/bulkoperation"
 PAGE = "admin:notifications_bulkoperation_change"
 HOME = "admin:index"
-SAMPLES = 3
+MAX_SAMPLES = 3
 """Deliveries that are shown of each verdict."""
-JUDGED = frozenset({BulkAction.RETRY, BulkAction.RESEND})
+RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 _WHOLE_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
-ORDER = (
+RISK_ORDER = (
     RiskKind.SAFE,
     RiskKind.MAY_DUPLICATE,
     RiskKind.POINTLESS,
@@ -44,40 +44,40 @@ ORDER = (
 )
 
 
-def new(model_admin: Any, request: HttpRequest) -> HttpResponse:
+def new_operation(model_admin: Any, request: HttpRequest) -> HttpResponse:
     """Ask what to do to all that a list shows; or, by POST, have that previewed."""
-    asked = request.POST if request.method == "POST" else request.GET
-    name = asked.get("list", "")
-    query = selection.filters_in(
-        asked.get("query", "") if request.method == "POST" else request.GET.urlencode()
+    form = request.POST if request.method == "POST" else request.GET
+    name = form.get("list", "")
+    query = selection.filter_query(
+        form.get("query", "") if request.method == "POST" else request.GET.urlencode()
     )
     try:
-        list_admin, cohort = selection.of_list(request, name=name, query=query)
-    except NoSuchList as problem:
+        list_admin, selected = selection.selection_of_list(request, name=name, query=query)
+    except UnknownListError as problem:
         messages.warning(request, str(problem))
         return HttpResponseRedirect(reverse(HOME))
-    possible = _possible(request, cohort)
-    if not possible:
+    available_actions = _available_actions(request, selected)
+    if not available_actions:
         raise PermissionDenied
     if request.method == "POST":
         try:
-            operation = _preview(request, cohort, possible)
+            operation = _preview(request, selected, available_actions)
         except BulkStateError as problem:
             messages.error(request, str(problem))
         else:
             return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
-    shown_in = reverse(f"admin:notifications_{list_admin.opts.model_name}_changelist")
+    list_url = reverse(f"admin:notifications_{list_admin.opts.model_name}_changelist")
     context = {
         **model_admin.admin_site.each_context(request),
         "title": "All that match",
         "opts": model_admin.opts,
-        "described": cohort.described,
+        "described": selected.described,
         "list_name": name,
         "query": query,
-        "possible": [(action, ACTIONS[action]) for action in possible],
-        "chosen": asked.get("action") or possible[0],
-        "channels": [(channel.value, CHANNELS[channel]) for channel in cohort.channels],
-        "back": f"{shown_in}?{query}",
+        "available_actions": [(action, ACTIONS[action]) for action in available_actions],
+        "chosen": form.get("action") or available_actions[0],
+        "channels": [(channel.value, CHANNELS[channel]) for channel in selected.channels],
+        "back": f"{list_url}?{query}",
     }
     request.current_app = model_admin.admin_site.name
     return TemplateResponse(request, f"{FOLDER}/new.html", context)
@@ -90,19 +90,21 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         **_progress(operation),
         "title": labels.ACTIONS[operation.action].verb,
         "opts": model_admin.opts,
-        "headline": labels.headline(operation),
+        "headline": labels.summarize(operation),
         "filters": operation.cohort.described[1:],
         "words": ACTIONS[operation.action],
         "may_run": request.user.has_perm("notifications.run_bulkoperation")
         and request.user.has_perm(ACTIONS[operation.action].permission),
-        "verdicts": _verdicts(request, operation) if operation.stage is BulkStage.READY else [],
-        "is_judged": operation.action in JUDGED,
+        "resend_risks": _resend_risks(request, operation)
+        if operation.stage is BulkStage.READY
+        else [],
+        "shows_resend_risk": operation.action in RISK_ACTIONS,
         "given": request.POST,
-        "slowest": bulk_operation.SLOWEST,
-        "fastest": bulk_operation.FASTEST,
-        "usual": request.POST.get("per_second") or bulk_operation.USUAL,
+        "min_rate": bulk_operation.SLOWEST,
+        "max_rate": bulk_operation.FASTEST,
+        "default_rate": request.POST.get("per_second") or bulk_operation.USUAL,
         "buttons": _buttons(operation),
-        "acts_on": [VERDICTS[kind][0] for kind in ORDER if kind in operation.includes],
+        "acts_on": [RESEND_RISKS[kind][0] for kind in RISK_ORDER if kind in operation.includes],
     }
     request.current_app = model_admin.admin_site.name
     return TemplateResponse(request, f"{FOLDER}/page.html", context)
@@ -115,21 +117,21 @@ def progress(request: HttpRequest, operation: Operation) -> HttpResponse:
     return HttpResponse(render_to_string(f"{FOLDER}/progress.html", _progress(operation), request))
 
 
-def plan_of(request: HttpRequest, operation: Operation) -> StartOptions:
+def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
     """Return what a person has decided in the form; raises NotPossible."""
     ticked = request.POST.getlist("include")
     known = {kind.value: kind for kind in RiskKind}
     if unknown := [word for word in ticked if word not in known]:
         raise BulkStateError(f"There is no verdict {unknown[0][:20]!r}.")
-    pace = request.POST.get("per_second", "")
-    if not _WHOLE_NUMBER.fullmatch(pace):
+    rate = request.POST.get("per_second", "")
+    if not _WHOLE_NUMBER.fullmatch(rate):
         raise BulkStateError("The pace is a whole number a second.")
-    is_judged = operation.action in JUDGED
+    shows_resend_risk = operation.action in RISK_ACTIONS
     return StartOptions(
         includes=frozenset(known[word] for word in ticked)
-        if is_judged
+        if shows_resend_risk
         else frozenset({RiskKind.SAFE}),
-        per_second=int(pace),
+        per_second=int(rate),
         reason=request.POST.get("reason", ""),
         duplicate_reason=request.POST.get("duplicate_reason") or None,
     )
@@ -141,10 +143,10 @@ def csv_lines(operation: Operation) -> Iterator[str]:
     yield _csv_line(names)
     for row in results.each(operation.id):
         is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
-        made = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
+        new_id = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
         at = f"{row['at']:%Y-%m-%dT%H:%M:%SZ}"
         values = ({**row, "at": at}.get(name, "") for name in results.COLUMNS)
-        yield _csv_line((*(str(value) for value in values), str(made)))
+        yield _csv_line((*(str(value) for value in values), str(new_id)))
 
 
 def _csv_line(values: tuple[str, ...]) -> str:
@@ -153,29 +155,32 @@ def _csv_line(values: tuple[str, ...]) -> str:
     return text.getvalue()
 
 
-def _possible(request: HttpRequest, cohort: Selection) -> list[BulkAction]:
+def _available_actions(request: HttpRequest, selected: Selection) -> list[BulkAction]:
     """Return the actions that make sense for a list and that this user may have done."""
-    of_failures = cohort.order == bulk_operation.FAILED_AT
+    is_failure_list = selected.order == bulk_operation.FAILED_AT
     return [
         action
         for action, words in ACTIONS.items()
-        if request.user.has_perm(words.permission) and (words.is_for_failures or not of_failures)
+        if request.user.has_perm(words.permission)
+        and (words.is_for_failures or not is_failure_list)
     ]
 
 
-def _preview(request: HttpRequest, cohort: Selection, possible: list[BulkAction]) -> Operation:
+def _preview(
+    request: HttpRequest, selected: Selection, available_actions: list[BulkAction]
+) -> Operation:
     """Have the choice in the form previewed; raises NotPossible."""
-    if request.POST.get("action") not in possible:
+    if request.POST.get("action") not in available_actions:
         raise BulkStateError("Choose what to do.")
     ticked = request.POST.getlist("channels")
     return decisions.preview(
         action=BulkAction(request.POST["action"]),
         cohort=Selection(
-            match=cohort.match,
-            order=cohort.order,
-            described=cohort.described,
-            channels=tuple(channel for channel in cohort.channels if channel in ticked),
-            only=cohort.only,
+            match=selected.match,
+            order=selected.order,
+            described=selected.described,
+            channels=tuple(channel for channel in selected.channels if channel in ticked),
+            only=selected.only,
         ),
         send_at=_send_at(request.POST.get("send_at", "")),
         by=Staff(id=request.user.pk, username=request.user.get_username()),
@@ -195,12 +200,12 @@ def _send_at(text: str) -> datetime | None:
 
 def _progress(operation: Operation) -> dict[str, Any]:
     """Return what is shown of how far an operation has come."""
-    words, tone = STAGES[operation.stage]
+    words, color = STAGES[operation.stage]
     return {
         "operation": operation,
         "stage": words,
-        "tone": tone,
-        "bar": labels.bar(operation, now=utc_now()),
+        "color": color,
+        "progress": labels.progress(operation, now=utc_now()),
         "is_worked_on": operation.stage in WORKED_ON,
         "has_begun": operation.started_at is not None,
         "outcomes": labels.outcomes(operation),
@@ -208,30 +213,30 @@ def _progress(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _verdicts(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
+def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
     """Return the preview's verdicts, each with its number and some of what it is about."""
     ticked = request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
     return [
         {
             "kind": kind.value,
-            "words": VERDICTS[kind][0],
-            "tone": VERDICTS[kind][1],
-            "meaning": labels.KINDS[kind],
+            "words": RESEND_RISKS[kind][0],
+            "color": RESEND_RISKS[kind][1],
+            "meaning": labels.RISK_MEANINGS[kind],
             "count": operation.found[kind],
             "is_ticked": kind in ticked,
             "is_duplicate": kind is RiskKind.MAY_DUPLICATE,
             "is_left_out": kind in decisions.ALWAYS_LEFT_OUT,
             "samples": [
                 {
-                    "id": which.notification_id,
-                    "url": reverse(DETAIL, args=[which.notification_id]),
-                    "channel": CHANNELS[Channel(which.channel)],
+                    "id": delivery.notification_id,
+                    "url": reverse(DETAIL, args=[delivery.notification_id]),
+                    "channel": CHANNELS[Channel(delivery.channel)],
                     "why": row.verdict.why,
                 }
-                for which, row in results.samples(operation.id, kind, limit=SAMPLES).items()
+                for delivery, row in results.samples(operation.id, kind, limit=MAX_SAMPLES).items()
             ],
         }
-        for kind in ORDER
+        for kind in RISK_ORDER
         if operation.found.get(kind)
     ]
 
@@ -241,9 +246,9 @@ def _buttons(operation: Operation) -> list[tuple[str, str, str]]:
     pause = ("pause", "Pause", "button-primary")
     resume = ("resume", "Resume", "button-primary")
     cancel = ("cancel", "Cancel", "button-danger")
-    throw_away = ("cancel", "Throw the preview away", "")
+    discard = ("cancel", "Throw the preview away", "")
     return {
-        BulkStage.PREVIEWING: [throw_away],
+        BulkStage.PREVIEWING: [discard],
         BulkStage.READY: [],
         BulkStage.RUNNING: [pause, cancel],
         BulkStage.PAUSED: [resume, cancel],

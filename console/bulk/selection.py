@@ -17,45 +17,48 @@ from recipients.masking import mask_text
 
 from ..notifications import filters
 from ..widgets.filters import TimeFilter
-from ..widgets.lists import for_filters
+from ..widgets.lists import filters_only_request
 
 CODE, PROVIDER, CHANNEL, STATUS = "code", "provider", "channel", "delivery_status"
-NOT_FILTERS = ("p", "all", "o", "e", "after", "before", "list")
+PAGING_PARAMETERS = ("p", "all", "o", "e", "after", "before", "list")
 """Parameters of a list that say which part of it is looked at."""
 
 
-class NoSuchList(Exception):
+class UnknownListError(Exception):
     """There is no such list, or it cannot be narrowed like that; the message says so."""
 
 
-def of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Selection]:
+def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Selection]:
     """Return a list's admin, and the cohort that is what the list shows with this query.
 
     ``name`` is the list's model. Raises NoSuchList.
     """
     list_admin = _admin_of(name)
     if list_admin is None or not list_admin.has_view_permission(request):
-        raise NoSuchList("There is no such list.")
+        raise UnknownListError("There is no such list.")
     params = QueryDict(query)
     try:
-        changelist = list_admin.get_changelist_instance(for_filters(request, params))
+        changelist = list_admin.get_changelist_instance(filters_only_request(request, params))
         match = match_of(changelist.queryset)
     except (IncorrectLookupParameters, EmptyResultSet) as error:
-        raise NoSuchList("No notification can be in this list.") from error
+        raise UnknownListError("No notification can be in this list.") from error
     channel = params.get(CHANNEL)
     return list_admin, Selection(
         match=match,
         order=selection.order_of(list_admin.ordering[0]),
-        described=(str(list_admin.opts.verbose_name_plural).capitalize(), *_described(changelist)),
+        described=(
+            str(list_admin.opts.verbose_name_plural).capitalize(),
+            *_filter_descriptions(changelist),
+        ),
         channels=(Channel(channel),) if channel else tuple(Channel),
-        only=_only(params),
+        only=_delivery_filters(params),
     )
 
 
-def filters_in(query: str) -> str:
+def filter_query(query: str) -> str:
     """Return what narrows a list of a list's query, without what pages through it."""
     params = QueryDict(query, mutable=True)
-    for parameter in NOT_FILTERS:
+    for parameter in PAGING_PARAMETERS:
         params.pop(parameter, None)
     return params.urlencode()
 
@@ -68,7 +71,7 @@ def _admin_of(name: str) -> Any:
     return None
 
 
-def _only(params: Mapping[str, Any]) -> dict[str, str | None]:
+def _delivery_filters(params: Mapping[str, Any]) -> dict[str, str | None]:
     """Return what the list's filters say of the one delivery they are about."""
     only: dict[str, str | None] = {}
     if code := params.get(CODE):
@@ -80,7 +83,7 @@ def _only(params: Mapping[str, Any]) -> dict[str, str | None]:
     return only
 
 
-def _described(changelist: Any) -> list[str]:
+def _filter_descriptions(changelist: Any) -> list[str]:
     """Return a list's filters in words; spans back from now as the instants they mean now."""
     lines = []
     for spec in changelist.filter_specs:
@@ -95,6 +98,6 @@ def _described(changelist: Any) -> list[str]:
             lines.append(f"{str(spec.title).capitalize()}: {words.get(value, value)}")
     if changelist.query:
         lines.append(f"Search: {mask_text(changelist.query)}")
-    if changelist.looks_at_recent_only:
+    if changelist.is_limited_to_recent:
         lines.append("The last 7 days")
     return lines

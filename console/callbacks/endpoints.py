@@ -21,17 +21,17 @@ from callbacks.retry import FAILURES_TO_OPEN
 from callbacks.subscriptions import NoCallbackError
 from notifyproject.db.collections import collection
 
-from ..widgets.actions import refusal
+from ..widgets.actions import require_post
 from ..widgets.columns import plain_chip
 from ..widgets.lists import ReadOnlyAdmin
 
 
-class OfAnApp(ReadOnlyAdmin):
+class ClientOwnedAdmin(ReadOnlyAdmin):
     """Rows that know their app by its id only."""
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the apps' names."""
-        names = names_of({row.client_id for row in rows})
+        names = client_names({row.client_id for row in rows})
         for row in rows:
             row.app_name = names.get(row.client_id, str(row.client_id))
 
@@ -48,8 +48,8 @@ class OfAnApp(ReadOnlyAdmin):
         return str(row.app_name)
 
 
-NOTHING = "-"
-REASONS: Mapping[DisabledReason, str] = {
+EMPTY = "-"
+REASON_LABELS: Mapping[DisabledReason, str] = {
     DisabledReason.GONE: "Off: its receiver is gone",
     DisabledReason.FAILING: "Off: failing for five days",
     DisabledReason.BY_OPERATOR: "Off: switched off here",
@@ -65,27 +65,27 @@ MEANINGS: Mapping[DisabledReason, str] = {
     ),
     DisabledReason.BY_OPERATOR: "Somebody switched it off here. The app cannot switch it on again.",
 }
-TONES: Mapping[CallbackStatus, str] = {
+STATUS_COLORS: Mapping[CallbackStatus, str] = {
     CallbackStatus.PENDING: "info",
     CallbackStatus.DELIVERED: "success",
     CallbackStatus.FAILED: "danger",
 }
 
 
-def names_of(client_ids: Collection[ObjectId]) -> dict[ObjectId, str]:
+def client_names(client_ids: Collection[ObjectId]) -> dict[ObjectId, str]:
     """Return the names of apps, of those there are."""
     found = collection("api_clients").find({"_id": {"$in": list(client_ids)}}, {"name": 1})
     return {document["_id"]: document["name"] for document in found}
 
 
-def moment(at: datetime | None) -> str:
+def timestamp(at: datetime | None) -> str:
     """Return a time to the second."""
-    return f"{at:%Y-%m-%d %H:%M:%S}" if at else NOTHING
+    return f"{at:%Y-%m-%d %H:%M:%S}" if at else EMPTY
 
 
-def switch(request: HttpRequest, callback: Callback, *, on: bool) -> None:
+def set_enabled(request: HttpRequest, callback: Callback, *, on: bool) -> None:
     """Switch a callback, and tell the user whether that changed anything."""
-    client_id, now, words = callback.client_id, _now(), "on again" if on else "off"
+    client_id, now, state = callback.client_id, _now(), "on again" if on else "off"
     if on:
         is_done = subscriptions.enable(client_id=client_id, now=now)
     else:
@@ -93,10 +93,10 @@ def switch(request: HttpRequest, callback: Callback, *, on: bool) -> None:
         is_done = subscriptions.disable(client_id=client_id, reason=reason, now=now)
         outbox.fail_pending(client_id=client_id, reason=outbox.SWITCHED_OFF)
     if not is_done:
-        told.warning(request, f"It was switched {words} already, or is gone.")
+        told.warning(request, f"It was switched {state} already, or is gone.")
         return
-    audit.record(client_id, f"Switched {words}.", by=request.user.pk)
-    told.success(request, f"The callback is switched {words}.")
+    audit.record(client_id, f"Switched {state}.", by=request.user.pk)
+    told.success(request, f"The callback is switched {state}.")
 
 
 def replay(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
@@ -133,16 +133,16 @@ CHANGE_URL = "admin:callbacks_callback_change"
 
 
 @admin.register(Callback)
-class CallbackAdmin(OfAnApp):
+class CallbackAdmin(ClientOwnedAdmin):
     """The callbacks, one for each app that wants one. The apps keep them.
 
     Of a URL only the host is shown: what follows it may be as good as a password.
     """
 
-    list_display = ("app", "host", "standing", "succeeded", "failing", "error")
+    list_display = ("app", "host", "status", "succeeded", "failing", "error")
     fieldsets = (
-        (None, {"fields": ("app", "host", "standing", "meaning", "told_of", "everything_told")}),
-        ("Receiver", {"fields": ("succeeded", "failed", "failing", "error", "left_alone")}),
+        (None, {"fields": ("app", "host", "status", "meaning", "events_display", "messages_link")}),
+        ("Receiver", {"fields": ("succeeded", "failed", "failing", "error", "circuit_open_until")}),
         ("More", {"fields": ("signed_with", "made", "changed")}),
     )
     ordering = ("client_id",)
@@ -163,13 +163,15 @@ class CallbackAdmin(OfAnApp):
 
     def switch_view(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
         """Switch one callback on or off; POST only."""
-        if refused := refusal(request, may=request.user.has_perm("callbacks.switch_callback")):
+        if refused := require_post(
+            request, allowed=request.user.has_perm("callbacks.switch_callback")
+        ):
             return refused
         callback = self.get_object(request, object_id)
         if callback is None:
             messages.warning(request, "There is no such callback any more.")
             return HttpResponseRedirect(reverse("admin:callbacks_callback_changelist"))
-        switch(request, callback, on=on)
+        set_enabled(request, callback, on=on)
         return HttpResponseRedirect(reverse(CHANGE_URL, args=[callback.pk]))
 
     def change_view(
@@ -193,10 +195,10 @@ class CallbackAdmin(OfAnApp):
         return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
 
     @admin.display(description="State")
-    def standing(self, row: Any) -> SafeString:
+    def status(self, row: Any) -> SafeString:
         """Whether it is called, and whether that comes through."""
         if row.state != CallbackState.ACTIVE:
-            return plain_chip(REASONS[DisabledReason(row.disabled_reason)], "danger")
+            return plain_chip(REASON_LABELS[DisabledReason(row.disabled_reason)], "danger")
         if row.failures >= FAILURES_TO_OPEN:
             return plain_chip("Failing", "danger")
         return (
@@ -210,62 +212,62 @@ class CallbackAdmin(OfAnApp):
         """What it means, and what brings it back."""
         if row.state != CallbackState.ACTIVE:
             what = MEANINGS[DisabledReason(row.disabled_reason)]
-            return f"Off since {moment(row.disabled_at)} UTC. {what}"
+            return f"Off since {timestamp(row.disabled_at)} UTC. {what}"
         if row.failing_since:
             return "What does not come through is tried again for a day; then it can be sent again."
         return "The app is told at once."
 
     @admin.display(description="Is told of")
-    def told_of(self, row: Any) -> str:
+    def events_display(self, row: Any) -> str:
         """What it is for."""
         return ", ".join(row.events)
 
     @admin.display(description="Messages")
-    def everything_told(self, row: Any) -> SafeString:
+    def messages_link(self, row: Any) -> SafeString:
         """Where the app's messages are listed."""
         url = reverse("admin:callbacks_callbackmessage_changelist")
         query = urlencode({"client": row.client_id})
         return format_html('<a class="text-link" href="{}?{}">Show messages</a>', url, query)
 
     @admin.display(description="Last success (UTC)")
-    def succeeded(self, row: Any) -> str:
+    def last_success(self, row: Any) -> str:
         """When something last came through."""
-        return moment(row.last_success_at)
+        return timestamp(row.last_success_at)
 
     @admin.display(description="Last failure (UTC)")
-    def failed(self, row: Any) -> str:
+    def last_failure(self, row: Any) -> str:
         """When something last did not."""
-        return moment(row.last_failure_at)
+        return timestamp(row.last_failure_at)
 
     @admin.display(description="Failing since (UTC)")
-    def failing(self, row: Any) -> str:
+    def failing_since_display(self, row: Any) -> str:
         """Since when nothing comes through."""
-        return moment(row.failing_since)
+        return timestamp(row.failing_since)
 
     @admin.display(description="Last error")
     def error(self, row: Any) -> str:
         """What the last failure was."""
-        return row.last_error or NOTHING
+        return row.last_error or EMPTY
 
     @admin.display(description="Left alone until (UTC)")
-    def left_alone(self, row: Any) -> str:
+    def circuit_open_until(self, row: Any) -> str:
         """Until when nothing is sent, for too much has failed in a row."""
-        return moment(row.open_until)
+        return timestamp(row.open_until)
 
     @admin.display(description="Signed with")
     def signed_with(self, row: Any) -> str:
         """Since when it has its secret, and until when the one before it is valid."""
         newest, *others = row.secrets
         ends = [other.until for other in others if other.until]
-        overlap = f"; the one before it until {moment(max(ends))}" if ends else ""
-        return f"A secret of {moment(newest.created_at)}{overlap}"
+        overlap = f"; the one before it until {timestamp(max(ends))}" if ends else ""
+        return f"A secret of {timestamp(newest.created_at)}{overlap}"
 
     @admin.display(description="Made (UTC)")
-    def made(self, row: Any) -> str:
+    def created(self, row: Any) -> str:
         """When it was made."""
-        return moment(row.created_at)
+        return timestamp(row.created_at)
 
     @admin.display(description="Last change (UTC)")
     def changed(self, row: Any) -> str:
         """When the app or staff last changed it."""
-        return moment(row.updated_at)
+        return timestamp(row.updated_at)

@@ -18,13 +18,13 @@ from callbacks.retry import MAX_TRIES
 from notifyproject.db.collections import collection
 from notifyproject.db.fields import choices
 
-from ..widgets.actions import refusal
+from ..widgets.actions import require_post
 from ..widgets.columns import plain_chip
 from ..widgets.filters import ChoiceFilter
 from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.lists import BoundedChangeList
 from . import endpoints
-from .endpoints import NOTHING, TONES, OfAnApp, moment, names_of
+from .endpoints import EMPTY, STATUS_COLORS, ClientOwnedAdmin, client_names, timestamp
 
 CHANGE_URL = "admin:callbacks_callbackmessage_change"
 SEARCH_CAP = 200
@@ -35,7 +35,7 @@ class StatusFilter(ChoiceFilter):
 
     title = "status"
     parameter_name = "status"
-    words = tuple(choices(CallbackStatus))
+    options = tuple(choices(CallbackStatus))
 
 
 class ClientFilter(ChoiceFilter):
@@ -47,7 +47,9 @@ class ClientFilter(ChoiceFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
         """Return the apps that have a callback."""
         ids = list(Callback.objects.values_list("pk", flat=True))
-        return sorted(((str(one), name) for one, name in names_of(ids).items()), key=lambda c: c[1])
+        return sorted(
+            ((str(one), name) for one, name in client_names(ids).items()), key=lambda c: c[1]
+        )
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that it is this app's."""
@@ -55,15 +57,15 @@ class ClientFilter(ChoiceFilter):
 
 
 @admin.register(CallbackMessage)
-class CallbackMessageAdmin(OfAnApp):
+class CallbackMessageAdmin(ClientOwnedAdmin):
     """What apps were told in the last 30 days, newest first. None of it holds an address."""
 
-    list_display = ("made", "app", "kind", "result", "tried", "next_try", "of")
+    list_display = ("created", "app", "kind", "result", "tried", "next_try", "of")
     list_filter = (StatusFilter, ClientFilter)
     fieldsets = (
-        (None, {"fields": ("app", "kind", "result", "tried", "next_try", "error_shown", "of")}),
-        ("Tries", {"fields": ("tries_shown",)}),
-        ("Message", {"fields": ("key", "body_shown", "made", "replayed")}),
+        (None, {"fields": ("app", "kind", "result", "tried", "next_try", "error_display", "of")}),
+        ("Tries", {"fields": ("attempt_history",)}),
+        ("Message", {"fields": ("key", "body_display", "created", "replayed")}),
     )
     search_fields = ("id",)
     search_help_text = "Id of a notification or of a message"
@@ -84,18 +86,18 @@ class CallbackMessageAdmin(OfAnApp):
             return queryset, False
         if not ObjectId.is_valid(text):
             return queryset.filter(pk=text), False
-        about = {"notification_id": ObjectId(text)}
-        rows = collection("callback_messages").find(about, {"_id": 1}, limit=SEARCH_CAP)
+        wanted = {"notification_id": ObjectId(text)}
+        rows = collection("callback_messages").find(wanted, {"_id": 1}, limit=SEARCH_CAP)
         return queryset.filter(pk__in=[row["_id"] for row in rows]), False
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, and the one that sends a message again."""
-        again = path(
+        replay = path(
             "<path:object_id>/replay/",
             self.admin_site.admin_view(self.replay_view),
             name="callbacks_callbackmessage_replay",
         )
-        return [again, *super().get_urls()]
+        return [replay, *super().get_urls()]
 
     def has_replay_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may send messages again."""
@@ -108,7 +110,7 @@ class CallbackMessageAdmin(OfAnApp):
 
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Send one message again; POST only."""
-        if refused := refusal(request, may=self.has_replay_permission(request)):
+        if refused := require_post(request, allowed=self.has_replay_permission(request)):
             return refused
         message = self.get_object(request, object_id)
         if message is None:
@@ -135,12 +137,12 @@ class CallbackMessageAdmin(OfAnApp):
         return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
 
     @admin.display(description="Made (UTC)")
-    def made(self, row: Any) -> str:
-        """When it was made."""
-        return moment(row.created_at)
+    def created(self, row: Any) -> str:
+        """When it was created."""
+        return timestamp(row.created_at)
 
     @admin.display(description="Event")
-    def kind(self, row: Any) -> str:
+    def event(self, row: Any) -> str:
         """What happened."""
         return str(row.type)
 
@@ -148,37 +150,37 @@ class CallbackMessageAdmin(OfAnApp):
     def result(self, row: Any) -> SafeString:
         """Where it stands."""
         status = CallbackStatus(row.status)
-        return plain_chip(status.value.capitalize(), TONES[status])
+        return plain_chip(status.value.capitalize(), STATUS_COLORS[status])
 
     @admin.display(description="Tries")
-    def tried(self, row: Any) -> str:
+    def attempts(self, row: Any) -> str:
         """How often it was tried."""
         return f"{row.tries} of {MAX_TRIES}"
 
     @admin.display(description="Next try (UTC)")
     def next_try(self, row: Any) -> str:
         """When it is due."""
-        return moment(row.next_try_at)
+        return timestamp(row.next_try_at)
 
     @admin.display(description="Last error")
-    def error_shown(self, row: Any) -> str:
+    def error_display(self, row: Any) -> str:
         """What the last try failed of."""
-        return row.error or NOTHING
+        return row.error or EMPTY
 
     @admin.display(description="Notification")
-    def of(self, row: Any) -> SafeString | str:
+    def notification(self, row: Any) -> SafeString | str:
         """What it is about."""
         if row.notification_id is None:
-            return NOTHING
+            return EMPTY
         url = reverse("admin:notifications_notification_change", args=[row.notification_id])
         return format_html('<a class="text-link" href="{}">{}</a>', url, row.notification_id)
 
     @admin.display(description="Last tries")
-    def tries_shown(self, row: Any) -> SafeString | str:
+    def attempt_history(self, row: Any) -> SafeString | str:
         """Each try: when, how long it took, and what was answered."""
         tries = (
             (
-                moment(one.at),
+                timestamp(one.at),
                 f"{one.duration_ms:,} ms",
                 one.error or f"It answered {one.status_code}.",
                 one.excerpt or "",
@@ -194,7 +196,7 @@ class CallbackMessageAdmin(OfAnApp):
         return format_html('<span style="overflow-wrap: anywhere">{}</span>', row.pk)
 
     @admin.display(description="Body")
-    def body_shown(self, row: Any) -> SafeString:
+    def body_display(self, row: Any) -> SafeString:
         """What is sent."""
         text = json.dumps(json.loads(row.body), indent=2, ensure_ascii=False)
         return format_html('<pre class="json">{}</pre>', text)
@@ -202,4 +204,4 @@ class CallbackMessageAdmin(OfAnApp):
     @admin.display(description="Last sent again (UTC)")
     def replayed(self, row: Any) -> str:
         """When somebody last asked for it to be sent again."""
-        return moment(row.replayed_at)
+        return timestamp(row.replayed_at)

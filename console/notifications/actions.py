@@ -22,18 +22,18 @@ from notifications.resend.risk import ResendRisk
 from notifications.store import Document
 
 from .. import staff_actions
-from ..staff_actions import Outcome, Staff, Work
+from ..staff_actions import ActionResult, ChannelSelection, Staff
 from ..widgets import names
-from ..widgets.actions import refusal
+from ..widgets.actions import require_post
 from ..widgets.columns import delivery_chip
-from ..widgets.labels import CHANNELS, VERDICTS
-from .summary import headline
+from ..widgets.labels import CHANNELS, RESEND_RISKS
+from .summary import summarize
 
 S = DeliveryStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class StaffAction:
     """Something staff may do to notifications."""
 
     name: str
@@ -41,116 +41,116 @@ class Operation:
     verb: str
     button: str
     """What is written on its button."""
-    run: Callable[..., Outcome]
-    concerns: frozenset[DeliveryStatus]
+    run: Callable[..., ActionResult]
+    statuses: frozenset[DeliveryStatus]
     """The channels it is about, by where they stand."""
     consequence: str
-    done: str
+    done_phrase: str
     """What to say after it was done to a number of notifications."""
     permission: str
-    chooses_channels: bool = False
-    asks_time: bool = False
+    has_channel_choice: bool = False
+    has_time_input: bool = False
     """It asks when; :attr:`run` is told, as ``at``."""
-    is_judged: bool = False
+    shows_resend_risk: bool = False
     """It sends again what was sent or tried: each channel's verdict is told first."""
-    is_for_what_waits: bool = False
+    is_for_scheduled: bool = False
     """It is about channels only whose time lies in the future."""
-    is_for_untried: bool = False
+    is_for_unattempted: bool = False
     """It is about channels only that nothing was tried on."""
 
-    def is_about(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:
+    def applies_to(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:
         """Return whether one channel of a notification is among what it is about."""
-        if delivery["status"] not in self.concerns:
+        if delivery["status"] not in self.statuses:
             return False
-        if self.is_for_untried and delivery["attempt_count"]:
+        if self.is_for_unattempted and delivery["attempt_count"]:
             return False
         at = delivery.get("next_attempt_at")
-        return not self.is_for_what_waits or (at is not None and at > now)
+        return not self.is_for_scheduled or (at is not None and at > now)
 
 
-RETRY = Operation(
+RETRY = StaffAction(
     name="retry",
     verb="Retry",
     button="Retry failed channels",
     run=staff_actions.retry,
-    concerns=frozenset({S.FAILED}),
+    statuses=frozenset({S.FAILED}),
     consequence="What failed is tried again now, on the same notification.",
-    done="tried again now",
+    done_phrase="tried again now",
     permission="notifications.retry_notification",
-    is_judged=True,
+    shows_resend_risk=True,
 )
-RESEND = Operation(
+RESEND = StaffAction(
     name="resend",
     verb="Resend",
     button="Resend",
     run=staff_actions.resend,
-    concerns=frozenset(DeliveryStatus),
+    statuses=frozenset(DeliveryStatus),
     consequence="A new notification that says the same is sent now, and linked to this one.",
-    done="sent again as a new notification",
+    done_phrase="sent again as a new notification",
     permission="notifications.resend_notification",
-    chooses_channels=True,
-    is_judged=True,
+    has_channel_choice=True,
+    shows_resend_risk=True,
 )
-CANCEL = Operation(
+CANCEL = StaffAction(
     name="cancel",
     verb="Cancel",
     button="Cancel what is pending",
     run=staff_actions.cancel,
-    concerns=frozenset({S.PENDING}),
+    statuses=frozenset({S.PENDING}),
     consequence="What has not been sent is withdrawn for good. What is on its way goes out.",
-    done="withdrawn",
+    done_phrase="withdrawn",
     permission="notifications.cancel_notification",
 )
-RUN = Operation(
+SEND_NOW = StaffAction(
     name="run",
     verb="Run now",
     button="Run now",
     run=staff_actions.run_now,
-    concerns=frozenset({S.PENDING}),
+    statuses=frozenset({S.PENDING}),
     consequence="What waits is due now. Quiet hours, suppressions and an expiry hold all the same.",
-    done="due now",
+    done_phrase="due now",
     permission="notifications.reschedule_notification",
-    is_for_what_waits=True,
+    is_for_scheduled=True,
 )
-RESCHEDULE = Operation(
+RESCHEDULE = StaffAction(
     name="reschedule",
     verb="Reschedule",
     button="Reschedule",
     run=staff_actions.reschedule,
-    concerns=frozenset({S.PENDING}),
+    statuses=frozenset({S.PENDING}),
     consequence="It is sent at the time you choose. What was tried already keeps its times.",
-    done="scheduled anew",
+    done_phrase="scheduled anew",
     permission="notifications.reschedule_notification",
-    asks_time=True,
-    is_for_untried=True,
+    has_time_input=True,
+    is_for_unattempted=True,
 )
-OPERATIONS = (RETRY, RESEND, RUN, RESCHEDULE, CANCEL)
+STAFF_ACTIONS = (RETRY, RESEND, SEND_NOW, RESCHEDULE, CANCEL)
 TEMPLATE = "admin/notifications/notification/confirm.html"
 LIST = "admin:notifications_notification_changelist"
 DETAIL = "admin:notifications_notification_change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelAsked:
+class ConfirmationChannel:
     """One channel of a notification, as the question shows it."""
 
     channel: Channel
     name: str
     chip: str
-    verdict: str
-    tone: str
-    why: str
+    risk: str
+    color: str
+    risk_reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ConfirmationItem:
     """One notification, as the question shows it, with the channels that it is about."""
 
     id: ObjectId
     type: str
     user_id: str | None
-    headline: str
-    channels: Sequence[ChannelAsked]
+    summary: str
+    channels: Sequence[ConfirmationChannel]
 
 
 def parse_id(text: str) -> ObjectId | None:
@@ -158,24 +158,26 @@ def parse_id(text: str) -> ObjectId | None:
     return ObjectId(text) if ObjectId.is_valid(text) else None
 
 
-def on_selected(
-    admin: Any, request: HttpRequest, queryset: QuerySet, operation: Operation
+def run_on_selected(
+    admin: Any, request: HttpRequest, queryset: QuerySet, action: StaffAction
 ) -> HttpResponse | None:
     """Ask about the ticked notifications, or do it and return None: the list comes next."""
     ids = [row.pk for row in queryset.only("pk")[: admin.list_per_page]]
     if not _is_confirmed(request):
-        return _question(admin, request, operation, ids, single=False)
-    outcome = _run(operation, request, ids)
+        return _confirmation_page(admin, request, action, ids, is_single=False)
+    outcome = _run(action, request, ids)
     if outcome is not None:
-        _tell(request, operation, outcome)
+        _show_result(request, action, outcome)
     return None
 
 
-def on_one(admin: Any, request: HttpRequest, object_id: str, operation: Operation) -> HttpResponse:
+def run_on_one(
+    admin: Any, request: HttpRequest, object_id: str, action: StaffAction
+) -> HttpResponse:
     """Ask about one notification, or do it; POST only."""
-    if refused := refusal(
+    if refused := require_post(
         request,
-        may=admin.has_view_permission(request) and request.user.has_perm(operation.permission),
+        allowed=admin.has_view_permission(request) and request.user.has_perm(action.permission),
     ):
         return refused
     notification_id = parse_id(object_id)
@@ -183,68 +185,70 @@ def on_one(admin: Any, request: HttpRequest, object_id: str, operation: Operatio
         messages.warning(request, "There is no such notification.")
         return HttpResponseRedirect(reverse(LIST))
     if not _is_confirmed(request):
-        return _question(admin, request, operation, [notification_id], single=True)
-    outcome = _run(operation, request, [notification_id])
+        return _confirmation_page(admin, request, action, [notification_id], is_single=True)
+    outcome = _run(action, request, [notification_id])
     if outcome is not None:
-        _tell(request, operation, outcome)
+        _show_result(request, action, outcome)
     return HttpResponseRedirect(reverse(DETAIL, args=[notification_id]))
 
 
-def asked_about(documents: Sequence[Document], operation: Operation) -> list[Asked]:
+def confirmation_items(
+    documents: Sequence[Document], action: StaffAction
+) -> list[ConfirmationItem]:
     """Return what the question shows of each notification."""
-    types = names.of_types({document["type"] for document in documents})
+    types = names.type_names({document["type"] for document in documents})
     now = utc_now()
-    judged = assess_risks(documents, now=now)
+    risks = assess_risks(documents, now=now)
     return [
-        Asked(
+        ConfirmationItem(
             id=document["_id"],
             type=types[document["type"]],
             user_id=document.get("user_id"),
-            headline=headline(document, now=now),
+            summary=summarize(document, now=now),
             channels=[
-                _channel(d, judged[(document["_id"], Channel(d["channel"]))])
+                _channel(d, risks[(document["_id"], Channel(d["channel"]))])
                 for d in document["delivery"]
-                if operation.is_about(d, now=now)
+                if action.applies_to(d, now=now)
             ],
         )
         for document in documents
     ]
 
 
-def _channel(delivery: Mapping[str, Any], judged: ResendRisk) -> ChannelAsked:
+def _channel(delivery: Mapping[str, Any], risk: ResendRisk) -> ConfirmationChannel:
     channel = Channel(delivery["channel"])
-    words, tone = VERDICTS[judged.kind]
-    return ChannelAsked(
+    label, color = RESEND_RISKS[risk.kind]
+    return ConfirmationChannel(
         channel=channel,
         name=CHANNELS[channel],
         chip=delivery_chip(delivery["status"]),
-        verdict=words,
-        tone=tone,
-        why=judged.why,
+        risk=label,
+        color=color,
+        risk_reason=risk.why,
     )
 
 
-def _question(
+def _confirmation_page(
     admin: Any,
     request: HttpRequest,
-    operation: Operation,
+    action: StaffAction,
     ids: Sequence[ObjectId],
     *,
-    single: bool,
+    is_single: bool,
 ) -> TemplateResponse:
     order = {notification_id: place for place, notification_id in enumerate(ids)}
     documents = sorted(queries.get_many(ids), key=lambda document: order[document["_id"]])
-    asked = asked_about(documents, operation)
+    items = confirmation_items(documents, action)
     context = {
         **admin.admin_site.each_context(request),
-        "title": f"{operation.verb}?",
+        "title": f"{action.verb}?",
         "opts": admin.opts,
-        "operation": operation,
-        "asked": asked,
-        "single": single,
+        "action": action,
+        "asked": items,
+        "is_single": is_single,
         "channel_choices": _choices(documents),
         "action_checkbox_name": ACTION_CHECKBOX_NAME,
-        "back": reverse(DETAIL, args=[ids[0]]) if single else request.get_full_path(),
+        "back": reverse(DETAIL, args=[ids[0]]) if is_single else request.get_full_path(),
     }
     request.current_app = admin.admin_site.name
     return TemplateResponse(request, TEMPLATE, context)
@@ -270,35 +274,39 @@ def _is_confirmed(request: HttpRequest) -> bool:
     return request.POST.get("confirmed") == "yes"
 
 
-def _run(operation: Operation, request: HttpRequest, ids: Sequence[ObjectId]) -> Outcome | None:
+def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> ActionResult | None:
     """Do it; None if no channel or no time was chosen, which the user is told."""
-    work: Work = dict.fromkeys(ids)
+    selection: ChannelSelection = dict.fromkeys(ids)
     chosen_time: dict[str, datetime] = {}
-    if operation.asks_time:
+    if action.has_time_input:
         try:
             at = datetime.fromisoformat(request.POST.get("at", ""))
         except ValueError:
             messages.error(request, "Nothing was done: write the time such as 2026-12-01T09:00.")
             return None
         chosen_time["at"] = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-    if operation.chooses_channels:
+    if action.has_channel_choice:
         known = {channel.value for channel in Channel}
         chosen = [Channel(c) for c in request.POST.getlist("channels") if c in known]
         if not chosen:
-            messages.error(request, f"Nothing was done: choose a channel to {operation.name} on.")
+            messages.error(request, f"Nothing was done: choose a channel to {action.name} on.")
             return None
-        again = len(ids) == 1 or request.POST.get("again") == "yes"
-        work = _resends(ids, chosen, again=again)
+        include_succeeded = len(ids) == 1 or request.POST.get("again") == "yes"
+        selection = _resend_selection(ids, chosen, include_succeeded=include_succeeded)
     staff = Staff(id=request.user.pk, username=request.user.get_username())
-    return operation.run(work, by=staff, now=utc_now(), **chosen_time)
+    return action.run(selection, by=staff, now=utc_now(), **chosen_time)
 
 
-def _resends(ids: Sequence[ObjectId], chosen: Sequence[Channel], *, again: bool) -> Work:
+def _resend_selection(
+    ids: Sequence[ObjectId], chosen: Sequence[Channel], *, include_succeeded: bool
+) -> ChannelSelection:
     """Return each notification with those of the chosen channels that it had.
 
     ``again``: also the channels on which it went out already.
     """
-    done = frozenset[str]() if again else frozenset(status.value for status in SUCCEEDED)
+    done = (
+        frozenset[str]() if include_succeeded else frozenset(status.value for status in SUCCEEDED)
+    )
     found = {
         document["_id"]: {d["channel"] for d in document["delivery"] if d["status"] not in done}
         for document in queries.get_many(ids)
@@ -306,16 +314,16 @@ def _resends(ids: Sequence[ObjectId], chosen: Sequence[Channel], *, again: bool)
     return {one: [c for c in chosen if c in found.get(one, chosen)] for one in ids}
 
 
-def _tell(request: HttpRequest, operation: Operation, outcome: Outcome) -> None:
-    count = len(outcome.done)
-    if operation is RESEND and count == 1:
-        link = reverse(DETAIL, args=[outcome.done[0]])
-        text = format_html('It is {}: <a href="{}">open it</a>.', operation.done, link)
+def _show_result(request: HttpRequest, action: StaffAction, result: ActionResult) -> None:
+    count = len(result.done)
+    if action is RESEND and count == 1:
+        link = reverse(DETAIL, args=[result.done[0]])
+        text = format_html('It is {}: <a href="{}">open it</a>.', action.done_phrase, link)
         messages.success(request, text)
     elif count:
         are = "notification is" if count == 1 else "notifications are"
-        messages.success(request, f"{count} {are} {operation.done}.")
-    if outcome.refused:
-        left = len(outcome.refused)
+        messages.success(request, f"{count} {are} {action.done_phrase}.")
+    if result.refused:
+        left = len(result.refused)
         was = "One was" if left == 1 else f"{left} were"
-        messages.warning(request, f"{was} left as before: {' '.join(outcome.reasons)}")
+        messages.warning(request, f"{was} left as before: {' '.join(result.reasons)}")

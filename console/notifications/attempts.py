@@ -17,7 +17,7 @@ from recipients.masking import mask_text, may_see_addresses
 
 from ..widgets import columns
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import CHANNELS, code_words
+from ..widgets.labels import CHANNELS, code_label
 from ..widgets.lists import BoundedChangeList, ReadOnlyAdmin, search_text
 from . import filters
 from .actions import DETAIL
@@ -25,7 +25,7 @@ from .summary import provider_name
 
 ATTEMPTS_CAP = 500
 """The attempts of one notification that a search lists."""
-_TONES = {
+_STATUS_COLORS = {
     "started": "info",
     "sent": "success",
     "failed": "danger",
@@ -38,12 +38,20 @@ _TONES = {
 class DeliveryAttemptAdmin(ReadOnlyAdmin):
     """Every try to hand a message to a provider, newest first."""
 
-    list_display = ("begun", "on_channel", "result", "by", "took", "error", "of")
+    list_display = (
+        "started",
+        "channel_display",
+        "result",
+        "provider_display",
+        "duration",
+        "error",
+        "notification",
+    )
     list_display_links = None
     list_filter = (
         filters.AttemptChannelFilter,
         filters.AttemptStatusFilter,
-        filters.AttemptCodeFilter,
+        filters.AttemptErrorFilter,
         filters.AttemptedFilter,
     )
     search_fields = ("id",)
@@ -88,39 +96,39 @@ class DeliveryAttemptAdmin(ReadOnlyAdmin):
                 row.error_message = mask_text(row.error_message or "")
 
     @admin.display(description="Began (UTC)")
-    def begun(self, row: Any) -> SafeString | str:
+    def started(self, row: Any) -> SafeString | str:
         """When it began."""
         return columns.timestamp(row.attempted_at)
 
     @admin.display(description="Channel")
-    def on_channel(self, row: Any) -> str:
+    def channel_display(self, row: Any) -> str:
         """Its channel, and which try it was."""
         return f"{CHANNELS.get(row.channel, row.channel)} · try {row.attempt_number}"
 
     @admin.display(description="Result")
     def result(self, row: Any) -> SafeString:
         """What became of it."""
-        return columns.chip(code_words(row.status), _TONES.get(row.status, "calm"))
+        return columns.chip(code_label(row.status), _STATUS_COLORS.get(row.status, "calm"))
 
     @admin.display(description="Provider")
-    def by(self, row: Any) -> str:
+    def provider_display(self, row: Any) -> str:
         """Who was to send it."""
-        return provider_name(row.provider) or columns.NOTHING
+        return provider_name(row.provider) or columns.EMPTY
 
     @admin.display(description="Took")
-    def took(self, row: Any) -> str:
+    def duration(self, row: Any) -> str:
         """How long the provider took."""
-        return f"{row.duration_ms:,} ms" if row.duration_ms is not None else columns.NOTHING
+        return f"{row.duration_ms:,} ms" if row.duration_ms is not None else columns.EMPTY
 
     @admin.display(description="Error")
     def error(self, row: Any) -> SafeString | str:
         """What went wrong."""
         if not row.error_code:
-            return columns.NOTHING
-        return columns.two_lines(code_words(row.error_code), row.error_message)
+            return columns.EMPTY
+        return columns.two_lines(code_label(row.error_code), row.error_message)
 
     @admin.display(description="Notification")
-    def of(self, row: Any) -> SafeString:
+    def notification(self, row: Any) -> SafeString:
         """The notification it belongs to."""
         url = reverse(DETAIL, args=[row.notification_id])
         return format_html('<a class="text-link" href="{}">{}</a>', url, row.notification_id)

@@ -13,8 +13,8 @@ from notifications.models import NotificationType
 from notifyproject.db.fields import choices
 
 from ..widgets.filters import ChoiceFilter, TimeFilter
-from ..widgets.labels import CHANNELS, DELIVERY_WORDS, STATUS_WORDS, code_words
-from .summary import PROVIDERS
+from ..widgets.labels import CHANNELS, DELIVERY_LABELS, STATUS_LABELS, code_label
+from .summary import PROVIDER_LABELS
 
 S = DeliveryStatus
 NO_PROVIDER = "none"
@@ -27,7 +27,7 @@ _UNFINISHED = frozenset(
         NotificationStatus.RETRYING,
     }
 )
-STATUSES_WITH: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
+OVERALL_STATUSES: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
     S.PENDING: _UNFINISHED,
     S.SENDING: frozenset({NotificationStatus.PROCESSING, NotificationStatus.RETRYING}),
     S.UNKNOWN: frozenset({NotificationStatus.PROCESSING, NotificationStatus.RETRYING}),
@@ -63,7 +63,7 @@ class StatusFilter(ChoiceFilter):
 
     title = "status"
     parameter_name = "status"
-    words = tuple((status.value, words) for status, words in STATUS_WORDS.items())
+    options = tuple((status.value, words) for status, words in STATUS_LABELS.items())
 
 
 class ChannelFilter(ChoiceFilter):
@@ -71,8 +71,8 @@ class ChannelFilter(ChoiceFilter):
 
     title = "channel"
     parameter_name = "channel"
-    words = tuple((channel.value, words) for channel, words in CHANNELS.items())
-    scans = True
+    options = tuple((channel.value, words) for channel, words in CHANNELS.items())
+    is_unindexed = True
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that one of the deliveries is on the channel."""
@@ -84,19 +84,19 @@ class DeliveryStatusFilter(ChoiceFilter):
 
     title = "channel's status"
     parameter_name = "delivery_status"
-    words = tuple((status.value, words) for status, words in DELIVERY_WORDS.items())
+    options = tuple((status.value, words) for status, words in DELIVERY_LABELS.items())
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:
         self.channel = request.GET.get(str(ChannelFilter.parameter_name), "")
         super().__init__(request, *args)
         # Any overall status goes with these: no index helps.
-        self.scans = self.value() in (S.CANCELLED, S.SUPPRESSED)
+        self.is_unindexed = self.value() in (S.CANCELLED, S.SUPPRESSED)
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that one delivery has the status, and on the chosen channel."""
         wanted = {"status": word} | ({"channel": self.channel} if self.channel else {})
         condition: dict[str, Any] = {"delivery": {"$elemMatch": wanted}}
-        if overall := STATUSES_WITH.get(DeliveryStatus(word)):
+        if overall := OVERALL_STATUSES.get(DeliveryStatus(word)):
             condition["status"] = {"$in": sorted(status.value for status in overall)}
         return condition
 
@@ -117,8 +117,8 @@ class CategoryFilter(ChoiceFilter):
 
     title = "category"
     parameter_name = "category"
-    words = tuple(choices(Category))
-    scans = True
+    options = tuple(choices(Category))
+    is_unindexed = True
 
 
 class PriorityFilter(ChoiceFilter):
@@ -126,8 +126,8 @@ class PriorityFilter(ChoiceFilter):
 
     title = "priority"
     parameter_name = "priority"
-    words = tuple(choices(Priority))
-    scans = True
+    options = tuple(choices(Priority))
+    is_unindexed = True
 
 
 class ClientFilter(ChoiceFilter):
@@ -169,21 +169,21 @@ class FailedChannelFilter(ChannelFilter):
         return {"delivery": {"$elemMatch": {"channel": word, "status": S.FAILED.value}}}
 
 
-class CodeFilter(ChoiceFilter):
+class CauseFilter(ChoiceFilter):
     """By the cause of the failure: of the chosen channel, or of any."""
 
     title = "cause"
     parameter_name = "code"
-    words = tuple((code.value, code_words(code)) for code in FailureCode)
-    scans = True
+    options = tuple((code.value, code_label(code)) for code in FailureCode)
+    is_unindexed = True
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:
-        self.others = _failed(request, "channel")
+        self.other_conditions = _failed_delivery(request, "channel")
         super().__init__(request, *args)
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that a delivery failed for this cause, and on the chosen channel."""
-        return {"delivery": {"$elemMatch": {**self.others, "failure_code": word}}}
+        return {"delivery": {"$elemMatch": {**self.other_conditions, "failure_code": word}}}
 
 
 class ProviderFilter(ChoiceFilter):
@@ -191,20 +191,20 @@ class ProviderFilter(ChoiceFilter):
 
     title = "provider"
     parameter_name = "provider"
-    words = (
-        *((name, told) for name, told in PROVIDERS.items()),
+    options = (
+        *((name, label) for name, label in PROVIDER_LABELS.items()),
         (NO_PROVIDER, "Never came to one"),
     )
-    scans = True
+    is_unindexed = True
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:
-        self.others = _failed(request, "channel", "code")
+        self.other_conditions = _failed_delivery(request, "channel", "code")
         super().__init__(request, *args)
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that a delivery failed at this provider, on the channel and for the cause."""
         provider = None if word == NO_PROVIDER else word
-        return {"delivery": {"$elemMatch": {**self.others, "provider": provider}}}
+        return {"delivery": {"$elemMatch": {**self.other_conditions, "provider": provider}}}
 
 
 class AttemptsFilter(ChoiceFilter):
@@ -212,8 +212,8 @@ class AttemptsFilter(ChoiceFilter):
 
     title = "attempts"
     parameter_name = "attempts"
-    words = (("0", "None"), ("1", "One"), ("2", "Two"), ("3", "Three"), ("more", "More"))
-    scans = True
+    options = (("0", "None"), ("1", "One"), ("2", "Two"), ("3", "Three"), ("more", "More"))
+    is_unindexed = True
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return that a delivery failed after so many attempts."""
@@ -221,7 +221,7 @@ class AttemptsFilter(ChoiceFilter):
         return {"delivery": {"$elemMatch": {"status": S.FAILED.value, "attempt_count": count}}}
 
 
-def _failed(request: HttpRequest, *parameters: str) -> dict[str, Any]:
+def _failed_delivery(request: HttpRequest, *parameters: str) -> dict[str, Any]:
     """Return what holds for a delivery that failed, as far as these parameters narrow it."""
     paths = {"channel": "channel", "code": "failure_code"}
     chosen = {paths[name]: word for name in parameters if (word := request.GET.get(name))}
@@ -233,8 +233,8 @@ class AttemptStatusFilter(ChoiceFilter):
 
     title = "result"
     parameter_name = "status"
-    words = tuple(choices(AttemptStatus))
-    scans = True
+    options = tuple(choices(AttemptStatus))
+    is_unindexed = True
 
 
 class AttemptChannelFilter(ChoiceFilter):
@@ -242,17 +242,17 @@ class AttemptChannelFilter(ChoiceFilter):
 
     title = "channel"
     parameter_name = "channel"
-    words = ChannelFilter.words
-    scans = True
+    options = ChannelFilter.options
+    is_unindexed = True
 
 
-class AttemptCodeFilter(ChoiceFilter):
+class AttemptErrorFilter(ChoiceFilter):
     """By the attempt's error."""
 
     title = "error"
     parameter_name = "error_code"
-    words = CodeFilter.words
-    scans = True
+    options = CauseFilter.options
+    is_unindexed = True
 
 
 class AttemptedFilter(TimeFilter):

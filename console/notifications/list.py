@@ -17,7 +17,7 @@ from recipients.masking import may_see_addresses
 
 from ..widgets import columns, names
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import code_words, explain
+from ..widgets.labels import code_label, explain
 from ..widgets.lists import BoundedChangeList, ReadOnlyAdmin, search_text
 from . import actions as notifications_actions
 from . import filters, search
@@ -27,7 +27,7 @@ from .page import detail_page, revealed_page
 class NotificationListAdmin(ReadOnlyAdmin):
     """A list of notifications. They are changed by operations, never by a form."""
 
-    offers_bulk = True
+    has_bulk_operations = True
     """All that match its filter may be acted on at once: :mod:`.bulk_operations`."""
     search_fields = ("id",)
     search_help_text = "Id, user, email, phone, entity, key…"
@@ -60,13 +60,13 @@ class NotificationListAdmin(ReadOnlyAdmin):
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Give each row its client's and type's names, and whether its addresses may be seen."""
         clients = APIClient.objects.only("name").in_bulk({row.client_id for row in rows})
-        types = names.of_types({row.type for row in rows})
-        whole = may_see_addresses(request.user)
+        types = names.type_names({row.type for row in rows})
+        unmasked = may_see_addresses(request.user)
         for row in rows:
             row.type_name = types[row.type]
             client = clients.get(row.client_id)
             row.client_name = client.name if client else str(row.client_id)
-            row.addresses_whole = whole
+            row.addresses_unmasked = unmasked
 
     @admin.display(description="Accepted (UTC)")
     def accepted(self, row: Any) -> SafeString | str:
@@ -74,7 +74,7 @@ class NotificationListAdmin(ReadOnlyAdmin):
         return columns.timestamp(row.created_at)
 
     @admin.display(description="Notification")
-    def what(self, row: Any) -> SafeString:
+    def notification(self, row: Any) -> SafeString:
         """Its type, whether it is a test, and what it is about."""
         name = row.type_name
         if row.is_test:
@@ -82,11 +82,11 @@ class NotificationListAdmin(ReadOnlyAdmin):
         return columns.two_lines(name, row.entity_id or row.external_id)
 
     @admin.display(description="Recipient")
-    def whom(self, row: Any) -> SafeString:
+    def recipient_display(self, row: Any) -> SafeString:
         """The user, and an address."""
         recipient = row.recipient
-        shown = columns.address(recipient.email or recipient.phone, whole=row.addresses_whole)
-        return columns.two_lines(row.user_id or recipient.name or columns.NOTHING, shown)
+        shown = columns.address(recipient.email or recipient.phone, unmasked=row.addresses_unmasked)
+        return columns.two_lines(row.user_id or recipient.name or columns.EMPTY, shown)
 
     @admin.display(description="Status")
     def state(self, row: Any) -> SafeString:
@@ -94,7 +94,7 @@ class NotificationListAdmin(ReadOnlyAdmin):
         return columns.status_chip(row.status)
 
     @admin.display(description="Channels")
-    def on_channels(self, row: Any) -> SafeString:
+    def channels_display(self, row: Any) -> SafeString:
         """Where each channel stands."""
         return columns.channel_icons(row.delivery)
 
@@ -104,12 +104,12 @@ class NotificationListAdmin(ReadOnlyAdmin):
         return str(row.client_name)
 
     @admin.display(description="Why")
-    def why(self, row: Any) -> SafeString:
+    def failure_cause(self, row: Any) -> SafeString:
         """The cause of the failures, in words."""
         failed = [d for d in row.delivery if d.status == "failed"]
         codes = dict.fromkeys(d.failure_code for d in failed)
         return columns.two_lines(
-            ", ".join(code_words(code) for code in codes),
+            ", ".join(code_label(code) for code in codes),
             "; ".join(explain(code).meaning for code in codes),
         )
 
@@ -129,21 +129,21 @@ class NotificationListAdmin(ReadOnlyAdmin):
     @admin.action(description="Retry failed channels", permissions=["retry"])
     def retry_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Re-open what failed of the ticked notifications, after asking."""
-        return notifications_actions.on_selected(
+        return notifications_actions.run_on_selected(
             self, request, queryset, notifications_actions.RETRY
         )
 
     @admin.action(description="Resend", permissions=["resend_several"])
     def resend_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Send the ticked notifications again, after asking."""
-        return notifications_actions.on_selected(
+        return notifications_actions.run_on_selected(
             self, request, queryset, notifications_actions.RESEND
         )
 
     @admin.action(description="Cancel what is pending", permissions=["cancel"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         """Withdraw what is pending of the ticked notifications, after asking."""
-        return notifications_actions.on_selected(
+        return notifications_actions.run_on_selected(
             self, request, queryset, notifications_actions.CANCEL
         )
 
@@ -152,13 +152,20 @@ class NotificationListAdmin(ReadOnlyAdmin):
 class NotificationAdmin(NotificationListAdmin):
     """Every notification, newest first, and the page about one."""
 
-    list_display = ("accepted", "what", "whom", "state", "on_channels", "client")
-    list_display_links = ("accepted", "what")
+    list_display = (
+        "accepted",
+        "notification",
+        "recipient_display",
+        "state",
+        "channels_display",
+        "client",
+    )
+    list_display_links = ("accepted", "notification")
     list_filter = (
         filters.StatusFilter,
         filters.ChannelFilter,
         filters.DeliveryStatusFilter,
-        filters.CodeFilter,
+        filters.CauseFilter,
         filters.TypeFilter,
         filters.CategoryFilter,
         filters.PriorityFilter,
@@ -172,12 +179,12 @@ class NotificationAdmin(NotificationListAdmin):
         """Return the admin's URLs, and those of the operations on one notification."""
         own = [
             path(
-                f"<path:object_id>/{operation.name}/",
-                self.admin_site.admin_view(self.operation_view),
-                {"operation": operation},
-                name=f"notifications_notification_{operation.name}",
+                f"<path:object_id>/{action.name}/",
+                self.admin_site.admin_view(self.action_view),
+                {"action": action},
+                name=f"notifications_notification_{action.name}",
             )
-            for operation in notifications_actions.OPERATIONS
+            for action in notifications_actions.STAFF_ACTIONS
         ]
         reveal = path(
             "<path:object_id>/reveal/",
@@ -195,11 +202,11 @@ class NotificationAdmin(NotificationListAdmin):
         return detail_page(self, request, object_id)
 
     def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Show one notification with its addresses whole; POST only."""
+        """Show one notification with its addresses unmasked; POST only."""
         return revealed_page(self, request, object_id)
 
-    def operation_view(
-        self, request: HttpRequest, object_id: str, operation: notifications_actions.Operation
+    def action_view(
+        self, request: HttpRequest, object_id: str, action: notifications_actions.StaffAction
     ) -> HttpResponseBase:
         """Do something to one notification; POST only."""
-        return notifications_actions.on_one(self, request, object_id, operation)
+        return notifications_actions.run_on_one(self, request, object_id, action)

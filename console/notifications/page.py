@@ -25,11 +25,11 @@ from notifyproject.platform import audit, tracing
 from recipients.masking import may_reveal_addresses, may_see_addresses
 
 from ..widgets import columns, names
-from ..widgets.actions import refusal
-from ..widgets.labels import STATUS_TONES, STATUS_WORDS
+from ..widgets.actions import require_post
+from ..widgets.labels import STATUS_COLORS, STATUS_LABELS
 from . import presentation
-from .actions import DETAIL, LIST, OPERATIONS, RESEND, Operation, parse_id
-from .summary import headline
+from .actions import DETAIL, LIST, RESEND, STAFF_ACTIONS, StaffAction, parse_id
+from .summary import summarize
 
 TEMPLATE = "admin/notifications/notification/detail.html"
 AUDIT_LINES = 50
@@ -37,20 +37,20 @@ AUDIT_LINES = 50
 
 def detail_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     """Show one notification; to the list with a word, if there is none of this id."""
-    return _page(admin, request, object_id, whole=may_see_addresses(request.user))
+    return _page(admin, request, object_id, unmasked=may_see_addresses(request.user))
 
 
 def revealed_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-    """Show one notification with its addresses whole, this once and on record; POST only."""
-    if refused := refusal(
-        request, may=admin.has_view_permission(request) and may_reveal_addresses(request.user)
+    """Show one notification with its addresses unmasked, this once and on record; POST only."""
+    if refused := require_post(
+        request, allowed=admin.has_view_permission(request) and may_reveal_addresses(request.user)
     ):
         return refused
-    return _page(admin, request, object_id, whole=True, is_revealed=True)
+    return _page(admin, request, object_id, unmasked=True, is_revealed=True)
 
 
 def _page(
-    admin: Any, request: HttpRequest, object_id: str, *, whole: bool, is_revealed: bool = False
+    admin: Any, request: HttpRequest, object_id: str, *, unmasked: bool, is_revealed: bool = False
 ) -> HttpResponse:
     if not admin.has_view_permission(request):
         raise PermissionDenied
@@ -70,19 +70,19 @@ def _page(
     request.current_app = admin.admin_site.name
     context = {
         **admin.admin_site.each_context(request),
-        **_context(admin, request, document, whole=whole),
+        **_context(admin, request, document, unmasked=unmasked),
         "is_revealed": is_revealed,
     }
     return TemplateResponse(request, TEMPLATE, context)
 
 
 def _context(
-    admin: Any, request: HttpRequest, document: Document, *, whole: bool
+    admin: Any, request: HttpRequest, document: Document, *, unmasked: bool
 ) -> dict[str, Any]:
     now = utc_now()
-    judged = {channel: one for (_, channel), one in assess_risks([document], now=now).items()}
+    risks = {channel: one for (_, channel), one in assess_risks([document], now=now).items()}
     status = NotificationStatus(document["status"])
-    type_name = names.of_types([document["type"]])[document["type"]]
+    type_name = names.type_names([document["type"]])[document["type"]]
     # It stands in the page's path by its text: the type's name and the id.
     original = Notification(pk=document["_id"], type=type_name)
     return {
@@ -91,38 +91,38 @@ def _context(
         "original": original,
         "document": document,
         "type_name": type_name,
-        "status": STATUS_WORDS[status],
-        "tone": STATUS_TONES[status],
+        "status": STATUS_LABELS[status],
+        "color": STATUS_COLORS[status],
         "test_chip": columns.test_chip() if document.get("is_test") else "",
-        "headline": headline(document, now=now),
-        "operations": _possible(request, document, now),
-        "cards": presentation.cards(document, judged, whole=whole, now=now),
-        "timeline": presentation.timeline(queries.attempts_of(document["_id"]), whole=whole),
-        "errors": presentation.errors(document, whole=whole),
-        "shown": presentation.shown(document),
-        "contact": presentation.contact(document, whole=whole),
-        "variables": presentation.variables(document, whole=whole),
+        "headline": summarize(document, now=now),
+        "actions": _available_actions(request, document, now),
+        "cards": presentation.cards(document, risks, unmasked=unmasked, now=now),
+        "timeline": presentation.timeline(queries.attempts_of(document["_id"]), unmasked=unmasked),
+        "errors": presentation.errors(document, unmasked=unmasked),
+        "shown": presentation.render_content(document),
+        "contact": presentation.contact(document, unmasked=unmasked),
+        "variables": presentation.variables(document, unmasked=unmasked),
         "facts": _facts(document),
         "times": _times(document),
         "resent_from": _link(document.get("resent_from")),
         "resent_as": [_link(one) for one in document["resent_as"]],
         "recipient_url": _recipient_url(request, document.get("user_id")),
-        "may_reveal": not whole and may_reveal_addresses(request.user),
+        "may_reveal": not unmasked and may_reveal_addresses(request.user),
         "audit": _audit(document["_id"]),
     }
 
 
-def _possible(request: HttpRequest, document: Document, now: datetime) -> list[Operation]:
-    """Return the operations this user may carry out and this notification has something for."""
-    says_nothing = is_content_removed(document)
+def _available_actions(
+    request: HttpRequest, document: Document, now: datetime
+) -> list[StaffAction]:
+    """Return the actions this user may carry out and this notification has something for."""
+    is_removed = is_content_removed(document)
     return [
-        operation
-        for operation in OPERATIONS
-        if request.user.has_perm(operation.permission)
-        and not (says_nothing and operation.is_judged)
-        and (
-            operation is RESEND or any(operation.is_about(d, now=now) for d in document["delivery"])
-        )
+        action
+        for action in STAFF_ACTIONS
+        if request.user.has_perm(action.permission)
+        and not (is_removed and action.shows_resend_risk)
+        and (action is RESEND or any(action.applies_to(d, now=now) for d in document["delivery"]))
     ]
 
 

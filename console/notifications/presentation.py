@@ -21,13 +21,13 @@ from recipients.masking import mask_address, mask_text
 from ..widgets.labels import (
     CHANNEL_ICONS,
     CHANNELS,
-    DELIVERY_TONES,
-    DELIVERY_WORDS,
-    VERDICTS,
-    code_words,
+    DELIVERY_COLORS,
+    DELIVERY_LABELS,
+    RESEND_RISKS,
+    code_label,
     explain,
 )
-from .summary import provider_name, removed_words, sentence
+from .summary import provider_name, removal_notice, summarize_delivery
 
 S = DeliveryStatus
 _TIMES = (
@@ -38,7 +38,7 @@ _TIMES = (
     ("read_at", "Read"),
     ("failed_at", "Failed"),
 )
-_ATTEMPT_TONES = {
+_ATTEMPT_COLORS = {
     "started": "info",
     "sent": "success",
     "failed": "danger",
@@ -56,7 +56,7 @@ _POLICY = (
 )
 _HEAD = "<head>"
 _SECOND = 1_000
-HELD = (
+PROVIDER_HELD_ADVICE = (
     "Nothing is lost, and no attempt is used up: it goes once the provider takes messages again. "
     "Whether it is paused, or its circuit open, stands under Providers."
 )
@@ -70,19 +70,19 @@ class ChannelCard:
     name: str
     icon: str
     status: str
-    tone: str
-    sentence: str
-    said: str | None
+    color: str
+    summary: str
+    provider_message: str | None
     """What the provider or the service gave as the reason."""
     advice: str | None
     attempts: str | None
     provider: str | None
     message_id: str | None
     times: Sequence[tuple[str, datetime]]
-    verdict: str | None
+    resend_risk: str | None
     """What a resend would be; None while it is under way, or once it has gone."""
-    verdict_tone: str
-    verdict_why: str
+    resend_risk_color: str
+    resend_risk_reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,18 +93,18 @@ class AttemptLine:
     channel: str
     icon: str
     number: int
-    tone: str
+    color: str
     result: str
     provider: str | None
-    took: str | None
-    said: str | None
+    duration: str | None
+    error_message: str | None
     code: str | None
-    answer: str | None
+    response: str | None
     worker: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class RenderedMessage:
     """What one channel says."""
 
     channel: str
@@ -115,10 +115,10 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class RenderedContent:
     """What the recipient sees, secrets masked."""
 
-    words: Sequence[Words]
+    messages: Sequence[RenderedMessage]
     problem: str | None = None
     """Why it cannot be shown."""
     removed: str | None = None
@@ -126,11 +126,11 @@ class Shown:
 
 
 def cards(
-    document: Document, verdicts: Mapping[Channel, ResendRisk], *, whole: bool, now: datetime
+    document: Document, risks: Mapping[Channel, ResendRisk], *, unmasked: bool, now: datetime
 ) -> list[ChannelCard]:
-    """Return a card for each channel; ``whole``: addresses may be seen."""
+    """Return a card for each channel; ``unmasked``: addresses may be seen."""
     found = [
-        _card(delivery, verdicts[Channel(delivery["channel"])], whole=whole, now=now)
+        _card(delivery, risks[Channel(delivery["channel"])], unmasked=unmasked, now=now)
         for delivery in document["delivery"]
     ]
     if store.is_content_removed(document):
@@ -139,32 +139,32 @@ def cards(
     return found
 
 
-def timeline(attempts: Sequence[Document], *, whole: bool) -> list[AttemptLine]:
+def timeline(attempts: Sequence[Document], *, unmasked: bool) -> list[AttemptLine]:
     """Return the attempts as lines, in their order."""
-    return [_line(attempt, whole=whole) for attempt in attempts]
+    return [_line(attempt, unmasked=unmasked) for attempt in attempts]
 
 
-def errors(document: Document, *, whole: bool) -> list[dict[str, Any]]:
+def errors(document: Document, *, unmasked: bool) -> list[dict[str, Any]]:
     """Return the error history, the newest first."""
     return [
         {
             "at": line["timestamp"],
             "channel": CHANNELS[Channel(line["channel"])],
-            "code": code_words(line["code"]),
-            "error": _text(line["error"], whole=whole),
+            "code": code_label(line["code"]),
+            "error": _text(line["error"], unmasked=unmasked),
         }
         for line in reversed(document.get("error_history", []))
     ]
 
 
-def shown(document: Document) -> Shown:
+def render_content(document: Document) -> RenderedContent:
     """Return the message as each channel sends it, with the mask in place of each secret."""
     content = store.content_of(document)
     if store.is_content_removed(document):
-        return _what_is_left(document, content)
+        return _remaining_content(document, content)
     channels = [Channel(name) for name in document["channels"]]
     recipient = replace(store.recipient_of(document), email=None, phone=None)
-    data = variables(document, whole=True)
+    data = variables(document, unmasked=True)
     try:
         messages = [
             rendering.render_message(
@@ -174,46 +174,53 @@ def shown(document: Document) -> Shown:
         ]
     except TemplateError as problem:
         stored = Message(subject=content.subject, text=content.body or "")
-        return Shown(words=[_words(channels[0], stored)], problem=str(problem))
-    return Shown(words=[_words(*pair) for pair in zip(channels, messages, strict=True)])
+        return RenderedContent(
+            messages=[_rendered_message(channels[0], stored)], problem=str(problem)
+        )
+    return RenderedContent(
+        messages=[_rendered_message(*pair) for pair in zip(channels, messages, strict=True)]
+    )
 
 
-def _what_is_left(document: Document, content: domain_content.Content) -> Shown:
+def _remaining_content(document: Document, content: domain_content.Content) -> RenderedContent:
     """Return what is left of a notification that is old: what stands in the person's inbox."""
-    removed = removed_words(document)
+    removed = removal_notice(document)
     if not document.get("inbox_at") or content.body is None:
-        return Shown(words=(), removed=removed)
+        return RenderedContent(messages=(), removed=removed)
     stored = Message(subject=content.subject, text=content.body)
-    return Shown(
-        words=[_words(Channel.IN_APP, stored)],
+    return RenderedContent(
+        messages=[_rendered_message(Channel.IN_APP, stored)],
         removed=f"{removed} What their inbox shows stays as long as it is in there.",
     )
 
 
-def _words(channel: Channel, message: Message) -> Words:
-    return Words(
+def _rendered_message(channel: Channel, message: Message) -> RenderedMessage:
+    return RenderedMessage(
         channel=CHANNELS[channel],
         icon=CHANNEL_ICONS[channel],
         subject=message.subject,
         text=message.text,
-        html=framed(message.html),
+        html=sandboxed_html(message.html),
     )
 
 
-def variables(document: Document, *, whole: bool) -> dict[str, Any]:
-    """Return the data the app sent, secrets masked; addresses too, unless ``whole``."""
+def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
+    """Return the data the app sent, secrets masked; addresses too, unless ``unmasked``."""
     data = document["data"]
     if types.find_type(document["type"]) is None:
         return dict.fromkeys(data, types.MASK)
     names = types.sensitive_variables(document["type"], document["content"].get("template_id"))
-    return {name: _value(value, whole=whole) for name, value in redaction.mask(data, names).items()}
+    return {
+        name: _value(value, unmasked=unmasked)
+        for name, value in redaction.mask(data, names).items()
+    }
 
 
-def contact(document: Document, *, whole: bool) -> list[tuple[str, str]]:
+def contact(document: Document, *, unmasked: bool) -> list[tuple[str, str]]:
     """Return whom it was for, as known when it was accepted."""
     recipient = document["recipient"]
     addresses = [
-        (label, recipient[name] if whole else mask_address(recipient[name]))
+        (label, recipient[name] if unmasked else mask_address(recipient[name]))
         for name, label in (("email", "Email"), ("phone", "Phone"))
         if recipient.get(name)
     ]
@@ -227,27 +234,29 @@ def contact(document: Document, *, whole: bool) -> list[tuple[str, str]]:
 
 
 def _card(
-    delivery: Mapping[str, Any], judged: ResendRisk, *, whole: bool, now: datetime
+    delivery: Mapping[str, Any], risk: ResendRisk, *, unmasked: bool, now: datetime
 ) -> ChannelCard:
     channel, status = Channel(delivery["channel"]), DeliveryStatus(delivery["status"])
     has_error = delivery.get("failure_code") and status not in (S.SENT, S.DELIVERED, S.READ)
     used = delivery["attempt_count"] - delivery["excused_count"]
-    words, tone = VERDICTS[judged.kind]
+    risk_label, color = RESEND_RISKS[risk.kind]
     return ChannelCard(
         name=CHANNELS[channel],
         icon=CHANNEL_ICONS[channel],
-        status=DELIVERY_WORDS[status],
-        tone=DELIVERY_TONES[status],
-        sentence=sentence(delivery, now=now),
-        said=_text(delivery.get("failure_reason"), whole=whole) if has_error else None,
+        status=DELIVERY_LABELS[status],
+        color=DELIVERY_COLORS[status],
+        summary=summarize_delivery(delivery, now=now),
+        provider_message=_text(delivery.get("failure_reason"), unmasked=unmasked)
+        if has_error
+        else None,
         advice=_advice(delivery) if has_error else None,
         attempts=f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
         provider=provider_name(delivery.get("provider")),
         message_id=delivery.get("provider_message_id"),
         times=[(label, delivery[name]) for name, label in _TIMES if delivery.get(name)],
-        verdict=None if status in OPEN | SUCCEEDED else words,
-        verdict_tone=tone,
-        verdict_why=judged.why,
+        resend_risk=None if status in OPEN | SUCCEEDED else risk_label,
+        resend_risk_color=color,
+        resend_risk_reason=risk.why,
     )
 
 
@@ -255,11 +264,11 @@ def _advice(delivery: Mapping[str, Any]) -> str:
     """Return what to do about a channel's trouble; what is held back is only waited for."""
     is_held = delivery["failure_code"] == FailureCode.CHANNEL_UNAVAILABLE
     if is_held and delivery["status"] == S.PENDING and not delivery["attempt_count"]:
-        return HELD
+        return PROVIDER_HELD_ADVICE
     return explain(delivery["failure_code"]).advice
 
 
-def _line(attempt: Document, *, whole: bool) -> AttemptLine:
+def _line(attempt: Document, *, unmasked: bool) -> AttemptLine:
     channel = Channel(attempt["channel"])
     response = attempt.get("platform_response")
     duration = attempt.get("duration_ms")
@@ -268,13 +277,13 @@ def _line(attempt: Document, *, whole: bool) -> AttemptLine:
         channel=CHANNELS[channel],
         icon=CHANNEL_ICONS[channel],
         number=attempt["attempt_number"],
-        tone=_ATTEMPT_TONES.get(attempt["status"], "calm"),
-        result=code_words(attempt["status"]),
+        color=_ATTEMPT_COLORS.get(attempt["status"], "calm"),
+        result=code_label(attempt["status"]),
         provider=provider_name(attempt.get("provider")),
-        took=None if duration is None else _duration(duration),
-        said=_text(attempt.get("error_message"), whole=whole),
-        code=code_words(attempt["error_code"]) if attempt.get("error_code") else None,
-        answer=_text(json.dumps(response, indent=2, default=str), whole=whole)
+        duration=None if duration is None else _duration(duration),
+        error_message=_text(attempt.get("error_message"), unmasked=unmasked),
+        code=code_label(attempt["error_code"]) if attempt.get("error_code") else None,
+        response=_text(json.dumps(response, indent=2, default=str), unmasked=unmasked)
         if response
         else None,
         worker=attempt.get("worker"),
@@ -285,17 +294,17 @@ def _duration(milliseconds: int) -> str:
     return f"{milliseconds} ms" if milliseconds < _SECOND else f"{milliseconds / _SECOND:.1f} s"
 
 
-def _text(text: str | None, *, whole: bool) -> str | None:
-    return text if text is None or whole else mask_text(text)
+def _text(text: str | None, *, unmasked: bool) -> str | None:
+    return text if text is None or unmasked else mask_text(text)
 
 
-def _value(value: Any, *, whole: bool) -> Any:
-    if whole or isinstance(value, int | float | bool) or value is None:
+def _value(value: Any, *, unmasked: bool) -> Any:
+    if unmasked or isinstance(value, int | float | bool) or value is None:
         return value
     return mask_text(value if isinstance(value, str) else json.dumps(value, default=str))
 
 
-def framed(html: str | None) -> str | None:
+def sandboxed_html(html: str | None) -> str | None:
     """Return a mail for a sandboxed frame: it says first what it may load."""
     if html is None:
         return None

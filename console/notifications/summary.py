@@ -11,7 +11,7 @@ from ..widgets.labels import CHANNELS, explain
 
 S = DeliveryStatus
 Delivery = Mapping[str, Any]
-_PROVIDERS = {
+_PROVIDER_NAMES = {
     "sendgrid": "SendGrid",
     "smtp": "the mail server",
     "inbox": "the inbox",
@@ -19,7 +19,7 @@ _PROVIDERS = {
     "whatsapp": "WhatsApp",
     **dict.fromkeys(("sandbox-sendgrid", "sandbox-fcm", "sandbox-whatsapp"), "the sandbox"),
 }
-PROVIDERS: Mapping[str, str] = {
+PROVIDER_LABELS: Mapping[str, str] = {
     "sendgrid": "SendGrid",
     "smtp": "Mail server",
     "fcm": "FCM",
@@ -30,14 +30,14 @@ PROVIDERS: Mapping[str, str] = {
     "sandbox-whatsapp": "Sandbox (WhatsApp)",
 }
 """Every provider's name as a label."""
-_URGENCY = (
+_SUMMARY_ORDER = (
     *(S.FAILED, S.UNKNOWN, S.SENDING, S.PENDING, S.EXPIRED),
     *(S.SUPPRESSED, S.CANCELLED, S.SENT, S.DELIVERED, S.READ),
 )
 """Which channel is told about first."""
 
 
-def removed_words(document: Mapping[str, Any]) -> str:
+def removal_notice(document: Mapping[str, Any]) -> str:
     """Return that a notification's content was removed, when and why."""
     at, category = document["content_removed_at"], document["category"]
     return (
@@ -47,15 +47,15 @@ def removed_words(document: Mapping[str, Any]) -> str:
     )
 
 
-def headline(document: Mapping[str, Any], *, now: datetime) -> str:
+def summarize(document: Mapping[str, Any], *, now: datetime) -> str:
     """Return what became of a notification, what went wrong first."""
     deliveries = sorted(
-        document["delivery"], key=lambda d: _URGENCY.index(DeliveryStatus(d["status"]))
+        document["delivery"], key=lambda d: _SUMMARY_ORDER.index(DeliveryStatus(d["status"]))
     )
-    return " ".join(sentence(delivery, now=now) for delivery in deliveries)
+    return " ".join(summarize_delivery(delivery, now=now) for delivery in deliveries)
 
 
-def sentence(delivery: Delivery, *, now: datetime) -> str:
+def summarize_delivery(delivery: Delivery, *, now: datetime) -> str:
     """Return what became of one channel, and what comes next."""
     name = CHANNELS[Channel(delivery["channel"])]
     status = DeliveryStatus(delivery["status"])
@@ -75,12 +75,12 @@ def sentence(delivery: Delivery, *, now: datetime) -> str:
     }
     text = f"{name} {words.get(status, f'was not sent: {meaning}')}."
     if status is S.UNKNOWN:
-        then = clock(delivery["next_attempt_at"], now=now)
+        then = time_of_day(delivery["next_attempt_at"], now=now)
         return f"{text} What to do is decided {then}, unless the provider reports before."
     return text
 
 
-def clock(at: datetime, *, now: datetime) -> str:
+def time_of_day(at: datetime, *, now: datetime) -> str:
     """Return an instant in words: "at 15:04 UTC", with the day unless it is today."""
     day = "" if at.date() == now.date() else f" on {at.day} {at:%B}"
     return f"at {at:%H:%M} UTC{day}"
@@ -88,15 +88,15 @@ def clock(at: datetime, *, now: datetime) -> str:
 
 def provider_name(stored: str | None) -> str | None:
     """Return a provider's name as people know it."""
-    return _PROVIDERS.get(stored, stored) if stored else None
+    return _PROVIDER_NAMES.get(stored, stored) if stored else None
 
 
-def times(count: int) -> str:
+def count_of(count: int) -> str:
     """Return how often in words."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-def span(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a span of time in the largest fitting unit: "3 minutes"."""
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= length:
@@ -111,17 +111,19 @@ def _pending(name: str, delivery: Delivery, *, now: datetime) -> str:
     if delivery["attempt_count"]:
         meaning = explain(delivery.get("failure_code")).meaning
         then = (
-            f"will be tried again {clock(at, now=now)}" if at > now else "is due to be tried again"
+            f"will be tried again {time_of_day(at, now=now)}"
+            if at > now
+            else "is due to be tried again"
         )
-        return f"{name} failed {times(delivery['attempt_count'])}: {meaning}. It {then}."
+        return f"{name} failed {count_of(delivery['attempt_count'])}: {meaning}. It {then}."
     if at > now:
-        return f"{name} will be sent {clock(at, now=now)}."
-    return f"{name} has been due for {span((now - at).total_seconds())} and waits for a worker."
+        return f"{name} will be sent {time_of_day(at, now=now)}."
+    return f"{name} has been due for {duration((now - at).total_seconds())} and waits for a worker."
 
 
 def _failed(name: str, delivery: Delivery) -> str:
     count = delivery["attempt_count"]
-    how = f"failed {times(count)}" if count else "could not be sent"
+    how = f"failed {count_of(count)}" if count else "could not be sent"
     if delivery.get("failure_code") in REPORTED:
         how = "was sent and did not arrive"
     meaning = explain(delivery.get("failure_code")).meaning

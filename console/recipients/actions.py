@@ -35,80 +35,80 @@ from recipients.masking import may_reveal_addresses
 from recipients.models import Recipient
 
 from ..notifications import presentation
-from ..widgets.actions import refusal
-from .page import PEOPLE, person_page, person_url
+from ..widgets.actions import require_post
+from .page import RECIPIENT_LIST, recipient_page, recipient_url
 
 Action = Callable[[Any, HttpRequest, str], HttpResponseBase]
-PRIVATE = frozenset({"sealed", "claim", "data"})
+EXCLUDED_FIELDS = frozenset({"sealed", "claim", "data"})
 """Fields of a notification that are no information about the person, or hold secrets."""
 
 
-def _refusal(admin: Any, request: HttpRequest, permission: str) -> HttpResponse | None:
+def _require_permission(admin: Any, request: HttpRequest, permission: str) -> HttpResponse | None:
     may_look = admin.has_view_permission(request)
-    return refusal(request, may=may_look and request.user.has_perm(permission))
+    return require_post(request, allowed=may_look and request.user.has_perm(permission))
 
 
 def reveal(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Show a person's addresses, this once and on record."""
-    if refused := refusal(
-        request, may=admin.has_view_permission(request) and may_reveal_addresses(request.user)
+    if refused := require_post(
+        request, allowed=admin.has_view_permission(request) and may_reveal_addresses(request.user)
     ):
         return refused
     _record(request, user_id, "Had the addresses shown.")
-    return person_page(admin, request, user_id, whole=True)
+    return recipient_page(admin, request, user_id, unmasked=True)
 
 
-def sign_out(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
+def revoke_inbox_tokens(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """End every inbox token of a person, at every app."""
-    if refused := _refusal(admin, request, "recipients.sign_out_recipient"):
+    if refused := _require_permission(admin, request, "recipients.sign_out_recipient"):
         return refused
     clients = list(APIClient.objects.only("pk"))
     for client in clients:
         inbox_tokens.revoke_all(client_id=client.pk, user_id=user_id)
     _record(request, user_id, "Ended all inbox tokens.")
     messages.success(request, "Every inbox token they had is void.")
-    return HttpResponseRedirect(person_url(user_id))
+    return HttpResponseRedirect(recipient_url(user_id))
 
 
 def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Hand out everything that is held about a person, as a file."""
-    if refused := _refusal(admin, request, "recipients.export_recipient"):
+    if refused := _require_permission(admin, request, "recipients.export_recipient"):
         return refused
-    if not _is_typed(request, user_id):
-        return HttpResponseRedirect(person_url(user_id))
+    if not _is_confirmed(request, user_id):
+        return HttpResponseRedirect(recipient_url(user_id))
     _record(request, user_id, "Exported.")
-    response = StreamingHttpResponse(_exported(user_id), content_type="application/json")
+    response = StreamingHttpResponse(_export_lines(user_id), content_type="application/json")
     response["Content-Disposition"] = 'attachment; filename="person.json"'
     return response
 
 
 def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Erase a person, as far as the time of a request allows; asked again, it goes on."""
-    if refused := _refusal(admin, request, "recipients.erase_recipient"):
+    if refused := _require_permission(admin, request, "recipients.erase_recipient"):
         return refused
-    if not _is_typed(request, user_id):
-        return HttpResponseRedirect(person_url(user_id))
+    if not _is_confirmed(request, user_id):
+        return HttpResponseRedirect(recipient_url(user_id))
     done = erasure.erase(user_id, now=utc_now())
-    told = f"{done.notifications:,} notifications and {done.devices:,} devices"
+    counts = f"{done.notifications:,} notifications and {done.devices:,} devices"
     if done.is_complete:
-        _record(request, user_id, f"Erased, with {told}.", flag=DELETION)
-        messages.success(request, f"{user_id} is erased, with {told}.")
-        return HttpResponseRedirect(reverse(PEOPLE))
-    _record(request, user_id, f"Began to erase: {told} so far.", flag=DELETION)
-    messages.warning(request, f"So far {told} are erased. There are more: erase again to go on.")
-    return HttpResponseRedirect(person_url(user_id))
+        _record(request, user_id, f"Erased, with {counts}.", flag=DELETION)
+        messages.success(request, f"{user_id} is erased, with {counts}.")
+        return HttpResponseRedirect(reverse(RECIPIENT_LIST))
+    _record(request, user_id, f"Began to erase: {counts} so far.", flag=DELETION)
+    messages.warning(request, f"So far {counts} are erased. There are more: erase again to go on.")
+    return HttpResponseRedirect(recipient_url(user_id))
 
 
 VIEWS: Mapping[str, Action] = {
     "reveal": reveal,
-    "sign-out": sign_out,
+    "sign-out": revoke_inbox_tokens,
     "export": export,
     "erase": erase,
 }
 """What is done, by its place in the address."""
 
 
-def _is_typed(request: HttpRequest, user_id: str) -> bool:
+def _is_confirmed(request: HttpRequest, user_id: str) -> bool:
     """Return whether the person's id was typed to confirm it; say so if not."""
     if request.POST.get("typed", "").strip() == user_id:
         return True
@@ -127,35 +127,35 @@ def _record(request: HttpRequest, user_id: str, message: str, *, flag: int = CHA
     )
 
 
-def _exported(user_id: str) -> Iterator[str]:
+def _export_lines(user_id: str) -> Iterator[str]:
     """Yield the file piece by piece; notifications are read page by page."""
-    held = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
+    part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
     first = {
         "user_id": user_id,
-        "person": held.person,
-        "devices": [_device(one) for one in held.devices],
-        "topics": held.topics,
-        "suppressions": held.suppressions,
-        "last_inbound_at": held.last_inbound_at,
+        "person": part.person,
+        "devices": [_device(one) for one in part.devices],
+        "topics": part.topics,
+        "suppressions": part.suppressions,
+        "last_inbound_at": part.last_inbound_at,
     }
     yield f'{_json(first)[:-1]}, "notifications": ['
     separator = ""
     while True:
-        for document in held.notifications:
-            attempts = [a for a in held.attempts if a["notification_id"] == document["_id"]]
+        for document in part.notifications:
+            attempts = [a for a in part.attempts if a["notification_id"] == document["_id"]]
             yield f"{separator}{_json(_notification(document, attempts))}"
             separator = ", "
-        if not held.has_more:
+        if not part.has_more:
             break
-        last = held.notifications[-1]
+        last = part.notifications[-1]
         place = Cursor((last["created_at"], last["_id"]))
-        held = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE, place=place)
+        part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE, place=place)
     yield "]}"
 
 
 def _notification(document: Document, attempts: list[Document]) -> dict[str, Any]:
-    kept = {name: value for name, value in document.items() if name not in PRIVATE}
-    return {**kept, "data": presentation.variables(document, whole=True), "attempts": attempts}
+    fields = {name: value for name, value in document.items() if name not in EXCLUDED_FIELDS}
+    return {**fields, "data": presentation.variables(document, unmasked=True), "attempts": attempts}
 
 
 def _device(device: Document) -> dict[str, Any]:
@@ -164,10 +164,10 @@ def _device(device: Document) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, default=_plain, ensure_ascii=False)
+    return json.dumps(value, default=_to_json_value, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, ObjectId):

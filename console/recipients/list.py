@@ -17,7 +17,7 @@ from recipients.models import Recipient
 from ..widgets import columns
 from ..widgets.lists import ReadOnlyAdmin
 from . import actions
-from .page import person_page
+from .page import recipient_page
 
 SEARCH_CAP = 200
 View = Callable[..., HttpResponseBase]
@@ -30,7 +30,7 @@ class RecipientAdmin(ReadOnlyAdmin):
     The page about one is shown of everybody who has notifications or devices, registered or not.
     """
 
-    list_display = ("user_id", "name", "email_shown", "phone_shown", "locale", "is_active")
+    list_display = ("user_id", "name", "email_display", "phone_display", "locale", "is_active")
     search_fields = ("user_id",)
     search_help_text = "User id, email or phone"
     ordering = ("user_id",)
@@ -50,24 +50,24 @@ class RecipientAdmin(ReadOnlyAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask the rows' addresses for those who may not see them."""
-        whole = may_see_addresses(request.user)
+        unmasked = may_see_addresses(request.user)
         for row in rows:
-            row.shown_email = columns.address(row.email, whole=whole)
-            row.shown_phone = columns.address(row.phone, whole=whole)
+            row.shown_email = columns.address(row.email, unmasked=unmasked)
+            row.shown_phone = columns.address(row.phone, unmasked=unmasked)
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, and those of what is done about one person."""
         own = [
             path(
                 f"<path:object_id>/{name}/",
-                self.admin_site.admin_view(self._posting(view)),
+                self.admin_site.admin_view(self._post_view(view)),
                 name=f"recipients_recipient_{name.replace('-', '_')}",
             )
             for name, view in actions.VIEWS.items()
         ]
         return own + super().get_urls()
 
-    def _posting(self, view: View) -> View:
+    def _post_view(self, view: View) -> View:
         def posting(request: HttpRequest, object_id: str) -> HttpResponseBase:
             return view(self, request, unquote(object_id))
 
@@ -79,14 +79,16 @@ class RecipientAdmin(ReadOnlyAdmin):
         """Show one person; nothing is changed here."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        return person_page(self, request, unquote(object_id), whole=may_see_addresses(request.user))
+        return recipient_page(
+            self, request, unquote(object_id), unmasked=may_see_addresses(request.user)
+        )
 
     @admin.display(description="Email")
-    def email_shown(self, row: Any) -> str:
+    def email_display(self, row: Any) -> str:
         """The address, as far as it may be seen."""
-        return row.shown_email or columns.NOTHING
+        return row.shown_email or columns.EMPTY
 
     @admin.display(description="Phone")
-    def phone_shown(self, row: Any) -> str:
+    def phone_display(self, row: Any) -> str:
         """The number, as far as it may be seen."""
-        return row.shown_phone or columns.NOTHING
+        return row.shown_phone or columns.EMPTY

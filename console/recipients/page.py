@@ -26,16 +26,16 @@ from recipients.addresses import EMAIL, WHATSAPP
 from recipients.masking import mask_text, may_reveal_addresses
 from recipients.models import Recipient, SuppressionReason
 
-from ..devices import PLATFORMS, REASONS
+from ..devices import PLATFORM_LABELS, REASON_LABELS
 from ..notifications.actions import DETAIL
 from ..notifications.actions import LIST as NOTIFICATIONS
-from ..notifications.summary import PROVIDERS
+from ..notifications.summary import PROVIDER_LABELS
 from ..widgets import columns, names
 from ..widgets.labels import CHANNELS
 
 TEMPLATE = "admin/recipients/recipient/person.html"
-PERSON = "admin:recipients_recipient_change"
-PEOPLE = "admin:recipients_recipient_changelist"
+RECIPIENT_PAGE = "admin:recipients_recipient_change"
+RECIPIENT_LIST = "admin:recipients_recipient_changelist"
 RECENT = 25
 """Notifications that are shown; a link leads to the others."""
 _SHOWN = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
@@ -49,15 +49,17 @@ class _Delivery:
     status: str
 
 
-def person_url(user_id: str) -> str:
+def recipient_url(user_id: str) -> str:
     """Return where a person is shown."""
-    return reverse(PERSON, args=[quote(user_id)])
+    return reverse(RECIPIENT_PAGE, args=[quote(user_id)])
 
 
-def person_page(admin: Any, request: HttpRequest, user_id: str, *, whole: bool) -> HttpResponse:
+def recipient_page(
+    admin: Any, request: HttpRequest, user_id: str, *, unmasked: bool
+) -> HttpResponse:
     """Show one person; to the list with a word, if nothing is known of this id.
 
-    ``whole``: addresses may be seen.
+    ``unmasked``: addresses may be seen.
     """
     if not admin.has_view_permission(request):
         raise PermissionDenied
@@ -67,7 +69,7 @@ def person_page(admin: Any, request: HttpRequest, user_id: str, *, whole: bool) 
     sent = _sent(user_id) if may_see_sent else []
     if person is None and not own_devices and not sent:
         messages.warning(request, "Nobody of this id is known. They may have been erased.")
-        return HttpResponseRedirect(reverse(PEOPLE))
+        return HttpResponseRedirect(reverse(RECIPIENT_LIST))
     request.current_app = admin.admin_site.name
     context = {
         **admin.admin_site.each_context(request),
@@ -76,10 +78,10 @@ def person_page(admin: Any, request: HttpRequest, user_id: str, *, whole: bool) 
         "original": Recipient(user_id=user_id),
         "key": quote(user_id),
         "person": person,
-        "contact": _contact(person or {}, whole=whole),
-        "wishes": _wishes((person or {}).get("preferences") or {}),
-        "quiet": _quiet(person or {}),
-        "attributes": _attributes(person or {}, whole=whole),
+        "contact": _contact(person or {}, unmasked=unmasked),
+        "preferences": _preferences((person or {}).get("preferences") or {}),
+        "quiet": _quiet_hours(person or {}),
+        "attributes": _attributes(person or {}, unmasked=unmasked),
         "suppressions": _suppressions(person or {}),
         "last_inbound": _last_inbound(person or {}),
         "topics": [one["topic"] for one in topics.of_user(user_id)],
@@ -89,8 +91,8 @@ def person_page(admin: Any, request: HttpRequest, user_id: str, *, whole: bool) 
         "all_sent": f"{reverse(NOTIFICATIONS)}?{_query(user_id)}",
         "issuers": _issuers(),
         "token_minutes": int(LIFETIME.total_seconds() // 60),
-        "is_revealed": whole and may_reveal_addresses(request.user),
-        "may_reveal": not whole and may_reveal_addresses(request.user),
+        "is_revealed": unmasked and may_reveal_addresses(request.user),
+        "may_reveal": not unmasked and may_reveal_addresses(request.user),
         **{
             f"may_{verb}": request.user.has_perm(f"recipients.{verb}_recipient")
             for verb in ("erase", "export", "sign_out")
@@ -99,37 +101,40 @@ def person_page(admin: Any, request: HttpRequest, user_id: str, *, whole: bool) 
     return TemplateResponse(request, TEMPLATE, context)
 
 
-def _contact(person: Mapping[str, Any], *, whole: bool) -> list[tuple[str, str]]:
+def _contact(person: Mapping[str, Any], *, unmasked: bool) -> list[tuple[str, str]]:
     shown = (
         ("Name", person.get("name")),
-        ("Email", columns.address(person.get("email"), whole=whole)),
-        ("Phone", columns.address(person.get("phone"), whole=whole)),
+        ("Email", columns.address(person.get("email"), unmasked=unmasked)),
+        ("Phone", columns.address(person.get("phone"), unmasked=unmasked)),
         ("Language", person.get("locale")),
         ("Time zone", person.get("timezone")),
     )
     return [(label, value) for label, value in shown if value]
 
 
-def _wishes(preferences: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _preferences(preferences: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what the person wants of each type or category, in words."""
     return [
-        (name.replace("_", " ").capitalize(), _wish(wish if isinstance(wish, dict) else {}))
-        for name, wish in sorted(preferences.items())
+        (
+            name.replace("_", " ").capitalize(),
+            _preference_label(preference if isinstance(preference, dict) else {}),
+        )
+        for name, preference in sorted(preferences.items())
     ]
 
 
-def _wish(wish: Mapping[str, Any]) -> str:
-    if wish.get("muted") is True:
+def _preference_label(preference: Mapping[str, Any]) -> str:
+    if preference.get("muted") is True:
         return "nothing of it"
     words = [
-        f"{label} {', '.join(str(one).replace('_', '-') for one in wish[name])}"
+        f"{label} {', '.join(str(one).replace('_', '-') for one in preference[name])}"
         for name, label in (("channels", "only by"), ("muted_channels", "never by"))
-        if isinstance(wish.get(name), list) and wish[name]
+        if isinstance(preference.get(name), list) and preference[name]
     ]
     return "; ".join(words) or "wants it"
 
 
-def _quiet(person: Mapping[str, Any]) -> str:
+def _quiet_hours(person: Mapping[str, Any]) -> str:
     hours = person.get("quiet_hours") or {}
     if not hours.get("enabled"):
         return "None"
@@ -137,11 +142,11 @@ def _quiet(person: Mapping[str, Any]) -> str:
     return f"{hours.get('start')} to {hours.get('end')} ({zone})"
 
 
-def _attributes(person: Mapping[str, Any], *, whole: bool) -> str:
+def _attributes(person: Mapping[str, Any], *, unmasked: bool) -> str:
     if not person.get("attributes"):
         return ""
     text = json.dumps(person["attributes"], indent=2, ensure_ascii=False, default=str)
-    return text if whole else mask_text(text)
+    return text if unmasked else mask_text(text)
 
 
 def _suppressions(person: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -150,7 +155,7 @@ def _suppressions(person: Mapping[str, Any]) -> list[dict[str, Any]]:
             "channel": CHANNELS[Channel(one["channel"])],
             "reason": SuppressionReason(one["reason"]).name.replace("_", " ").capitalize(),
             "scope": "Marketing" if one["marketing_only"] else "Everything",
-            "source": PROVIDERS.get(one["source"], one["source"]),
+            "source": PROVIDER_LABELS.get(one["source"], one["source"]),
             "since": one["created_at"],
         }
         for channel, address in ((EMAIL, person.get("email")), (WHATSAPP, person.get("phone")))
@@ -166,19 +171,19 @@ def _last_inbound(person: Mapping[str, Any]) -> Any:
 
 def _device(device: Document) -> dict[str, Any]:
     reason = device.get("deactivation_reason")
-    proofs = [device[n] for n in ("last_accepted_at", "last_receipt_at") if device.get(n)]
+    confirmations = [device[n] for n in ("last_accepted_at", "last_receipt_at") if device.get(n)]
     return {
         "name": device.get("device_model") or f"{device['_id'][:12]}…",
         "url": reverse("admin:devices_device_change", args=[quote(device["_id"])]),
-        "platform": PLATFORMS[Platform(device["platform"])],
+        "platform": PLATFORM_LABELS[Platform(device["platform"])],
         "is_active": device["is_active"],
         "state": "Active"
         if device["is_active"]
-        else REASONS[DeactivationReason(reason)]
+        else REASON_LABELS[DeactivationReason(reason)]
         if reason
         else "Off",
         "seen": device.get("last_seen"),
-        "proof": max(proofs, default=None),
+        "last_confirmed": max(confirmations, default=None),
     }
 
 
@@ -186,7 +191,7 @@ def _sent(user_id: str) -> list[dict[str, Any]]:
     """Return the newest notifications to a person, as they stand in the table."""
     found = collection("notifications").find({"user_id": user_id}, _SHOWN)
     rows = list(found.sort(NEWEST_FIRST).hint("ntf_user_feed").limit(RECENT))
-    types = names.of_types({row["type"] for row in rows})
+    types = names.type_names({row["type"] for row in rows})
     return [
         {
             "at": row["created_at"],

@@ -13,11 +13,11 @@ register.simple_tag(plain_chip, name="chip")
 
 
 @register.simple_tag
-def icon(name: str, tone: str = "") -> SafeString:
+def icon(name: str, color: str = "") -> SafeString:
     """Return an icon that says nothing to those who do not see it."""
     return format_html(
         '<span class="material-symbols-outlined{}" aria-hidden="true">{}</span>',
-        f" tone-{tone}" if tone else "",
+        f" color-{color}" if color else "",
         name,
     )
 

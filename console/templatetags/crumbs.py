@@ -10,7 +10,7 @@ register = template.Library()
 
 
 @register.simple_tag
-def crumbs(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def breadcrumbs(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the parts of the way: a list is called as in the menu, and no name comes twice.
 
     Of two that are called alike the last stays: a phone shows no other.
@@ -20,7 +20,7 @@ def crumbs(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [
         part
         for part, following in zip(named, [*named[1:], None], strict=True)
-        if following is None or _word(part["title"]) != _word(following["title"])
+        if following is None or _normalized(part["title"]) != _normalized(following["title"])
     ]
 
 
@@ -30,5 +30,5 @@ def _menu() -> Mapping[str, str]:
     return {str(item["link"]): item["title"] for group in groups for item in group["items"]}
 
 
-def _word(title: Any) -> str:
+def _normalized(title: Any) -> str:
     return str(title).lower()

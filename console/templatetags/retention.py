@@ -5,15 +5,15 @@ from datetime import timedelta
 
 from django import template
 
-from analytics.metrics import KEPT as FIGURES
+from analytics.metrics import KEPT as METRICS_RETENTION
 from analytics.models import Interval
-from callbacks.outbox import MESSAGE_RETENTION as CALLBACKS
-from notifications.broadcasts.repository import RETENTION as BROADCASTS
-from notifications.bulk.repository import KEPT as OPERATIONS
-from notifications.bulk.results import KEPT as RESULTS
+from callbacks.outbox import MESSAGE_RETENTION as CALLBACK_RETENTION
+from notifications.broadcasts.repository import RETENTION as BROADCAST_RETENTION
+from notifications.bulk.repository import KEPT as BULK_RETENTION
+from notifications.bulk.results import KEPT as BULK_RESULT_RETENTION
 from notifications.catalog import retention
 from notifications.catalog.retention import Retention
-from notifications.receipts.webhook_log import LOG_RETENTION as CALLS
+from notifications.receipts.webhook_log import LOG_RETENTION as WEBHOOK_RETENTION
 
 register = template.Library()
 
@@ -25,14 +25,14 @@ def kept() -> list[tuple[str, str]]:
     return [
         ("What notifications said, and to which address", _by_category(policies, "content")),
         ("Notifications and their attempts", _by_category(policies, "metadata")),
-        ("Broadcasts, once they have ended", _days(BROADCASTS)),
-        ("Calls of providers", _days(CALLS)),
-        ("Callbacks to apps", _days(CALLBACKS)),
-        ("Figures by the minute", _days(FIGURES[Interval.MINUTE])),
-        ("Figures by the hour", _days(FIGURES[Interval.HOUR])),
+        ("Broadcasts, once they have ended", _days(BROADCAST_RETENTION)),
+        ("Calls of providers", _days(WEBHOOK_RETENTION)),
+        ("Callbacks to apps", _days(CALLBACK_RETENTION)),
+        ("Figures by the minute", _days(METRICS_RETENTION[Interval.MINUTE])),
+        ("Figures by the hour", _days(METRICS_RETENTION[Interval.HOUR])),
         ("Figures by the day", "for good"),
-        ("Bulk operations", _days(OPERATIONS)),
-        ("What became of each of their notifications", _days(RESULTS)),
+        ("Bulk operations", _days(BULK_RETENTION)),
+        ("What became of each of their notifications", _days(BULK_RESULT_RETENTION)),
         ("People, devices and suppressions", "until they are erased or lifted"),
         ("The audit log", "for good"),
     ]

@@ -14,13 +14,13 @@ CONTEXT = 2
 """Lines around a change that did not change."""
 
 
-class Fate(StrEnum):
+class LineChange(StrEnum):
     """What became of a line."""
 
     KEPT = "kept"
     ADDED = "added"
     REMOVED = "removed"
-    LEFT_OUT = "left_out"
+    OMITTED = "left_out"
     """It stands for lines that did not change and are not shown."""
 
 
@@ -28,7 +28,7 @@ class Fate(StrEnum):
 class Line:
     """One line of a text, as it is shown between two versions."""
 
-    fate: Fate
+    change: LineChange
     text: str
 
 
@@ -41,8 +41,13 @@ class Change:
     lines: Sequence[Line]
 
 
-FROM_THE_TOP = ("@@ -0", "@@ -1 ", "@@ -1,")
-_FATES = {" ": Fate.KEPT, "+": Fate.ADDED, "-": Fate.REMOVED, "@": Fate.LEFT_OUT}
+TOP_HUNKS = ("@@ -0", "@@ -1 ", "@@ -1,")
+_LINE_CHANGES = {
+    " ": LineChange.KEPT,
+    "+": LineChange.ADDED,
+    "-": LineChange.REMOVED,
+    "@": LineChange.OMITTED,
+}
 
 
 def changes(before: Parts, after: Parts) -> list[Change]:
@@ -69,7 +74,7 @@ def _lines(before: str, after: str) -> list[Line]:
     found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT)
     # The first two lines name the files; a mark says where a piece begins, at the top or further.
     return [
-        Line(fate=_FATES[line[0]], text="" if line[0] == "@" else line[1:])
+        Line(change=_LINE_CHANGES[line[0]], text="" if line[0] == "@" else line[1:])
         for number, line in enumerate(found)
-        if number > 1 and not line.startswith(FROM_THE_TOP)
+        if number > 1 and not line.startswith(TOP_HUNKS)
     ]

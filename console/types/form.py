@@ -179,22 +179,22 @@ class NotificationTypeForm(forms.ModelForm):
             return given | definitions.validate_type(self.instance.slug or given["slug"], request)
         except InvalidRequestError as refused:
             for problem in refused.problems:
-                self.add_error(*_told(problem, msgspec.to_builtins(request)))
+                self.add_error(*_form_error(problem, msgspec.to_builtins(request)))
         return given
 
 
-def _told(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, str]:
+def _form_error(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, str]:
     """Return the field a problem belongs to, and what to say about it there."""
     field, _, rest = problem.pointer.removeprefix("/").partition("/")
     value: Any = given.get(field)
     for token in filter(None, rest.split("/")):
-        value = _below(value, token)
+        value = _child_value(value, token)
     if rest and isinstance(value, str):
         return field, f"{problem.detail.rstrip('.')}: {value}."
     return field or "slug", f"At {rest}: {problem.detail}" if rest else problem.detail
 
 
-def _below(value: Any, token: str) -> Any:
+def _child_value(value: Any, token: str) -> Any:
     if isinstance(value, list) and token.isdecimal():
         return value[int(token)]
     return value.get(token) if isinstance(value, dict) else None

@@ -30,7 +30,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
 
     form = NotificationTypeForm
     list_display = (
-        *("name", "slug", "category", "priority", "on_channels", "tries"),
+        *("name", "slug", "category", "priority", "channels_display", "max_attempts"),
         *("says", "is_active"),
     )
     change_form_outer_after_template = f"{versions.FOLDER}/templates.html"
@@ -47,17 +47,17 @@ class NotificationTypeAdmin(ConsoleAdmin):
     )
 
     @admin.display(description="Channels")
-    def on_channels(self, row: Any) -> SafeString | str:
+    def channels_display(self, row: Any) -> SafeString | str:
         """The default channels."""
-        return ", ".join(CHANNELS[Channel(c)] for c in row.channels) or columns.NOTHING
+        return ", ".join(CHANNELS[Channel(c)] for c in row.channels) or columns.EMPTY
 
     @admin.display(description="Tries")
-    def tries(self, row: Any) -> int:
+    def max_attempts(self, row: Any) -> int:
         """How often it is tried in all."""
         return int(row.max_retries) + 1
 
     @admin.display(description="Template")
-    def says(self, row: Any) -> str:
+    def template(self, row: Any) -> str:
         """The published version of what it says."""
         number = row.template_version
         return f"Version {number}" if number else "The release's own"
@@ -74,8 +74,8 @@ class NotificationTypeAdmin(ConsoleAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         """Show a type and what it says."""
-        says = versions.on_type_page(self, request, unquote(object_id))
-        return super().change_view(request, object_id, form_url, says | (extra_context or {}))
+        context = versions.type_page_context(self, request, unquote(object_id))
+        return super().change_view(request, object_id, form_url, context | (extra_context or {}))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Return what cannot be changed: the slug of a type that exists."""

@@ -19,12 +19,12 @@ from notifications.content.templates import DEFAULT_LANGUAGE, Version
 from notifications.store import Document
 from providers.contract import Message
 
-from ..notifications.presentation import framed
+from ..notifications.presentation import sandboxed_html
 from ..widgets.labels import CHANNEL_ICONS, CHANNELS
 
 EXAMPLE_NAME = "Ada Lovelace"
 UNSUBSCRIBE = "https://example.com/unsubscribe"
-WORDS_OF_THE_APP = Content(
+CLIENT_CONTENT = Content(
     subject="The app's subject",
     body="This type has no template of its own: the app that sends it says what it says.\n\n"
     "Whatever it says looks like this.",
@@ -33,13 +33,13 @@ _EMPHASIS = re.compile(r"\*(\S[^*\n]*)\*|\b_(\S[^_\n]*)_\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ChannelPreview:
     """What one channel says."""
 
     channel: str
     name: str
     icon: str
-    is_usual: bool
+    is_default: bool
     """The type takes this channel when nobody names another."""
     subject: str | None = None
     text: str | SafeString = ""
@@ -50,7 +50,7 @@ class Shown:
 class Preview:
     """A version in one language, on every channel."""
 
-    shown: Sequence[Shown]
+    channels: Sequence[ChannelPreview]
     sender: str
     problem: str | None = None
     """Why it cannot be shown."""
@@ -71,12 +71,14 @@ def preview(document: Document, *, version: int, language: str) -> Preview:
     try:
         messages = _messages(document, version, language)
     except TemplateError as problem:
-        return Preview(shown=(), sender=sender, problem=str(problem))
-    shown = tuple(_shown(channel, said, document) for channel, said in messages.items())
-    return Preview(shown=shown, sender=sender)
+        return Preview(channels=(), sender=sender, problem=str(problem))
+    channels = tuple(
+        _channel_preview(channel, message, document) for channel, message in messages.items()
+    )
+    return Preview(channels=channels, sender=sender)
 
 
-def languages(document: Document, version: Version | None, *, asked: str) -> list[Language]:
+def languages(document: Document, version: Version | None, *, requested: str) -> list[Language]:
     """Return the languages of a version and of the files behind it, the template's own first.
 
     The one that is asked for is chosen, or the first, if there is no such language.
@@ -84,7 +86,7 @@ def languages(document: Document, version: Version | None, *, asked: str) -> lis
     shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED)
     found = [one.parts for one in (version, shipped) if one is not None]
     codes = dict.fromkeys([DEFAULT_LANGUAGE, *(code for parts in found for code in parts)])
-    chosen = asked if asked in codes else DEFAULT_LANGUAGE
+    chosen = requested if requested in codes else DEFAULT_LANGUAGE
     return [
         Language(code=code, name=language_name(code), is_chosen=code == chosen) for code in codes
     ]
@@ -105,7 +107,7 @@ def _messages(document: Document, version: int, language: str) -> Mapping[Channe
     slug, data = document["_id"], document["example_data"]
     locale = None if language == DEFAULT_LANGUAGE else language
     person = Recipient(name=EXAMPLE_NAME, locale=locale)
-    content = WORDS_OF_THE_APP
+    content = CLIENT_CONTENT
     if rendering.exists(slug, version=version):
         subject, body = rendering.render_text(
             name=slug, version=version, data=data, recipient=person
@@ -124,16 +126,16 @@ def _messages(document: Document, version: int, language: str) -> Mapping[Channe
     }
 
 
-def _shown(channel: Channel, message: Message, document: Document) -> Shown:
+def _channel_preview(channel: Channel, message: Message, document: Document) -> ChannelPreview:
     is_whatsapp = channel is Channel.WHATSAPP
-    return Shown(
+    return ChannelPreview(
         channel=channel.value,
         name=CHANNELS[channel],
         icon=CHANNEL_ICONS[channel],
-        is_usual=channel.value in document["channels"],
+        is_default=channel.value in document["channels"],
         subject=message.subject,
         text=_with_emphasis(message.text) if is_whatsapp else message.text,
-        html=framed(message.html),
+        html=sandboxed_html(message.html),
     )
 
 

@@ -37,7 +37,7 @@ class PartField:
 
     name: str
     label: str
-    hint: str
+    help_text: str
     rows: int
     text: str
     errors: Sequence[str] = ()
@@ -71,17 +71,17 @@ class VersionForm:
 
     def with_faults(self, faults: Sequence[TemplateFault]) -> "VersionForm":
         """Return the form with what is wrong with it."""
-        whole = [fault.text for fault in faults if fault.language is None]
-        return replace(self, faults=faults, errors=[*self.errors, *whole])
+        general_errors = [fault.text for fault in faults if fault.language is None]
+        return replace(self, faults=faults, errors=[*self.errors, *general_errors])
 
     @property
-    def given(self) -> Parts:
+    def non_empty_parts(self) -> Parts:
         """The parts that say something, by the languages that have any."""
-        some = {
+        non_empty = {
             language: {part: text for part, text in texts.items() if text.strip()}
             for language, texts in self.parts.items()
         }
-        return {language: texts for language, texts in some.items() if texts}
+        return {language: texts for language, texts in non_empty.items() if texts}
 
     def sections(self) -> list[LanguageFields]:
         """Return the languages and, last, one that is still to be named."""
@@ -101,12 +101,12 @@ class VersionForm:
         )
 
     def _field(self, code: str, part: Part) -> PartField:
-        label, hint = LABELS[part]
+        label, help_text = LABELS[part]
         faults = [f.text for f in self.faults if f.language == code and f.part is part]
         return PartField(
             name=field_name(code, part),
             label=label,
-            hint=hint,
+            help_text=help_text,
             rows=ROWS.get(part, 5),
             text=self.parts.get(code, {}).get(part, ""),
             errors=faults,
@@ -118,12 +118,12 @@ def field_name(code: str, part: Part) -> str:
     return f"{part}:{code}"
 
 
-def filled(parts: Parts) -> VersionForm:
+def from_version(parts: Parts) -> VersionForm:
     """Return a form with the parts of a version in it."""
     return VersionForm(parts=parts, note="", new_language="")
 
 
-def sent(post: QueryDict) -> VersionForm:
+def from_post(post: QueryDict) -> VersionForm:
     """Return a form as it was sent. Browsers end lines with two characters: one is kept."""
     codes = list(dict.fromkeys([DEFAULT_LANGUAGE, *post.getlist(LANGUAGES)]))
     parts = {code: _texts(post, code) for code in codes if code}

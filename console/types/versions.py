@@ -26,8 +26,8 @@ from notifications.store import Document
 from notifyproject.platform import audit
 
 from ..notifications.actions import DETAIL
-from ..providers import ADDRESS_LENGTH, ADDRESSES, MAY_TEST
-from ..widgets.actions import refusal
+from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES
+from ..widgets.actions import require_post
 from ..widgets.labels import CHANNELS
 from . import diff, version_form
 from . import preview as template_preview
@@ -36,32 +36,32 @@ VERSION = "admin:notifications_notificationtype_version"
 TYPES = "admin:notifications_notificationtype_changelist"
 
 
-def offered(request: HttpRequest) -> list[tuple[str, str, str]]:
+def test_channels(request: HttpRequest) -> list[tuple[str, str, str]]:
     """Return the channels a version may be tried on: name, words, and what its address is."""
     if not request.user.has_perm(MAY_TEST):
         return []
-    return [(one.value, CHANNELS[one], address) for one, (address, _) in ADDRESSES.items()]
+    return [(one.value, CHANNELS[one], address) for one, (address, _) in TEST_ADDRESSES.items()]
 
 
-def try_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
+def test_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
     """Send a version with the type's example; POST only."""
-    if refused := refusal(
-        request, may=admin.has_view_permission(request) and request.user.has_perm(MAY_TEST)
+    if refused := require_post(
+        request, allowed=admin.has_view_permission(request) and request.user.has_perm(MAY_TEST)
     ):
         return refused
     document = types.read_type(slug)
     if document is None or templates.get_version(type_slug=slug, number=number) is None:
         messages.warning(request, "There is no such version.")
         return HttpResponseRedirect(reverse(TYPES))
-    here = HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
+    version_page = HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
     name = request.POST.get("channel", "")
-    if name not in ADDRESSES:
+    if name not in TEST_ADDRESSES:
         messages.error(request, "Nothing was sent: choose a channel.")
-        return here
+        return version_page
     channel, now = Channel(name), utc_now()
     language = request.POST.get("language", DEFAULT_LANGUAGE)
     try:
-        sent = preview.send_template_test(
+        notification_id = preview.send_template_test(
             slug=slug,
             version=number,
             example=document["example_data"],
@@ -73,26 +73,26 @@ def try_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpRe
     except validation.InvalidRequestError as error:
         detail = " ".join(dict.fromkeys(problem.detail for problem in error.problems))
         messages.error(request, f"Nothing was sent: {detail}")
-        return here
+        return version_page
     audit.record(
         by=request.user.pk,
         model=NotificationType,
         object_id=slug,
         name=document["name"],
-        message=f"Sent a test of version {number} by {CHANNELS[channel]}: {sent}.",
+        message=f"Sent a test of version {number} by {CHANNELS[channel]}: {notification_id}.",
     )
-    link = reverse(DETAIL, args=[sent])
-    told = format_html('The test is on its way: <a href="{}">follow it</a>.', link)
-    messages.success(request, told)
-    return here
+    link = reverse(DETAIL, args=[notification_id])
+    text = format_html('The test is on its way: <a href="{}">follow it</a>.', link)
+    messages.success(request, text)
+    return version_page
 
 
 TYPE = "admin:notifications_notificationtype_change"
 NEW = "admin:notifications_notificationtype_new_version"
 PUBLISH = "admin:notifications_notificationtype_publish"
-TRY = "admin:notifications_notificationtype_try"
+TEST = "admin:notifications_notificationtype_try"
 FOLDER = "admin/notifications/notificationtype"
-LISTED = 50
+MAX_VERSIONS = 50
 """How many versions the type's page lists."""
 
 
@@ -102,7 +102,7 @@ def urls(admin: Any) -> list[URLPattern]:
         ("<path:slug>/templates/new/", new_view, NEW),
         ("<path:slug>/templates/<int:number>/", version_view, VERSION),
         ("<path:slug>/templates/<int:number>/publish/", publish_view, PUBLISH),
-        ("<path:slug>/templates/<int:number>/try/", try_view, TRY),
+        ("<path:slug>/templates/<int:number>/try/", test_view, TEST),
     )
     return [
         path(
@@ -115,14 +115,14 @@ def urls(admin: Any) -> list[URLPattern]:
     ]
 
 
-def on_type_page(admin: Any, request: HttpRequest, slug: str) -> dict[str, Any]:
+def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return what the page of a type shows of its templates; nothing if there is no such type."""
     document = types.read_type(slug)
     if document is None:
         return {}
     number = document.get("template_version") or SHIPPED
     published = templates.get_version(type_slug=slug, number=number)
-    listed = templates.list_versions(type_slug=slug, limit=LISTED)
+    listed = templates.list_versions(type_slug=slug, limit=MAX_VERSIONS)
     shipped = templates.get_version(type_slug=slug, number=SHIPPED)
     rows = [*listed, *([shipped] if shipped else [])]
     return {
@@ -152,8 +152,8 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
         "may_change_templates": admin.has_change_permission(request),
         "sources": _sources(version),
         "differences": _differences(document, version),
-        "trials": offered(request),
-        "try_url": reverse(TRY, args=[slug, number]),
+        "test_channels": test_channels(request),
+        "test_url": reverse(TEST, args=[slug, number]),
         "back": _type_url(slug),
         **_preview(request, document, version),
     }
@@ -169,16 +169,16 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
         messages.warning(request, "There is no such type.")
         return HttpResponseRedirect(reverse(TYPES))
     if request.method == "POST":
-        filled = version_form.sent(request.POST)
-        filled = filled.with_faults(_faults(document, filled))
-        if not filled.errors and not filled.faults:
-            return _stored(request, document, filled)
+        form = version_form.from_post(request.POST)
+        form = form.with_faults(_faults(document, form))
+        if not form.errors and not form.faults:
+            return _store(request, document, form)
     else:
-        filled = version_form.filled(_texts_to_start_from(document))
+        form = version_form.from_version(_initial_texts(document))
     context = {
         "title": "New version",
         "slug": slug,
-        "form": filled,
+        "form": form,
         "variables": template_preview.variables(document["example_data"]),
         "recipient_variables": ("name", "locale", "timezone"),
         "back": _type_url(slug),
@@ -188,7 +188,7 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
 
 def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
     """Let new notifications take a version; POST only."""
-    if refused := refusal(request, may=admin.has_change_permission(request)):
+    if refused := require_post(request, allowed=admin.has_change_permission(request)):
         return refused
     try:
         templates.publish_version(type_slug=slug, number=number, now=utc_now())
@@ -200,15 +200,15 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
     return HttpResponseRedirect(_type_url(slug))
 
 
-def _stored(
-    request: HttpRequest, document: Document, filled: version_form.VersionForm
+def _store(
+    request: HttpRequest, document: Document, form: version_form.VersionForm
 ) -> HttpResponse:
     slug = document["_id"]
     try:
         version = templates.create_version(
             type_slug=slug,
-            parts=filled.given,
-            note=filled.note,
+            parts=form.non_empty_parts,
+            note=form.note,
             created_by=f"staff:{request.user.get_username()}",
             now=utc_now(),
         )
@@ -222,16 +222,16 @@ def _stored(
     return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
 
 
-def _faults(document: Document, filled: version_form.VersionForm) -> list[linting.TemplateFault]:
+def _faults(document: Document, form: version_form.VersionForm) -> list[linting.TemplateFault]:
     return linting.lint_template(
         name=document["_id"],
-        parts=filled.given,
+        parts=form.non_empty_parts,
         example_data=document["example_data"],
         sensitive=frozenset(document["sensitive_variables"]),
     )
 
 
-def _texts_to_start_from(document: Document) -> Mapping[str, Mapping[str, str]]:
+def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
     """Return what the type says now: a new version changes some of it."""
     try:
         return templates.effective_texts(
@@ -243,8 +243,8 @@ def _texts_to_start_from(document: Document) -> Mapping[str, Mapping[str, str]]:
 
 def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
     """Return what a version says in the language that the page is asked for."""
-    asked = request.GET.get("language", DEFAULT_LANGUAGE)
-    languages = template_preview.languages(document, version, asked=asked)
+    requested = request.GET.get("language", DEFAULT_LANGUAGE)
+    languages = template_preview.languages(document, version, requested=requested)
     chosen = next(language.code for language in languages if language.is_chosen)
     number = version.number if version else SHIPPED
     return {

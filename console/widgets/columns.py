@@ -13,32 +13,32 @@ from recipients.masking import mask_address
 from .labels import (
     CHANNEL_ICONS,
     CHANNELS,
-    DELIVERY_TONES,
-    DELIVERY_WORDS,
-    STATUS_TONES,
-    STATUS_WORDS,
+    DELIVERY_COLORS,
+    DELIVERY_LABELS,
+    STATUS_COLORS,
+    STATUS_LABELS,
 )
 
 
-def plain_chip(text: object, tone: str, *, title: str = "") -> SafeString:
+def plain_chip(text: object, color: str, *, title: str = "") -> SafeString:
     """Return a word in a colour; ``title``: what it says on hovering."""
     if title:
-        return format_html('<span class="chip chip-{}" title="{}">{}</span>', tone, title, text)
-    return format_html('<span class="chip chip-{}">{}</span>', tone, text)
+        return format_html('<span class="chip chip-{}" title="{}">{}</span>', color, title, text)
+    return format_html('<span class="chip chip-{}">{}</span>', color, text)
 
 
-NOTHING = "-"
+EMPTY = "-"
 
 
-def chip(text: str, tone: str, *, title: str = "") -> SafeString:
+def chip(text: str, color: str, *, title: str = "") -> SafeString:
     """Return a coloured label."""
-    return plain_chip(text, tone, title=title or text)
+    return plain_chip(text, color, title=title or text)
 
 
 def status_chip(status: str) -> SafeString:
     """Return a notification's overall status as a label."""
     known = NotificationStatus(status)
-    return chip(STATUS_WORDS[known], STATUS_TONES[known])
+    return chip(STATUS_LABELS[known], STATUS_COLORS[known])
 
 
 def test_chip() -> SafeString:
@@ -49,7 +49,7 @@ def test_chip() -> SafeString:
 def delivery_chip(status: str) -> SafeString:
     """Return a delivery's status as a label."""
     known = DeliveryStatus(status)
-    return chip(DELIVERY_WORDS[known], DELIVERY_TONES[known])
+    return chip(DELIVERY_LABELS[known], DELIVERY_COLORS[known])
 
 
 def channel_icons(deliveries: Iterable[Any]) -> SafeString:
@@ -58,7 +58,7 @@ def channel_icons(deliveries: Iterable[Any]) -> SafeString:
         '<span class="channel-icons">{}</span>',
         format_html_join(
             "",
-            '<span class="channel-icon tone-{}" title="{}: {}" role="img" aria-label="{}: {}">'
+            '<span class="channel-icon color-{}" title="{}: {}" role="img" aria-label="{}: {}">'
             '<span class="material-symbols-outlined" aria-hidden="true">{}</span></span>',
             (_icon(Channel(d.channel), DeliveryStatus(d.status)) for d in deliveries),
         ),
@@ -77,7 +77,7 @@ def two_lines(first: Any, second: Any) -> SafeString:
 def timestamp(at: datetime | None) -> SafeString | str:
     """Return an instant, day and time in UTC."""
     if at is None:
-        return NOTHING
+        return EMPTY
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>',
         f"{at:%Y-%m-%dT%H:%M:%SZ}",
@@ -86,13 +86,13 @@ def timestamp(at: datetime | None) -> SafeString | str:
     )
 
 
-def address(value: str | None, *, whole: bool) -> str:
-    """Return an address, masked unless it may be seen whole."""
+def address(value: str | None, *, unmasked: bool) -> str:
+    """Return an address, masked unless it may be seen unmasked."""
     if not value:
         return ""
-    return value if whole else mask_address(value)
+    return value if unmasked else mask_address(value)
 
 
 def _icon(channel: Channel, status: DeliveryStatus) -> tuple[str, ...]:
-    words = (CHANNELS[channel], DELIVERY_WORDS[status])
-    return (DELIVERY_TONES[status], *words, *words, CHANNEL_ICONS[channel])
+    words = (CHANNELS[channel], DELIVERY_LABELS[status])
+    return (DELIVERY_COLORS[status], *words, *words, CHANNEL_ICONS[channel])

@@ -57,7 +57,7 @@ class TimeFilter(admin.SimpleListFilter):
 
     path: str
     template = "unfold/filters/filters_field.html"
-    scans = False
+    is_unindexed = False
 
     def __init__(self, request: HttpRequest, params: dict[str, Any], *args: Any) -> None:
         super().__init__(request, params, *args)
@@ -138,15 +138,15 @@ class ObjectIdTimeFilter(TimeFilter):
 class ChoiceFilter(DropdownFilter):
     """One word out of a vocabulary; subclasses say what it means for the documents.
 
-    ``scans``: no index serves it together with the list's order, so it needs a time to look at.
+    ``is_unindexed``: no index serves it together with the list's order, so it needs a time to look at.
     """
 
-    scans = False
-    words: Sequence[tuple[str, str]] = ()
+    is_unindexed = False
+    options: Sequence[tuple[str, str]] = ()
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
         """Return the words."""
-        return self.words
+        return self.options
 
     def condition(self, word: str) -> dict[str, Any]:
         """Return what holds for the documents."""

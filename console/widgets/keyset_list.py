@@ -1,4 +1,4 @@
-"""Lists that turn from page to page by place: no page is slower than the first.
+"""Lists that turn from page to page by cursor: no page is slower than the first.
 
 For collections that grow without end. Nothing says how many rows there are: to count them would be
 to read them all.
@@ -26,7 +26,7 @@ class KeysetPage(CappedPaginator):
 
 
 class KeysetChangeList(BoundedChangeList):
-    """A list whose pages begin at a place. Its admin's ``ordering`` must end in the key."""
+    """A list whose pages begin at a cursor. Its admin's ``ordering`` must end in the key."""
 
     next_url = ""
     """The page behind this one; empty on the last."""
@@ -34,7 +34,7 @@ class KeysetChangeList(BoundedChangeList):
     """The page before this one; empty on the first."""
 
     def get_filters_params(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the parameters of filters: a place is none."""
+        """Return the parameters of filters: a cursor is none."""
         found: dict[str, Any] = super().get_filters_params(params)
         return {name: value for name, value in found.items() if name not in (AFTER, BEFORE)}
 
@@ -42,29 +42,29 @@ class KeysetChangeList(BoundedChangeList):
         self, new_params: Mapping[str, Any] | None = None, remove: Sequence[str] | None = None
     ) -> str:
         """Return a link's query: other filters begin at the first page."""
-        kept = [name for name in (AFTER, BEFORE) if name not in (new_params or {})]
-        text: str = super().get_query_string(new_params, [*(remove or ()), *kept])
+        cursor_parameters = [name for name in (AFTER, BEFORE) if name not in (new_params or {})]
+        text: str = super().get_query_string(new_params, [*(remove or ()), *cursor_parameters])
         return text
 
     def read_page(self, request: HttpRequest) -> None:
-        """Read the rows behind a place or before it, and one more to know whether it goes on."""
+        """Read the rows behind a cursor or before it, and one more to know whether it goes on."""
         order = self.get_ordering(request, self.queryset)
-        place = self._asked(request)
-        backwards = place is not None and place.backwards
+        cursor = self._parse_cursor(request)
+        backwards = cursor is not None and cursor.backwards
         try:
-            found = self.read(place, order)
+            found = self.read(cursor, order)
         except keyset.NoPlace as error:
             raise IncorrectLookupParameters(str(error)) from error
-        goes_on = len(found) > self.list_per_page
+        has_more = len(found) > self.list_per_page
         found = found[: self.list_per_page]
         self.result_list = found[::-1] if backwards else found
-        self.link(order, goes_on=goes_on, backwards=backwards, has_place=place is not None)
+        self.link(order, has_more=has_more, backwards=backwards, has_cursor=cursor is not None)
         self.result_count = len(self.result_list)
         self.show_admin_actions = bool(self.result_list)
         self.can_show_all = self.multi_page = False
         self.paginator = KeysetPage(self.result_list, self.list_per_page)
 
-    def _asked(self, request: HttpRequest) -> Cursor | None:
+    def _parse_cursor(self, request: HttpRequest) -> Cursor | None:
         """Return where the page begins, and which way it goes; None for the first."""
         for name in (AFTER, BEFORE):
             if text := request.GET.get(name):
@@ -74,33 +74,33 @@ class KeysetChangeList(BoundedChangeList):
                     raise IncorrectLookupParameters(str(error)) from error
         return None
 
-    def read(self, place: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return the rows behind a place or before it, the next one first, and one too many.
+    def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
+        """Return the rows behind a cursor or before it, the next one first, and one too many.
 
-        Raises NoPlace for a place in another list.
+        Raises NoPlace for a cursor in another list.
         """
         rows = self.queryset
         if self.model_admin.list_index and not self.query:
             rows = rows.filter(Match({}, index=self.model_admin.list_index))
-        if place is not None:
-            rows = rows.filter(Match(keyset.beyond(place, order)))
-            if place.backwards:
-                rows = rows.order_by(*(turned(name) for name in order))
+        if cursor is not None:
+            rows = rows.filter(Match(keyset.beyond(cursor, order)))
+            if cursor.backwards:
+                rows = rows.order_by(*(reversed_field(name) for name in order))
         return list(rows[: self.list_per_page + 1])
 
     def link(
-        self, order: Sequence[str], *, goes_on: bool, backwards: bool, has_place: bool
+        self, order: Sequence[str], *, has_more: bool, backwards: bool, has_cursor: bool
     ) -> None:
         """Link to the pages on either side."""
         if not self.result_list:
             return
         first, last = (keyset.as_text(keyset.of_row(self.result_list[n], order)) for n in (0, -1))
-        if goes_on or backwards:
+        if has_more or backwards:
             self.next_url = self.get_query_string({AFTER: last}, [BEFORE])
-        if goes_on if backwards else has_place:
+        if has_more if backwards else has_cursor:
             self.previous_url = self.get_query_string({BEFORE: first}, [AFTER])
 
 
-def turned(name: str) -> str:
+def reversed_field(name: str) -> str:
     """Return a field's name in an order the other way round."""
     return name[1:] if name.startswith("-") else f"-{name}"

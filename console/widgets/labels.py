@@ -20,7 +20,7 @@ CHANNEL_ICONS: Mapping[Channel, str] = {
     Channel.WHATSAPP: "chat",
     Channel.IN_APP: "inbox",
 }
-VERDICTS: Mapping[RiskKind, tuple[str, str]] = {
+RESEND_RISKS: Mapping[RiskKind, tuple[str, str]] = {
     RiskKind.SAFE: ("safe", "success"),
     RiskKind.POINTLESS: ("pointless", "calm"),
     RiskKind.MAY_DUPLICATE: ("may duplicate", "warning"),
@@ -38,7 +38,7 @@ class Explanation:
     """Half a sentence, to stand behind a colon."""
     advice: str
     """Whole sentences."""
-    is_ours: bool = False
+    needs_operator: bool = False
     """It does not go away before somebody here does something."""
 
 
@@ -70,7 +70,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.INTERNAL_ERROR: Explanation(
         "this service made a mistake",
         "Look into the worker's log with the notification's id before you retry.",
-        is_ours=True,
+        needs_operator=True,
     ),
     F.WORKER_LOST: Explanation(
         "the worker stopped while it was sending",
@@ -84,7 +84,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.CHANNEL_UNAVAILABLE: Explanation(
         "no provider takes anything on this channel",
         "Check that a provider is set up and that its credentials and quota are good, then retry.",
-        is_ours=True,
+        needs_operator=True,
     ),
     F.INVALID_RECIPIENT: Explanation(
         "the provider does not accept the address",
@@ -97,7 +97,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.REJECTED: Explanation(
         "the provider refuses this message",
         "A retry fails the same way until the cause is gone: read what the provider said.",
-        is_ours=True,
+        needs_operator=True,
     ),
     F.TOO_LARGE: Explanation(
         "the message is too large for the provider",
@@ -106,7 +106,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.RENDER_FAILED: Explanation(
         "the message could not be made from its template",
         "Correct the template or the data the app sends, then retry.",
-        is_ours=True,
+        needs_operator=True,
     ),
     F.ATTACHMENT_UNAVAILABLE: Explanation(
         "a file that was to go along could not be fetched",
@@ -115,12 +115,12 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.WINDOW_CLOSED: Explanation(
         "they have not written on WhatsApp for a day, and the type has no approved template",
         "Give the type a template that WhatsApp has approved, or wait until they write.",
-        is_ours=True,
+        needs_operator=True,
     ),
     F.QUARANTINED: Explanation(
         "three workers took it and none came back",
         "Something in it stops workers. Look into their log before you retry.",
-        is_ours=True,
+        needs_operator=True,
     ),
     F.BOUNCED: Explanation(
         "the receiving server says that the address does not exist",
@@ -165,7 +165,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
 }
 """One for each code."""
 UNKNOWN_CODE = Explanation("for a reason we have no words for", "Read what the provider said.")
-STATUS_WORDS: Mapping[NotificationStatus, str] = {
+STATUS_LABELS: Mapping[NotificationStatus, str] = {
     NotificationStatus.CREATED: "Waiting for its time",
     NotificationStatus.QUEUED: "Waiting for a worker",
     NotificationStatus.PROCESSING: "Being sent",
@@ -177,7 +177,7 @@ STATUS_WORDS: Mapping[NotificationStatus, str] = {
     NotificationStatus.EXPIRED: "Expired",
     NotificationStatus.CANCELLED: "Not sent",
 }
-DELIVERY_WORDS: Mapping[DeliveryStatus, str] = {
+DELIVERY_LABELS: Mapping[DeliveryStatus, str] = {
     S.PENDING: "Waiting",
     S.SENDING: "Being sent",
     S.UNKNOWN: "Outcome unknown",
@@ -189,7 +189,7 @@ DELIVERY_WORDS: Mapping[DeliveryStatus, str] = {
     S.CANCELLED: "Cancelled",
     S.SUPPRESSED: "Suppressed",
 }
-STATUS_TONES: Mapping[NotificationStatus, str] = {
+STATUS_COLORS: Mapping[NotificationStatus, str] = {
     NotificationStatus.CREATED: "calm",
     NotificationStatus.QUEUED: "info",
     NotificationStatus.PROCESSING: "info",
@@ -201,7 +201,7 @@ STATUS_TONES: Mapping[NotificationStatus, str] = {
     NotificationStatus.EXPIRED: "calm",
     NotificationStatus.CANCELLED: "calm",
 }
-DELIVERY_TONES: Mapping[DeliveryStatus, str] = {
+DELIVERY_COLORS: Mapping[DeliveryStatus, str] = {
     S.PENDING: "info",
     S.SENDING: "info",
     S.UNKNOWN: "warning",
@@ -223,6 +223,6 @@ def explain(code: str | None) -> Explanation:
         return UNKNOWN_CODE
 
 
-def code_words(code: str | None) -> str:
+def code_label(code: str | None) -> str:
     """Return a code as words: ``provider_error`` as "Provider error"."""
     return (code or "unknown").replace("_", " ").capitalize()

@@ -35,7 +35,7 @@ COUNT_SECONDS = 0.5
 """How long counting may take before the page does without."""
 PAGE_SECONDS = 5.0
 """How long reading the rows of a page may take."""
-_PLACE = "place-of-the-key"
+_KEY_PLACEHOLDER = "place-of-the-key"
 _FILTERS_ONLY = "is_for_filters_only"
 TOO_SLOW = (
     "This would read too much. Choose a shorter time, or search for one notification or person."
@@ -74,7 +74,7 @@ class CappedPaginator(Paginator):
         return max(1, ceil(min(self.count, COUNT_CAP) / self.per_page))
 
     @property
-    def described(self) -> str:
+    def count_label(self) -> str:
         """The number of rows in words: exact, more than the cap, or about so many."""
         if self.count <= COUNT_CAP:
             return f"{self.count:,}"
@@ -93,7 +93,7 @@ class BoundedChangeList(ChangeList):
     """A list that refuses undeclared look-ups and reads within a time window and a time limit."""
 
     result_list: Sequence[Any]
-    looks_at_recent_only = False
+    is_limited_to_recent = False
     """A filter that no index serves is on, and nobody chose a time: older rows are left out."""
     is_filters_only = False
     """Nobody looks at its rows: only what narrows it is asked for; see :func:`for_filters`."""
@@ -111,9 +111,11 @@ class BoundedChangeList(ChangeList):
         """Return the rows; recent ones only, if the filters would read too much otherwise."""
         queryset = super().get_queryset(request, *args, **options)
         times = [spec for spec in self.filter_specs if isinstance(spec, TimeFilter)]
-        scans = any(getattr(spec, "scans", False) and spec.value() for spec in self.filter_specs)
-        if times and scans and not self.query and not any(spec.is_active for spec in times):
-            self.looks_at_recent_only = True
+        is_unindexed = any(
+            getattr(spec, "is_unindexed", False) and spec.value() for spec in self.filter_specs
+        )
+        if times and is_unindexed and not self.query and not any(spec.is_active for spec in times):
+            self.is_limited_to_recent = True
             return queryset.filter(times[0].since(RECENT))
         return queryset
 
@@ -125,7 +127,7 @@ class BoundedChangeList(ChangeList):
         """Read one page; a page that takes too long is shown empty, with a word why."""
         self.is_filters_only = getattr(request, _FILTERS_ONLY, False)
         if self.is_filters_only:
-            self._show_no_row()
+            self._clear_results()
             return
         try:
             with pymongo.timeout(PAGE_SECONDS):
@@ -133,7 +135,7 @@ class BoundedChangeList(ChangeList):
         except (DatabaseError, PyMongoError) as error:
             if not is_timeout(error):
                 raise
-            self._show_nothing(request)
+            self._show_timeout(request)
         self.full_result_count = self.result_count
         self.model_admin.prepare_rows(request, self.result_list)
 
@@ -142,11 +144,11 @@ class BoundedChangeList(ChangeList):
         super().get_results(request)
         self.result_list = list(self.result_list)
 
-    def _show_nothing(self, request: HttpRequest) -> None:
+    def _show_timeout(self, request: HttpRequest) -> None:
         messages.warning(request, TOO_SLOW)
-        self._show_no_row()
+        self._clear_results()
 
-    def _show_no_row(self) -> None:
+    def _clear_results(self) -> None:
         self.paginator = self.model_admin.paginator([], self.list_per_page)
         self.result_count: int = 0
         self.full_result_count = 0
@@ -185,12 +187,14 @@ class ConsoleAdmin(ModelAdmin):
     @admin.display(description=ModelAdmin.action_checkbox.short_description)
     def action_checkbox(self, obj: Any) -> SafeString:
         """Return a row's box: the widget is rendered once, and not for each row anew."""
-        before, after = self._box
+        before, after = self._checkbox_parts
         return format_html("{}{}{}", before, obj.pk, after)
 
     @cached_property
-    def _box(self) -> tuple[SafeString, SafeString]:
-        before, _, after = checkbox.render(ACTION_CHECKBOX_NAME, _PLACE).partition(_PLACE)
+    def _checkbox_parts(self) -> tuple[SafeString, SafeString]:
+        before, _, after = checkbox.render(ACTION_CHECKBOX_NAME, _KEY_PLACEHOLDER).partition(
+            _KEY_PLACEHOLDER
+        )
         return SafeString(before), SafeString(after)
 
     def response_action(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
@@ -216,12 +220,12 @@ class ReadOnlyAdmin(ConsoleAdmin):
         return False
 
 
-def for_filters(request: HttpRequest, query: QueryDict) -> HttpRequest:
+def filters_only_request(request: HttpRequest, query: QueryDict) -> HttpRequest:
     """Return a request for what narrows a list by a query, and for none of its rows."""
-    asked = copy.copy(request)
-    asked.method, asked.GET = "GET", query
-    setattr(asked, _FILTERS_ONLY, True)
-    return asked
+    filters_request = copy.copy(request)
+    filters_request.method, filters_request.GET = "GET", query
+    setattr(filters_request, _FILTERS_ONLY, True)
+    return filters_request
 
 
 def search_text(request: HttpRequest) -> str:

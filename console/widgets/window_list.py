@@ -14,7 +14,7 @@ from notifyproject.db.match import Match, match_of
 from notifyproject.db.paging import Cursor, Order
 
 from .filters import TimeFilter
-from .keyset_list import AFTER, BEFORE, KeysetChangeList, turned
+from .keyset_list import AFTER, BEFORE, KeysetChangeList, reversed_field
 
 WINDOW = 10_000
 """Rows that a page looks through. To read and dismiss so many takes about 150 ms."""
@@ -28,24 +28,24 @@ class WindowChangeList(KeysetChangeList):
     order is a field and the key, both in one direction.
     """
 
-    further_url = ""
+    next_window_url = ""
     """Where to look through more; empty if the page is full, or there is no more."""
-    window_words = f"{WINDOW:,}"
+    window_label = f"{WINDOW:,}"
 
-    def read(self, place: Cursor | None, order: Sequence[str]) -> list[Any]:
+    def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return the rows that match, of a window if they are looked for, and one too many.
 
-        Raises NoPlace for a place in another list.
+        Raises NoPlace for a cursor in another list.
         """
         if self.query:
-            return super().read(place, order)
-        backwards = place is not None and place.backwards
-        way = keyset.in_mongodb(order)
-        way = paging.reversed_order(way) if backwards else way
-        end = self._end(place, way) if self._is_looked_through() else None
-        names = [turned(name) if backwards else name for name in order]
+            return super().read(cursor, order)
+        backwards = cursor is not None and cursor.backwards
+        sort_order = keyset.in_mongodb(order)
+        sort_order = paging.reversed_order(sort_order) if backwards else sort_order
+        end = self._window_end(cursor, sort_order) if self._is_scanning() else None
+        names = [reversed_field(name) if backwards else name for name in order]
         found: list[Any] = []
-        for part in _parts(place, end, way):
+        for part in _parts(cursor, end, sort_order):
             rows = self.queryset.filter(Match(part.match, index=self.model_admin.list_index))
             ordered = rows.order_by(*names[part.fixed :])
             found += ordered[: self.list_per_page + 1 - len(found)]
@@ -53,47 +53,47 @@ class WindowChangeList(KeysetChangeList):
                 return found
         if end is not None:
             name, other = (BEFORE, AFTER) if backwards else (AFTER, BEFORE)
-            self.further_url = self.get_query_string({name: keyset.as_text(end)}, [other])
+            self.next_window_url = self.get_query_string({name: keyset.as_text(end)}, [other])
         return found
 
     def link(
-        self, order: Sequence[str], *, goes_on: bool, backwards: bool, has_place: bool
+        self, order: Sequence[str], *, has_more: bool, backwards: bool, has_cursor: bool
     ) -> None:
         """Link the pages; one that ends with its window leads to the next window."""
-        super().link(order, goes_on=goes_on, backwards=backwards, has_place=has_place)
-        if self.further_url and backwards:
-            self.previous_url = self.further_url
-        elif self.further_url:
-            self.next_url = self.further_url
+        super().link(order, has_more=has_more, backwards=backwards, has_cursor=has_cursor)
+        if self.next_window_url and backwards:
+            self.previous_url = self.next_window_url
+        elif self.next_window_url:
+            self.next_url = self.next_window_url
 
-    def _is_looked_through(self) -> bool:
-        through = self.model_admin.looked_through
-        return any(spec.value() for spec in self.filter_specs if isinstance(spec, through))
+    def _is_scanning(self) -> bool:
+        scanned = self.model_admin.scanned_filters
+        return any(spec.value() for spec in self.filter_specs if isinstance(spec, scanned))
 
-    def _served(self) -> list[dict[str, Any]]:
+    def _indexed_conditions(self) -> list[dict[str, Any]]:
         """Return what the list's index serves of what is wanted."""
         served = [match_of(self.root_queryset)]
         for spec in self.filter_specs:
             if isinstance(spec, TimeFilter):
                 served += [spec.condition(*spec.limits).match] if spec.is_active else []
-            elif spec.value() and not isinstance(spec, self.model_admin.looked_through):
+            elif spec.value() and not isinstance(spec, self.model_admin.scanned_filters):
                 served.append(spec.condition(spec.value()))
         return served
 
-    def _end(self, place: Cursor | None, way: Order) -> Cursor | None:
+    def _window_end(self, cursor: Cursor | None, sort_order: Order) -> Cursor | None:
         """Return where the last row of the window is; None if there is none behind it."""
-        served, rows = self._served(), collection(self.model._meta.db_table)
-        names = {"_id": 0, **dict.fromkeys((name for name, _ in way), 1)}
+        served, rows = self._indexed_conditions(), collection(self.model._meta.db_table)
+        names = {"_id": 0, **dict.fromkeys((name for name, _ in sort_order), 1)}
         found: list[Mapping[str, Any]] = []
         before = WINDOW - 1
-        for part in _parts(place, None, way):
+        for part in _parts(cursor, None, sort_order):
             wanted = {"$and": [*served, part.match]}
             keys = rows.find(wanted, names, hint=self.model_admin.list_index)
-            ordered = keys.sort(list(way[part.fixed :])).skip(before)
+            ordered = keys.sort(list(sort_order[part.fixed :])).skip(before)
             some = list(ordered.limit(_LAST_AND_NEXT - len(found)))
             found += some
             if len(found) == _LAST_AND_NEXT:
-                return Cursor(tuple(found[0][name] for name, _ in way))
+                return Cursor(tuple(found[0][name] for name, _ in sort_order))
             if some:
                 before = 0
             else:
@@ -109,15 +109,15 @@ class _Part:
     fixed: int = 0
 
 
-def _parts(start: Cursor | None, end: Cursor | None, way: Order) -> list[_Part]:
+def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[_Part]:
     """Return what lies behind ``start`` and not behind ``end``, in parts, each a range of an index.
 
     The order is a field and the key. In one condition MongoDB would read the rows to tell where
     they stand, or sort them, as soon as there are several ranges for it to merge. Raises NoPlace.
     """
-    if start is not None and len(start.values) != len(way):
-        raise keyset.NoPlace("a place in another list")
-    (field, direction), (key, _) = way
+    if start is not None and len(start.values) != len(sort_order):
+        raise keyset.NoPlace("a cursor in another list")
+    (field, direction), (key, _) = sort_order
     behind, upto = ("$gt", "$lt") if direction > 0 else ("$lt", "$gt")
     after = {behind: start.values[1]} if start else {}
     until = {f"{upto}e": end.values[1]} if end else {}

@@ -152,7 +152,7 @@ UNFOLD: dict[str, Any] = {
         lambda _request: static("console/lists.css"),
     ],
     "SCRIPTS": [lambda _request: static("console/palette.js")],
-    "COMMAND": {"search_callback": "console.home.find"},
+    "COMMAND": {"search_callback": "console.home.search_notifications"},
     "SIDEBAR": {"show_search": True, "command_search": True, "navigation": NAVIGATION},
     "ACCOUNT": {
         "navigation": [

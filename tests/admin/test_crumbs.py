@@ -3,14 +3,14 @@
 import pytest
 from django.urls import reverse
 
-from console.templatetags.crumbs import crumbs
+from console.templatetags.crumbs import breadcrumbs
 from console.templatetags.retention import kept
 from notifications.catalog import retention
 from notifyproject.db.collections import collection
 
 
 def words(*parts: tuple[str, str]) -> list[str]:
-    return [one["title"] for one in crumbs([{"link": link, "title": t} for link, t in parts])]
+    return [one["title"] for one in breadcrumbs([{"link": link, "title": t} for link, t in parts])]
 
 
 def test_a_list_is_called_as_in_the_menu() -> None:
@@ -21,7 +21,7 @@ def test_a_list_is_called_as_in_the_menu() -> None:
 
 def test_no_name_comes_twice_and_the_last_one_stays() -> None:
     devices = reverse("admin:devices_device_changelist")
-    (one,) = crumbs(
+    (one,) = breadcrumbs(
         [{"link": "/admin/devices/", "title": "devices"}, {"link": devices, "title": "devices"}]
     )
     assert one["link"] == devices

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from console.devices import MEANINGS, REASONS
+from console.devices import MEANINGS, REASON_LABELS
 from devices import presence, queries, registration, status
 from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
@@ -105,7 +105,7 @@ def test_every_reason_is_explained(console: Client, reason: DeactivationReason) 
     register()
     refuse(reason=reason)
     shown = console.get(PAGE).content.decode().replace("&#x27;", "'")
-    assert REASONS[reason] in shown
+    assert REASON_LABELS[reason] in shown
     assert MEANINGS[reason] in shown
 
 

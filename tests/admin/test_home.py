@@ -150,7 +150,7 @@ def test_home_shows_the_day(console: Client) -> None:
     context = console.get("/admin/").context
     email = context["channels"][0]
     assert (email["name"], email["today"].sent, email["day"].failed) == ("Email", 1, 1)
-    assert context["sums"]["rate"] == "50.0 %"
+    assert context["totals"]["rate"] == "50.0 %"
     page = text_of(console)
     for words in (
         "No sweep yet: what no hint reaches waits.",
@@ -169,14 +169,14 @@ def test_a_rate_is_100_percent_only_if_nothing_failed(console: Client) -> None:
     now = utc_now()
     factories.settled(S.SENT, at=now, created_at=now)
     rollup.run(now=now + timedelta(seconds=1))
-    assert console.get("/admin/").context["sums"]["rate"] == "100 %"
+    assert console.get("/admin/").context["totals"]["rate"] == "100 %"
 
 
 def test_home_says_when_it_counts_a_part_only(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = utc_now()
-    monkeypatch.setattr(home, "WAITING_CAP", 1)
+    monkeypatch.setattr(home, "BACKLOG_COUNT_CAP", 1)
     factories.settled(S.PENDING, at=now, created_at=now)
     assert "1 or more" in text_of(console)
 

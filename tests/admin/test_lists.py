@@ -32,17 +32,17 @@ def accepted(count: int, **fields: Any) -> None:
 def test_a_few_rows_are_counted_exactly() -> None:
     accepted(3)
     pages = paginator(Notification.objects.filter(type="payment_confirmed").order_by("-id"))
-    assert (pages.count, pages.num_pages, pages.described) == (3, 1, "3")
-    assert paginator(Notification.objects.order_by("-id")).described == "3"
+    assert (pages.count, pages.num_pages, pages.count_label) == (3, 1, "3")
+    assert paginator(Notification.objects.order_by("-id")).count_label == "3"
 
 
 def test_counting_ends_at_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "COUNT_CAP", 4)
     accepted(6)
     filtered = paginator(Notification.objects.filter(type="payment_confirmed").order_by("-id"))
-    assert (filtered.count, filtered.described) == (5, "more than 4")
+    assert (filtered.count, filtered.count_label) == (5, "more than 4")
     everything = paginator(Notification.objects.order_by("-id"))
-    assert (everything.count, everything.described) == (6, "about 6")
+    assert (everything.count, everything.count_label) == (6, "about 6")
 
 
 def test_pages_end_where_counting_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_a_count_that_takes_too_long_is_not_waited_for(monkeypatch: pytest.Monke
     accepted(1)
     monkeypatch.setattr(lists, "COUNT_SECONDS", 1e-9)
     pages = paginator(Notification.objects.filter(Match({"data.nothing": 1})).order_by("-id"))
-    assert pages.described == "more than 10,000"
+    assert pages.count_label == "more than 10,000"
 
 
 def test_other_errors_are_errors() -> None:

@@ -8,7 +8,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 
 from access.staff.permissions import ADMINISTERS, OPERATES, SUPPORTS, roles
-from console.staff import meaningful_permissions
+from console.staff import console_permissions
 from notifyproject.stack import first_run
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -39,7 +39,7 @@ def test_four_roles_are_made() -> None:
     assert "created" in said
     assert names("support") == SUPPORTS
     assert names("operator") >= OPERATES
-    assert len(names("admin")) == meaningful_permissions().count()
+    assert len(names("admin")) == console_permissions().count()
 
 
 def test_a_viewer_looks_at_everything_but_accounts() -> None:

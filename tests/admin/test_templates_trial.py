@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from console.types.diff import Fate, changes
+from console.types.diff import LineChange, changes
 from domain.time import utc_now
 from notifications.catalog import types
 from notifications.content import templates
@@ -39,14 +39,14 @@ def test_lines_are_added_removed_and_kept() -> None:
     after = {"default": {"body": "Hello\nWe have it.\nBye", "push": "Same"}, "pt": {"push": "Olá"}}
     body, push = changes(before, after)
     assert (body.language, body.label) == ("Default", "Text")
-    assert [(line.fate, line.text) for line in body.lines] == [
-        (Fate.KEPT, "Hello"),
-        (Fate.REMOVED, "You paid."),
-        (Fate.ADDED, "We have it."),
-        (Fate.KEPT, "Bye"),
+    assert [(line.change, line.text) for line in body.lines] == [
+        (LineChange.KEPT, "Hello"),
+        (LineChange.REMOVED, "You paid."),
+        (LineChange.ADDED, "We have it."),
+        (LineChange.KEPT, "Bye"),
     ]
     assert (push.language, push.label) == ("Portuguese", "Push")
-    assert [(line.fate, line.text) for line in push.lines] == [(Fate.ADDED, "Olá")]
+    assert [(line.change, line.text) for line in push.lines] == [(LineChange.ADDED, "Olá")]
 
 
 def test_a_long_text_is_shown_around_what_changed() -> None:
@@ -54,8 +54,15 @@ def test_a_long_text_is_shown_around_what_changed() -> None:
     before = {"default": {"body": "\n".join(lines)}}
     after = {"default": {"body": "\n".join([*lines[:20], "New", *lines[20:]])}}
     ((change),) = changes(before, after)
-    assert [line.fate for line in change.lines] == [
-        *(Fate.LEFT_OUT, Fate.KEPT, Fate.KEPT, Fate.ADDED, Fate.KEPT, Fate.KEPT)
+    assert [line.change for line in change.lines] == [
+        *(
+            LineChange.OMITTED,
+            LineChange.KEPT,
+            LineChange.KEPT,
+            LineChange.ADDED,
+            LineChange.KEPT,
+            LineChange.KEPT,
+        )
     ]
 
 

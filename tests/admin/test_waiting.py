@@ -8,7 +8,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from console.wait_reasons import Reason, condition, waits
+from console.wait_reasons import WaitReason, find_waits, wait_condition
 from console.widgets import lists, window_list
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
@@ -48,7 +48,7 @@ def parked(now: datetime, code: FailureCode) -> Any:
     return factories.read(one.notification_id)
 
 
-def each_kind(now: datetime) -> dict[Reason, Any]:
+def each_kind(now: datetime) -> dict[WaitReason, Any]:
     """Return one notification that waits for each reason."""
     stand_in = NewDelivery(channel=Channel.PUSH, instead_of=Channel.EMAIL, delay=HOUR)
     both = (NewDelivery(channel=Channel.EMAIL), stand_in)
@@ -56,14 +56,14 @@ def each_kind(now: datetime) -> dict[Reason, Any]:
     sent = factories.start(factories.claim(in_place["_id"], at=now), at=now)
     store.settle([factories.settlement(sent, S.SENT, at=now)], now=now)
     return {
-        Reason.SCHEDULE: scheduled(now),
-        Reason.QUIET_HOURS: parked(now, FailureCode.QUIET_HOURS),
-        Reason.CIRCUIT: parked(now, FailureCode.CHANNEL_UNAVAILABLE),
-        Reason.RATE: parked(now, FailureCode.RATE_LIMITED),
-        Reason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
-        Reason.STAND_IN: factories.read(in_place["_id"]),
-        Reason.REPORT: factories.settled(S.UNKNOWN, at=now, created_at=now),
-        Reason.WORKER: factories.accepted(created_at=now),
+        WaitReason.SCHEDULE: scheduled(now),
+        WaitReason.QUIET_HOURS: parked(now, FailureCode.QUIET_HOURS),
+        WaitReason.PROVIDER_HELD: parked(now, FailureCode.CHANNEL_UNAVAILABLE),
+        WaitReason.RATE_LIMIT: parked(now, FailureCode.RATE_LIMITED),
+        WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
+        WaitReason.FALLBACK: factories.read(in_place["_id"]),
+        WaitReason.RECEIPT: factories.settled(S.UNKNOWN, at=now, created_at=now),
+        WaitReason.WORKER: factories.accepted(created_at=now),
     }
 
 
@@ -72,9 +72,9 @@ def test_each_reason_to_wait_is_told_and_can_be_chosen(console: Client) -> None:
     kinds = each_kind(now)
     for reason, document in kinds.items():
         open_ones = [row(one) for one in document["delivery"]]
-        assert [one.reason for one in waits(open_ones, now=now)] == [reason]
+        assert [one.reason for one in find_waits(open_ones, now=now)] == [reason]
         assert listed(console, f"{LIST}?reason={reason.value}") == [document["_id"]], reason
-        found = {"delivery": {"$elemMatch": condition(reason, now=now)}}
+        found = {"delivery": {"$elemMatch": wait_condition(reason, now=now)}}
         assert collection("notifications").count_documents(found) == 1
     shown = console.get(LIST).content.decode()
     for words in ("the person is left alone until then", "the last one failed", "Its time"):
@@ -113,18 +113,18 @@ def test_what_is_rare_is_looked_for_so_much_at_a_time(
     assert "None among the next" in first.content.decode()
     assert "Nothing matches" not in first.content.decode()
 
-    second = console.get(LIST + first.context["cl"].further_url)
+    second = console.get(LIST + first.context["cl"].next_window_url)
     assert [row.pk for row in second.context["cl"].result_list] == [rare["_id"]]
     assert "These are all among the next" in second.content.decode()
 
     third = console.get(LIST + second.context["cl"].next_url)
     assert third.context["cl"].result_list == []
-    assert third.context["cl"].further_url == ""
+    assert third.context["cl"].next_window_url == ""
     assert "Nothing matches" in third.content.decode()
 
     back = console.get(LIST + second.context["cl"].previous_url).context["cl"]
-    assert (back.result_list, back.further_url) == ([], back.previous_url)
-    assert console.get(LIST + back.further_url).context["cl"].further_url == ""
+    assert (back.result_list, back.next_window_url) == ([], back.previous_url)
+    assert console.get(LIST + back.next_window_url).context["cl"].next_window_url == ""
     assert listed(console, LIST)[:4] == [one["_id"] for one in before]
 
 
@@ -139,7 +139,7 @@ def test_a_page_that_is_full_does_not_say_how_far_it_looked(
     while url:
         page = console.get(LIST + url).context["cl"]
         seen += [row.pk for row in page.result_list]
-        assert page.further_url == ""
+        assert page.next_window_url == ""
         url = page.next_url
     assert seen == ids
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from console.home import concerns
+from console.home import issues
 from console.notifications import summary
-from console.notifications.filters import STATUSES_WITH
+from console.notifications.filters import OVERALL_STATUSES
 from console.widgets import labels
-from console.widgets.labels import EXPLANATIONS, VERDICTS
+from console.widgets.labels import EXPLANATIONS, RESEND_RISKS
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, NotificationStatus, overall_status
 from monitoring.dashboard import WorkSummary
@@ -38,10 +38,10 @@ def delivery(status: DeliveryStatus, **fields: Any) -> Mapping[str, Any]:
 
 def test_every_code_and_state_has_words() -> None:
     assert set(EXPLANATIONS) == set(F)
-    assert set(labels.STATUS_WORDS) == set(labels.STATUS_TONES) == set(NotificationStatus)
-    assert set(labels.DELIVERY_WORDS) == set(labels.DELIVERY_TONES) == set(S)
+    assert set(labels.STATUS_LABELS) == set(labels.STATUS_COLORS) == set(NotificationStatus)
+    assert set(labels.DELIVERY_LABELS) == set(labels.DELIVERY_COLORS) == set(S)
     assert set(labels.CHANNELS) == set(labels.CHANNEL_ICONS) == set(Channel)
-    assert set(VERDICTS) == set(RiskKind)
+    assert set(RESEND_RISKS) == set(RiskKind)
 
 
 @pytest.mark.parametrize("code", list(F))
@@ -55,7 +55,7 @@ def test_an_explanation_reads_as_a_sentence(code: FailureCode) -> None:
 
 def test_a_code_of_another_release_is_no_error() -> None:
     assert labels.explain("brand_new").meaning == "for a reason we have no words for"
-    assert labels.code_words("brand_new") == "Brand new"
+    assert labels.code_label("brand_new") == "Brand new"
 
 
 SENTENCES = [
@@ -127,7 +127,7 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("one", "expected"), SENTENCES, ids=[s[:40] for _, s in SENTENCES])
 def test_a_delivery_in_one_sentence(one: Mapping[str, Any], expected: str) -> None:
-    assert summary.sentence(one, now=NOW) == expected
+    assert summary.summarize_delivery(one, now=NOW) == expected
 
 
 def test_the_headline_tells_what_went_wrong_first() -> None:
@@ -137,7 +137,7 @@ def test_the_headline_tells_what_went_wrong_first() -> None:
             delivery(S.FAILED, attempt_count=1, failure_code="rejected"),
         ]
     }
-    assert summary.headline(document, now=NOW) == (
+    assert summary.summarize(document, now=NOW) == (
         "Email failed once: the provider refuses this message. Nothing more will be tried. "
         "In-app was delivered."
     )
@@ -156,7 +156,7 @@ def test_the_headline_tells_what_went_wrong_first() -> None:
     ],
 )
 def test_a_span_of_time_in_words(seconds: float, words: str) -> None:
-    assert summary.span(seconds) == words
+    assert summary.duration(seconds) == words
 
 
 QUIET = WorkSummary(due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=NOW)
@@ -176,48 +176,48 @@ def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> Fa
 
 
 def test_nobody_is_needed_when_all_is_well() -> None:
-    assert concerns(backlog=QUIET, failures=NO_FAILURES, now=NOW) == []
+    assert issues(backlog=QUIET, failures=NO_FAILURES, now=NOW) == []
     few = failed(F.PROVIDER_ERROR, 9)
-    assert concerns(backlog=QUIET, failures=few, now=NOW) == []
+    assert issues(backlog=QUIET, failures=few, now=NOW) == []
 
 
 def test_a_missing_sweep_is_told() -> None:
     never = replace(QUIET, last_sweep=None)
     late = replace(QUIET, last_sweep=NOW - timedelta(minutes=4))
-    assert [c.text for c in concerns(backlog=never, failures=NO_FAILURES, now=NOW)] == [
+    assert [c.text for c in issues(backlog=never, failures=NO_FAILURES, now=NOW)] == [
         "No sweep yet: what no hint reaches waits."
     ]
-    assert [c.text for c in concerns(backlog=late, failures=NO_FAILURES, now=NOW)] == [
+    assert [c.text for c in issues(backlog=late, failures=NO_FAILURES, now=NOW)] == [
         "No sweep for 4 minutes: what no hint reaches waits."
     ]
 
 
 def test_work_that_nobody_takes_is_told() -> None:
     waiting = replace(QUIET, due=3, oldest_due_at=NOW - timedelta(minutes=6))
-    (concern,) = concerns(backlog=waiting, failures=NO_FAILURES, now=NOW)
-    assert (concern.tone, concern.text) == ("danger", "Work has been due for 6 minutes.")
+    (concern,) = issues(backlog=waiting, failures=NO_FAILURES, now=NOW)
+    assert (concern.color, concern.text) == ("danger", "Work has been due for 6 minutes.")
 
 
 def test_a_cause_that_is_ours_is_told_however_rare() -> None:
-    (concern,) = concerns(backlog=QUIET, failures=failed(F.RENDER_FAILED, 1), now=NOW)
-    assert concern.tone == "danger"
+    (concern,) = issues(backlog=QUIET, failures=failed(F.RENDER_FAILED, 1), now=NOW)
+    assert concern.color == "danger"
     assert concern.text == (
         "Email failed 1 time in 24 hours: the message could not be made from its template "
         "(render failed)."
     )
     assert concern.list_query == "channel=email&code=render_failed"
     old = failed(F.RENDER_FAILED, 1, ago=timedelta(hours=2))
-    assert [c.tone for c in concerns(backlog=QUIET, failures=old, now=NOW)] == ["warning"]
+    assert [c.color for c in issues(backlog=QUIET, failures=old, now=NOW)] == ["warning"]
 
 
 def test_many_recent_failures_of_one_cause_are_told_after_a_standstill() -> None:
     late = replace(QUIET, last_sweep=None)
     many = failed(F.PROVIDER_ERROR, 1_234)
-    found = concerns(backlog=late, failures=many, now=NOW)
-    assert [c.tone for c in found] == ["danger", "warning"]
+    found = issues(backlog=late, failures=many, now=NOW)
+    assert [c.color for c in found] == ["danger", "warning"]
     assert "1,234 times" in found[1].text
     long_ago = failed(F.PROVIDER_ERROR, 1_234, ago=timedelta(hours=2))
-    assert concerns(backlog=QUIET, failures=long_ago, now=NOW) == []
+    assert issues(backlog=QUIET, failures=long_ago, now=NOW) == []
 
 
 @dataclass(frozen=True)
@@ -234,8 +234,8 @@ def test_a_delivery_status_limits_the_overall_status() -> None:
         overall = overall_status(states)
         for state in states:
             seen[state.status].add(overall)
-    for status, possible in STATUSES_WITH.items():
+    for status, possible in OVERALL_STATUSES.items():
         assert seen[status] <= possible, status
     # Nothing is in the table that does not help.
-    for status in set(S) - set(STATUSES_WITH):
+    for status in set(S) - set(OVERALL_STATUSES):
         assert len(seen[status]) > len(NotificationStatus) - 3

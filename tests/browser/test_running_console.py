@@ -111,6 +111,6 @@ def test_the_menu_leads_to_the_queues(screen: Screen) -> None:
     screen.open("/admin/")
     screen.choose("Workers and queues")
     screen.shows(page.get_by_role("heading", name="Queues", exact=True))
-    late = page.locator(".tile-value.tone-danger")
+    late = page.locator(".tile-value.color-danger")
     expect(late).to_have_text(["4 minutes ago"])
     assert screen.fits()

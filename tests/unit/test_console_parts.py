@@ -14,11 +14,11 @@ def test_an_icon_is_hidden_from_those_who_do_not_see_it() -> None:
         '<span class="material-symbols-outlined" aria-hidden="true">error</span>'
     )
     shown = rendered('{% icon "error" "danger" %}')
-    assert 'class="material-symbols-outlined tone-danger"' in shown
+    assert 'class="material-symbols-outlined color-danger"' in shown
 
 
 def test_a_label_has_the_colour_of_its_tone() -> None:
-    shown = rendered("{% chip words tone %}", words="<b>5 & more</b>", tone="calm")
+    shown = rendered("{% chip words color %}", words="<b>5 & more</b>", color="calm")
     assert shown == '<span class="chip chip-calm">&lt;b&gt;5 &amp; more&lt;/b&gt;</span>'
 
 

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access.staff.permissions import Role, roles
 
-from ...staff import meaningful_permissions
+from ...staff import console_permissions
 
 
 class Command(BaseCommand):
@@ -26,7 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Create them."""
-        permissions = list(meaningful_permissions())
+        permissions = list(console_permissions())
         apps = _apps(permissions)
         known = {f"{apps[p.content_type_id]}.{p.codename}": p for p in permissions}
         for role in roles(known):
