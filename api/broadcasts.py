@@ -38,7 +38,7 @@ class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defa
     all: bool = False
 
 
-class ReasonView(msgspec.Struct, kw_only=True, frozen=True):
+class SkipReasonView(msgspec.Struct, kw_only=True, frozen=True):
     """Why some people are told nothing."""
 
     code: Annotated[str, Meta(examples=["no_address", "opted_out", "suppressed"])]
@@ -64,14 +64,14 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     ttl: int | None = None
     accepted: Annotated[int, Meta(description="Notifications that were made.")]
     skipped: Annotated[
-        list[ReasonView],
+        list[SkipReasonView],
         Meta(
             description="People who want nothing of it, or whom nothing reaches: no notification "
             "is made for them."
         ),
     ]
     rejected: Annotated[
-        list[ReasonView],
+        list[SkipReasonView],
         Meta(description="People whose notification could not be made, by the problem's code."),
     ]
     withdrawn: Annotated[int, Meta(description="Notifications that its being cancelled ended.")]
@@ -110,7 +110,7 @@ class BroadcastList(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def broadcast_view(
-    document: Mapping[str, Any], *, figures: Mapping[NotificationStatus, int] | None = None
+    document: Mapping[str, Any], *, counts: Mapping[NotificationStatus, int] | None = None
 ) -> BroadcastView:
     """Return a stored broadcast as it is shown to its app."""
     request = request_of(document)
@@ -126,11 +126,11 @@ def broadcast_view(
         data=request.data,
         ttl=request.ttl,
         accepted=document["accepted"],
-        skipped=_reasons(document["skipped"]),
-        rejected=_reasons(document["rejected"]),
+        skipped=_reason_views(document["skipped"]),
+        rejected=_reason_views(document["rejected"]),
         withdrawn=document["withdrawn"],
         is_waiting=document["is_waiting"],
-        notifications=None if figures is None else {s.value: n for s, n in figures.items()},
+        notifications=None if counts is None else {s.value: n for s, n in counts.items()},
         failure_code=document.get("failure_code"),
         failure_reason=document.get("failure_reason"),
         scheduled_at=document.get("scheduled_at"),
@@ -153,11 +153,11 @@ def _audience(document: Mapping[str, Any]) -> BroadcastAudienceView:
     )
 
 
-def _reasons(stored: Mapping[str, Mapping[str, Any]]) -> list[ReasonView]:
+def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonView]:
     """Return the reasons, what holds for most people first."""
     by_count = sorted(stored.items(), key=lambda one: (-one[1]["count"], one[0]))
     return [
-        ReasonView(code=code, count=one["count"], examples=one["examples"])
+        SkipReasonView(code=code, count=one["count"], examples=one["examples"])
         for code, one in by_count
     ]
 
@@ -199,11 +199,11 @@ class Broadcasts(APIView):
             idempotency_key=idempotency.optional_key(request),
             is_test=request.user.is_test,
         )
-        begun = creation.create(body, caller=caller, now=utc_now())
-        response = Response(broadcast_view(begun.document), status=202)
-        response["Location"] = f"{request.path.rstrip('/')}/{begun.document['_id']}"
-        if begun.replayed:
-            response[idempotency.REPLAYED] = "true"
+        created = creation.create(body, caller=caller, now=utc_now())
+        response = Response(broadcast_view(created.document), status=202)
+        response["Location"] = f"{request.path.rstrip('/')}/{created.document['_id']}"
+        if created.replayed:
+            response[idempotency.REPLAYED_HEADER] = "true"
         return response
 
     @describe(
@@ -211,16 +211,20 @@ class Broadcasts(APIView):
         scope=READ,
         response=BroadcastList,
         problems=(400, 422),
-        parameters=paging.DESCRIBED,
+        parameters=paging.PARAMETERS,
     )
     def get(self, request: Any) -> Response:
         """List broadcasts, newest first."""
         problems = ProblemCollector()
-        asked = paging.parse(request.query_params, of=LIST, problems=problems)
+        page_request = paging.parse_page_request(
+            request.query_params, list_name=LIST, problems=problems
+        )
         problems.raise_if_any()
-        page = repository.page(client_id=request.user.id, limit=asked.limit, place=asked.place)
+        page = repository.page(
+            client_id=request.user.id, limit=page_request.limit, place=page_request.cursor
+        )
         results = [broadcast_view(document) for document in page.documents]
-        cursors = paging.page_links(page, of=LIST, order=NEWEST_FIRST)
+        cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
         return Response(BroadcastList(results=results, **cursors))
 
 
@@ -238,9 +242,9 @@ class BroadcastDetail(APIView):
     )
     def get(self, request: Any, broadcast_id: str) -> Response:
         """Return a broadcast, how far it has come, and what became of its notifications."""
-        document = _own(request, broadcast_id)
+        document = _broadcast_or_404(request, broadcast_id)
         return Response(
-            broadcast_view(document, figures=repository.count_by_status(document["_id"]))
+            broadcast_view(document, counts=repository.count_by_status(document["_id"]))
         )
 
 
@@ -306,7 +310,7 @@ class CancelBroadcast(APIView):
         return _apply(request, broadcast_id, control.cancel, status=202)
 
 
-def _own(request: Any, broadcast_id: str) -> Document:
+def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
     """Return a broadcast of the caller's; another's is not there, as far as it can tell."""
     if not ObjectId.is_valid(broadcast_id):
         raise not_found()
@@ -319,5 +323,5 @@ def _own(request: Any, broadcast_id: str) -> Document:
 def _apply(
     request: Any, broadcast_id: str, change: Callable[..., Document], *, status: int = 200
 ) -> Response:
-    changed = change(_own(request, broadcast_id)["_id"], now=utc_now())
+    changed = change(_broadcast_or_404(request, broadcast_id)["_id"], now=utc_now())
     return Response(broadcast_view(changed), status=status)

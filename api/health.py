@@ -17,9 +17,9 @@ from monitoring import alerts
 from notifyproject.db.collections import database
 
 log = structlog.get_logger(__name__)
-ANSWER = 2.0
+PROBE_TIMEOUT = 2.0
 """Seconds a server may take; who asks whether we are ready does not wait for long."""
-OVERDUE = timedelta(seconds=150)
+OVERDUE_AFTER = timedelta(seconds=150)
 """No sweep, or no sign of a worker, for this long: what no hint reaches waits."""
 
 
@@ -34,16 +34,18 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     Without the broker, a worker or a sweep requests are still accepted, and leave when it is back:
     a load balancer that turned them away would make an outage of a delay. That is ``degraded``.
     """
-    parts = {"mongodb": _mongodb(), "broker": _broker()}
+    parts = {"mongodb": _mongodb_check(), "broker": _broker_check()}
     if not parts["mongodb"]["ok"]:
         unknown = _not_ok("not known")
         return JsonResponse(
             {"status": "not ready", **parts, "sweep": unknown, "worker": unknown}, status=503
         )
-    parts["sweep"] = _sign(last_sweep(), "no sweep for 2½ minutes: is beat running, and a worker?")
+    parts["sweep"] = _heartbeat_check(
+        last_sweep(), "no sweep for 2½ minutes: is beat running, and a worker?"
+    )
     if not parts["sweep"]["ok"]:
-        _alarm.ring()
-    parts["worker"] = _sign(
+        _standstill_alert.evaluate()
+    parts["worker"] = _heartbeat_check(
         last_worker_heartbeat(),
         "no worker took a message for 2½ minutes: is one running, and a sweep?",
     )
@@ -51,19 +53,19 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ready" if healthy else "degraded", **parts})
 
 
-def _mongodb() -> dict[str, Any]:
+def _mongodb_check() -> dict[str, Any]:
     try:
-        with pymongo.timeout(ANSWER):
+        with pymongo.timeout(PROBE_TIMEOUT):
             hello = database().client.admin.command("hello")
     except PyMongoError as error:
         return _not_ok(type(error).__name__)
     return {"ok": True} if hello.get("isWritablePrimary") else _not_ok("no primary")
 
 
-def _broker() -> dict[str, Any]:
+def _broker_check() -> dict[str, Any]:
     try:
         with redis.Redis.from_url(
-            settings.REDIS_URL, socket_connect_timeout=ANSWER, socket_timeout=ANSWER
+            settings.REDIS_URL, socket_connect_timeout=PROBE_TIMEOUT, socket_timeout=PROBE_TIMEOUT
         ) as broker:
             broker.ping()
     except (redis.RedisError, OSError) as error:
@@ -71,37 +73,37 @@ def _broker() -> dict[str, Any]:
     return {"ok": True}
 
 
-def _sign(last: datetime | None, otherwise: str) -> dict[str, Any]:
+def _heartbeat_check(last_seen: datetime | None, reason: str) -> dict[str, Any]:
     """Return whether a sign of life, which each sweep asks for, is recent."""
-    if last is None or utc_now() - last > OVERDUE:
-        return _not_ok(otherwise)
-    return {"ok": True, "at": last.isoformat()}
+    if last_seen is None or utc_now() - last_seen > OVERDUE_AFTER:
+        return _not_ok(reason)
+    return {"ok": True, "at": last_seen.isoformat()}
 
 
 def _not_ok(reason: str) -> dict[str, Any]:
     return {"ok": False, "reason": reason}
 
 
-class _Alarm:
+class _StandstillAlert:
     """Tells operators that no sweep comes: beat, which looks at the alert rules, may be missing.
 
     At most twice a minute in each process, however often it is asked.
     """
 
-    EVERY = 30.0
+    INTERVAL = 30.0
 
     def __init__(self) -> None:
-        self._rung_at = float("-inf")
+        self._evaluated_at = float("-inf")
 
-    def ring(self) -> None:
+    def evaluate(self) -> None:
         """Look at the rules about a standstill."""
-        if time.monotonic() - self._rung_at < self.EVERY:
+        if time.monotonic() - self._evaluated_at < self.INTERVAL:
             return
-        self._rung_at = time.monotonic()
+        self._evaluated_at = time.monotonic()
         try:
             alerts.evaluate_stalled(now=utc_now())
         except PyMongoError as error:
             log.warning("alerts_not_looked_at", reason=type(error).__name__)
 
 
-_alarm = _Alarm()
+_standstill_alert = _StandstillAlert()

@@ -15,19 +15,19 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """Answer with the exposition, or 403 to whoever may not have it."""
     if request.method != "GET":
         return HttpResponseNotAllowed(["GET"])
-    if not _may_read(request):
+    if not _is_allowed(request):
         return HttpResponseForbidden("A bearer token is needed: METRICS_TOKEN.\n")
     return HttpResponse(prometheus.render_metrics(now=utc_now()), content_type=CONTENT_TYPE_LATEST)
 
 
-def _may_read(request: HttpRequest) -> bool:
+def _is_allowed(request: HttpRequest) -> bool:
     """Return whether the token is right or, if none is set, the caller is on this machine.
 
     What a proxy passes on comes from somewhere else.
     """
     if settings.METRICS_TOKEN:
-        shown = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(shown.encode(), settings.METRICS_TOKEN.encode())
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(token.encode(), settings.METRICS_TOKEN.encode())
     if "X-Forwarded-For" in request.headers or "Forwarded" in request.headers:
         return False
     try:

@@ -61,7 +61,7 @@ class SuppressionList(msgspec.Struct, kw_only=True, frozen=True):
     previous: str | None = None
 
 
-class LiftedView(msgspec.Struct, kw_only=True, frozen=True):
+class LiftResultView(msgspec.Struct, kw_only=True, frozen=True):
     """What no longer holds an address back, and what still does."""
 
     lifted: list[SuppressionReason]
@@ -70,15 +70,15 @@ class LiftedView(msgspec.Struct, kw_only=True, frozen=True):
 
 def suppression_view(document: Mapping[str, Any]) -> SuppressionView:
     """Return a stored suppression as it is shown to apps."""
-    shown = {name: document.get(name) for name in SuppressionView.__struct_fields__}
-    return msgspec.convert(shown, SuppressionView)
+    fields = {name: document.get(name) for name in SuppressionView.__struct_fields__}
+    return msgspec.convert(fields, SuppressionView)
 
 
 LIST = "suppressions"
 REASONS = frozenset(reason.value for reason in SuppressionReason)
 CHANNEL_FILTER = OpenApiParameter("channel", str, enum=list(ADDRESSED))
 REASON_FILTER = OpenApiParameter("reason", str, enum=sorted(REASONS))
-DESCRIBED = (CHANNEL_FILTER, REASON_FILTER, *paging.DESCRIBED)
+PARAMETERS = (CHANNEL_FILTER, REASON_FILTER, *paging.PARAMETERS)
 
 
 class SuppressionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,7 +109,7 @@ class NewSuppression:
 class ListRequest:
     """What part of which suppressions is asked for."""
 
-    asked: PageRequest
+    page: PageRequest
     channel: str | None
     reason: SuppressionReason | None
 
@@ -117,47 +117,49 @@ class ListRequest:
 def new_suppression(
     channel: str, address: str, body: SuppressionRequest, *, now: datetime
 ) -> NewSuppression:
-    """Return the suppression a body is; raises InvalidRequest."""
+    """Return the suppression a body is; raises InvalidRequestError."""
     problems = ProblemCollector()
-    known = _address(channel, address, problems)
+    normalized = _parse_address(channel, address, problems)
     if body.reason not in REASONS:
         problems.add("/reason", "unknown_reason", _expected(REASONS))
-    expires_at = _expiry(body, now, problems)
+    expires_at = _parse_expiry(body, now, problems)
     problems.raise_if_any()
     return NewSuppression(
         channel=channel,
-        address=known,
+        address=normalized,
         reason=SuppressionReason(body.reason),
         marketing_only=body.marketing_only,
         expires_at=expires_at,
     )
 
 
-def list_request(query: QueryDict) -> ListRequest:
-    """Return a checked list request; raises Problem 400 or InvalidRequest."""
+def parse_list_request(query: QueryDict) -> ListRequest:
+    """Return a checked list request; raises ApiError 400 or InvalidRequestError."""
     problems = ProblemCollector()
-    asked = paging.parse(query, of=LIST, problems=problems, others=("channel", "reason"))
-    channel = _one_of(query, "channel", ADDRESSED, problems)
-    reason = _one_of(query, "reason", REASONS, problems)
+    page_request = paging.parse_page_request(
+        query, list_name=LIST, problems=problems, extra_parameters=("channel", "reason")
+    )
+    channel = _parse_choice(query, "channel", ADDRESSED, problems)
+    reason = _parse_choice(query, "reason", REASONS, problems)
     problems.raise_if_any()
     return ListRequest(
-        asked=asked, channel=channel, reason=SuppressionReason(reason) if reason else None
+        page=page_request, channel=channel, reason=SuppressionReason(reason) if reason else None
     )
 
 
-def named_reason(query: QueryDict) -> SuppressionReason | None:
+def parse_reason(query: QueryDict) -> SuppressionReason | None:
     """Return the reason that is to be lifted; None if none is named.
 
-    Raises Problem 400 or InvalidRequest.
+    Raises ApiError 400 or InvalidRequestError.
     """
     problems = ProblemCollector()
     reject_unknown(query, allowed={"reason"})
-    reason = _one_of(query, "reason", REASONS, problems)
+    reason = _parse_choice(query, "reason", REASONS, problems)
     problems.raise_if_any()
     return SuppressionReason(reason) if reason else None
 
 
-def _address(channel: str, address: str, problems: ProblemCollector) -> str:
+def _parse_address(channel: str, address: str, problems: ProblemCollector) -> str:
     """Return the address of the path; what is wrong with it is told of the whole request."""
     if channel not in ADDRESSED:
         problems.add("", "unknown_channel", _expected(ADDRESSED))
@@ -170,7 +172,9 @@ def _address(channel: str, address: str, problems: ProblemCollector) -> str:
         return address
 
 
-def _expiry(body: SuppressionRequest, now: datetime, problems: ProblemCollector) -> datetime | None:
+def _parse_expiry(
+    body: SuppressionRequest, now: datetime, problems: ProblemCollector
+) -> datetime | None:
     if body.expires_at is None:
         return None
     if body.reason != SuppressionReason.MANUAL:
@@ -186,23 +190,23 @@ def _expiry(body: SuppressionRequest, now: datetime, problems: ProblemCollector)
     return expires_at
 
 
-def _one_of(
-    query: QueryDict, name: str, words: Collection[str], problems: ProblemCollector
+def _parse_choice(
+    query: QueryDict, name: str, choices: Collection[str], problems: ProblemCollector
 ) -> str | None:
     value = query.get(name)
-    if value is not None and value not in words:
-        problems.add(f"/{name}", "unknown_value", _expected(words))
+    if value is not None and value not in choices:
+        problems.add(f"/{name}", "unknown_value", _expected(choices))
         return None
     return value
 
 
-def _expected(words: Collection[str]) -> str:
-    return f"Expected one of {', '.join(sorted(words))}."
+def _expected(choices: Collection[str]) -> str:
+    return f"Expected one of {', '.join(sorted(choices))}."
 
 
 SUPPRESSIONS = Scope.SUPPRESSIONS_WRITE
 CHANNEL = path_parameter("channel", " or ".join(ADDRESSED), pattern=f"({'|'.join(ADDRESSED)})")
-ADDRESS = path_parameter("address", "A mail address, or a number in E.164 form", at_most=320)
+ADDRESS = path_parameter("address", "A mail address, or a number in E.164 form", max_length=320)
 SOURCE = "api"
 
 
@@ -216,19 +220,19 @@ class Suppressions(APIView):
         scope=SUPPRESSIONS,
         response=SuppressionList,
         problems=(400, 422),
-        parameters=DESCRIBED,
+        parameters=PARAMETERS,
     )
     def get(self, request: Any) -> Response:
         """List suppressions, newest first."""
-        wanted = list_request(request.query_params)
+        list_request = parse_list_request(request.query_params)
         page = suppressions.page(
-            channel=wanted.channel,
-            reason=wanted.reason,
-            limit=wanted.asked.limit,
-            place=wanted.asked.place,
+            channel=list_request.channel,
+            reason=list_request.reason,
+            limit=list_request.page.limit,
+            place=list_request.page.cursor,
         )
         results = [suppression_view(document) for document in page.documents]
-        cursors = paging.page_links(page, of=LIST, order=NEWEST_FIRST)
+        cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
         return Response(SuppressionList(results=results, **cursors))
 
 
@@ -278,28 +282,32 @@ class AddressSuppressions(APIView):
     @describe(
         operation="liftSuppression",
         scope=SUPPRESSIONS,
-        response=LiftedView,
+        response=LiftResultView,
         problems=(400, 404, 409, 422),
         parameters=(CHANNEL, ADDRESS, REASON_FILTER),
     )
     def delete(self, request: Any, channel: str, address: str) -> Response:
         """Send to an address again. What the person wants is lifted only if `reason` names it."""
-        named = named_reason(request.query_params)
-        reasons = [named] if named else [r for r in SuppressionReason if r not in PERSONS_OWN]
+        named_reason = parse_reason(request.query_params)
+        reasons = (
+            [named_reason]
+            if named_reason
+            else [r for r in SuppressionReason if r not in PERSONS_OWN]
+        )
         lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
-        left = suppressions.of_address(channel=channel, address=address)
+        remaining = suppressions.of_address(channel=channel, address=address)
         if not lifted:
-            raise _not_lifted(named, is_held_back=bool(left))
+            raise _not_lifted(named_reason, is_suppressed=bool(remaining))
         for reason in lifted:
             # The id names the address to nobody who does not have it.
             lifted_id = suppressions.suppression_id(channel, address, reason)
             record_lifting(request, lifted_id, f"Lifted: {reason.value} on {channel}.")
-        standing = [SuppressionReason(one["reason"]) for one in left]
-        return Response(LiftedView(lifted=list(lifted), standing=standing))
+        remaining_reasons = [SuppressionReason(one["reason"]) for one in remaining]
+        return Response(LiftResultView(lifted=list(lifted), standing=remaining_reasons))
 
 
-def _not_lifted(named: SuppressionReason | None, *, is_held_back: bool) -> ApiError:
-    if named is None and is_held_back:
+def _not_lifted(named_reason: SuppressionReason | None, *, is_suppressed: bool) -> ApiError:
+    if named_reason is None and is_suppressed:
         detail = "The person does not want it: name unsubscribed or complaint as the reason."
         return ApiError(status=409, code="persons_own_wish", detail=detail)
     return not_found()

@@ -43,7 +43,7 @@ def member_view(document: Mapping[str, Any]) -> MemberView:
     )
 
 
-PEOPLE = Scope.RECIPIENTS_WRITE
+WRITE = Scope.RECIPIENTS_WRITE
 LIST = "topic-members"
 NAME = path_parameter("topic", "a-z, 0-9, _ and -, at most 64", pattern="[a-z0-9][a-z0-9_-]*")
 
@@ -51,37 +51,39 @@ NAME = path_parameter("topic", "a-z, 0-9, _ and -, at most 64", pattern="[a-z0-9
 class TopicMembers(APIView):
     """Who is told what is broadcast to a topic."""
 
-    scopes: ClassVar = {"GET": PEOPLE}
+    scopes: ClassVar = {"GET": WRITE}
 
     @describe(
         operation="listTopicMembers",
-        scope=PEOPLE,
+        scope=WRITE,
         response=MemberList,
         problems=(400, 422),
-        parameters=(NAME, *paging.DESCRIBED),
+        parameters=(NAME, *paging.PARAMETERS),
     )
     def get(self, request: Any, topic: str) -> Response:
         """List the members of a topic by user id; a topic is there once it has a member."""
         problems = ProblemCollector()
-        asked = paging.parse(request.query_params, of=LIST, problems=problems)
+        page_request = paging.parse_page_request(
+            request.query_params, list_name=LIST, problems=problems
+        )
         problems.raise_if_any()
         if not TOPIC.fullmatch(topic):
             raise not_found()
-        page = topics.members(topic=topic, limit=asked.limit, place=asked.place)
+        page = topics.members(topic=topic, limit=page_request.limit, place=page_request.cursor)
         results = [member_view(document) for document in page.documents]
         return Response(
-            MemberList(results=results, **paging.page_links(page, of=LIST, order=BY_KEY))
+            MemberList(results=results, **paging.page_links(page, list_name=LIST, order=BY_KEY))
         )
 
 
 class TopicMember(APIView):
     """One of them."""
 
-    scopes: ClassVar = {"PUT": PEOPLE, "DELETE": PEOPLE}
+    scopes: ClassVar = {"PUT": WRITE, "DELETE": WRITE}
 
     @describe(
         operation="joinTopic",
-        scope=PEOPLE,
+        scope=WRITE,
         response=MemberView,
         problems=(404, 422),
         parameters=(NAME, USER_ID),
@@ -99,7 +101,7 @@ class TopicMember(APIView):
 
     @describe(
         operation="leaveTopic",
-        scope=PEOPLE,
+        scope=WRITE,
         response=None,
         status=204,
         problems=(404,),

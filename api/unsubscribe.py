@@ -40,9 +40,9 @@ class Unsubscribe(View):
 
     http_method_names = ("get", "head", "post")
 
-    def dispatch(self, request: HttpRequest, *args: Any, **words: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Answer a request, also when the link is none or the database is away."""
-        token = words["token"]
+        token = kwargs["token"]
         try:
             subscriber = unsubscribe.parse_link(token)
         except UnknownLinkError:

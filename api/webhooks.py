@@ -31,19 +31,19 @@ class SendGridWebhook(APIView):
     def post(self, request: Any) -> Response:
         """Apply the events of a signed webhook."""
         raw = read_raw(request._request, limit=MAX_BYTES_BULK)
-        account = sendgrid()
+        provider = sendgrid()
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
-            events = account.parse_receipts(headers, raw)
+            events = provider.parse_receipts(headers, raw)
         except InvalidSignatureError as error:
-            log.warning("webhook_refused", provider=account.name, reason=str(error))
+            log.warning("webhook_refused", provider=provider.name, reason=str(error))
             raise ApiError(
                 status=403, code="invalid_signature", detail="The signature is not valid."
             ) from None
         except ValueError:
             raise bad_request("malformed", "Not a list of events.") from None
         applied = webhook_log.process_webhook(
-            events, provider=account.name, body=raw.decode(), now=utc_now()
+            events, provider=provider.name, body=raw.decode(), now=utc_now()
         )
         return Response({"events": applied.events, "changed": applied.changed})
 
@@ -61,36 +61,38 @@ class WhatsAppWebhook(APIView):
     def get(self, request: Any) -> HttpResponse:
         """Prove to Meta that the webhook is ours."""
         try:
-            proof = whatsapp().challenge(request.query_params)
+            challenge = whatsapp().challenge(request.query_params)
         except InvalidSignatureError as error:
-            raise _refused(error, code="invalid_token", detail="The token is not valid.") from None
-        return HttpResponse(proof, content_type="text/plain; charset=utf-8")
+            raise _invalid_signature(
+                error, code="invalid_token", detail="The token is not valid."
+            ) from None
+        return HttpResponse(challenge, content_type="text/plain; charset=utf-8")
 
     @extend_schema(exclude=True)
     def post(self, request: Any) -> Response:
         """Apply the reports of a signed webhook, and note who has written."""
         raw = read_raw(request._request, limit=MAX_BYTES_BULK)
-        number, now = whatsapp(), utc_now()
+        provider, now = whatsapp(), utc_now()
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
-            events = number.parse_receipts(headers, raw)
-            written = number.parse_inbound(raw)
-            wishes = number.parse_wishes(raw)
+            events = provider.parse_receipts(headers, raw)
+            inbound_messages = provider.parse_inbound(raw)
+            preferences = provider.parse_wishes(raw)
             body = redact_webhook(raw)
         except InvalidSignatureError as error:
-            raise _refused(
+            raise _invalid_signature(
                 error, code="invalid_signature", detail="The signature is not valid."
             ) from None
         except ValueError:
             raise bad_request("malformed", "Not a webhook of WhatsApp's.") from None
-        applied = webhook_log.process_webhook(events, provider=number.name, body=body, now=now)
-        service_windows.record_inbound([(one.phone, one.at) for one in written], now=now)
-        inbound.apply_opt_outs(wishes, provider=number.name, now=now)
+        applied = webhook_log.process_webhook(events, provider=provider.name, body=body, now=now)
+        service_windows.record_inbound([(one.phone, one.at) for one in inbound_messages], now=now)
+        inbound.apply_opt_outs(preferences, provider=provider.name, now=now)
         return Response(
-            {"events": applied.events, "changed": applied.changed, "inbound": len(written)}
+            {"events": applied.events, "changed": applied.changed, "inbound": len(inbound_messages)}
         )
 
 
-def _refused(error: InvalidSignatureError, *, code: str, detail: str) -> ApiError:
+def _invalid_signature(error: InvalidSignatureError, *, code: str, detail: str) -> ApiError:
     log.warning("webhook_refused", provider="whatsapp", reason=str(error))
     return ApiError(status=403, code=code, detail=detail)

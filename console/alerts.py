@@ -124,7 +124,7 @@ class AlertRuleAdmin(ConsoleAdmin):
     """What is watched."""
 
     form = AlertRuleForm
-    list_display = ("name", "watches", "limit", "of", "is_enabled")
+    list_display = ("name", "watches", "limit", "scope", "is_enabled")
     ordering = ("name", "id")
 
     @admin.display(description="Watches")
@@ -150,7 +150,7 @@ class AlertRuleAdmin(ConsoleAdmin):
 class IncidentAdmin(ReadOnlyAdmin):
     """What broke a rule, newest first; whoever takes care of it acknowledges it."""
 
-    list_display = ("what", "state", "began", "ended", "acknowledged_by_display")
+    list_display = ("incident", "state", "opened", "resolved", "acknowledged_by_display")
     list_display_links = None
     list_filter = (StateFilter, OpenedFilter)
     empty_title = "Nothing has happened"

@@ -68,7 +68,7 @@ class ActionTimeFilter(ObjectIdTimeFilter):
 class LogEntryAdmin(ReadOnlyAdmin):
     """Every change made in the admin, newest first. The key begins with the time, so it orders."""
 
-    list_display = ("at", "who", "action", "kind", "which", "what")
+    list_display = ("time", "actor", "action", "object_kind", "object_name", "changes")
     list_display_links = None
     list_filter = (ActorFilter, ActionFilter, ActionTimeFilter)
     ordering = ("-id",)

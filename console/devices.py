@@ -150,15 +150,34 @@ class DeviceAdmin(ReadOnlyAdmin):
     The apps keep them. A token is all one needs to push to somebody: nobody sees one whole.
     """
 
-    list_display = ("shown", "user_id", "platform_display", "status", "seen", "accepted", "token")
+    list_display = (
+        "device",
+        "user_id",
+        "platform_display",
+        "status",
+        "last_seen_display",
+        "last_accepted",
+        "token",
+    )
     list_filter = (StatusFilter, PlatformFilter, SeenFilter)
     fieldsets = (
         (
             None,
             {"fields": ("user_id", "platform_display", "status", "meaning", "notifications_link")},
         ),
-        ("Life", {"fields": ("now", "seen", "accepted", "receipt", "suspicions")}),
-        ("Wishes", {"fields": ("wants", "quiet")}),
+        (
+            "Life",
+            {
+                "fields": (
+                    "app_presence",
+                    "last_seen_display",
+                    "last_accepted",
+                    "last_receipt",
+                    "suspicions",
+                )
+            },
+        ),
+        ("Wishes", {"fields": ("preferences", "quiet_hours")}),
         ("App", {"fields": ("device_model", "os_version", "app_version", "language", "timezone")}),
         ("More", {"fields": ("key", "token", "evidence", "registered", "changed")}),
     )

@@ -163,8 +163,8 @@ class FailedNotificationAdmin(NotificationListAdmin):
         "failed",
         "notification",
         "recipient_display",
-        "why",
-        "again",
+        "failure_cause",
+        "resend_risk",
         "channels_display",
         "client",
     )
@@ -198,7 +198,7 @@ class FailedNotificationAdmin(NotificationListAdmin):
         risks = assess_risks(queries.get_many([row.pk for row in rows]), now=utc_now())
         for row in rows:
             failed = (Channel(d.channel) for d in row.delivery if d.status == S.FAILED)
-            row.verdicts = [one for c in failed if (one := risks.get((row.pk, c))) is not None]
+            row.resend_risks = [one for c in failed if (one := risks.get((row.pk, c))) is not None]
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may see notifications."""
@@ -216,6 +216,6 @@ class FailedNotificationAdmin(NotificationListAdmin):
     @admin.display(description="A resend is")
     def resend_risk(self, row: Any) -> SafeString:
         """What sending again would be, for each channel that failed."""
-        reasons = {one.kind: one.why for one in row.verdicts}
+        reasons = {one.kind: one.why for one in row.resend_risks}
         chips = ((columns.chip(*RESEND_RISKS[kind], title=why),) for kind, why in reasons.items())
         return format_html_join(" ", "{}", chips)

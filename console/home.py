@@ -122,7 +122,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "counted_at": traffic.counted_at,
         "is_stale": traffic.counted_at is None or now - traffic.counted_at > METRICS_STALE_AFTER,
         "providers": rows(now=now),
-        "waiting": _backlog_tiles(backlog, now),
+        "backlog_tiles": _backlog_tiles(backlog, now),
         "errors": _errors(failures),
         "errors_since": failures.counted_since,
         "incidents": [

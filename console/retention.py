@@ -79,7 +79,7 @@ class RetentionPolicyAdmin(ConsoleAdmin):
     """One row for each category; none is added or removed."""
 
     form = RetentionPolicyForm
-    list_display = ("named", "says", "whole", "done")
+    list_display = ("category_display", "content", "record", "removed_until_display")
     list_after_template = "admin/notifications/retentionpolicy/list_after.html"
     ordering = ("category",)
 

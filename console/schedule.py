@@ -60,7 +60,7 @@ class PeriodicTaskAdmin(ConsoleAdmin):
     """What beat starts, and when."""
 
     form = ThemedPeriodicTaskForm
-    list_display = ("name", "task", "schedule_text", "last_ran", "times", "enabled")
+    list_display = ("name", "task", "schedule_text", "last_ran", "run_count", "enabled")
     list_after_template = "admin/console/schedule_after.html"
     ordering = ("name", "id")
     actions = ("enable_tasks", "disable_tasks", "run_tasks")

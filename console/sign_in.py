@@ -83,7 +83,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
         form=form,
         enrollment=enrollment,
         key=" ".join(invitation.key[n : n + 4] for n in range(0, len(invitation.key), 4)),
-        picture=_qr_code(invitation.uri),
+        qr_code=_qr_code(invitation.uri),
         renew_url=reverse(RENEW),
     )
 

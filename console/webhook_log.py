@@ -67,9 +67,17 @@ class OutcomeFilter(ChoiceFilter):
 class WebhookLogAdmin(ReadOnlyAdmin):
     """Every verified call from a provider, newest first."""
 
-    list_display = ("came", "sender", "events", "applied", "unknown", "done")
+    list_display = ("received", "provider_display", "events", "applied", "unmatched", "processed")
     list_filter = (ProviderFilter, OutcomeFilter, filters.ReceivedFilter)
-    fields = ("came", "sender", "event_count", "applied_count", "unmatched_count", "done", "said")
+    fields = (
+        "received",
+        "provider_display",
+        "event_count",
+        "applied_count",
+        "unmatched_count",
+        "processed",
+        "payload",
+    )
     readonly_fields = fields
     ordering = ("-received_at", "-id")
     actions = ("replay_selected",)

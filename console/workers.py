@@ -37,7 +37,7 @@ class HeartbeatAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         now = utc_now()
-        asked = request.GET.get("ask") == "1"
+        is_pinged = request.GET.get("ask") == "1"
         context = {
             **self.admin_site.each_context(request),
             "title": "Workers and queues",
@@ -48,9 +48,9 @@ class HeartbeatAdmin(ReadOnlyAdmin):
             "service_depth": workers.service_depth(),
             "heartbeats": _heartbeats(now),
             "workers": [_worker(one, now) for one in workers.active_workers(now=now)],
-            "seen": duration(workers.SEEN.total_seconds()),
-            "asked": asked,
-            "answering": workers.ping_workers() if asked else None,
+            "active_within": duration(workers.SEEN.total_seconds()),
+            "is_pinged": is_pinged,
+            "answering": workers.ping_workers() if is_pinged else None,
         }
         request.current_app = self.admin_site.name
         return TemplateResponse(request, "admin/notifications/heartbeat/page.html", context)

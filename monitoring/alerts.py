@@ -22,8 +22,8 @@ from notifications.intake import acceptance, requests
 from notifications.intake.requests import (
     Caller,
     ContentRequest,
+    NotificationRecipientRequest,
     NotificationRequest,
-    RecipientRequest,
 )
 from notifications.store import Document
 from recipients import queries as recipients
@@ -147,7 +147,7 @@ def _tell_one(operator: Operator, incident: Document, is_over: bool, now: dateti
     request = NotificationRequest(
         type=ALERT_TYPE,
         user_id=operator.user_id,
-        recipient=RecipientRequest(email=operator.email),
+        recipient=NotificationRecipientRequest(email=operator.email),
         channels=[channel.value for channel in channels],
         content=ContentRequest(subject=_subject(incident, is_over), body=_body(incident, is_over)),
     )

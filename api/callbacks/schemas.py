@@ -61,7 +61,7 @@ class CallbackSecretView(msgspec.Struct, kw_only=True, frozen=True):
     """Until then the secrets before it sign, too."""
 
 
-class CallbackTryView(msgspec.Struct, kw_only=True, frozen=True):
+class CallbackAttemptView(msgspec.Struct, kw_only=True, frozen=True):
     """One request to the receiver."""
 
     at: datetime
@@ -87,7 +87,7 @@ class CallbackDeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     error: str | None = None
     body: Any
     """What is sent."""
-    history: list[CallbackTryView]
+    history: list[CallbackAttemptView]
     """The last ten tries."""
     created_at: datetime
     replayed_at: datetime | None = None
@@ -104,8 +104,8 @@ class CallbackDeliveryList(msgspec.Struct, kw_only=True, frozen=True):
 
 def callback_view(document: Mapping[str, Any], *, secret: str | None = None) -> CallbackView:
     """Return a stored callback as its app sees it."""
-    shown = {name: document.get(name) for name in CallbackView.__struct_fields__}
-    return msgspec.convert({**shown, "secret": secret}, CallbackView)
+    fields = {name: document.get(name) for name in CallbackView.__struct_fields__}
+    return msgspec.convert({**fields, "secret": secret}, CallbackView)
 
 
 def secret_view(secret: str, *, now: datetime, overlap: timedelta = OVERLAP) -> CallbackSecretView:
@@ -115,21 +115,21 @@ def secret_view(secret: str, *, now: datetime, overlap: timedelta = OVERLAP) -> 
 
 def delivery_view(document: Mapping[str, Any]) -> CallbackDeliveryView:
     """Return a stored message as its app sees it."""
-    shown = {name: document.get(name) for name in CallbackDeliveryView.__struct_fields__}
-    about: ObjectId | None = document.get("notification_id")
-    shown |= {
+    fields = {name: document.get(name) for name in CallbackDeliveryView.__struct_fields__}
+    notification_id: ObjectId | None = document.get("notification_id")
+    fields |= {
         "id": document["_id"],
-        "notification_id": str(about) if about else None,
+        "notification_id": str(notification_id) if notification_id else None,
         "body": json.loads(document["body"]),
         "history": document.get("history", []),
     }
-    return msgspec.convert(shown, CallbackDeliveryView)
+    return msgspec.convert(fields, CallbackDeliveryView)
 
 
 LIST = "callback-deliveries"
 EVENTS = sorted(event.value for event in SUBSCRIBABLE)
 STATUSES = sorted(status.value for status in CallbackStatus)
-DESCRIBED = (OpenApiParameter("status", str, enum=STATUSES), *paging.DESCRIBED)
+PARAMETERS = (OpenApiParameter("status", str, enum=STATUSES), *paging.PARAMETERS)
 
 
 class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,12 +153,12 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class ListRequest:
     """What part of which deliveries is asked for."""
 
-    asked: PageRequest
+    page: PageRequest
     status: CallbackStatus | None
 
 
 def validated_events(body: CallbackRequest) -> list[EventType]:
-    """Return the events a callback is to be for, each once; raises InvalidRequest.
+    """Return the events a callback is to be for, each once; raises InvalidRequestError.
 
     What is wrong with the URL is found at the same time.
     """
@@ -167,26 +167,28 @@ def validated_events(body: CallbackRequest) -> list[EventType]:
         endpoints.parse_url(body.url, loopback=settings.CALLBACK_LOOPBACK)
     except endpoints.InvalidUrlError as problem:
         problems.add("/url", problem.code, str(problem))
-    for place, name in enumerate(body.events):
+    for index, name in enumerate(body.events):
         if name not in EVENTS:
-            problems.add(f"/events/{place}", "unknown_event", _expected(EVENTS))
+            problems.add(f"/events/{index}", "unknown_event", _expected(EVENTS))
     problems.raise_if_any()
     return [EventType(name) for name in dict.fromkeys(body.events)]
 
 
-def list_request(query: QueryDict) -> ListRequest:
-    """Return a checked list request; raises Problem 400 or InvalidRequest."""
+def parse_list_request(query: QueryDict) -> ListRequest:
+    """Return a checked list request; raises ApiError 400 or InvalidRequestError."""
     problems = ProblemCollector()
-    asked = paging.parse(query, of=LIST, problems=problems, others=("status",))
+    page_request = paging.parse_page_request(
+        query, list_name=LIST, problems=problems, extra_parameters=("status",)
+    )
     status = query.get("status")
     if status is not None and status not in STATUSES:
         problems.add("/status", "unknown_status", _expected(STATUSES))
     problems.raise_if_any()
-    return ListRequest(asked, CallbackStatus(status) if status else None)
+    return ListRequest(page_request, CallbackStatus(status) if status else None)
 
 
-def _expected(words: list[str]) -> str:
-    return f"Expected one of {', '.join(words)}."
+def _expected(choices: list[str]) -> str:
+    return f"Expected one of {', '.join(choices)}."
 
 
 class CallbackOutcome(msgspec.Struct, kw_only=True, frozen=True):

@@ -32,7 +32,7 @@ from .schemas import (
 )
 
 WRITE = Scope.CALLBACKS_WRITE
-DELIVERY_ID = path_parameter("delivery_id", "The id of a delivery of a callback", at_most=120)
+DELIVERY_ID = path_parameter("delivery_id", "The id of a delivery of a callback", max_length=120)
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -45,7 +45,7 @@ class CallbackEndpoint(APIView):
     @describe(operation="getCallback", scope=WRITE, response=CallbackView, problems=(404,))
     def get(self, request: Any) -> Response:
         """Return where the app is called back, and how its receiver has been doing."""
-        return Response(callback_view(_own(request)))
+        return Response(callback_view(_callback_or_404(request)))
 
     @describe(
         operation="putCallback",
@@ -63,16 +63,16 @@ class CallbackEndpoint(APIView):
         check_values(raw)
         body = convert(raw, CallbackRequest)
         before = subscriptions.of_clients([request.user.id]).get(request.user.id)
-        made = subscriptions.put(
+        saved = subscriptions.put(
             client_id=request.user.id,
             url=body.url,
             events=schemas.validated_events(body),
             loopback=settings.CALLBACK_LOOPBACK,
             now=utc_now(),
         )
-        if before is None or _differs(before, made.document):
-            _record(request, f"Called back at {made.document['host']}.")
-        return Response(callback_view(made.document, secret=made.secret), headers=NO_STORE)
+        if before is None or _has_changed(before, saved.document):
+            _record_change(request, f"Called back at {saved.document['host']}.")
+        return Response(callback_view(saved.document, secret=saved.secret), headers=NO_STORE)
 
     @describe(operation="deleteCallback", scope=WRITE, response=None, status=204, problems=(404,))
     def delete(self, request: Any) -> Response:
@@ -82,7 +82,7 @@ class CallbackEndpoint(APIView):
         except NoCallbackError:
             raise not_found() from None
         outbox.fail_pending(client_id=request.user.id, reason=NO_MORE)
-        _record(request, "Called back no more.")
+        _record_change(request, "Called back no more.")
         return Response(status=204)
 
 
@@ -108,7 +108,7 @@ class CallbackSecret(APIView):
         except TooManySecretsError:
             detail = "It was replaced too often within a day: the ones before it still sign."
             raise ApiError(status=409, code="too_many_secrets", detail=detail) from None
-        _record(request, "Secret replaced.")
+        _record_change(request, "Secret replaced.")
         return Response(secret_view(secret, now=now), headers=NO_STORE)
 
 
@@ -122,19 +122,19 @@ class Deliveries(APIView):
         scope=WRITE,
         response=CallbackDeliveryList,
         problems=(400, 422),
-        parameters=schemas.DESCRIBED,
+        parameters=schemas.PARAMETERS,
     )
     def get(self, request: Any) -> Response:
         """List what the app was told in the last 30 days, newest first."""
-        wanted = schemas.list_request(request.query_params)
+        list_request = schemas.parse_list_request(request.query_params)
         page = outbox.page(
             client_id=request.user.id,
-            status=wanted.status,
-            limit=wanted.asked.limit,
-            place=wanted.asked.place,
+            status=list_request.status,
+            limit=list_request.page.limit,
+            place=list_request.page.cursor,
         )
         results = [delivery_view(document) for document in page.documents]
-        cursors = paging.page_links(page, of=schemas.LIST, order=NEWEST_FIRST)
+        cursors = paging.page_links(page, list_name=schemas.LIST, order=NEWEST_FIRST)
         return Response(CallbackDeliveryList(results=results, **cursors))
 
 
@@ -155,7 +155,7 @@ class Replay(APIView):
     def post(self, request: Any, delivery_id: str) -> Response:
         """Tell the app of an event again, with the same webhook-id."""
         try:
-            _switched_on(_own(request))
+            _check_enabled(_callback_or_404(request))
             document = outbox.replay(
                 message_id=delivery_id, client_id=request.user.id, now=utc_now()
             )
@@ -182,7 +182,7 @@ class Test(APIView):
     )
     def post(self, request: Any) -> Response:
         """Send the app an event of the type `test`, whatever its callback is for."""
-        _switched_on(_own(request))
+        _check_enabled(_callback_or_404(request))
         try:
             document = outbox.send_test(request.user.id, now=utc_now())
         except NoCallbackError:
@@ -190,22 +190,22 @@ class Test(APIView):
         return Response(delivery_view(document), status=202)
 
 
-def _own(request: Any) -> subscriptions.Document:
+def _callback_or_404(request: Any) -> subscriptions.Document:
     try:
         return subscriptions.get(request.user.id)
     except NoCallbackError:
         raise not_found() from None
 
 
-def _differs(before: subscriptions.Document, after: subscriptions.Document) -> bool:
+def _has_changed(before: subscriptions.Document, after: subscriptions.Document) -> bool:
     """Return whether another receiver is called, or one that was not."""
     return any(before[name] != after[name] for name in ("url", "state"))
 
 
-def _record(request: Any, message: str) -> None:
+def _record_change(request: Any, message: str) -> None:
     audit.record_by_app(request.user.id, request.user.name, message)
 
 
-def _switched_on(callback: subscriptions.Document) -> None:
+def _check_enabled(callback: subscriptions.Document) -> None:
     if callback["state"] != CallbackState.ACTIVE:
         raise ApiError(status=409, code="callback_disabled", detail=SWITCHED_OFF)

@@ -19,7 +19,14 @@ from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.validation import ProblemCollector, has_control_characters
 
-from ..http.fields import Language, QuietHours, Zone, check_language, check_quiet_hours, check_zone
+from ..http.fields import (
+    Language,
+    QuietHours,
+    TimeZoneName,
+    check_language,
+    check_quiet_hours,
+    check_time_zone,
+)
 
 
 class DeviceQuietHoursView(msgspec.Struct, kw_only=True, frozen=True):
@@ -87,10 +94,10 @@ class DeviceList(msgspec.Struct, kw_only=True, frozen=True):
 
 def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceView:
     """Return a stored device as it is shown to apps."""
-    shown = {name: document[name] for name in _PLAIN & document.keys()}
+    fields = {name: document[name] for name in _COPIED_FIELDS & document.keys()}
     return msgspec.convert(
         {
-            **shown,
+            **fields,
             "id": document["_id"],
             "device_token": shortened(document["device_token"]),
             "notification_preferences": document.get("notification_preferences") or {},
@@ -100,8 +107,8 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
     )
 
 
-_COMPUTED = {"id", "device_token", "notification_preferences", "state"}
-_PLAIN = set(DeviceView.__struct_fields__) - _COMPUTED
+_COMPUTED_FIELDS = {"id", "device_token", "notification_preferences", "state"}
+_COPIED_FIELDS = set(DeviceView.__struct_fields__) - _COMPUTED_FIELDS
 
 
 def _state_view(state: Presence) -> DeviceStateView:
@@ -114,13 +121,15 @@ def _state_view(state: Presence) -> DeviceStateView:
 
 
 MAX_CATEGORIES = 100
-RENEWED = (
+TOKEN_DESCRIPTION = (
     "A new token makes a new device with all that is known of this one, which is switched off."
 )
-SWITCHED = "False, such as when its user signs out: nothing more is pushed to it. True: again."
+IS_ACTIVE_DESCRIPTION = (
+    "False, such as when its user signs out: nothing more is pushed to it. True: again."
+)
 PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
 """Platforms by how they may be written."""
-_ONE_LINE = ("app_version", "device_model", "os_version")
+_ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 Text40 = Annotated[str, Meta(max_length=40)]
 Text120 = Annotated[str, Meta(max_length=120)]
@@ -137,19 +146,19 @@ class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     device_model: Text120 | None = None
     os_version: Text40 | None = None
     language: Language | None = None
-    timezone: Zone | None = None
+    timezone: TimeZoneName | None = None
 
 
 class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What has changed of a device. What is left out stays; null forgets a value."""
 
-    device_token: Annotated[str, Meta(description=RENEWED)] | UnsetType = UNSET
+    device_token: Annotated[str, Meta(description=TOKEN_DESCRIPTION)] | UnsetType = UNSET
     app_version: Text40 | UnsetType | None = UNSET
     device_model: Text120 | UnsetType | None = UNSET
     os_version: Text40 | UnsetType | None = UNSET
     language: Language | UnsetType | None = UNSET
-    timezone: Zone | UnsetType | None = UNSET
-    is_active: Annotated[bool, Meta(description=SWITCHED)] | UnsetType = UNSET
+    timezone: TimeZoneName | UnsetType | None = UNSET
+    is_active: Annotated[bool, Meta(description=IS_ACTIVE_DESCRIPTION)] | UnsetType = UNSET
 
 
 class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -207,42 +216,42 @@ class DevicePreferencesRequest(
 
 
 def registration(body: DeviceRequest) -> Registration:
-    """Return the registration a body is; raises InvalidRequest."""
+    """Return the registration a body is; raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:
         expected = f"Expected one of {', '.join(Platform)}."
         problems.add("/platform", "unknown_platform", expected)
     _check_token(body.device_token, problems)
-    told = _description(body)
-    _check_description(told, problems)
+    fields = _device_fields(body)
+    _check_device_fields(fields, problems)
     problems.raise_if_any()
     return Registration(
         user_id=body.user_id,
         token=body.device_token,
         platform=PLATFORMS[body.platform],
-        **told,
+        **fields,
     )
 
 
 def device_changes(body: DeviceChanges) -> dict[str, str | None]:
-    """Return what a body changes of a device's description; raises InvalidRequest."""
+    """Return what a body changes of a device's description; raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.device_token is not UNSET:
         _check_token(body.device_token, problems)
-    told = _description(body)
-    _check_description(told, problems)
+    fields = _device_fields(body)
+    _check_device_fields(fields, problems)
     problems.raise_if_any()
-    return told
+    return fields
 
 
-def preferences(body: DevicePreferencesRequest) -> Preferences:
-    """Return the preferences a body is; raises InvalidRequest."""
+def parse_preferences(body: DevicePreferencesRequest) -> Preferences:
+    """Return the preferences a body is; raises InvalidRequestError."""
     problems = ProblemCollector()
-    for name, wish in body.categories.items():
+    for name, is_enabled in body.categories.items():
         if not _SLUG.fullmatch(name):
             slug = "A category or type is named by its slug, such as marketing."
             problems.add("/categories", "invalid_category", slug)
-        elif not isinstance(wish, bool):
+        elif not isinstance(is_enabled, bool):
             problems.add(f"/categories/{name}", "wrong_type", "Expected true or false.")
     if body.quiet_hours is not None:
         check_quiet_hours(body.quiet_hours, problems)
@@ -254,8 +263,8 @@ def preferences(body: DevicePreferencesRequest) -> Preferences:
     )
 
 
-def receipt(body: DeviceReceiptRequest) -> Receipt:
-    """Return the receipt a body is; raises InvalidRequest."""
+def parse_receipt(body: DeviceReceiptRequest) -> Receipt:
+    """Return the receipt a body is; raises InvalidRequestError."""
     problems = ProblemCollector()
     if not ObjectId.is_valid(body.notification_id):
         problems.add("/notification_id", "invalid_id", "Expected 24 hex digits.")
@@ -271,15 +280,15 @@ def _check_token(token: str, problems: ProblemCollector) -> None:
         problems.add("/device_token", "invalid_token", expected)
 
 
-def _description(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
+def _device_fields(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
     """Return what a body says of the device; what it leaves unset is left out."""
-    given = {name: getattr(body, name) for name in (*_ONE_LINE, "language", "timezone")}
+    given = {name: getattr(body, name) for name in (*_ONE_LINE_FIELDS, "language", "timezone")}
     return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
 
 
-def _check_description(told: dict[str, str | None], problems: ProblemCollector) -> None:
-    for name in _ONE_LINE:
-        if has_control_characters(told.get(name) or ""):
+def _check_device_fields(fields: dict[str, str | None], problems: ProblemCollector) -> None:
+    for name in _ONE_LINE_FIELDS:
+        if has_control_characters(fields.get(name) or ""):
             problems.add(f"/{name}", "control_characters", "One line without control characters.")
-    check_language(told.get("language"), "/language", problems)
-    check_zone(told.get("timezone"), "/timezone", problems)
+    check_language(fields.get("language"), "/language", problems)
+    check_time_zone(fields.get("timezone"), "/timezone", problems)

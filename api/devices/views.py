@@ -41,16 +41,16 @@ from .schemas import (
     HeartbeatRequest,
     device_changes,
     device_view,
-    preferences,
-    receipt,
+    parse_preferences,
+    parse_receipt,
     registration,
 )
 
 LIST = "device"
-PARAMETERS = ("user_id", *paging.PARAMETERS)
-DESCRIBED = (
+PARAMETER_NAMES = ("user_id", *paging.PARAMETER_NAMES)
+PARAMETERS = (
     OpenApiParameter("user_id", str, required=True, description="Whose devices."),
-    *paging.DESCRIBED,
+    *paging.PARAMETERS,
 )
 
 
@@ -64,28 +64,28 @@ class ListRequest:
     before: Position | None = None
 
 
-def parse(query: QueryDict) -> ListRequest:
+def parse_list_request(query: QueryDict) -> ListRequest:
     """Return a checked list request.
 
-    Raises Problem 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
-    InvalidRequest for a value that cannot be.
+    Raises ApiError 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
+    InvalidRequestError for a value that cannot be.
     """
-    reject_unknown(query, allowed=PARAMETERS)
+    reject_unknown(query, allowed=PARAMETER_NAMES)
     problems = ProblemCollector()
     user_id = query.get("user_id", "")
     if not user_id:
         problems.add("/user_id", "required", "Whose devices? Give a user_id.")
     elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
         problems.add("/user_id", "invalid", "Not a value of this parameter.")
-    limit = paging.limit_of(query, problems)
+    limit = paging.parse_limit(query, problems)
     problems.raise_if_any()
-    after, before = paging.parse_cursors(query, of=LIST, kind=Position)
+    after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
     return ListRequest(user_id=user_id, limit=limit, after=after, before=before)
 
 
 def cursors(page: Page) -> dict[str, str | None]:
     """Return the cursors to the neighbouring pages."""
-    return paging.page_links(page, of=LIST, order=NEWEST_FIRST)
+    return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
 
 
 DEVICES = Scope.DEVICES_WRITE
@@ -106,21 +106,24 @@ class Devices(APIView):
     )
     def put(self, request: Any) -> Response:
         """Register a device by its token; one that was another user's leaves that user."""
-        new = registration(_body(request, DeviceRequest))
-        return _answer(devices_registration.register(new, now=utc_now()))
+        new = registration(_read_body(request, DeviceRequest))
+        return _device_response(devices_registration.register(new, now=utc_now()))
 
     @describe(
         operation="listDevices",
         scope=DEVICES,
         response=DeviceList,
         problems=(400, 422),
-        parameters=DESCRIBED,
+        parameters=PARAMETERS,
     )
     def get(self, request: Any) -> Response:
         """List a user's devices, newest first."""
-        asked = parse(request.query_params)
+        list_request = parse_list_request(request.query_params)
         page = queries.page(
-            user_id=asked.user_id, limit=asked.limit, after=asked.after, before=asked.before
+            user_id=list_request.user_id,
+            limit=list_request.limit,
+            after=list_request.after,
+            before=list_request.before,
         )
         states = presence.read([document["_id"] for document in page.documents])
         results = [device_view(one, states.get(one["_id"])) for one in page.documents]
@@ -141,7 +144,7 @@ class DeviceDetail(APIView):
     )
     def get(self, request: Any, device_id: str) -> Response:
         """Return a device."""
-        return _answer(queries.one(_id(device_id)))
+        return _device_response(queries.one(_device_id_or_404(device_id)))
 
     @describe(
         operation="changeDevice",
@@ -153,7 +156,9 @@ class DeviceDetail(APIView):
     )
     def patch(self, request: Any, device_id: str) -> Response:
         """Change what is known of a device; with a new token the answer is the new device."""
-        return _answer(_apply_changes(_id(device_id), _body(request, DeviceChanges)))
+        return _device_response(
+            _apply_changes(_device_id_or_404(device_id), _read_body(request, DeviceChanges))
+        )
 
     @describe(
         operation="removeDevice",
@@ -165,7 +170,7 @@ class DeviceDetail(APIView):
     )
     def delete(self, request: Any, device_id: str) -> Response:
         """Forget a device and its token."""
-        if not devices_registration.remove(device_id=_id(device_id)):
+        if not devices_registration.remove(device_id=_device_id_or_404(device_id)):
             raise not_found()
         return Response(status=204)
 
@@ -185,17 +190,21 @@ class Heartbeat(APIView):
     )
     def post(self, request: Any, device_id: str) -> Response:
         """Tell how a device is now. An answer that is not active means: register again."""
-        device_id, body, now = _id(device_id), _body(request, HeartbeatRequest), utc_now()
+        device_id, body, now = (
+            _device_id_or_404(device_id),
+            _read_body(request, HeartbeatRequest),
+            utc_now(),
+        )
         document = devices_registration.heartbeat(device_id=device_id, now=now)
         if document is None:
             raise not_found()
-        told = Presence(
+        state = Presence(
             online=body.online,
             app_foreground=body.app_foreground,
             notification_enabled=body.notification_enabled,
             last_active=now,
         )
-        return Response(device_view(document, told if presence.store(device_id, told) else None))
+        return Response(device_view(document, state if presence.store(device_id, state) else None))
 
 
 class Preferences(APIView):
@@ -213,28 +222,31 @@ class Preferences(APIView):
     )
     def put(self, request: Any, device_id: str) -> Response:
         """Replace a device's preferences."""
-        device_id, body = _id(device_id), _body(request, DevicePreferencesRequest)
-        return _answer(
+        device_id, body = (
+            _device_id_or_404(device_id),
+            _read_body(request, DevicePreferencesRequest),
+        )
+        return _device_response(
             devices_registration.set_preferences(
-                device_id=device_id, preferences=preferences(body), now=utc_now()
+                device_id=device_id, preferences=parse_preferences(body), now=utc_now()
             )
         )
 
 
-def _body(request: Any, to: type[T]) -> T:
+def _read_body(request: Any, structure: type[T]) -> T:
     raw = decode(read_body(request._request))
     check_values(raw)
-    return convert(raw, to)
+    return convert(raw, structure)
 
 
-def _id(text: str) -> str:
-    """Return the id of a device; raises Problem 404 for what cannot be one."""
+def _device_id_or_404(text: str) -> str:
+    """Return the id of a device; raises ApiError 404 for what cannot be one."""
     if not is_device_id(text):
         raise not_found()
     return text
 
 
-def _answer(document: Document | None) -> Response:
+def _device_response(document: Document | None) -> Response:
     if document is None:
         raise not_found()
     return Response(device_view(document, presence.read([document["_id"]]).get(document["_id"])))
@@ -242,8 +254,11 @@ def _answer(document: Document | None) -> Response:
 
 def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
     """Carry out what a body changes, each by a write of its own; all may be repeated."""
-    now, told = utc_now(), device_changes(body)
-    if told and devices_registration.update(device_id=device_id, changes=told, now=now) is None:
+    now, changes = utc_now(), device_changes(body)
+    if (
+        changes
+        and devices_registration.update(device_id=device_id, changes=changes, now=now) is None
+    ):
         return None
     if body.device_token is not UNSET:
         renewed = devices_registration.replace_token(
@@ -285,13 +300,13 @@ class DeviceReceipts(APIView):
             raise not_found()
         raw = decode(read_body(request._request))
         check_values(raw)
-        told = receipt(convert(raw, DeviceReceiptRequest))
+        receipt = parse_receipt(convert(raw, DeviceReceiptRequest))
         try:
             device_receipts.apply_device_receipt(
                 device_id=device_id,
-                notification_id=told.notification_id,
+                notification_id=receipt.notification_id,
                 client_id=request.user.id,
-                event=told.event,
+                event=receipt.event,
                 now=utc_now(),
             )
         except device_receipts.NotPushedError:

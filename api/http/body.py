@@ -51,18 +51,18 @@ class StrictJSONParser(BaseParser):
 
 
 def read_body(request: HttpRequest, *, limit: int = MAX_BYTES) -> bytes:
-    """Return a JSON request's body; raises Problem 400, 413 or UnsupportedMediaType."""
+    """Return a JSON request's body; raises ApiError 400, 413 or UnsupportedMediaType."""
     if (request.META.get("CONTENT_LENGTH") or "0") == "0" and not _is_chunked(request):
-        raise _empty()
+        raise _empty_body()
     _check_media_type(request)
     body = read_raw(request, limit=limit)
     if not body.strip():
-        raise _empty()
+        raise _empty_body()
     return body
 
 
 def read_raw(request: HttpRequest, *, limit: int) -> bytes:
-    """Return a body of any kind; raises Problem 400 or 413.
+    """Return a body of any kind; raises ApiError 400 or 413.
 
     One without a length (chunked) is read up to the limit and no further. The connection may break
     off meanwhile, or the chunks may be none: servers raise an OSError for both.
@@ -83,20 +83,23 @@ def read_raw(request: HttpRequest, *, limit: int) -> bytes:
 
 
 def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Return the JSON object a body is; raises Problem.
+    """Return the JSON object a body is; raises ApiError.
 
     400 for what is not exactly one JSON text in UTF-8 with unique keys and sane depth and numbers;
     422 for one that is no object, or holds texts and numbers the store cannot keep.
     """
-    text = _text(raw)
+    text = _decode_utf8(raw)
     without_strings = _STRING.sub(b"", raw)
-    if _depth(without_strings) > max_depth:
+    if _measure_depth(without_strings) > max_depth:
         raise bad_request("too_deep", f"JSON nested deeper than {max_depth} levels.")
     if _LONG_NUMBER.search(without_strings):
         raise bad_request("number_too_long", f"A number has {MAX_DIGITS} digits or more.")
     try:
         value = json.loads(
-            text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant
+            text,
+            object_pairs_hook=_reject_duplicate_keys,
+            parse_float=_parse_float,
+            parse_constant=_reject_constant,
         )
     except json.JSONDecodeError as error:
         raise bad_request(
@@ -107,27 +110,27 @@ def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
     return value
 
 
-def depth_of(raw: bytes) -> int:
+def measure_depth(raw: bytes) -> int:
     """Return how deep a JSON text is nested."""
-    return _depth(_STRING.sub(b"", raw))
+    return _measure_depth(_STRING.sub(b"", raw))
 
 
-def check_values(value: Mapping[str, Any], *, at: str = "") -> None:
-    """Raise Problem 422 for texts, numbers and keys in ``value`` that cannot be kept."""
+def check_values(value: Mapping[str, Any], *, pointer: str = "") -> None:
+    """Raise ApiError 422 for texts, numbers and keys in ``value`` that cannot be kept."""
     problems = ProblemCollector()
-    count = validation.check_storable(value, at, problems, in_data=False)
+    count = validation.check_storable(value, pointer, problems, in_data=False)
     if count > MAX_PROPERTIES:
-        problems.add(at, "too_many_properties", f"Over {MAX_PROPERTIES} properties in all.")
+        problems.add(pointer, "too_many_properties", f"Over {MAX_PROPERTIES} properties in all.")
     if problems.problems:
         raise validation_failed(problems.problems)
 
 
-def convert(value: Mapping[str, Any], to: type[T], *, at: str = "") -> T:
-    """Return ``value`` as a strict structure; raises Problem 422 with a pointer."""
+def convert(value: Mapping[str, Any], structure: type[T], *, pointer: str = "") -> T:
+    """Return ``value`` as a strict structure; raises ApiError 422 with a pointer."""
     try:
-        return msgspec.convert(value, to, strict=True)
+        return msgspec.convert(value, structure, strict=True)
     except msgspec.ValidationError as error:
-        raise validation_failed([_field_problem(str(error), at)]) from None
+        raise validation_failed([_field_problem(str(error), pointer)]) from None
 
 
 def _is_chunked(request: HttpRequest) -> bool:
@@ -142,7 +145,7 @@ def _check_media_type(request: HttpRequest) -> None:
         raise UnsupportedMediaType(request.content_type or "")
 
 
-def _text(raw: bytes) -> str:
+def _decode_utf8(raw: bytes) -> str:
     if raw.startswith(BOM):
         raise bad_request("byte_order_mark", "The body begins with a byte order mark.")
     try:
@@ -151,7 +154,7 @@ def _text(raw: bytes) -> str:
         raise bad_request("not_utf8", "The body is not valid UTF-8.") from None
 
 
-def _depth(without_strings: bytes) -> int:
+def _measure_depth(without_strings: bytes) -> int:
     depth = deepest = 0
     for bracket in _BRACKETS.findall(without_strings):
         depth += 1 if bracket in b"[{" else -1
@@ -159,25 +162,25 @@ def _depth(without_strings: bytes) -> int:
     return deepest
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise bad_request("duplicate_key", "An object has the same key twice.")
     return result
 
 
-def _finite(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise bad_request("number_too_large", "A number is larger than a double can be.")
     return number
 
 
-def _no_constant(_name: str) -> NoReturn:
+def _reject_constant(_name: str) -> NoReturn:
     raise bad_request("malformed_json", "NaN and Infinity are not JSON.")
 
 
-def _empty() -> ApiError:
+def _empty_body() -> ApiError:
     return bad_request("empty_body", "The body is empty: send a JSON object.")
 
 
@@ -189,11 +192,11 @@ def _too_large(limit: int) -> ApiError:
     )
 
 
-def _field_problem(message: str, at: str) -> FieldProblem:
+def _field_problem(message: str, prefix: str) -> FieldProblem:
     """Return msgspec's complaint about one field as a problem."""
     match = _PATH.fullmatch(message)
     text, path = (match[1], match[2] or "") if match else (message, "")
-    pointer = at + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
+    pointer = prefix + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
     if unknown := _UNKNOWN_FIELD.fullmatch(text):
         name = f"{pointer}/{pointer_token(unknown[1])}"
         return FieldProblem(name, "unknown_field", "There is no such field.")

@@ -10,19 +10,19 @@ from domain import time
 from notifications.validation import ProblemCollector
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
-_WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
+_LOCAL_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 Language = Annotated[str, Meta(max_length=35, examples=["pt-BR"])]
-Zone = Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])]
-WallClock = Annotated[str, Meta(max_length=5, examples=["22:00"])]
+TimeZoneName = Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])]
+LocalTime = Annotated[str, Meta(max_length=5, examples=["22:00"])]
 
 
 class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A daily span of local time: start included, end not."""
 
     enabled: bool
-    start: WallClock = "22:00"
-    end: WallClock = "07:00"
-    timezone: Zone | None = None
+    start: LocalTime = "22:00"
+    end: LocalTime = "07:00"
+    timezone: TimeZoneName | None = None
     """IANA name; left out: that of whose quiet hours these are."""
 
 
@@ -32,25 +32,25 @@ def check_language(language: str | None, pointer: str, problems: ProblemCollecto
         problems.add(pointer, "invalid_language", "Expected a language such as pt or pt-BR.")
 
 
-def check_zone(zone: str | None, pointer: str, problems: ProblemCollector) -> None:
+def check_time_zone(time_zone: str | None, pointer: str, problems: ProblemCollector) -> None:
     """Note a time zone that there is not."""
     try:
-        if zone is not None:
-            time.parse_zone(zone)
+        if time_zone is not None:
+            time.parse_zone(time_zone)
     except time.InvalidTimeError as problem:
         problems.add(pointer, problem.code, str(problem))
 
 
 def check_quiet_hours(hours: QuietHours, problems: ProblemCollector) -> None:
     """Note what is wrong with quiet hours, which stand at ``/quiet_hours``."""
-    at, clocks = "/quiet_hours", {"start": hours.start, "end": hours.end}
-    wrong = [name for name, clock in clocks.items() if not _WALL_CLOCK.fullmatch(clock)]
-    for name in wrong:
-        problems.add(f"{at}/{name}", "invalid_time", "Expected a time of day such as 22:00.")
-    if not wrong and hours.start == hours.end:
-        same = "Quiet hours cannot start when they end."
-        problems.add(f"{at}/end", "empty_quiet_hours", same)
-    check_zone(hours.timezone, f"{at}/timezone", problems)
+    pointer, times = "/quiet_hours", {"start": hours.start, "end": hours.end}
+    invalid = [name for name, text in times.items() if not _LOCAL_TIME.fullmatch(text)]
+    for name in invalid:
+        problems.add(f"{pointer}/{name}", "invalid_time", "Expected a time of day such as 22:00.")
+    if not invalid and hours.start == hours.end:
+        detail = "Quiet hours cannot start when they end."
+        problems.add(f"{pointer}/end", "empty_quiet_hours", detail)
+    check_time_zone(hours.timezone, f"{pointer}/timezone", problems)
 
 
 class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):

@@ -8,8 +8,8 @@ from drf_spectacular.utils import OpenApiParameter
 from .problems import bad_request
 
 HEADER = "Idempotency-Key"
-REPLAYED = "Idempotent-Replayed"
-KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+REPLAYED_HEADER = "Idempotent-Replayed"
+KEY_PATTERN = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 
 
 def parameter(*, required: bool) -> OpenApiParameter:
@@ -24,9 +24,9 @@ def parameter(*, required: bool) -> OpenApiParameter:
 
 
 def optional_key(request: Any) -> str | None:
-    """Return the key a request comes with, None without one; raises Problem 400 if it is none."""
+    """Return the key a request comes with, None without one; raises ApiError 400 if it is none."""
     key: str | None = request.headers.get(HEADER)
-    if key is not None and not KEY.fullmatch(key):
+    if key is not None and not KEY_PATTERN.fullmatch(key):
         raise bad_request(
             "invalid_idempotency_key", "Idempotency-Key is 1 to 255 visible ASCII characters."
         )
@@ -34,7 +34,7 @@ def optional_key(request: Any) -> str | None:
 
 
 def required_key(request: Any) -> str:
-    """Return the key a request comes with; raises Problem 400 if it has none."""
+    """Return the key a request comes with; raises ApiError 400 if it has none."""
     key = optional_key(request)
     if key is None:
         raise bad_request("missing_idempotency_key", "This needs the header Idempotency-Key.")

@@ -35,13 +35,13 @@ _TITLES = {
 """Statuses that Python 3.13 renamed: the API says the same with every Python."""
 
 
-def title_of(status: int) -> str:
+def status_title(status: int) -> str:
     """Return the name of an HTTP status, as a problem and the description have it."""
-    known = HTTPStatus(status)
-    return _TITLES.get(known, known.phrase)
+    http_status = HTTPStatus(status)
+    return _TITLES.get(http_status, http_status.phrase)
 
 
-class FieldProblemView(msgspec.Struct, kw_only=True, frozen=True):
+class FieldErrorView(msgspec.Struct, kw_only=True, frozen=True):
     """One thing that is wrong with a request. No value is repeated."""
 
     pointer: str
@@ -62,7 +62,7 @@ class ProblemView(msgspec.Struct, kw_only=True, frozen=True):
     """For programs; it does not change."""
     request_id: str | None
     """For whoever looks it up in the logs."""
-    errors: list[FieldProblemView]
+    errors: list[FieldErrorView]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,15 +79,14 @@ class ApiError(Exception):
         """Return the problem document."""
         return ProblemView(
             type=f"urn:notifications:problem:{self.code}",
-            title=title_of(self.status),
+            title=status_title(self.status),
             status=self.status,
             detail=self.detail,
             instance=request.path,
             code=self.code,
             request_id=getattr(request, "request_id", None),
             errors=[
-                FieldProblemView(pointer=e.pointer, code=e.code, detail=e.detail)
-                for e in self.errors
+                FieldErrorView(pointer=e.pointer, code=e.code, detail=e.detail) for e in self.errors
             ],
         )
 
@@ -161,7 +160,7 @@ def to_api_error(error: Exception) -> ApiError:
         case Http404() | exceptions.NotFound():
             problem = not_found()
         case exceptions.APIException() | PermissionDenied():
-            problem = _of_rest_framework(error)
+            problem = _from_rest_framework(error)
     return problem or ApiError(
         status=500, code="internal_error", detail="The service failed. The request id tells why."
     )
@@ -170,9 +169,9 @@ def to_api_error(error: Exception) -> ApiError:
 def _conflict(error: AlreadyNotifiedError | RepeatedItemError | InvalidStateError) -> ApiError:
     match error:
         case AlreadyNotifiedError():
-            known = f" Its id is {error.notification_id}." if error.notification_id else ""
+            id_note = f" Its id is {error.notification_id}." if error.notification_id else ""
             code = "already_notified"
-            detail = f"This person was told about this entity by this type before.{known}"
+            detail = f"This person was told about this entity by this type before.{id_note}"
         case RepeatedItemError():
             code = "repeated_item"
             detail = f"The same as item {error.first} of this call: it is accepted once."
@@ -181,7 +180,7 @@ def _conflict(error: AlreadyNotifiedError | RepeatedItemError | InvalidStateErro
     return ApiError(status=409, code=code, detail=detail)
 
 
-def _of_rest_framework(error: Exception) -> ApiError:
+def _from_rest_framework(error: Exception) -> ApiError:
     status = getattr(error, "status_code", 403)
     headers = {}
     if auth_header := getattr(error, "auth_header", None):
@@ -226,7 +225,7 @@ def error_page(request: HttpRequest, problem: ApiError) -> HttpResponse:
     """Return a problem for programs, and a page that says what to do for people in the admin."""
     if request.path.startswith("/admin/"):
         template = select_template([f"{problem.status}.html", "problem.html"])
-        title = title_of(problem.status)
+        title = status_title(problem.status)
         page = template.render({"title": title, "detail": problem.detail}, request)
         return HttpResponse(page, status=problem.status)
     return HttpResponse(

@@ -14,7 +14,7 @@ MAX_VALUE_LENGTH = 512
 
 
 def reject_unknown(query: QueryDict, *, allowed: Collection[str]) -> None:
-    """Raise Problem 400 for a parameter that is not ``allowed``, or one given twice."""
+    """Raise ApiError 400 for a parameter that is not ``allowed``, or one given twice."""
     for name in query:
         if name not in allowed:
             raise bad_request("unknown_parameter", "There is no such filter or parameter.")

@@ -23,8 +23,8 @@ from access.clients.registry import Client
 from .problems import MEDIA_TYPE, ApiError
 
 log = structlog.get_logger(__name__)
-API = "/api/v1/"
-READING = frozenset({"GET", "HEAD", "OPTIONS"})
+API_PREFIX = "/api/v1/"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class ClientThrottle(BaseThrottle):
@@ -32,16 +32,16 @@ class ClientThrottle(BaseThrottle):
 
     def allow_request(self, request: Any, view: Any) -> bool:
         """Count a request, and return whether it may go on."""
-        counted = _counted(request)
-        if counted is None:
+        counter_and_limit = _find_counter(request)
+        if counter_and_limit is None:
             return True
-        counter, limit = counted
-        self.standing = request._request.standing = rate_limits.consume(counter, limit=limit)
-        return self.standing is None or self.standing.is_allowed
+        counter, limit = counter_and_limit
+        self.rate_status = request._request.rate_status = rate_limits.consume(counter, limit=limit)
+        return self.rate_status is None or self.rate_status.is_allowed
 
     def wait(self) -> float | None:
         """Return in how many seconds to come again."""
-        return self.standing.reset if self.standing else None
+        return self.rate_status.reset if self.rate_status else None
 
 
 class RateLimitMiddleware:
@@ -52,49 +52,51 @@ class RateLimitMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
-        if not request.path.startswith(API):
+        if not request.path.startswith(API_PREFIX):
             return self.get_response(request)
-        request.standing = None
+        request.rate_status = None
         failures = Counter(
             scope="address",
             identifier=rate_limits.client_ip(request.META, proxies=settings.TRUSTED_PROXIES),
             endpoint="authentication",
         )
         limit = settings.RATE_LIMIT_FAILED
-        standing = rate_limits.peek(failures, limit=limit)
-        if standing is not None and not standing.is_allowed:
-            response = _reject_ip(request, standing)
+        rate_status = rate_limits.peek(failures, limit=limit)
+        if rate_status is not None and not rate_status.is_allowed:
+            response = _reject_ip(request, rate_status)
         else:
             response = self.get_response(request)
-            standing = request.standing
+            rate_status = request.rate_status
             if response.status_code == HTTPStatus.UNAUTHORIZED:
                 rate_limits.consume(failures, limit=limit)
-        if standing is not None:
-            response.headers["RateLimit-Limit"] = str(standing.limit)
-            response.headers["RateLimit-Remaining"] = str(standing.remaining)
-            response.headers["RateLimit-Reset"] = str(standing.reset)
+        if rate_status is not None:
+            response.headers["RateLimit-Limit"] = str(rate_status.limit)
+            response.headers["RateLimit-Remaining"] = str(rate_status.remaining)
+            response.headers["RateLimit-Reset"] = str(rate_status.reset)
         return response
 
 
-def _counted(request: Any) -> tuple[Counter, int] | None:
+def _find_counter(request: Any) -> tuple[Counter, int] | None:
     """Return what counts a request, and how many there may be; None if nobody does."""
     name = request.resolver_match.url_name
-    reads = request.method in READING
-    user, endpoint = request.user, f"{name}.{'read' if reads else 'write'}"
+    is_read = request.method in SAFE_METHODS
+    user, endpoint = request.user, f"{name}.{'read' if is_read else 'write'}"
     if isinstance(user, Client):
         counter = Counter(scope="client", identifier=str(user.id), endpoint=endpoint)
-        return counter, settings.RATE_LIMIT_READ if reads else settings.RATE_LIMIT_WRITE
+        return counter, settings.RATE_LIMIT_READ if is_read else settings.RATE_LIMIT_WRITE
     if isinstance(user, InboxUser):
         # Not by name: who reads keys in Valkey need not learn who reads their inbox.
-        person = hashlib.sha256(f"{user.client_id}|{user.user_id}".encode()).hexdigest()[:32]
-        return Counter(scope="inbox", identifier=person, endpoint=endpoint), (
+        recipient_digest = hashlib.sha256(f"{user.client_id}|{user.user_id}".encode()).hexdigest()[
+            :32
+        ]
+        return Counter(scope="inbox", identifier=recipient_digest, endpoint=endpoint), (
             settings.RATE_LIMIT_INBOX
         )
     return None
 
 
-def _reject_ip(request: HttpRequest, standing: RateLimitStatus) -> HttpResponse:
-    log.warning("address_turned_away", reset_seconds=standing.reset)
+def _reject_ip(request: HttpRequest, rate_status: RateLimitStatus) -> HttpResponse:
+    log.warning("address_turned_away", reset_seconds=rate_status.reset)
     problem = ApiError(
         status=429,
         code="rate_limited",
@@ -104,5 +106,5 @@ def _reject_ip(request: HttpRequest, standing: RateLimitStatus) -> HttpResponse:
         msgspec.json.encode(problem.body(request)),
         status=problem.status,
         content_type=MEDIA_TYPE,
-        headers={"Retry-After": str(standing.reset)},
+        headers={"Retry-After": str(rate_status.reset)},
     )

@@ -19,7 +19,7 @@ class JSONRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
     ) -> bytes:
         """Return ``data`` as JSON; nothing at all for None."""
-        return b"" if data is None else msgspec.json.encode(data, enc_hook=_encode)
+        return b"" if data is None else msgspec.json.encode(data, enc_hook=_encode_value)
 
 
 class JSONOnlyNegotiation(DefaultContentNegotiation):
@@ -32,7 +32,7 @@ class JSONOnlyNegotiation(DefaultContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-def _encode(value: Any) -> str | int:
+def _encode_value(value: Any) -> str | int:
     if isinstance(value, ObjectId):
         return str(value)
     if isinstance(value, Int64):

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-FOR_BROWSERS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL)
-METHODS = "GET, POST"
-HEADERS = "authorization, content-type, last-event-id, x-request-id"
+BROWSER_PATHS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL)
+ALLOWED_METHODS = "GET, POST"
+ALLOWED_HEADERS = "authorization, content-type, last-event-id, x-request-id"
 EXPOSED_HEADERS = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 PREFLIGHT_MAX_AGE = 3600
 """Seconds a browser keeps to what it was told about a route."""
@@ -27,36 +27,36 @@ class InboxCorsMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request; a browser's question before it without asking who it is."""
-        if not FOR_BROWSERS.fullmatch(request.path):
+        if not BROWSER_PATHS.fullmatch(request.path):
             return self.get_response(request)
         if is_preflight(request.method, request.headers):
             response = HttpResponse(status=204)
         else:
             response = self.get_response(request)
-        for name, value in headers(request.method, request.headers).items():
+        for name, value in response_headers(request.method, request.headers).items():
             response.headers[name] = value
         return response
 
 
-def is_preflight(method: str | None, asked: Mapping[str, str]) -> bool:
+def is_preflight(method: str | None, request_headers: Mapping[str, str]) -> bool:
     """Return whether this is a browser asking what it may send."""
-    return method == "OPTIONS" and "Access-Control-Request-Method" in asked
+    return method == "OPTIONS" and "Access-Control-Request-Method" in request_headers
 
 
-def headers(method: str | None, asked: Mapping[str, str]) -> dict[str, str]:
+def response_headers(method: str | None, request_headers: Mapping[str, str]) -> dict[str, str]:
     """Return what a browser is told with any answer: of a strange page, only that it varies.
 
-    ``asked`` finds a header by its name in any spelling.
+    ``request_headers`` finds a header by its name in any spelling.
     """
-    origin = asked.get("Origin", "")
+    origin = request_headers.get("Origin", "")
     if origin not in settings.INBOX_ORIGINS:
         return {"Vary": "Origin"}
     allowed = {"Vary": "Origin", "Access-Control-Allow-Origin": origin}
-    if not is_preflight(method, asked):
+    if not is_preflight(method, request_headers):
         return {**allowed, "Access-Control-Expose-Headers": EXPOSED_HEADERS}
     return {
         **allowed,
-        "Access-Control-Allow-Methods": METHODS,
-        "Access-Control-Allow-Headers": HEADERS,
+        "Access-Control-Allow-Methods": ALLOWED_METHODS,
+        "Access-Control-Allow-Headers": ALLOWED_HEADERS,
         "Access-Control-Max-Age": str(PREFLIGHT_MAX_AGE),
     }

@@ -13,7 +13,9 @@ from notifications.content import engine, rendering
 from notifications.store import Document, content_of, is_shown_in_inbox, recipient_of, secret_in
 from notifyproject.platform.encryption import DecryptionError
 
-UNSEEN = "Of the unread, what was delivered since GET /inbox was last asked for its beginning."
+UNSEEN_DESCRIPTION = (
+    "Of the unread, what was delivered since GET /inbox was last asked for its beginning."
+)
 
 
 class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
@@ -46,7 +48,7 @@ class InboxCounts(msgspec.Struct, kw_only=True, frozen=True):
     """How much waits, without what is archived; 10,000 is the most that is counted."""
 
     unread: int
-    unseen: Annotated[int, Meta(description=UNSEEN)]
+    unseen: Annotated[int, Meta(description=UNSEEN_DESCRIPTION)]
 
 
 def inbox_item(document: Document, *, now: datetime) -> InboxItem:

@@ -67,7 +67,7 @@ class Tokens(APIView):
         """Issue a token for one person's inbox. It holds for 15 minutes."""
         raw = decode(read_body(request._request))
         check_values(raw)
-        user_id = _checked(convert(raw, InboxTokenRequest).user_id)
+        user_id = _check_user_id(convert(raw, InboxTokenRequest).user_id)
         issued = inbox_tokens.issue(client_id=request.user.id, user_id=user_id, now=utc_now())
         view = InboxTokenView(
             token=issued.text,
@@ -89,7 +89,7 @@ class Tokens(APIView):
     def delete(self, request: Any) -> Response:
         """Revoke every token of a person, at once: when they sign out everywhere, say."""
         reject_unknown(request.query_params, allowed=("user_id",))
-        user_id = _checked(request.query_params.get("user_id", ""))
+        user_id = _check_user_id(request.query_params.get("user_id", ""))
         inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
         inbox_wakeups.wake_inbox(Inbox(request.user.id, user_id))
         return Response(status=204)
@@ -117,8 +117,8 @@ class InboxTokenDetail(APIView):
         return Response(status=204)
 
 
-def _checked(user_id: str) -> str:
-    """Return a user id as notifications have one; raises InvalidRequest."""
+def _check_user_id(user_id: str) -> str:
+    """Return a user id as notifications have one; raises InvalidRequestError."""
     problems = ProblemCollector()
     if not user_id.strip():
         problems.add("/user_id", "required", "Whose inbox? Give a user_id.")

@@ -30,13 +30,13 @@ from .schemas import InboxCounts, InboxItem, InboxList, inbox_item
 
 LIST = "inbox"
 FLAGS = ("unread", "archived")
-PARAMETERS = (*FLAGS, *paging.PARAMETERS)
-DESCRIBED = (
+PARAMETER_NAMES = (*FLAGS, *paging.PARAMETER_NAMES)
+PARAMETERS = (
     OpenApiParameter("unread", bool, description="true: only what is unread."),
     OpenApiParameter(
         "archived", bool, description="true: what is archived; otherwise what is not."
     ),
-    *paging.DESCRIBED,
+    *paging.PARAMETERS,
 )
 
 
@@ -51,24 +51,24 @@ class ListRequest:
     before: FeedPosition | None = None
 
     @property
-    def is_beginning(self) -> bool:
+    def is_first_page(self) -> bool:
         """Whether this is what somebody sees who opens their inbox."""
         return not self.archived and self.after is None and self.before is None
 
 
-def parse(query: QueryDict) -> ListRequest:
+def parse_list_request(query: QueryDict) -> ListRequest:
     """Return a checked list request.
 
-    Raises Problem 400 for a cursor that is not ours; InvalidRequest for a value that cannot be.
+    Raises ApiError 400 for a cursor that is not ours; InvalidRequestError for a value that cannot be.
     """
     problems = ProblemCollector()
     flags = {name: query.get(name, "false") for name in FLAGS}
     for name, value in flags.items():
         if value not in ("true", "false"):
             problems.add(f"/{name}", "wrong_type", "Expected true or false.")
-    limit = paging.limit_of(query, problems)
+    limit = paging.parse_limit(query, problems)
     problems.raise_if_any()
-    after, before = paging.parse_cursors(query, of=LIST, kind=FeedPosition)
+    after, before = paging.parse_cursors(query, list_name=LIST, position_type=FeedPosition)
     return ListRequest(
         unread=flags["unread"] == "true",
         archived=flags["archived"] == "true",
@@ -80,7 +80,7 @@ def parse(query: QueryDict) -> ListRequest:
 
 def cursors(page: Page) -> dict[str, str | None]:
     """Return the cursors to the neighbouring pages."""
-    return paging.page_links(page, of=LIST, order=NEWEST_FIRST)
+    return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
 
 
 NOTIFICATION_ID = path_parameter("notification_id", "24 hex digits", pattern="[0-9a-fA-F]{24}")
@@ -92,12 +92,12 @@ class InboxView(APIView):
 
     authentication_classes: Any = (InboxAuthentication,)
     permission_classes: Any = (OwnsInbox,)
-    parameters: ClassVar[Collection[str]] = ()
+    allowed_parameters: ClassVar[Collection[str]] = ()
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Check who asks, and that nothing is in the address that does not belong there."""
         super().initial(request, *args, **kwargs)
-        reject_unknown(request.query_params, allowed=self.parameters)
+        reject_unknown(request.query_params, allowed=self.allowed_parameters)
 
     def finalize_response(
         self, request: Any, response: Response, *args: Any, **kwargs: Any
@@ -110,14 +110,14 @@ class InboxView(APIView):
 class InboxItems(InboxView):
     """What is in it."""
 
-    parameters = PARAMETERS
+    allowed_parameters = PARAMETER_NAMES
 
     @describe(
         operation="listInbox",
         scope=None,
         response=InboxList,
         problems=(400, 422),
-        parameters=DESCRIBED,
+        parameters=PARAMETERS,
     )
     def get(self, request: Any) -> Response:
         """List the inbox, newest first.
@@ -125,22 +125,24 @@ class InboxItems(InboxView):
         Whoever asks for its beginning, without archived and without a cursor, has seen it: what was
         delivered by then is not unseen any more.
         """
-        asked = parse(request.query_params)
-        own = inbox_of(request.user)
-        if asked.is_beginning:
-            part = actions.open_feed(inbox=own, limit=asked.limit, unread=asked.unread)
+        list_request = parse_list_request(request.query_params)
+        inbox = inbox_of(request.user)
+        if list_request.is_first_page:
+            page = actions.open_feed(
+                inbox=inbox, limit=list_request.limit, unread=list_request.unread
+            )
         else:
-            part = feed.page(
-                own,
-                limit=asked.limit,
-                unread=asked.unread,
-                archived=asked.archived,
-                after=asked.after,
-                before=asked.before,
+            page = feed.page(
+                inbox,
+                limit=list_request.limit,
+                unread=list_request.unread,
+                archived=list_request.archived,
+                after=list_request.after,
+                before=list_request.before,
             )
         now = utc_now()
-        results = [inbox_item(document, now=now) for document in part.documents]
-        return Response(InboxList(results=results, **cursors(part)))
+        results = [inbox_item(document, now=now) for document in page.documents]
+        return Response(InboxList(results=results, **cursors(page)))
 
 
 class Counts(InboxView):
@@ -165,7 +167,7 @@ class ReadAll(InboxView):
         return Response(UpdatedView(updated=count))
 
 
-def _described(operation: str) -> Any:
+def _describe_action(operation: str) -> Any:
     return describe(
         operation=operation,
         scope=None,
@@ -180,10 +182,10 @@ class Read(InboxView):
 
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
-    @_described("readInboxItem")
+    @_describe_action("readInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Mark a notification as read; again changes nothing."""
-        return _marked(actions.mark_read, request, notification_id)
+        return _mark(actions.mark_read, request, notification_id)
 
 
 class Unread(InboxView):
@@ -191,10 +193,10 @@ class Unread(InboxView):
 
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
-    @_described("unreadInboxItem")
+    @_describe_action("unreadInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Mark a notification as unread; again changes nothing."""
-        return _marked(actions.mark_unread, request, notification_id)
+        return _mark(actions.mark_unread, request, notification_id)
 
 
 class Archive(InboxView):
@@ -202,10 +204,10 @@ class Archive(InboxView):
 
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
-    @_described("archiveInboxItem")
+    @_describe_action("archiveInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Archive a notification, read or not; again changes nothing."""
-        return _marked(actions.archive, request, notification_id)
+        return _mark(actions.archive, request, notification_id)
 
 
 class Unarchive(InboxView):
@@ -213,10 +215,10 @@ class Unarchive(InboxView):
 
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
-    @_described("unarchiveInboxItem")
+    @_describe_action("unarchiveInboxItem")
     def post(self, request: Any, notification_id: str) -> Response:
         """Put an archived notification back; again changes nothing."""
-        return _marked(actions.unarchive, request, notification_id)
+        return _mark(actions.unarchive, request, notification_id)
 
 
 class Stream(InboxView):
@@ -244,12 +246,12 @@ def inbox_of(user: InboxUser) -> Inbox:
     return Inbox(user.client_id, user.user_id)
 
 
-def _marked(mark: actions.Mark, request: Any, notification_id: str) -> Response:
+def _mark(action: actions.Mark, request: Any, notification_id: str) -> Response:
     if not ObjectId.is_valid(notification_id):
         raise not_found()
     now = utc_now()
     try:
-        document: Document = mark(
+        document: Document = action(
             inbox=inbox_of(request.user), notification_id=ObjectId(notification_id), now=now
         )
     except actions.NotInInboxError:

@@ -25,7 +25,7 @@ from ..openapi.operations import describe
 from .bulk_body import BulkRequest, read_items
 
 
-class BulkItemView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+class BulkResultView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """What became of one item: its notification's id, or why it was not accepted."""
 
     index: Annotated[int, Meta(description="Its place in the call, from 0.")]
@@ -39,16 +39,16 @@ class BulkView(msgspec.Struct, kw_only=True, frozen=True):
 
     accepted: int
     rejected: int
-    results: list[BulkItemView]
+    results: list[BulkResultView]
 
 
 def bulk_view(outcomes: Sequence[Outcome], request: HttpRequest) -> BulkView:
     """Return what became of the items of a call, in their order."""
     results = [
-        BulkItemView(index=place, id=str(outcome))
+        BulkResultView(index=index, id=str(outcome))
         if isinstance(outcome, ObjectId)
-        else BulkItemView(index=place, error=to_api_error(outcome).body(request))
-        for place, outcome in enumerate(outcomes)
+        else BulkResultView(index=index, error=to_api_error(outcome).body(request))
+        for index, outcome in enumerate(outcomes)
     ]
     accepted = sum(one.error is None for one in results)
     return BulkView(accepted=accepted, rejected=len(results) - accepted, results=results)
@@ -89,11 +89,11 @@ class BulkCreate(APIView):
             is_test=request.user.is_test,
         )
         acceptance = bulk.accept_bulk(
-            items.requests, contents=items.contents, caller=caller, now=utc_now()
+            items.requests, contents=items.canonical, caller=caller, now=utc_now()
         )
         response = Response(bulk_view(acceptance.outcomes, request._request))
         if acceptance.replayed:
-            response[idempotency.REPLAYED] = "true"
+            response[idempotency.REPLAYED_HEADER] = "true"
         for outcome in acceptance.outcomes:
             if isinstance(outcome, OverloadedError):
                 response["Retry-After"] = to_api_error(outcome).headers["Retry-After"]

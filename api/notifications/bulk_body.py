@@ -23,14 +23,14 @@ from notifications.validation import (
     pointer_token,
 )
 
-from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, decode, depth_of
+from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, decode, measure_depth
 from ..http.problems import ApiError, validation_failed
 
 FIELD = "notifications"
 OUTER_LEVELS = 2
 """An item stands inside a list inside an object, and may be as deep as one that comes alone."""
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
-_ORDINARY_KEY = re.compile(r"(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
+_PLAIN_KEY = re.compile(r"(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
@@ -45,19 +45,22 @@ class Items:
     """What a body holds: each item as it is asked for, or what is wrong with it."""
 
     requests: Sequence[NotificationRequest | InvalidRequestError]
-    contents: Sequence[bytes]
+    canonical: Sequence[bytes]
     """Each item as canonical JSON: equal for equal items."""
 
 
 def read_items(raw: bytes) -> Items:
-    """Return the items of a body; raises Problem for a body that is no list of items."""
-    read = _read_fast(raw)
-    if read is None:
-        values = _list_of(decode(raw, max_depth=MAX_DEPTH + OUTER_LEVELS))
-        read = values, [_content(value) for value in values]
-    values, contents = read
-    requests = [_request(value, content) for value, content in zip(values, contents, strict=True)]
-    return Items(requests, contents)
+    """Return the items of a body; raises ApiError for a body that is no list of items."""
+    decoded = _read_fast(raw)
+    if decoded is None:
+        values = _item_list(decode(raw, max_depth=MAX_DEPTH + OUTER_LEVELS))
+        decoded = values, [_canonical_json(value) for value in values]
+    values, canonical_items = decoded
+    requests = [
+        _parse_item(value, canonical)
+        for value, canonical in zip(values, canonical_items, strict=True)
+    ]
+    return Items(requests, canonical_items)
 
 
 def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
@@ -69,23 +72,26 @@ def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
     if raw.startswith(BOM) or b"\\u003" in raw:
         return None
     try:
-        values = _list_of(msgspec.json.decode(raw))
+        values = _item_list(msgspec.json.decode(raw))
     except (msgspec.DecodeError, UnicodeError, RecursionError, ApiError):
         return None
-    contents = [_encoder.encode(value) for value in values]
-    if raw.count(b":") != 1 + sum(content.count(b":") for content in contents):
+    canonical_items = [_encoder.encode(value) for value in values]
+    if raw.count(b":") != 1 + sum(canonical.count(b":") for canonical in canonical_items):
         return None
-    if any(_may_be_deep(content) and depth_of(content) > MAX_DEPTH for content in contents):
+    if any(
+        _may_be_deep(canonical) and measure_depth(canonical) > MAX_DEPTH
+        for canonical in canonical_items
+    ):
         return None
-    return values, contents
+    return values, canonical_items
 
 
-def _may_be_deep(content: bytes) -> bool:
-    return content.count(b"{") + content.count(b"[") > MAX_DEPTH
+def _may_be_deep(canonical: bytes) -> bool:
+    return canonical.count(b"{") + canonical.count(b"[") > MAX_DEPTH
 
 
-def _list_of(value: Any) -> Sequence[Any]:
-    """Return the items of a decoded body; raises Problem 422 for one that has no list of them."""
+def _item_list(value: Any) -> Sequence[Any]:
+    """Return the items of a decoded body; raises ApiError 422 for one that has no list of them."""
     if not isinstance(value, dict):
         raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
     problems = ProblemCollector()
@@ -103,7 +109,7 @@ def _list_of(value: Any) -> Sequence[Any]:
     return items or ()
 
 
-def _content(value: Any) -> bytes:
+def _canonical_json(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeError:
@@ -111,16 +117,16 @@ def _content(value: Any) -> bytes:
         return json.dumps(value, sort_keys=True).encode()
 
 
-def _request(value: Any, content: bytes) -> NotificationRequest | InvalidRequestError:
-    if _needs_no_checks(value, content):
+def _parse_item(value: Any, canonical: bytes) -> NotificationRequest | InvalidRequestError:
+    if _needs_no_checks(value, canonical):
         try:
             return msgspec.convert(value, NotificationRequest, strict=True)
         except msgspec.ValidationError:
-            return _checked(value)
-    return _checked(value)
+            return _parse_item_strictly(value)
+    return _parse_item_strictly(value)
 
 
-def _checked(value: Any) -> NotificationRequest | InvalidRequestError:
+def _parse_item_strictly(value: Any) -> NotificationRequest | InvalidRequestError:
     """Return an item as it is asked for, looked at as closely as one that comes alone."""
     try:
         if not isinstance(value, dict):
@@ -131,19 +137,19 @@ def _checked(value: Any) -> NotificationRequest | InvalidRequestError:
         return InvalidRequestError(problem.errors)
 
 
-def _needs_no_checks(value: Any, content: bytes) -> bool:
+def _needs_no_checks(value: Any, canonical: bytes) -> bool:
     """Return whether :func:`check_values` could find nothing in an item that is well formed."""
-    if not isinstance(value, dict) or b"\\u" in content or content.count(b":") > MAX_PROPERTIES:
+    if not isinstance(value, dict) or b"\\u" in canonical or canonical.count(b":") > MAX_PROPERTIES:
         return False
     inner = value.get("content")
     payload = inner.get("payload") if isinstance(inner, dict) else None
-    return all(_can_be_kept(one) for one in (value.get("data"), payload, value.get("ttl")))
+    return all(_is_storable(one) for one in (value.get("data"), payload, value.get("ttl")))
 
 
-def _can_be_kept(value: Any) -> bool:
+def _is_storable(value: Any) -> bool:
     """Return whether a value of the caller's choice has plain keys and no giant numbers."""
     if type(value) is dict:
-        return all(_ORDINARY_KEY.fullmatch(k) and _can_be_kept(v) for k, v in value.items())
+        return all(_PLAIN_KEY.fullmatch(k) and _is_storable(v) for k, v in value.items())
     if type(value) is list:
-        return all(_can_be_kept(one) for one in value)
+        return all(_is_storable(one) for one in value)
     return type(value) is not int or _MIN_INT <= value <= _MAX_INT

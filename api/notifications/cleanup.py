@@ -62,19 +62,19 @@ class Cleanup(APIView):
         """
         raw = decode(read_body(request._request))
         check_values(raw)
-        asked = convert(raw, CleanupRequest)
-        work = purge.count_purgeable if asked.dry_run else purge.purge_notifications
-        cleaned = work(
+        body = convert(raw, CleanupRequest)
+        operation = purge.count_purgeable if body.dry_run else purge.purge_notifications
+        report = operation(
             client_id=request.user.id,
-            older_than=timedelta(days=asked.older_than_days),
+            older_than=timedelta(days=body.older_than_days),
             at_most=MAX_PER_CALL,
             now=utc_now(),
         )
         return Response(
             CleanupView(
-                notifications=cleaned.notifications,
-                attempts=None if asked.dry_run else cleaned.attempts,
-                dry_run=asked.dry_run,
-                complete=cleaned.is_complete,
+                notifications=report.notifications,
+                attempts=None if body.dry_run else report.attempts,
+                dry_run=body.dry_run,
+                complete=report.is_complete,
             )
         )

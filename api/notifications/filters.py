@@ -39,47 +39,53 @@ class ListRequest:
     before: Position | None = None
 
 
-def parse(
+def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any] | None = None
 ) -> ListRequest:
     """Return a checked list request; ``fixed`` are filters the address itself sets.
 
-    Raises Problem: 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
+    Raises ApiError: 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
     422 for a value that cannot be.
     """
     fixed = fixed or {}
-    allowed = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETERS, "unread"} - fixed.keys()
+    allowed = {
+        *TEXT_FILTERS,
+        *CHOICES,
+        *TIME_FILTERS,
+        *paging.PARAMETER_NAMES,
+        "unread",
+    } - fixed.keys()
     reject_unknown(query, allowed=allowed)
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
     reject_invalid_text(query, problems)
     values |= {name: parse_choice(name, query, problems) for name in CHOICES if name in query}
     values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
-    values["unread"] = parse_flag("unread", query, problems)
+    values["unread"] = parse_bool("unread", query, problems)
     _check_unread(values, problems)
-    limit = paging.limit_of(query, problems)
+    limit = paging.parse_limit(query, problems)
     if problems.problems:
         raise validation_failed(problems.problems)
-    after, before = paging.parse_cursors(query, of=LIST, kind=Position)
+    after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
     filters = Filter(client_id=client_id, **{**values, **fixed})
     return ListRequest(filters=filters, limit=limit, after=after, before=before)
 
 
 def cursors(page: Page) -> dict[str, str | None]:
     """Return the cursors to the neighbouring pages."""
-    return paging.page_links(page, of=LIST, order=NEWEST_FIRST)
+    return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
 
 
 def parse_choice(name: str, query: QueryDict, problems: ProblemCollector) -> str | None:
     """Return a parameter that has a fixed set of values; notes a problem for any other value."""
-    vocabulary = CHOICES[name]
-    if query[name] not in {member.value for member in vocabulary}:
-        problems.add(f"/{name}", "unknown_value", f"Expected one of {', '.join(vocabulary)}.")
+    choices = CHOICES[name]
+    if query[name] not in {member.value for member in choices}:
+        problems.add(f"/{name}", "unknown_value", f"Expected one of {', '.join(choices)}.")
         return None
     return query[name]
 
 
-def parse_flag(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
+def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
     """Return a parameter that is true or false; notes a problem for anything else."""
     if query.get(name, "false") not in ("true", "false"):
         problems.add(f"/{name}", "wrong_type", "Expected true or false.")
@@ -88,8 +94,8 @@ def parse_flag(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
 
 def _check_unread(values: Mapping[str, Any], problems: ProblemCollector) -> None:
     """Note filters that cannot hold together with ``unread``: delivered in-app, and not read."""
-    together = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
-    if values["unread"] and any(values.get(name) not in (None, v) for name, v in together.items()):
+    implied = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
+    if values["unread"] and any(values.get(name) not in (None, v) for name, v in implied.items()):
         problems.add(
             "/unread", "conflict", "Unread is what was delivered in-app: ask for nothing else."
         )
@@ -99,8 +105,8 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
     """Return the parameters of a list of notifications."""
     parameters = [OpenApiParameter(name, str) for name in TEXT_FILTERS]
     parameters += [
-        OpenApiParameter(name, str, enum=[member.value for member in vocabulary])
-        for name, vocabulary in CHOICES.items()
+        OpenApiParameter(name, str, enum=[member.value for member in choices])
+        for name, choices in CHOICES.items()
     ]
     parameters += [
         OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in TIME_FILTERS
@@ -111,6 +117,6 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
             bool,
             description="Delivered in-app and not read; no other channel or delivery_status.",
         ),
-        *paging.DESCRIBED,
+        *paging.PARAMETERS,
     ]
     return [p for p in parameters if p.name not in without]

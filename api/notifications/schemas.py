@@ -43,7 +43,7 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     failed_at: datetime | None = None
 
 
-class RecipientView(msgspec.Struct, kw_only=True, frozen=True):
+class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
     """Whom it was for, as known when it was accepted."""
 
     device_ids: list[str] = []
@@ -68,7 +68,7 @@ class ContentView(msgspec.Struct, kw_only=True, frozen=True):
     attachments: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
-class ErrorView(msgspec.Struct, kw_only=True, frozen=True):
+class ErrorHistoryView(msgspec.Struct, kw_only=True, frozen=True):
     """One line of the error history."""
 
     timestamp: datetime
@@ -86,7 +86,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     category: Category
     priority: Priority
     user_id: str | None = None
-    recipient: RecipientView
+    recipient: NotificationRecipientView
     channels: list[Channel]
     entity_id: str | None = None
     external_id: str | None = None
@@ -98,7 +98,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     """The local time asked for did not exist: scheduled_at is the first instant after it."""
     expires_at: datetime | None = None
     error: str | None = None
-    error_history: list[ErrorView] = []
+    error_history: list[ErrorHistoryView] = []
     is_read: bool
     read_at: datetime | None = None
     is_archived: bool = False
@@ -166,18 +166,18 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
     deliveries = [_pick(DeliveryView, delivery) for delivery in document["delivery"]]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
     failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
-    shown = {name: document[name] for name in _PLAIN & document.keys()}
+    fields = {name: document[name] for name in _COPIED_FIELDS & document.keys()}
     return msgspec.convert(
         {
-            **shown,
+            **fields,
             "id": str(document["_id"]),
-            "recipient": _pick(RecipientView, document["recipient"]),
+            "recipient": _pick(NotificationRecipientView, document["recipient"]),
             "content": _pick(ContentView, document["content"]),
-            "data": masked(
+            "data": redacted(
                 document["data"], document["type"], document["content"].get("template_id")
             ),
             "delivery": deliveries,
-            "error_history": [_pick(ErrorView, line) for line in document["error_history"]],
+            "error_history": [_pick(ErrorHistoryView, line) for line in document["error_history"]],
             "broadcast_id": _hex(document.get("broadcast_id")),
             "resent_from": _hex(document.get("resent_from")),
             "resent_as": [str(one) for one in document["resent_as"]],
@@ -205,7 +205,7 @@ def attempt_view(document: Document) -> AttemptView:
     )
 
 
-def masked(
+def redacted(
     data: Mapping[str, Any], type_name: str, template_id: str | None = None
 ) -> dict[str, Any]:
     """Return the template's variables without the secrets among them.
@@ -218,18 +218,18 @@ def masked(
     return redaction.mask(data, types.sensitive_variables(type_name, template_id))
 
 
-_COMPUTED = {
+_COMPUTED_FIELDS = {
     *("id", "recipient", "content", "data", "delivery", "error_history", "adjusted"),
     *("resent_from", "resent_as", "is_delivered", "is_failed", "is_pending", "can_retry"),
     *("successful_channels", "failed_channels", "broadcast_id"),
 }
-_PLAIN = set(NotificationView.__struct_fields__) - _COMPUTED
+_COPIED_FIELDS = set(NotificationView.__struct_fields__) - _COMPUTED_FIELDS
 
 
 def _pick(view: Any, document: Mapping[str, Any]) -> Any:
     """Return the fields of ``document`` that a view shows."""
-    shown = {name: document[name] for name in view.__struct_fields__ if name in document}
-    return msgspec.convert(shown, view)
+    fields = {name: document[name] for name in view.__struct_fields__ if name in document}
+    return msgspec.convert(fields, view)
 
 
 def _hex(value: ObjectId | None) -> str | None:

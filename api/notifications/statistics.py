@@ -58,7 +58,7 @@ def statistics_view(found: Statistics, *, by: GroupBy) -> StatisticsView:
 
 
 READ = Scope.NOTIFICATIONS_READ
-PARAMETERS = ("by", "user_id", *filters.TIME_FILTERS)
+PARAMETER_NAMES = ("by", "user_id", *filters.TIME_FILTERS)
 
 
 class NotificationStatistics(APIView):
@@ -87,24 +87,22 @@ class NotificationStatistics(APIView):
 
         Of more than 100,000 the newest are counted, and complete is false: narrow the time.
         """
-        by, span = _asked(request.query_params, request.user.id)
-        return Response(statistics_view(statistics.count_notifications(span, by=by), by=by))
+        by, selection = _parse_request(request.query_params, request.user.id)
+        return Response(statistics_view(statistics.count_notifications(selection, by=by), by=by))
 
 
-def _asked(query: QueryDict, client_id: Any) -> tuple[GroupBy, StatisticsFilter]:
-    """Return what is asked for; raises Problem 400 or 422."""
-    reject_unknown(query, allowed=PARAMETERS)
+def _parse_request(query: QueryDict, client_id: Any) -> tuple[GroupBy, StatisticsFilter]:
+    """Return what is asked for; raises ApiError 400 or 422."""
+    reject_unknown(query, allowed=PARAMETER_NAMES)
     problems = ProblemCollector()
     reject_invalid_text(query, problems)
     if (by := query.get("by", GroupBy.STATUS.value)) not in {one.value for one in GroupBy}:
         problems.add("/by", "unknown_value", f"Expected one of {', '.join(GroupBy)}.")
-    moments = {
+    times = {
         name: http_query.parse_time(name, query, problems)
         for name in filters.TIME_FILTERS
         if name in query
     }
     if problems.problems:
         raise validation_failed(problems.problems)
-    return GroupBy(by), StatisticsFilter(
-        client_id=client_id, user_id=query.get("user_id"), **moments
-    )
+    return GroupBy(by), StatisticsFilter(client_id=client_id, user_id=query.get("user_id"), **times)

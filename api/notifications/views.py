@@ -91,7 +91,7 @@ class Notifications(APIView):
         )
         response["Location"] = f"{request.path.rstrip('/')}/{acceptance.document['_id']}"
         if acceptance.replayed:
-            response[idempotency.REPLAYED] = "true"
+            response[idempotency.REPLAYED_HEADER] = "true"
         return response
 
     @describe(
@@ -145,8 +145,15 @@ class NotificationAttempts(APIView):
 
 def list_page(request: Any, fixed: dict[str, Any]) -> Response:
     """Answer with a page of notifications; ``fixed`` filters are not taken from the query."""
-    asked = filters.parse(request.query_params, client_id=request.user.id, fixed=fixed)
-    page = queries.page(asked.filters, limit=asked.limit, after=asked.after, before=asked.before)
+    list_request = filters.parse_list_request(
+        request.query_params, client_id=request.user.id, fixed=fixed
+    )
+    page = queries.page(
+        list_request.filters,
+        limit=list_request.limit,
+        after=list_request.after,
+        before=list_request.before,
+    )
     results = [notification_view(document) for document in page.documents]
     return Response(NotificationList(results=results, **filters.cursors(page)))
 
@@ -174,7 +181,7 @@ class Cancel(APIView):
         document = notification_or_404(request, notification_id)
         cancelled = actions.cancel(
             notification_id=document["_id"],
-            channels=_channels(request),
+            channels=_requested_channels(request),
             reason="Cancelled by the app that sent it.",
             now=utc_now(),
         )
@@ -204,7 +211,7 @@ class Retry(APIView):
         """
         document = notification_or_404(request, notification_id)
         reopened = actions.retry(
-            notification_id=document["_id"], channels=_channels(request), now=utc_now()
+            notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
         )
         return Response(notification_view(reopened), status=202)
 
@@ -232,7 +239,7 @@ class Resend(APIView):
         """
         document = notification_or_404(request, notification_id)
         resent = actions.resend(
-            notification_id=document["_id"], channels=_channels(request), now=utc_now()
+            notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
         )
         return Response(notification_view(resent.document), status=202)
 
@@ -257,11 +264,11 @@ class Reschedule(APIView):
         A ttl counts from the new time. An expires_at stays: the new time must lie before it.
         """
         document = notification_or_404(request, notification_id)
-        asked = convert(_body(request), RescheduleRequest)
+        body = convert(_read_json(request), RescheduleRequest)
         try:
             rescheduled = actions.reschedule(
                 notification_id=document["_id"],
-                asked=time.parse_timestamp(asked.scheduled_at),
+                asked=time.parse_timestamp(body.scheduled_at),
                 now=utc_now(),
             )
         except time.InvalidTimeError as error:
@@ -271,17 +278,17 @@ class Reschedule(APIView):
         return Response(notification_view(rescheduled))
 
 
-def _body(request: Any) -> dict[str, Any]:
+def _read_json(request: Any) -> dict[str, Any]:
     raw = decode(read_body(request._request))
     check_values(raw)
     return raw
 
 
-def _channels(request: Any) -> list[Channel] | None:
+def _requested_channels(request: Any) -> list[Channel] | None:
     """Return the channels an action's optional body names; None for all there are."""
     if not _has_body(request._request):
         return None
-    names = convert(_body(request), ChannelsRequest).channels
+    names = convert(_read_json(request), ChannelsRequest).channels
     if names is None or names == [ALL]:
         return None
     problems = ProblemCollector()

@@ -19,14 +19,14 @@ from notifyproject.platform.middleware import HEADER as REQUEST_ID
 
 from ..callbacks.schemas import EVENT_WEBHOOK, CallbackEvent
 from ..http.idempotency import HEADER as IDEMPOTENCY_KEY
-from ..http.idempotency import REPLAYED
+from ..http.idempotency import REPLAYED_HEADER
 from ..http.problems import MEDIA_TYPE
 from ..notifications.schemas import ChannelsRequest
-from ..recipients.preferences import WishRequest
+from ..recipients.preferences import PreferenceRequest
 from .examples import REFERENCE, example_of
 from .operations import STRUCTURE_REFERENCE, structures
-from .problems import problems_of, view_of
-from .wording import IDS
+from .problems import operation_problems, problem_view
+from .wording import EXAMPLE_IDS
 
 INTRODUCTION = """
 
@@ -51,13 +51,13 @@ left of a minute's requests. 429 and 503 say in `Retry-After` how many seconds t
 """What stands above all operations, below the first sentence."""
 JSON = "application/json"
 STREAM = "text/event-stream"
-EVENTS = (
+STREAM_EXAMPLE = (
     "retry: 3000\n\nevent: counts\n"
     'data: {"unread":3,"unseen":1}\n\n'
-    f"id: {IDS['notification_id']}\nevent: notification\n"
-    f'data: {{"id":"{IDS["notification_id"]}","type":"payment_confirmed"}}\n\n'
+    f"id: {EXAMPLE_IDS['notification_id']}\nevent: notification\n"
+    f'data: {{"id":"{EXAMPLE_IDS["notification_id"]}","type":"payment_confirmed"}}\n\n'
 )
-UNREFERENCED = (CallbackEvent, WishRequest)
+UNREFERENCED = (CallbackEvent, PreferenceRequest)
 """Structures that no operation refers to: of the webhook, and inside an object with free keys."""
 
 
@@ -66,45 +66,45 @@ def structures_by_name() -> dict[str, type[msgspec.Struct]]:
     return dict(structures()) | {one.__name__: one for one in UNREFERENCED}
 
 
-ANYWHERE = "/api/v1/notifications"
+EXAMPLE_PATH = "/api/v1/notifications"
 """The address in the examples of problems that are the same at every address."""
-LIMITS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
-NOT_COUNTED = frozenset({401, 403})
+RATE_LIMIT_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+UNCOUNTED_STATUSES = frozenset({401, 403})
 """Who is refused before anybody counts is not told of a limit."""
-WAITS = frozenset({429, 503})
+RETRY_AFTER_STATUSES = frozenset({429, 503})
 HEADERS: Mapping[str, tuple[str, Any]] = {
-    REQUEST_ID: ("For whoever looks the request up in the logs.", IDS["request_id"]),
+    REQUEST_ID: ("For whoever looks the request up in the logs.", EXAMPLE_IDS["request_id"]),
     "RateLimit-Limit": ("How many such requests a minute takes.", 60_000),
     "RateLimit-Remaining": ("How many are left of them.", 59_999),
     "RateLimit-Reset": ("Seconds until the count begins again.", 42),
     "Retry-After": ("Seconds after which to come again.", 17),
     "WWW-Authenticate": ("What credential is asked for.", "Bearer"),
-    "Location": ("The address of what was made.", f"/api/v1/notifications/{IDS['id']}"),
-    REPLAYED: ("true: the answer to the first request with this key.", "true"),
+    "Location": ("The address of what was made.", f"/api/v1/notifications/{EXAMPLE_IDS['id']}"),
+    REPLAYED_HEADER: ("true: the answer to the first request with this key.", "true"),
 }
 """What the headers of answers say, and an example of each."""
-LOCATED = frozenset({"createNotification", "createBroadcast", "createTemplateVersion"})
+LOCATION_OPERATIONS = frozenset({"createNotification", "createBroadcast", "createTemplateVersion"})
 
 
 def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
-    """Complete a description; for ``POSTPROCESSING_HOOKS``, after ``add_structures``."""
+    """Complete a description; for ``POSTPROCESSING_HOOKS``, after ``add_components``."""
     result["info"]["description"] += INTRODUCTION
     components = result["components"]
     components["headers"] = {name: _header(name) for name in HEADERS}
     components["examples"] = {}
-    _name_times(components["schemas"])
+    _set_time_formats(components["schemas"])
     # A slash at the end is allowed, not asked for.
     result["paths"] = {path.rstrip("/"): item for path, item in result["paths"].items()}
     for path, item in result["paths"].items():
         for method, operation in item.items():
-            filled = _filled(path)
-            is_live_only = refuses_test_keys(resolve(filled).func.view_class, method.upper())
-            _describe(operation, is_live_only=is_live_only)
-            _complete(operation, filled, components, is_live_only=is_live_only)
+            example_path = _example_path(path)
+            is_live_only = refuses_test_keys(resolve(example_path).func.view_class, method.upper())
+            _describe_operation(operation, is_live_only=is_live_only)
+            _complete_operation(operation, example_path, components, is_live_only=is_live_only)
     return result
 
 
-def _describe(operation: dict[str, Any], *, is_live_only: bool) -> None:
+def _describe_operation(operation: dict[str, Any], *, is_live_only: bool) -> None:
     """Split a docstring into a summary and all it says, with who may."""
     text = operation["description"]
     first, _, _more = text.partition("\n\n")
@@ -116,41 +116,42 @@ def _describe(operation: dict[str, Any], *, is_live_only: bool) -> None:
     operation["description"] = f"{text}\n\nTakes {credential}.{live_only}"
 
 
-def _complete(
+def _complete_operation(
     operation: dict[str, Any], path: str, components: dict[str, Any], *, is_live_only: bool
 ) -> None:
     schemas, shared = components["schemas"], components["examples"]
-    body, example = _body(operation, schemas)
+    body, example = _add_body_example(operation, schemas)
     for parameter in operation.get("parameters", ()):
-        _show_parameter(parameter)
-    known = problems_of(operation, body=body, example=example, is_live_only=is_live_only)
+        _add_parameter_example(parameter)
+    problems = operation_problems(operation, body=body, example=example, is_live_only=is_live_only)
     for code, response in operation["responses"].items():
         status = int(code)
         response["headers"] = {
-            name: {"$ref": f"#/components/headers/{name}"} for name in _headers(operation, status)
+            name: {"$ref": f"#/components/headers/{name}"}
+            for name in _header_names(operation, status)
         }
         for media_type, content in response.get("content", {}).items():
             if media_type == MEDIA_TYPE:
                 content["examples"] = {
-                    problem.code: _shared(view_of(problem, path=path), shared)
-                    for problem in known[status]
+                    problem.code: _share_example(problem_view(problem, path=path), shared)
+                    for problem in problems[status]
                 }
             else:
                 is_stream = media_type == STREAM
-                value = EVENTS if is_stream else example_of(content["schema"], schemas)
+                value = STREAM_EXAMPLE if is_stream else example_of(content["schema"], schemas)
                 content["examples"] = {"answer": {"value": value}}
 
 
-def _shared(view: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
+def _share_example(view: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
     """Return an example of a problem: one for all addresses it looks the same at."""
     name = view["code"]
-    anywhere = {"value": {**view, "instance": ANYWHERE}}
-    if shared.setdefault(name, anywhere) == anywhere:
+    common = {"value": {**view, "instance": EXAMPLE_PATH}}
+    if shared.setdefault(name, common) == common:
         return {"$ref": f"#/components/examples/{name}"}
     return {"value": view}
 
 
-def _body(
+def _add_body_example(
     operation: dict[str, Any], schemas: Mapping[str, Any]
 ) -> tuple[type[msgspec.Struct] | None, Any]:
     """Show what an operation takes, and return its structure and the example."""
@@ -164,27 +165,27 @@ def _body(
     return structure, example
 
 
-def _show_parameter(parameter: dict[str, Any]) -> None:
+def _add_parameter_example(parameter: dict[str, Any]) -> None:
     if parameter["name"] == IDEMPOTENCY_KEY:
         parameter["example"] = "payment-1001"
     elif parameter["in"] == "path" or parameter.get("required"):
         parameter["example"] = example_of(parameter["schema"], {}, name=parameter["name"])
 
 
-def _headers(operation: Mapping[str, Any], status: int) -> Iterator[str]:
+def _header_names(operation: Mapping[str, Any], status: int) -> Iterator[str]:
     yield REQUEST_ID
     if status == HTTPStatus.UNAUTHORIZED:
         yield "WWW-Authenticate"
-    if status not in NOT_COUNTED:
-        yield from LIMITS
-    is_begun = (operation["operationId"], status) == ("eraseRecipient", HTTPStatus.ACCEPTED)
-    if status in WAITS or is_begun:
+    if status not in UNCOUNTED_STATUSES:
+        yield from RATE_LIMIT_HEADERS
+    is_incomplete = (operation["operationId"], status) == ("eraseRecipient", HTTPStatus.ACCEPTED)
+    if status in RETRY_AFTER_STATUSES or is_incomplete:
         yield "Retry-After"
     if status < HTTPStatus.BAD_REQUEST:
-        if operation["operationId"] in LOCATED:
+        if operation["operationId"] in LOCATION_OPERATIONS:
             yield "Location"
         if any(p["name"] == IDEMPOTENCY_KEY for p in operation.get("parameters", ())):
-            yield REPLAYED
+            yield REPLAYED_HEADER
 
 
 def _header(name: str) -> dict[str, Any]:
@@ -193,41 +194,41 @@ def _header(name: str) -> dict[str, Any]:
     return {"description": description, "schema": {"type": kind}, "example": example}
 
 
-def _filled(path: str) -> str:
+def _example_path(path: str) -> str:
     """Return a path with an example for each of its parameters."""
-    for name, value in {**IDS, "channel": "email", "address": "ada@example.com"}.items():
+    for name, value in {**EXAMPLE_IDS, "channel": "email", "address": "ada@example.com"}.items():
         path = path.replace(f"{{{name}}}", str(value))
     return path
 
 
-def _name_times(schemas: dict[str, Any]) -> None:
+def _set_time_formats(schemas: dict[str, Any]) -> None:
     """Say which texts are times: a schema of msgspec's says it only of types that insist on UTC."""
     for info in msgspec.inspect.multi_type_info(structures_by_name().values()):
         for one in _structures(info):
             properties = schemas[one.cls.__name__]["properties"]
             for field in one.fields:
                 if _is_time(field.type):
-                    described = properties[field.encode_name]
-                    (described.get("anyOf") or [described])[0]["format"] = "date-time"
+                    schema = properties[field.encode_name]
+                    (schema.get("anyOf") or [schema])[0]["format"] = "date-time"
 
 
 def _structures(info: Any) -> Iterator[msgspec.inspect.StructType]:
     """Return a structure and all those inside it."""
     seen: set[type] = set()
-    left: list[Any] = [info]
-    while left:
-        one = left.pop()
+    pending: list[Any] = [info]
+    while pending:
+        one = pending.pop()
         if isinstance(one, msgspec.inspect.StructType):
             if one.cls in seen:
                 continue
             seen.add(one.cls)
             yield one
-            left += [field.type for field in one.fields]
+            pending += [field.type for field in one.fields]
         else:
-            left += _inside(one)
+            pending += _inner_types(one)
 
 
-def _inside(info: Any) -> Sequence[Any]:
+def _inner_types(info: Any) -> Sequence[Any]:
     match info:
         case msgspec.inspect.UnionType():
             return info.types
@@ -249,7 +250,7 @@ def _is_time(info: Any) -> bool:
     return isinstance(info, msgspec.inspect.DateTimeType)
 
 
-_made: dict[str | None, bytes] = {}
+_rendered: dict[str | None, bytes] = {}
 """What was made already, by its media type."""
 
 
@@ -262,10 +263,10 @@ class OpenAPIDocument(SpectacularAPIView):
     def get(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         """Answer with the description in the form that was asked for."""
         renderer: BaseRenderer = request.accepted_renderer
-        if renderer.media_type not in _made:
-            described = SchemaGenerator().get_schema(request=None, public=True)
-            _made[renderer.media_type] = renderer.render(described, renderer_context={})
-        return HttpResponse(_made[renderer.media_type], content_type=renderer.media_type)
+        if renderer.media_type not in _rendered:
+            document = SchemaGenerator().get_schema(request=None, public=True)
+            _rendered[renderer.media_type] = renderer.render(document, renderer_context={})
+        return HttpResponse(_rendered[renderer.media_type], content_type=renderer.media_type)
 
 
 def add_components(result: dict[str, Any], **_context: Any) -> dict[str, Any]:

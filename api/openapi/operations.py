@@ -12,10 +12,10 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 
 from access.models import Scope
 
-from ..http.problems import MEDIA_TYPE, ProblemView, title_of
+from ..http.problems import MEDIA_TYPE, ProblemView, status_title
 
 STRUCTURE_REFERENCE = "#/components/schemas/{name}"
-ALWAYS = (401, 403, 429, 503)
+COMMON_ERRORS = (401, 403, 429, 503)
 """Problems any route may answer with."""
 INBOX_ERRORS = (401, 429, 503)
 """The same, where there are no scopes."""
@@ -57,27 +57,27 @@ def describe(
     scope: Scope | None,
     response: type[msgspec.Struct] | None,
     status: int = 200,
-    or_else: int | None = None,
+    also_status: int | None = None,
     request: type[msgspec.Struct] | None = None,
     problems: Sequence[int] = (),
     parameters: Sequence[OpenApiParameter] = (),
 ) -> Callable[[Any], Any]:
     """Describe a view's method; its docstring is the summary. ``response`` None: without a body.
 
-    ``scope`` None: it takes an inbox token, which opens one inbox and nothing else. ``or_else`` is
+    ``scope`` None: it takes an inbox token, which opens one inbox and nothing else. ``also_status`` is
     another status of the same answer.
     """
     body = _reference(response) if response else None
     responses: dict[Any, Any] = {
-        one: OpenApiResponse(body, title_of(one)) for one in (status, or_else) if one
+        one: OpenApiResponse(body, status_title(one)) for one in (status, also_status) if one
     }
-    always = {*(ALWAYS if scope else INBOX_ERRORS)}
+    codes = {*(COMMON_ERRORS if scope else INBOX_ERRORS)}
     if any(one.location == OpenApiParameter.PATH for one in parameters):
-        always.add(404)
+        codes.add(404)
     return extend_schema(
         operation_id=operation,
         request={"application/json": _reference(request)} if request else None,
-        responses=responses | _problems({*always, *problems}),
+        responses=responses | _problem_responses({*codes, *problems}),
         parameters=list(parameters),
         extensions={"x-scope": scope.value} if scope else {},
     )
@@ -95,14 +95,15 @@ def describe_stream(*, operation: str) -> Callable[[Any], Any]:
     return extend_schema(
         operation_id=operation,
         request=None,
-        responses={(200, "text/event-stream"): events} | _problems({*INBOX_ERRORS, 400, 421}),
+        responses={(200, "text/event-stream"): events}
+        | _problem_responses({*INBOX_ERRORS, 400, 421}),
         parameters=[last],
     )
 
 
-def _problems(codes: set[int]) -> dict[Any, Any]:
+def _problem_responses(codes: set[int]) -> dict[Any, Any]:
     body = _reference(ProblemView)
-    return {(code, MEDIA_TYPE): OpenApiResponse(body, title_of(code)) for code in sorted(codes)}
+    return {(code, MEDIA_TYPE): OpenApiResponse(body, status_title(code)) for code in sorted(codes)}
 
 
 def _reference(structure: type[msgspec.Struct]) -> Mapping[str, str]:

@@ -22,26 +22,26 @@ from ..http import body as http_body
 from ..http import idempotency, query
 from ..http.problems import ApiError, not_found, to_api_error, validation_failed
 from ..notifications import filters
-from ..types.schemas import NothingRequest
-from .wording import IDS, NOTIFICATION
+from ..types.schemas import EmptyRequest
+from .wording import EXAMPLE_IDS, NOTIFICATION_ID
 
 Operation = Mapping[str, Any]
-WAIT = 17
-MANY = frozenset({"createNotifications", "createBroadcast"})
+RETRY_AFTER = 17
+BULK_OPERATIONS = frozenset({"createNotifications", "createBroadcast"})
 """Operations that take a larger body."""
-GONE = actions.SensitiveDataDestroyedError()
-REMOVED = actions.ContentRemovedError(datetime(2026, 7, 1, tzinfo=UTC))
+SENSITIVE_DATA_DESTROYED = actions.SensitiveDataDestroyedError()
+CONTENT_REMOVED = actions.ContentRemovedError(datetime(2026, 7, 1, tzinfo=UTC))
 CONFLICTS: Mapping[str, Sequence[tuple[str, str]]] = {
     "cancelNotification": [("not_possible", "Nothing of it is pending any more.")],
     "retryNotification": [
         ("not_possible", "None of these channels has failed."),
-        (GONE.code, str(GONE)),
-        (REMOVED.code, str(REMOVED)),
+        (SENSITIVE_DATA_DESTROYED.code, str(SENSITIVE_DATA_DESTROYED)),
+        (CONTENT_REMOVED.code, str(CONTENT_REMOVED)),
     ],
     "resendNotification": [
         ("not_possible", "The person was erased, and what it said with them."),
-        (GONE.code, str(GONE)),
-        (REMOVED.code, str(REMOVED)),
+        (SENSITIVE_DATA_DESTROYED.code, str(SENSITIVE_DATA_DESTROYED)),
+        (CONTENT_REMOVED.code, str(CONTENT_REMOVED)),
     ],
     "rescheduleNotification": [
         ("not_possible", "It is too late: something of it was sent or tried, or it has ended.")
@@ -72,7 +72,7 @@ CONFLICTS: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 
 
-def problems_of(
+def operation_problems(
     operation: Operation,
     *,
     body: type[msgspec.Struct] | None,
@@ -84,85 +84,98 @@ def problems_of(
     ``is_live_only``: it refuses test keys.
     """
     name = operation["operationId"]
-    asked = [p["name"] for p in operation.get("parameters", ()) if p["in"] == "query"]
+    query_names = [p["name"] for p in operation.get("parameters", ()) if p["in"] == "query"]
     has_key = any(p["name"] == idempotency.HEADER for p in operation.get("parameters", ()))
-    limit = http_body.MAX_BYTES_BULK if name in MANY else http_body.MAX_BYTES
-    known: dict[int, list[ApiError]] = {
-        400: [*_malformed(asked, takes_body="415" in operation["responses"], has_key=has_key)],
+    limit = http_body.MAX_BYTES_BULK if name in BULK_OPERATIONS else http_body.MAX_BYTES
+    problems: dict[int, list[ApiError]] = {
+        400: [
+            *_bad_requests(query_names, takes_body="415" in operation["responses"], has_key=has_key)
+        ],
         401: [to_api_error(exceptions.NotAuthenticated())],
         403: [to_api_error(PermissionDenied())],
         404: [not_found()],
         409: [ApiError(status=409, code=c, detail=d) for c, d in CONFLICTS.get(name, ())],
-        413: [raised(http_body.read_raw, _Long, limit=limit)],
+        413: [capture_problem(http_body.read_raw, _LARGE_REQUEST, limit=limit)],
         415: [to_api_error(exceptions.UnsupportedMediaType("text/plain"))],
-        421: [_elsewhere()],
-        422: [*_invalid(operation, body, example, asked)],
-        429: [to_api_error(exceptions.Throttled(wait=WAIT))],
+        421: [_misdirected()],
+        422: [*_validation_failures(operation, body, example, query_names)],
+        429: [to_api_error(exceptions.Throttled(wait=RETRY_AFTER))],
         503: [to_api_error(PyMongoError())],
     }
     if is_live_only:
-        known[403] += [to_api_error(TestKeyError())]
+        problems[403] += [to_api_error(TestKeyError())]
     if name == "createNotification":
-        known[409] = [to_api_error(AlreadyNotifiedError(ObjectId(NOTIFICATION)))]
+        problems[409] = [to_api_error(AlreadyNotifiedError(ObjectId(NOTIFICATION_ID)))]
     if name == "createNotifications":
-        known[503] += [to_api_error(OverloadedError(timedelta(seconds=30)))]
+        problems[503] += [to_api_error(OverloadedError(timedelta(seconds=30)))]
     if has_key:
-        known[422] += [to_api_error(KeyReusedError())]
-    return known
+        problems[422] += [to_api_error(KeyReusedError())]
+    return problems
 
 
-def raised(call: Callable[..., Any], *arguments: Any, **named: Any) -> ApiError:
+def capture_problem(call: Callable[..., Any], *args: Any, **kwargs: Any) -> ApiError:
     """Return the problem that a call raises; raises AssertionError if it raises none."""
     try:
-        call(*arguments, **named)
+        call(*args, **kwargs)
     except (ApiError, InvalidRequestError) as error:
         return to_api_error(error)
     raise AssertionError("this is no problem")
 
 
-_Long = SimpleNamespace(META={"CONTENT_LENGTH": "99999999"})
-_Nothing = SimpleNamespace(META={"CONTENT_LENGTH": "0"})
+_LARGE_REQUEST = SimpleNamespace(META={"CONTENT_LENGTH": "99999999"})
+_EMPTY_REQUEST = SimpleNamespace(META={"CONTENT_LENGTH": "0"})
 
 
-def _malformed(asked: Sequence[str], *, takes_body: bool, has_key: bool) -> Iterator[ApiError]:
+def _bad_requests(
+    query_names: Sequence[str], *, takes_body: bool, has_key: bool
+) -> Iterator[ApiError]:
     if takes_body:
-        yield raised(http_body.decode, b'{"type": ')
-        yield raised(http_body.read_body, _Nothing)
+        yield capture_problem(http_body.decode, b'{"type": ')
+        yield capture_problem(http_body.read_body, _EMPTY_REQUEST)
     else:
-        yield raised(query.reject_unknown, QueryDict("colour=red"), allowed=())
-    if "cursor" in asked:
-        yield raised(filters.parse, QueryDict("cursor=nonsense"), client_id=ObjectId(NOTIFICATION))
+        yield capture_problem(query.reject_unknown, QueryDict("colour=red"), allowed=())
+    if "cursor" in query_names:
+        yield capture_problem(
+            filters.parse_list_request,
+            QueryDict("cursor=nonsense"),
+            client_id=ObjectId(NOTIFICATION_ID),
+        )
     if has_key:
-        yield raised(
+        yield capture_problem(
             idempotency.optional_key, SimpleNamespace(headers={idempotency.HEADER: "a key"})
         )
 
 
-def _invalid(
-    operation: Operation, body: type[msgspec.Struct] | None, example: Any, asked: Sequence[str]
+def _validation_failures(
+    operation: Operation,
+    body: type[msgspec.Struct] | None,
+    example: Any,
+    query_names: Sequence[str],
 ) -> Iterator[ApiError]:
     if body is not None:
-        yield raised(http_body.convert, {**example, "colour": "red"}, body)
-    elif "limit" in asked:
-        yield raised(filters.parse, QueryDict("limit=0"), client_id=ObjectId(NOTIFICATION))
-    elif asked:
+        yield capture_problem(http_body.convert, {**example, "colour": "red"}, body)
+    elif "limit" in query_names:
+        yield capture_problem(
+            filters.parse_list_request, QueryDict("limit=0"), client_id=ObjectId(NOTIFICATION_ID)
+        )
+    elif query_names:
         yield validation_failed(
-            [FieldProblem(f"/{asked[0]}", "invalid", "Not a value of this parameter.")]
+            [FieldProblem(f"/{query_names[0]}", "invalid", "Not a value of this parameter.")]
         )
     elif operation["operationId"] == "publishTemplateVersion":
-        yield raised(http_body.convert, {"colour": "red"}, NothingRequest)
+        yield capture_problem(http_body.convert, {"colour": "red"}, EmptyRequest)
     elif operation["operationId"] == "joinTopic":
         expected = "A topic has a-z, 0-9, _ and -, begins with none of the last two, at most 64."
         yield validation_failed([FieldProblem("", "invalid_topic", expected)])
 
 
-def _elsewhere() -> ApiError:
+def _misdirected() -> ApiError:
     detail = "Streams have a process of their own: https://stream.example.com/api/v1/inbox/stream"
     return ApiError(status=421, code="not_here", detail=detail)
 
 
-def view_of(problem: ApiError, *, path: str) -> dict[str, Any]:
+def problem_view(problem: ApiError, *, path: str) -> dict[str, Any]:
     """Return a problem as it is answered at ``path``."""
-    request: Any = SimpleNamespace(path=path, request_id=IDS["request_id"])
+    request: Any = SimpleNamespace(path=path, request_id=EXAMPLE_IDS["request_id"])
     view: dict[str, Any] = msgspec.to_builtins(problem.body(request))
     return view

@@ -8,23 +8,23 @@ it has a word with the structure's name.
 from collections.abc import Mapping
 from typing import Any
 
-NOTIFICATION = "6745e3f09b1d4c2a7f3e8b51"
-DELIVERY = f"evt_{NOTIFICATION}_email_delivered_1796115601250"
-DEVICE = "9f2c" * 16
-MOMENT = "2026-12-01T09:00:00Z"
-PAID = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
-SPRING = {"subject": "Spring", "body": "It is spring."}
-IDS: Mapping[str, Any] = {
-    "id": NOTIFICATION,
-    "notification_id": NOTIFICATION,
+NOTIFICATION_ID = "6745e3f09b1d4c2a7f3e8b51"
+CALLBACK_DELIVERY_ID = f"evt_{NOTIFICATION_ID}_email_delivered_1796115601250"
+DEVICE_ID = "9f2c" * 16
+EXAMPLE_TIME = "2026-12-01T09:00:00Z"
+TEMPLATE_DATA = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
+BROADCAST_CONTENT = {"subject": "Spring", "body": "It is spring."}
+EXAMPLE_IDS: Mapping[str, Any] = {
+    "id": NOTIFICATION_ID,
+    "notification_id": NOTIFICATION_ID,
     "AttemptView.id": "6745e3f19b1d4c2a7f3e8b53",
     "BroadcastView.id": "6745e3f09b1d4c2a7f3e8b70",
-    "CallbackDeliveryView.id": DELIVERY,
-    "CallbackDeliveryView.notification_id": NOTIFICATION,
-    "DeviceView.id": DEVICE,
+    "CallbackDeliveryView.id": CALLBACK_DELIVERY_ID,
+    "CallbackDeliveryView.notification_id": NOTIFICATION_ID,
+    "DeviceView.id": DEVICE_ID,
     "broadcast_id": "6745e3f09b1d4c2a7f3e8b70",
-    "delivery_id": DELIVERY,
-    "device_id": DEVICE,
+    "delivery_id": CALLBACK_DELIVERY_ID,
+    "device_id": DEVICE_ID,
     "AttemptView.device_id": None,
     "NotificationView.broadcast_id": None,
     "jti": "q0Vd2pT7wYbJ4mXs",
@@ -33,15 +33,15 @@ IDS: Mapping[str, Any] = {
     "topic": "news",
     "slug": "payment_confirmed",
     "number": "1",
-    "VersionView.number": 1,
+    "TemplateVersionView.number": 1,
 }
-REQUESTS: Mapping[str, Any] = {
+REQUEST_EXAMPLES: Mapping[str, Any] = {
     "NotificationRequest.user_id": "ada",
     "NotificationRequest.recipient": {"email": "ada@example.com"},
     "NotificationRequest.external_id": "o-1001",
-    "NotificationRequest.data": PAID,
+    "NotificationRequest.data": TEMPLATE_DATA,
     "BroadcastRequest.type": "marketing",
-    "BroadcastRequest.content": SPRING,
+    "BroadcastRequest.content": BROADCAST_CONTENT,
     "AudienceRequest.topic": "news",
     "CleanupRequest.dry_run": True,
     "ChannelsRequest.channels": ["email"],
@@ -53,22 +53,22 @@ REQUESTS: Mapping[str, Any] = {
     "DevicePreferencesRequest.categories": {"marketing": False},
     "TypeRequest.name": "Payment confirmed",
     "TypeRequest.category": "transactional",
-    "TypeRequest.example_data": PAID,
+    "TypeRequest.example_data": TEMPLATE_DATA,
     "TemplateRequest.parts": {
         "default": {"subject": "Paid", "body": "We have your {{ amount }} for {{ video_title }}."}
     },
     "TemplateRequest.note": "Shorter.",
-    "PersonRequest.email": "ada@example.com",
-    "PersonRequest.name": "Ada",
-    "PersonRequest.locale": "pt-BR",
-    "PersonRequest.timezone": "Europe/Lisbon",
+    "RecipientRequest.email": "ada@example.com",
+    "RecipientRequest.name": "Ada",
+    "RecipientRequest.locale": "pt-BR",
+    "RecipientRequest.timezone": "Europe/Lisbon",
     "PreferencesRequest.preferences": {"marketing": {"muted": True}},
     "SuppressionRequest.reason": "manual",
     "CallbackRequest.url": "https://app.example.com/hooks/notifications",
 }
-WORDS: Mapping[str, Any] = {
-    **IDS,
-    **REQUESTS,
+FIELD_EXAMPLES: Mapping[str, Any] = {
+    **EXAMPLE_IDS,
+    **REQUEST_EXAMPLES,
     "type": "payment_confirmed",
     "status": "delivered",
     "channel": "email",
@@ -91,16 +91,16 @@ WORDS: Mapping[str, Any] = {
     "CallbackDeliveryView.type": "delivery.delivered",
     "CallbackDeliveryView.body": {
         "type": "delivery.delivered",
-        "timestamp": MOMENT,
-        "data": {"notification_id": NOTIFICATION, "channel": "email", "status": "delivered"},
+        "timestamp": EXAMPLE_TIME,
+        "data": {"notification_id": NOTIFICATION_ID, "channel": "email", "status": "delivered"},
     },
     "BroadcastView.type": "marketing",
     "BroadcastView.status": "running",
     "BroadcastAudienceView.topic": "news",
-    "BroadcastView.content": SPRING,
-    "data": PAID,
+    "BroadcastView.content": BROADCAST_CONTENT,
+    "data": TEMPLATE_DATA,
     "BroadcastView.data": {},
-    "example_data": PAID,
+    "example_data": TEMPLATE_DATA,
     "payload": {},
     "attributes": {},
     "errors": [],
@@ -134,13 +134,13 @@ WORDS: Mapping[str, Any] = {
     "marketing_only": False,
     "complete": True,
     "would_send": True,
-    "DeliveryView.last_attempt_at": MOMENT,
-    "DeliveryView.sent_at": MOMENT,
-    "DeliveryView.delivered_at": MOMENT,
-    "NotificationView.sent_at": MOMENT,
+    "DeliveryView.last_attempt_at": EXAMPLE_TIME,
+    "DeliveryView.sent_at": EXAMPLE_TIME,
+    "DeliveryView.delivered_at": EXAMPLE_TIME,
+    "NotificationView.sent_at": EXAMPLE_TIME,
     "NotificationView.external_id": "o-1001",
-    "AttemptView.finished_at": MOMENT,
-    "VersionView.published_at": MOMENT,
+    "AttemptView.finished_at": EXAMPLE_TIME,
+    "TemplateVersionView.published_at": EXAMPLE_TIME,
     "provider": "sendgrid",
     "provider_message_id": "14c5d75ce93.dfd.64b469",
     "AttemptView.status": "sent",

@@ -16,15 +16,15 @@ from notifications.validation import ProblemCollector, parse_channels, pointer_t
 from ..http.body import convert
 from ..http.fields import check_quiet_hours
 from ..http.problems import ApiError
-from .schemas import PersonalQuietHours, stored_quiet_hours
+from .schemas import RecipientQuietHours, stored_quiet_hours
 
 MAX_PREFERENCES = 200
-AT = "/preferences"
+POINTER = "/preferences"
 CATEGORIES = frozenset(category.value for category in Category)
-CRITICAL = "This type is critical, such as a login code: it cannot be muted."
+CRITICAL_DETAIL = "This type is critical, such as a login code: it cannot be muted."
 
 
-class WishRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a person wants of a type or category. What is left out is not wished for."""
 
     muted: Annotated[bool, Meta(description="True: nothing of it.")] | None = None
@@ -61,11 +61,11 @@ class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
             description="By category or type; a type goes before its category.",
             examples=[{"marketing": {"muted": True}, "contest_reminder": {"notify_before": 7200}}],
             extra_json_schema={
-                "additionalProperties": {"$ref": "#/components/schemas/WishRequest"}
+                "additionalProperties": {"$ref": "#/components/schemas/PreferenceRequest"}
             },
         ),
     ] = {}
-    quiet_hours: PersonalQuietHours | None = None
+    quiet_hours: RecipientQuietHours | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,67 +76,74 @@ class Preferences:
     quiet_hours: Mapping[str, Any] | None
 
 
-def preferences(raw: Mapping[str, Any]) -> Preferences:
-    """Return the preferences a body is; raises Problem or InvalidRequest.
+def parse_preferences(raw: Mapping[str, Any]) -> Preferences:
+    """Return the preferences a body is; raises ApiError or InvalidRequestError.
 
     What is wrong with each wish is told with its own place.
     """
     body = convert(raw, PreferencesRequest)
     problems = ProblemCollector()
-    wishes = {name: _wish(name, told, problems) for name, told in body.preferences.items()}
+    parsed = {
+        name: _parse_preference(name, raw_preference, problems)
+        for name, raw_preference in body.preferences.items()
+    }
     if body.quiet_hours is not None:
         check_quiet_hours(body.quiet_hours, problems)
     problems.raise_if_any()
     return Preferences(
-        preferences={name: wish for name, wish in wishes.items() if wish},
+        preferences={name: preference for name, preference in parsed.items() if preference},
         quiet_hours=stored_quiet_hours(body.quiet_hours),
     )
 
 
-def _wish(name: str, told: Any, problems: ProblemCollector) -> dict[str, Any]:
+def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[str, Any]:
     """Return a wish as it is stored; notes what is wrong with it."""
-    at = f"{AT}/{pointer_token(name)}"
+    pointer = f"{POINTER}/{pointer_token(name)}"
     try:
-        wish = convert(told, WishRequest, at=at)
+        preference = convert(raw, PreferenceRequest, pointer=pointer)
     except ApiError as problem:
         for error in problem.errors:
             problems.add(error.pointer, error.code, error.detail)
         return {}
-    _check_name(name, wish, at, problems)
+    _check_name(name, preference, pointer, problems)
     stored = {
-        field: value for field, value in msgspec.structs.asdict(wish).items() if value is not None
+        field: value
+        for field, value in msgspec.structs.asdict(preference).items()
+        if value is not None
     }
     for field in ("channels", "muted_channels"):
         if field in stored:
-            stored[field] = _channels(stored[field], f"{at}/{field}", problems)
+            stored[field] = _stored_channels(stored[field], f"{pointer}/{field}", problems)
     if set(stored.get("channels", ())) & set(stored.get("muted_channels", ())):
-        both = "A channel is both wanted and muted."
-        problems.add(f"{at}/muted_channels", "conflict", both)
+        detail = "A channel is both wanted and muted."
+        problems.add(f"{pointer}/muted_channels", "conflict", detail)
     return stored
 
 
-def _check_name(name: str, wish: WishRequest, at: str, problems: ProblemCollector) -> None:
+def _check_name(
+    name: str, preference: PreferenceRequest, pointer: str, problems: ProblemCollector
+) -> None:
     """Note a name that is neither a category's nor a type's, and what may not be wished of it."""
     try:
-        kind = _kind(name)
+        type_config = _find_type(name)
     except types.UnknownTypeError as error:
-        near = f" Did you mean {', '.join(error.near)}?" if error.near else ""
-        problems.add(at, "unknown_type", f"There is no such type or category.{near}")
+        suggestion = f" Did you mean {', '.join(error.near)}?" if error.near else ""
+        problems.add(pointer, "unknown_type", f"There is no such type or category.{suggestion}")
         return
-    if kind is None:
+    if type_config is None:
         return
-    if kind.priority is Priority.CRITICAL:
+    if type_config.priority is Priority.CRITICAL:
         for field in ("muted", "muted_channels"):
-            if getattr(wish, field):
-                problems.add(f"{at}/{field}", "critical", CRITICAL)
-    if wish.notify_before is not None and kind.notify_before is None:
-        problems.add(f"{at}/notify_before", "not_a_reminder", "This type is no reminder.")
+            if getattr(preference, field):
+                problems.add(f"{pointer}/{field}", "critical", CRITICAL_DETAIL)
+    if preference.notify_before is not None and type_config.notify_before is None:
+        problems.add(f"{pointer}/notify_before", "not_a_reminder", "This type is no reminder.")
 
 
-def _kind(name: str) -> TypeConfig | None:
+def _find_type(name: str) -> TypeConfig | None:
     """Return the type of this name; None for a category, or a type that is switched off.
 
-    Raises UnknownType for any other.
+    Raises UnknownTypeError for any other.
     """
     if name in CATEGORIES:
         return None
@@ -150,8 +157,8 @@ def _kind(name: str) -> TypeConfig | None:
         return None
 
 
-def _channels(names: list[str], at: str, problems: ProblemCollector) -> list[str]:
+def _stored_channels(names: list[str], pointer: str, problems: ProblemCollector) -> list[str]:
     """Return channels by the names they are stored under; muting none is no problem."""
-    if not names and at.endswith("muted_channels"):
+    if not names and pointer.endswith("muted_channels"):
         return []
-    return [channel.value for channel in parse_channels(names, problems=problems, at=at)]
+    return [channel.value for channel in parse_channels(names, problems=problems, at=pointer)]

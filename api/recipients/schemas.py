@@ -19,7 +19,14 @@ from recipients.preferences import told
 from recipients.registration import TOLD, UNCHANGED, Person
 
 from ..devices.schemas import DeviceView
-from ..http.fields import Language, QuietHours, Zone, check_language, check_quiet_hours, check_zone
+from ..http.fields import (
+    Language,
+    QuietHours,
+    TimeZoneName,
+    check_language,
+    check_quiet_hours,
+    check_time_zone,
+)
 from ..notifications.schemas import AttemptView, NotificationView
 from ..suppressions import SuppressionView
 
@@ -27,11 +34,11 @@ MAX_ATTRIBUTES = 100
 MAX_ATTRIBUTES_BYTES = 16 * 1024
 
 
-class PersonalQuietHours(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecipientQuietHours(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A daily span of local time in which a person is left alone: start included, end not."""
 
 
-class PersonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A person to register. What is left out is not known afterwards, but for quiet hours."""
 
     email: Annotated[str, Meta(max_length=320, examples=["ada@example.com"])] | None = None
@@ -40,7 +47,7 @@ class PersonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ) = None
     name: Annotated[str, Meta(max_length=200)] | None = None
     locale: Language | None = None
-    timezone: Zone | None = None
+    timezone: TimeZoneName | None = None
     attributes: Annotated[
         dict[str, Any],
         Meta(
@@ -50,26 +57,26 @@ class PersonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = {}
     quiet_hours: (
         Annotated[
-            PersonalQuietHours | None,
+            RecipientQuietHours | None,
             Meta(description="Left out: as they are; null: none. Also part of the preferences."),
         ]
         | UnsetType
     ) = UNSET
 
 
-def person(user_id: str, body: PersonRequest) -> Person:
-    """Return the person a body is; raises InvalidRequest."""
+def parse_recipient(user_id: str, body: RecipientRequest) -> Person:
+    """Return the person a body is; raises InvalidRequestError."""
     problems = ProblemCollector()
-    email = _email(body.email, problems)
-    phone = _phone(body.phone, problems)
+    email = _parse_email(body.email, problems)
+    phone = _parse_phone(body.phone, problems)
     if body.name is not None and (has_control_characters(body.name) or not body.name.strip()):
         problems.add("/name", "invalid_name", "A name is one line that says something.")
     check_language(body.locale, "/locale", problems)
-    check_zone(body.timezone, "/timezone", problems)
+    check_time_zone(body.timezone, "/timezone", problems)
     if len(msgspec.json.encode(body.attributes)) > MAX_ATTRIBUTES_BYTES:
         problems.add("/attributes", "too_long", "Attributes have at most 16 KB as JSON.")
     hours = body.quiet_hours
-    if isinstance(hours, PersonalQuietHours):
+    if isinstance(hours, RecipientQuietHours):
         check_quiet_hours(hours, problems)
     problems.raise_if_any()
     return Person(
@@ -84,7 +91,7 @@ def person(user_id: str, body: PersonRequest) -> Person:
     )
 
 
-def stored_quiet_hours(hours: PersonalQuietHours | None) -> dict[str, Any] | None:
+def stored_quiet_hours(hours: RecipientQuietHours | None) -> dict[str, Any] | None:
     """Return quiet hours as they are stored."""
     if hours is None:
         return None
@@ -92,7 +99,7 @@ def stored_quiet_hours(hours: PersonalQuietHours | None) -> dict[str, Any] | Non
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _email(text: str | None, problems: ProblemCollector) -> str | None:
+def _parse_email(text: str | None, problems: ProblemCollector) -> str | None:
     try:
         return normalize_email(text) if text is not None else None
     except InvalidAddressError as problem:
@@ -100,7 +107,7 @@ def _email(text: str | None, problems: ProblemCollector) -> str | None:
         return None
 
 
-def _phone(text: str | None, problems: ProblemCollector) -> str | None:
+def _parse_phone(text: str | None, problems: ProblemCollector) -> str | None:
     try:
         return normalize_phone(text) if text is not None else None
     except InvalidAddressError as problem:
@@ -111,7 +118,7 @@ def _phone(text: str | None, problems: ProblemCollector) -> str | None:
 Document = Mapping[str, Any]
 
 
-class PersonView(msgspec.Struct, kw_only=True, frozen=True):
+class RecipientView(msgspec.Struct, kw_only=True, frozen=True):
     """A registered person."""
 
     user_id: str
@@ -121,12 +128,12 @@ class PersonView(msgspec.Struct, kw_only=True, frozen=True):
     locale: str | None = None
     timezone: str | None = None
     attributes: dict[str, Any]
-    quiet_hours: PersonalQuietHours | None = None
+    quiet_hours: RecipientQuietHours | None = None
     created_at: datetime
     updated_at: datetime
 
 
-class WishView(msgspec.Struct, kw_only=True, frozen=True):
+class PreferenceView(msgspec.Struct, kw_only=True, frozen=True):
     """What a person wants of a type or category; null: nothing was told."""
 
     muted: bool | None = None
@@ -139,9 +146,9 @@ class WishView(msgspec.Struct, kw_only=True, frozen=True):
 class PreferencesView(msgspec.Struct, kw_only=True, frozen=True):
     """What a person wants."""
 
-    preferences: dict[str, WishView]
+    preferences: dict[str, PreferenceView]
     """By category or type; a type goes before its category."""
-    quiet_hours: PersonalQuietHours | None = None
+    quiet_hours: RecipientQuietHours | None = None
 
 
 class ErasureView(msgspec.Struct, kw_only=True, frozen=True):
@@ -162,7 +169,7 @@ class ExportView(msgspec.Struct, kw_only=True, frozen=True):
     exported_at: datetime
     of_all_apps: bool
     """False: of notifications, those of the app that asks. With the scope admin: of all."""
-    person: PersonView | None = None
+    person: RecipientView | None = None
     preferences: PreferencesView | None = None
     devices: list[DeviceView]
     topics: list[str]
@@ -177,9 +184,9 @@ class ExportView(msgspec.Struct, kw_only=True, frozen=True):
     """Value of the parameter ``cursor`` for the notifications that follow."""
 
 
-def person_view(document: Document) -> PersonView:
+def recipient_view(document: Document) -> RecipientView:
     """Return a stored person as they are shown to apps."""
-    return PersonView(
+    return RecipientView(
         user_id=document["_id"],
         **{name: document.get(name) for name in TOLD},
         attributes=document.get("attributes") or {},
@@ -193,20 +200,24 @@ def preferences_view(document: Document) -> PreferencesView:
     """Return what a stored person wants; what an older release stored otherwise is left out."""
     stored = told(document.get("preferences"))
     return PreferencesView(
-        preferences={name: _wish_view(told(wish)) for name, wish in stored.items()},
+        preferences={
+            name: _preference_view(told(preference)) for name, preference in stored.items()
+        },
         quiet_hours=_quiet_hours(document),
     )
 
 
-def _wish_view(stored: Document) -> WishView:
-    known = {name: stored[name] for name in WishView.__struct_fields__ if name in stored}
+def _preference_view(stored: Document) -> PreferenceView:
+    fields = {name: stored[name] for name in PreferenceView.__struct_fields__ if name in stored}
     try:
-        return msgspec.convert(known, WishView)
+        return msgspec.convert(fields, PreferenceView)
     except msgspec.ValidationError:
-        return WishView(muted=known.get("muted") is True or None)
+        return PreferenceView(muted=fields.get("muted") is True or None)
 
 
-def _quiet_hours(document: Document) -> PersonalQuietHours | None:
+def _quiet_hours(document: Document) -> RecipientQuietHours | None:
     stored = told(document.get("quiet_hours"))
-    known = {name: stored[name] for name in PersonalQuietHours.__struct_fields__ if name in stored}
-    return msgspec.convert(known, PersonalQuietHours) if known else None
+    fields = {
+        name: stored[name] for name in RecipientQuietHours.__struct_fields__ if name in stored
+    }
+    return msgspec.convert(fields, RecipientQuietHours) if fields else None

@@ -35,74 +35,74 @@ from .preferences import PreferencesRequest
 from .schemas import (
     ErasureView,
     ExportView,
-    PersonRequest,
-    PersonView,
     PreferencesView,
-    person_view,
+    RecipientRequest,
+    RecipientView,
     preferences_view,
+    recipient_view,
 )
 
-PEOPLE = Scope.RECIPIENTS_WRITE
+WRITE = Scope.RECIPIENTS_WRITE
 LIST = "export"
 
 
 class RecipientDetail(APIView):
     """A registered person."""
 
-    scopes: ClassVar = {"GET": PEOPLE, "PUT": PEOPLE, "DELETE": PEOPLE}
+    scopes: ClassVar = {"GET": WRITE, "PUT": WRITE, "DELETE": WRITE}
 
     @describe(
         operation="getRecipient",
-        scope=PEOPLE,
-        response=PersonView,
+        scope=WRITE,
+        response=RecipientView,
         problems=(404,),
         parameters=(USER_ID,),
     )
     def get(self, request: Any, user_id: str) -> Response:
         """Return a registered person."""
-        return Response(person_view(_person(user_id)))
+        return Response(recipient_view(_recipient_or_404(user_id)))
 
     @describe(
         operation="putRecipient",
-        scope=PEOPLE,
-        request=PersonRequest,
-        response=PersonView,
-        or_else=201,
+        scope=WRITE,
+        request=RecipientRequest,
+        response=RecipientView,
+        also_status=201,
         problems=(*BODY_ERRORS, 404),
         parameters=(USER_ID,),
     )
     def put(self, request: Any, user_id: str) -> Response:
         """Register a person, or make them what the body says; 201 for a new one."""
-        body = convert(_body(request), PersonRequest)
-        person = schemas.person(user_id_or_404(user_id), body)
+        body = convert(_read_json(request), RecipientRequest)
+        recipient = schemas.parse_recipient(user_id_or_404(user_id), body)
         now = utc_now()
-        stored = registration.register(person, now=now)
-        if person.timezone is not None and not stored.is_new:
-            actions.follow_time_zone(user_id=person.user_id, zone=person.timezone, now=now)
-        return Response(person_view(stored.document), status=201 if stored.is_new else 200)
+        stored = registration.register(recipient, now=now)
+        if recipient.timezone is not None and not stored.is_new:
+            actions.follow_time_zone(user_id=recipient.user_id, zone=recipient.timezone, now=now)
+        return Response(recipient_view(stored.document), status=201 if stored.is_new else 200)
 
     @describe(
         operation="eraseRecipient",
-        scope=PEOPLE,
+        scope=WRITE,
         response=ErasureView,
-        or_else=202,
+        also_status=202,
         problems=(404,),
         parameters=(USER_ID,),
     )
     def delete(self, request: Any, user_id: str) -> Response:
         """Erase a person, registered or not; 202 with Retry-After if it has to be sent again."""
         user_id = user_id_or_404(user_id)
-        erased = erasure.erase(user_id, now=utc_now())
-        if erased.found_anything:
-            record_erasure(request, user_id, _audit_message(erased))
+        result = erasure.erase(user_id, now=utc_now())
+        if result.found_anything:
+            record_erasure(request, user_id, _audit_message(result))
         answer = ErasureView(
             user_id=user_id,
-            is_complete=erased.is_complete,
-            notifications=erased.notifications,
-            devices=erased.devices,
-            topics=erased.topics,
+            is_complete=result.is_complete,
+            notifications=result.notifications,
+            devices=result.devices,
+            topics=result.topics,
         )
-        if erased.is_complete:
+        if result.is_complete:
             return Response(answer)
         return Response(answer, status=202, headers={"Retry-After": str(RETRY_SECONDS)})
 
@@ -110,11 +110,11 @@ class RecipientDetail(APIView):
 class Export(APIView):
     """All there is about a person."""
 
-    scopes: ClassVar = {"GET": PEOPLE}
+    scopes: ClassVar = {"GET": WRITE}
 
     @describe(
         operation="exportRecipient",
-        scope=PEOPLE,
+        scope=WRITE,
         response=ExportView,
         problems=(400, 404, 422),
         parameters=(
@@ -126,40 +126,42 @@ class Export(APIView):
     def get(self, request: Any, user_id: str) -> Response:
         """Return everything held about a person; of other apps' notifications only to an admin."""
         problems = ProblemCollector()
-        asked = paging.parse(request.query_params, of=LIST, problems=problems)
-        problems.raise_if_any()
-        user_id, of_all = user_id_or_404(user_id), request.user.may(Scope.ADMIN)
-        held = export.export(
-            user_id,
-            client_id=None if of_all else request.user.id,
-            limit=asked.limit,
-            place=asked.place,
+        page_request = paging.parse_page_request(
+            request.query_params, list_name=LIST, problems=problems
         )
-        if held.is_empty:
+        problems.raise_if_any()
+        user_id, all_clients = user_id_or_404(user_id), request.user.may(Scope.ADMIN)
+        data = export.export(
+            user_id,
+            client_id=None if all_clients else request.user.id,
+            limit=page_request.limit,
+            place=page_request.cursor,
+        )
+        if data.is_empty:
             raise not_found()
         record_export(request, user_id)
-        return Response(_exported(held, user_id=user_id, of_all=of_all))
+        return Response(_export_view(data, user_id=user_id, all_clients=all_clients))
 
 
 class Preferences(APIView):
     """What a person wants."""
 
-    scopes: ClassVar = {"GET": PEOPLE, "PUT": PEOPLE}
+    scopes: ClassVar = {"GET": WRITE, "PUT": WRITE}
 
     @describe(
         operation="getPreferences",
-        scope=PEOPLE,
+        scope=WRITE,
         response=PreferencesView,
         problems=(404,),
         parameters=(USER_ID,),
     )
     def get(self, request: Any, user_id: str) -> Response:
         """Return what a registered person wants."""
-        return Response(preferences_view(_person(user_id)))
+        return Response(preferences_view(_recipient_or_404(user_id)))
 
     @describe(
         operation="putPreferences",
-        scope=PEOPLE,
+        scope=WRITE,
         request=PreferencesRequest,
         response=PreferencesView,
         problems=(*BODY_ERRORS, 404),
@@ -167,11 +169,11 @@ class Preferences(APIView):
     )
     def put(self, request: Any, user_id: str) -> Response:
         """Replace what a registered person wants."""
-        wanted = preferences.preferences(_body(request))
+        parsed = preferences.parse_preferences(_read_json(request))
         stored = registration.set_preferences(
             user_id=user_id_or_404(user_id),
-            preferences=wanted.preferences,
-            quiet_hours=wanted.quiet_hours,
+            preferences=parsed.preferences,
+            quiet_hours=parsed.quiet_hours,
             now=utc_now(),
         )
         if stored is None:
@@ -179,43 +181,43 @@ class Preferences(APIView):
         return Response(preferences_view(stored))
 
 
-def _body(request: Any) -> dict[str, Any]:
+def _read_json(request: Any) -> dict[str, Any]:
     raw = decode(read_body(request._request))
     check_values(raw)
     return raw
 
 
-def _person(user_id: str) -> registration.Document:
+def _recipient_or_404(user_id: str) -> registration.Document:
     found = registration.one(user_id_or_404(user_id))
     if found is None:
         raise not_found()
     return found
 
 
-def _audit_message(erased: erasure.Erasure) -> str:
-    whole = "Erased" if erased.is_complete else "Erased in part"
+def _audit_message(result: erasure.Erasure) -> str:
+    extent = "Erased" if result.is_complete else "Erased in part"
     return (
-        f"{whole}: {erased.notifications} notifications, {erased.devices} devices, "
-        f"{erased.topics} topics."
+        f"{extent}: {result.notifications} notifications, {result.devices} devices, "
+        f"{result.topics} topics."
     )
 
 
-def _exported(held: export.Export, *, user_id: str, of_all: bool) -> ExportView:
-    states = presence.read([device["_id"] for device in held.devices])
+def _export_view(data: export.Export, *, user_id: str, all_clients: bool) -> ExportView:
+    states = presence.read([device["_id"] for device in data.devices])
     return ExportView(
         user_id=user_id,
         exported_at=utc_now(),
-        of_all_apps=of_all,
-        person=person_view(held.person) if held.person else None,
-        preferences=preferences_view(held.person) if held.person else None,
-        devices=[device_view(device, states.get(device["_id"])) for device in held.devices],
-        topics=list(held.topics),
-        suppressions=[suppression_view(one) for one in held.suppressions],
-        last_inbound_at=held.last_inbound_at,
-        notifications=[notification_view(document) for document in held.notifications],
-        attempts=[attempt_view(one) for one in held.attempts],
-        next=paging.cursor(held.notifications[-1], of=LIST, order=NEWEST_FIRST)
-        if held.has_more
+        of_all_apps=all_clients,
+        person=recipient_view(data.person) if data.person else None,
+        preferences=preferences_view(data.person) if data.person else None,
+        devices=[device_view(device, states.get(device["_id"])) for device in data.devices],
+        topics=list(data.topics),
+        suppressions=[suppression_view(one) for one in data.suppressions],
+        last_inbound_at=data.last_inbound_at,
+        notifications=[notification_view(document) for document in data.notifications],
+        attempts=[attempt_view(one) for one in data.attempts],
+        next=paging.document_cursor(data.notifications[-1], list_name=LIST, order=NEWEST_FIRST)
+        if data.has_more
         else None,
     )
 

@@ -46,7 +46,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     updated_at: datetime
 
 
-class VersionView(msgspec.Struct, kw_only=True, frozen=True):
+class TemplateVersionView(msgspec.Struct, kw_only=True, frozen=True):
     """A version of what a type says. Number 0 is the release's own, without dates or an author."""
 
     type: str
@@ -60,20 +60,20 @@ class VersionView(msgspec.Struct, kw_only=True, frozen=True):
     """When it was published last."""
 
 
-class VersionList(msgspec.Struct, kw_only=True, frozen=True):
+class TemplateVersionList(msgspec.Struct, kw_only=True, frozen=True):
     """The versions of a type's template, the newest first."""
 
-    results: list[VersionView]
+    results: list[TemplateVersionView]
     next: str | None
     previous: str | None
 
 
 def type_view(document: Document) -> TypeView:
     """Return a stored type as it is shown."""
-    shown = {name: document.get(name) for name in TypeView.__struct_fields__}
+    fields = {name: document.get(name) for name in TypeView.__struct_fields__}
     return msgspec.convert(
         {
-            **shown,
+            **fields,
             "slug": document["_id"],
             "description": document.get("description") or "",
             "template_version": document.get("template_version") or 0,
@@ -84,12 +84,12 @@ def type_view(document: Document) -> TypeView:
     )
 
 
-def version_view(version: Version, *, published: int) -> VersionView:
+def version_view(version: Version, *, published_number: int) -> TemplateVersionView:
     """Return a version as it is shown; ``published`` is the number of the published one."""
-    return VersionView(
+    return TemplateVersionView(
         type=version.type,
         number=version.number,
-        is_published=version.number == published,
+        is_published=version.number == published_number,
         parts={language: dict(texts) for language, texts in version.parts.items()},
         note=version.note,
         created_at=version.created_at,
@@ -122,18 +122,18 @@ class TemplateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     note: Annotated[str, Meta(max_length=NOTE_LENGTH, description="What has changed.")] = ""
 
 
-class NothingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EmptyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An action that needs to be told nothing."""
 
 
 def template_parts(raw: Document) -> tuple[Parts, str]:
-    """Return the parts and the note of a body; raises Problem 422 with every part's pointer."""
+    """Return the parts and the note of a body; raises ApiError 422 with every part's pointer."""
     parts = raw.get("parts")
     errors: list[FieldProblem] = []
     if isinstance(parts, dict):
         for language, texts in parts.items():
             try:
-                convert(texts, PartsRequest, at=f"/parts/{_token(language)}")
+                convert(texts, PartsRequest, pointer=f"/parts/{_token(language)}")
             except ApiError as problem:
                 errors += problem.errors
     if errors:

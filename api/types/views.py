@@ -24,11 +24,11 @@ from ..http.problems import ApiError, not_found
 from ..http.query import reject_unknown
 from ..openapi.operations import describe
 from .schemas import (
-    NothingRequest,
+    EmptyRequest,
     TemplateRequest,
+    TemplateVersionList,
+    TemplateVersionView,
     TypeView,
-    VersionList,
-    VersionView,
     template_errors,
     template_parts,
     type_view,
@@ -48,7 +48,7 @@ class VersionPageRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class VersionPage:
     """Part of the list, with the cursors to its neighbours."""
 
     versions: list[Version]
@@ -56,39 +56,44 @@ class Page:
     previous: str | None
 
 
-def parse(query: QueryDict) -> VersionPageRequest:
+def parse_page_request(query: QueryDict) -> VersionPageRequest:
     """Return the checked parameters.
 
-    Raises Problem 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
-    InvalidRequest for a page size that cannot be.
+    Raises ApiError 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
+    InvalidRequestError for a page size that cannot be.
     """
-    reject_unknown(query, allowed=paging.PARAMETERS)
+    reject_unknown(query, allowed=paging.PARAMETER_NAMES)
     problems = ProblemCollector()
-    limit = paging.limit_of(query, problems)
+    limit = paging.parse_limit(query, problems)
     problems.raise_if_any()
-    below, above = paging.parse_cursors(query, of=LIST, kind=int)
+    below, above = paging.parse_cursors(query, list_name=LIST, position_type=int)
     return VersionPageRequest(limit=limit, below=below, above=above)
 
 
-def version_page(type_slug: str, asked: VersionPageRequest) -> Page:
+def version_page(type_slug: str, page_request: VersionPageRequest) -> VersionPage:
     """Return a page of a type's versions; the release's own stands behind the stored ones."""
     found = templates.list_versions(
-        type_slug=type_slug, limit=asked.limit + 1, below=asked.below, above=asked.above
+        type_slug=type_slug,
+        limit=page_request.limit + 1,
+        below=page_request.below,
+        above=page_request.above,
     )
     shipped = None
-    if asked.above is None and asked.below != SHIPPED:
+    if page_request.above is None and page_request.below != SHIPPED:
         shipped = templates.get_version(type_slug=type_slug, number=SHIPPED)
-    rows = [*found, shipped] if shipped and len(found) <= asked.limit else found
-    is_more = len(rows) > asked.limit
-    if asked.above is not None:
+    rows = [*found, shipped] if shipped and len(found) <= page_request.limit else found
+    has_more = len(rows) > page_request.limit
+    if page_request.above is not None:
         # Read upwards: what is too much is the newest.
-        rows = rows[-asked.limit :]
-        return _page(rows, has_next=bool(rows), has_previous=is_more)
-    return _page(rows[: asked.limit], has_next=is_more, has_previous=asked.below is not None)
+        rows = rows[-page_request.limit :]
+        return _page(rows, has_next=bool(rows), has_previous=has_more)
+    return _page(
+        rows[: page_request.limit], has_next=has_more, has_previous=page_request.below is not None
+    )
 
 
-def _page(rows: list[Version], *, has_next: bool, has_previous: bool) -> Page:
-    return Page(
+def _page(rows: list[Version], *, has_next: bool, has_previous: bool) -> VersionPage:
+    return VersionPage(
         versions=rows,
         next=_cursor(rows[-1]) if rows and has_next else None,
         previous=_cursor(rows[0], backwards=True) if rows and has_previous else None,
@@ -96,7 +101,7 @@ def _page(rows: list[Version], *, has_next: bool, has_previous: bool) -> Page:
 
 
 def _cursor(version: Version, *, backwards: bool = False) -> str:
-    return paging.cursor_to(Cursor((version.number,), backwards), of=LIST)
+    return paging.encode_cursor(Cursor((version.number,), backwards), list_name=LIST)
 
 
 TEMPLATES = Scope.TEMPLATES_WRITE
@@ -116,23 +121,23 @@ class TypeDetail(APIView):
     )
     def get(self, request: Any, slug: str) -> Response:
         """Return a type."""
-        return Response(type_view(_type(slug)))
+        return Response(type_view(_type_or_404(slug)))
 
     @describe(
         operation="putType",
         scope=TEMPLATES,
         request=TypeRequest,
         response=TypeView,
-        or_else=201,
+        also_status=201,
         problems=BODY_ERRORS,
         parameters=(SLUG,),
     )
     def put(self, request: Any, slug: str) -> Response:
         """Make a type, or make it what the body says; 201 for a new one."""
-        raw = _body(request)
+        raw = _read_json(request)
         fields = definitions.validate_type(slug, convert(raw, TypeRequest))
         is_new = types.define_type(slug, fields, now=utc_now())
-        return Response(type_view(_type(slug)), status=201 if is_new else 200)
+        return Response(type_view(_type_or_404(slug)), status=201 if is_new else 200)
 
 
 class TemplateVersions(APIView):
@@ -143,30 +148,32 @@ class TemplateVersions(APIView):
     @describe(
         operation="listTemplateVersions",
         scope=TEMPLATES,
-        response=VersionList,
+        response=TemplateVersionList,
         problems=(400, 404, 422),
-        parameters=(SLUG, *paging.DESCRIBED),
+        parameters=(SLUG, *paging.PARAMETERS),
     )
     def get(self, request: Any, slug: str) -> Response:
         """List the versions of a type's template, newest first; the release's own is the last."""
-        published = type_view(_type(slug)).template_version
-        page = version_page(slug, parse(request.query_params))
-        results = [version_view(version, published=published) for version in page.versions]
-        return Response(VersionList(results=results, next=page.next, previous=page.previous))
+        published = type_view(_type_or_404(slug)).template_version
+        page = version_page(slug, parse_page_request(request.query_params))
+        results = [version_view(version, published_number=published) for version in page.versions]
+        return Response(
+            TemplateVersionList(results=results, next=page.next, previous=page.previous)
+        )
 
     @describe(
         operation="createTemplateVersion",
         scope=TEMPLATES,
         request=TemplateRequest,
-        response=VersionView,
+        response=TemplateVersionView,
         status=201,
         problems=(*BODY_ERRORS, 404, 409),
         parameters=(SLUG,),
     )
     def post(self, request: Any, slug: str) -> Response:
         """Store a new version of a type's template. Publish it to have it used."""
-        document = _type(slug)
-        parts, note = template_parts(_body(request))
+        document = _type_or_404(slug)
+        parts, note = template_parts(_read_json(request))
         faults = linting.lint_template(
             name=slug,
             parts=parts,
@@ -186,7 +193,9 @@ class TemplateVersions(APIView):
         except NumbersTaken:
             detail = "Too many versions are made at the same time: try again."
             raise ApiError(status=409, code="busy", detail=detail) from None
-        response = Response(version_view(version, published=_published(document)), status=201)
+        response = Response(
+            version_view(version, published_number=_published_number(document)), status=201
+        )
         response["Location"] = f"{request.path.rstrip('/')}/versions/{version.number}"
         return response
 
@@ -199,13 +208,13 @@ class TemplateVersionDetail(APIView):
     @describe(
         operation="getTemplateVersion",
         scope=TEMPLATES,
-        response=VersionView,
+        response=TemplateVersionView,
         problems=(404,),
         parameters=(SLUG, NUMBER),
     )
     def get(self, request: Any, slug: str, number: str) -> Response:
         """Return a version of a type's template."""
-        return Response(_shown(slug, number))
+        return Response(_version_view_or_404(slug, number))
 
 
 class Publish(APIView):
@@ -216,52 +225,52 @@ class Publish(APIView):
     @describe(
         operation="publishTemplateVersion",
         scope=TEMPLATES,
-        response=VersionView,
+        response=TemplateVersionView,
         problems=(*BODY_ERRORS, 404),
         parameters=(SLUG, NUMBER),
     )
     def post(self, request: Any, slug: str, number: str) -> Response:
         """Let new notifications take this version; 0 for the release's own."""
-        _refuse_fields(request)
-        _type(slug)
+        _reject_fields(request)
+        _type_or_404(slug)
         try:
             templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
         except UnknownVersion:
             raise not_found() from None
-        return Response(_shown(slug, number))
+        return Response(_version_view_or_404(slug, number))
 
 
-def _type(slug: str) -> Document:
+def _type_or_404(slug: str) -> Document:
     document = types.read_type(slug)
     if document is None:
         raise not_found()
     return document
 
 
-def _published(document: Document) -> int:
+def _published_number(document: Document) -> int:
     return document.get("template_version") or templates.SHIPPED
 
 
-def _shown(slug: str, number: str) -> VersionView:
-    document = _type(slug)
+def _version_view_or_404(slug: str, number: str) -> TemplateVersionView:
+    document = _type_or_404(slug)
     version = templates.get_version(type_slug=slug, number=int(number))
     if version is None:
         raise not_found()
-    return version_view(version, published=_published(document))
+    return version_view(version, published_number=_published_number(document))
 
 
-def _body(request: Any) -> dict[str, Any]:
+def _read_json(request: Any) -> dict[str, Any]:
     raw = decode(read_body(request._request))
     check_values(raw)
     return raw
 
 
-def _refuse_fields(request: Any) -> None:
-    """Raise Problem if a request that needs no body has one that says something."""
+def _reject_fields(request: Any) -> None:
+    """Raise ApiError if a request that needs no body has one that says something."""
     try:
-        raw = _body(request)
+        raw = _read_json(request)
     except ApiError as problem:
         if problem.code == "empty_body":
             return
         raise
-    convert(raw, NothingRequest)
+    convert(raw, EmptyRequest)

@@ -39,8 +39,15 @@ class BroadcastStatusFilter(ChoiceFilter):
 class BroadcastAdmin(ReadOnlyAdmin):
     """Every message to many people, newest first, and how far it has come."""
 
-    list_display = ("requested", "what", "whom", "status_display", "progress", "client")
-    list_display_links = ("requested", "what")
+    list_display = (
+        "requested",
+        "broadcast",
+        "audience_display",
+        "status_display",
+        "progress",
+        "client",
+    )
+    list_display_links = ("requested", "broadcast")
     empty_title = "No broadcast yet"
     empty_words = "An app begins one by the API: one request, for an audience of any size."
     list_filter = (BroadcastStatusFilter, filters.ClientFilter, filters.CreatedFilter)

@@ -59,7 +59,7 @@ def _context(admin: Any, request: HttpRequest, document: Document) -> dict[str, 
             if status in action.statuses and request.user.has_perm(action.permission)
         ],
         "progress": _progress(document),
-        "figures": _status_counts(document["_id"]),
+        "status_counts": _status_counts(document["_id"]),
         "may_see_notifications": request.user.has_perm("notifications.view_notification"),
         "skipped": [
             ("Skipped", SKIPPED_MEANING, _skip_reasons(document, "skipped")),

@@ -70,8 +70,8 @@ class CreatedFilter(TimeFilter):
 class BulkOperationAdmin(ReadOnlyAdmin):
     """What was done to many notifications at once, the newest first."""
 
-    list_display = ("asked", "what", "state", "actor", "why")
-    list_display_links = ("asked", "what")
+    list_display = ("requested", "operation", "state", "actor", "reason_display")
+    list_display_links = ("requested", "operation")
     list_filter = (ActionFilter, StageFilter, CreatedFilter)
     empty_title = "No operation yet"
     empty_words = "It begins with a cause or a filter: choose them, then “All matching…”."

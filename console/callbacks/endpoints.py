@@ -6,7 +6,6 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib import admin, messages
-from django.contrib import messages as told
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -93,10 +92,10 @@ def set_enabled(request: HttpRequest, callback: Callback, *, on: bool) -> None:
         is_done = subscriptions.disable(client_id=client_id, reason=reason, now=now)
         outbox.fail_pending(client_id=client_id, reason=outbox.SWITCHED_OFF)
     if not is_done:
-        told.warning(request, f"It was switched {state} already, or is gone.")
+        messages.warning(request, f"It was switched {state} already, or is gone.")
         return
     audit.record(client_id, f"Switched {state}.", by=request.user.pk)
-    told.success(request, f"The callback is switched {state}.")
+    messages.success(request, f"The callback is switched {state}.")
 
 
 def replay(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
@@ -115,9 +114,11 @@ def replay(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
             audit.record_replay(message.pk, by=request.user.pk)
             done += 1
     if done:
-        told.success(request, f"{done} {'message is' if done == 1 else 'messages are'} sent again.")
+        messages.success(
+            request, f"{done} {'message is' if done == 1 else 'messages are'} sent again."
+        )
     for reason, count in refused.items():
-        told.warning(request, f"{count} left as before: {reason}.")
+        messages.warning(request, f"{count} left as before: {reason}.")
 
 
 def _count(refused: dict[str, int], reason: str) -> None:
@@ -139,11 +140,22 @@ class CallbackAdmin(ClientOwnedAdmin):
     Of a URL only the host is shown: what follows it may be as good as a password.
     """
 
-    list_display = ("app", "host", "status", "succeeded", "failing", "error")
+    list_display = ("app", "host", "status", "last_success", "failing_since_display", "error")
     fieldsets = (
         (None, {"fields": ("app", "host", "status", "meaning", "events_display", "messages_link")}),
-        ("Receiver", {"fields": ("succeeded", "failed", "failing", "error", "circuit_open_until")}),
-        ("More", {"fields": ("signed_with", "made", "changed")}),
+        (
+            "Receiver",
+            {
+                "fields": (
+                    "last_success",
+                    "last_failure",
+                    "failing_since_display",
+                    "error",
+                    "circuit_open_until",
+                )
+            },
+        ),
+        ("More", {"fields": ("signed_with", "created", "changed")}),
     )
     ordering = ("client_id",)
     change_form_outer_after_template = "admin/callbacks/callback/switch.html"

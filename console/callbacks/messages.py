@@ -60,10 +60,23 @@ class ClientFilter(ChoiceFilter):
 class CallbackMessageAdmin(ClientOwnedAdmin):
     """What apps were told in the last 30 days, newest first. None of it holds an address."""
 
-    list_display = ("created", "app", "kind", "result", "tried", "next_try", "of")
+    list_display = ("created", "app", "event", "result", "attempts", "next_try", "notification")
     list_filter = (StatusFilter, ClientFilter)
     fieldsets = (
-        (None, {"fields": ("app", "kind", "result", "tried", "next_try", "error_display", "of")}),
+        (
+            None,
+            {
+                "fields": (
+                    "app",
+                    "event",
+                    "result",
+                    "attempts",
+                    "next_try",
+                    "error_display",
+                    "notification",
+                )
+            },
+        ),
         ("Tries", {"fields": ("attempt_history",)}),
         ("Message", {"fields": ("key", "body_display", "created", "replayed")}),
     )

@@ -244,7 +244,7 @@ def _confirmation_page(
         "title": f"{action.verb}?",
         "opts": admin.opts,
         "action": action,
-        "asked": items,
+        "items": items,
         "is_single": is_single,
         "channel_choices": _choices(documents),
         "action_checkbox_name": ACTION_CHECKBOX_NAME,

@@ -80,7 +80,7 @@ def recipient_page(
         "person": person,
         "contact": _contact(person or {}, unmasked=unmasked),
         "preferences": _preferences((person or {}).get("preferences") or {}),
-        "quiet": _quiet_hours(person or {}),
+        "quiet_hours": _quiet_hours(person or {}),
         "attributes": _attributes(person or {}, unmasked=unmasked),
         "suppressions": _suppressions(person or {}),
         "last_inbound": _last_inbound(person or {}),
@@ -196,7 +196,7 @@ def _sent(user_id: str) -> list[dict[str, Any]]:
         {
             "at": row["created_at"],
             "type": types[row["type"]],
-            "about": row.get("entity_id") or "",
+            "entity_id": row.get("entity_id") or "",
             "status": columns.status_chip(row["status"]),
             "icons": columns.channel_icons(
                 [_Delivery(d["channel"], d["status"]) for d in row["delivery"]]

@@ -23,7 +23,7 @@ def icon(name: str, color: str = "") -> SafeString:
 
 
 @register.simple_block_tag
-def figures(content: SafeString, labelled_by: str, *heads: str) -> SafeString:
+def table(content: SafeString, labelled_by: str, *headers: str) -> SafeString:
     """Return a table around its rows that scrolls by itself, named by the heading with this id.
 
     A head may begin with the class of its column: ``number|Failed``.
@@ -32,12 +32,12 @@ def figures(content: SafeString, labelled_by: str, *heads: str) -> SafeString:
         '<div class="scroll-x" tabindex="0" role="region" aria-labelledby="{}">'
         '<table class="figures"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>',
         labelled_by,
-        format_html_join("", "{}", ((_head(head),) for head in heads)),
+        format_html_join("", "{}", ((_header_cell(header),) for header in headers)),
         content,
     )
 
 
-def _head(text: str) -> SafeString:
+def _header_cell(text: str) -> SafeString:
     column, _, words = text.rpartition("|")
     if not column:
         return format_html('<th scope="col">{}</th>', words)

@@ -19,7 +19,7 @@ register = template.Library()
 
 
 @register.simple_tag
-def kept() -> list[tuple[str, str]]:
+def retention_table() -> list[tuple[str, str]]:
     """Return what is kept and how long, in words."""
     policies = retention.read_all()
     return [

@@ -31,7 +31,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
     form = NotificationTypeForm
     list_display = (
         *("name", "slug", "category", "priority", "channels_display", "max_attempts"),
-        *("says", "is_active"),
+        *("template", "is_active"),
     )
     change_form_outer_after_template = f"{versions.FOLDER}/templates.html"
     ordering = ("slug",)

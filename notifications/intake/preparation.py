@@ -28,7 +28,7 @@ from ..validation import (
 from . import times as intake_times
 from .channels import choose_channels
 from .content import check_push_size, compose_content
-from .requests import Caller, NotificationRequest, RecipientRequest
+from .requests import Caller, NotificationRecipientRequest, NotificationRequest
 from .times import resolve_times
 
 ALIASES = {"medium": Priority.NORMAL}
@@ -51,7 +51,7 @@ def priority_of(
 
 
 def resolve(
-    given: RecipientRequest, person: KnownRecipient | None, problems: ProblemCollector
+    given: NotificationRecipientRequest, person: KnownRecipient | None, problems: ProblemCollector
 ) -> Recipient:
     """Return the recipient; a problem of a given field is noted, and the field left out."""
     return Recipient(
@@ -64,7 +64,7 @@ def resolve(
     )
 
 
-def _email(given: RecipientRequest, problems: ProblemCollector) -> str | None:
+def _email(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.email is None:
         return None
     try:
@@ -74,7 +74,7 @@ def _email(given: RecipientRequest, problems: ProblemCollector) -> str | None:
         return None
 
 
-def _phone(given: RecipientRequest, problems: ProblemCollector) -> str | None:
+def _phone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.phone is None:
         return None
     try:
@@ -84,7 +84,7 @@ def _phone(given: RecipientRequest, problems: ProblemCollector) -> str | None:
         return None
 
 
-def _name(given: RecipientRequest, problems: ProblemCollector) -> str | None:
+def _name(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.name is not None and has_control_characters(given.name):
         problems.add(
             "/recipient/name",
@@ -95,7 +95,7 @@ def _name(given: RecipientRequest, problems: ProblemCollector) -> str | None:
     return given.name
 
 
-def _timezone(given: RecipientRequest, problems: ProblemCollector) -> str | None:
+def _timezone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.timezone is None:
         return None
     try:

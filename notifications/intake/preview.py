@@ -16,7 +16,7 @@ from ..content.engine import TemplateError
 from ..store import NewDelivery, NewNotification
 from . import acceptance as intake_acceptance
 from .preparation import load_recipients, prepare
-from .requests import Caller, ContentRequest, NotificationRequest, RecipientRequest
+from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest
 
 NOT_CHOSEN = "Not one of this notification's channels."
 
@@ -141,9 +141,11 @@ def send_template_test(
     return ObjectId(acceptance.document["_id"])
 
 
-def _recipient(channel: Channel, address: str, *, locale: str | None = None) -> RecipientRequest:
+def _recipient(
+    channel: Channel, address: str, *, locale: str | None = None
+) -> NotificationRecipientRequest:
     if channel is Channel.EMAIL:
-        return RecipientRequest(email=address, locale=locale)
+        return NotificationRecipientRequest(email=address, locale=locale)
     if channel is Channel.PUSH:
-        return RecipientRequest(device_ids=[address], locale=locale)
-    return RecipientRequest(phone=address, locale=locale)
+        return NotificationRecipientRequest(device_ids=[address], locale=locale)
+    return NotificationRecipientRequest(phone=address, locale=locale)

@@ -32,7 +32,9 @@ Timestamp = Annotated[
 Link = Annotated[str, Meta(min_length=1, max_length=2048)]
 
 
-class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NotificationRecipientRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """Whom to reach. What is left out comes from the registered recipient ``user_id``."""
 
     email: Annotated[str, Meta(max_length=320, examples=["ada@example.com"])] | None = None
@@ -95,7 +97,7 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
     type: Annotated[str, Meta(min_length=1, max_length=64, description="A registered type's slug.")]
     user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None = None
-    recipient: RecipientRequest = RecipientRequest()
+    recipient: NotificationRecipientRequest = NotificationRecipientRequest()
     channels: (
         Annotated[
             list[str],

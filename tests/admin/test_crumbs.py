@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from console.templatetags.crumbs import breadcrumbs
-from console.templatetags.retention import kept
+from console.templatetags.retention import retention_table
 from notifications.catalog import retention
 from notifyproject.db.collections import collection
 
@@ -33,6 +33,6 @@ def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
         "What notifications said, and to which address",
         "Notifications and their attempts",
     )
-    assert kept()[:2] == [(said, "30 days"), (whole, "90 days")]
+    assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
     collection(retention.POLICIES).update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
-    assert dict(kept())[said] == "transactional 30 days, marketing 7 days, alert 30 days"
+    assert dict(retention_table())[said] == "transactional 30 days, marketing 7 days, alert 30 days"

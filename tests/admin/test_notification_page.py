@@ -84,7 +84,7 @@ def test_every_channel_is_shown_with_its_own_words(console: Client) -> None:
         content=content,
         data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
     )
-    said = console.get(f"{LIST}{document['_id']}/change/").context["shown"].words
+    said = console.get(f"{LIST}{document['_id']}/change/").context["shown"].messages
     assert [one.channel for one in said] == ["Email", "Push", "In-app"]
     email, push, in_app = said
     assert email.html is not None

@@ -22,8 +22,8 @@ REFUSED = {"errorCode": 13}
 """What MongoDB's driver does not try again."""
 NEVER = 3_600.0
 """Of a pace: longer than any test."""
-QUICK = StreamTiming(heartbeat=0.05, look=NEVER, write=0.1)
-BY_HINT = StreamTiming(heartbeat=NEVER, look=NEVER)
+QUICK = StreamTiming(heartbeat=0.05, poll=NEVER, write_timeout=0.1)
+BY_HINT = StreamTiming(heartbeat=NEVER, poll=NEVER)
 """Nothing is looked at unless there is a hint."""
 
 
@@ -146,7 +146,7 @@ class Process:
 
     def connected(self) -> None:
         """Wait until hints are heard."""
-        until(lambda: self.streams.hub.is_connected)
+        until(lambda: self.streams.listener.is_connected)
 
 
 @contextmanager
@@ -158,7 +158,7 @@ def process(
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    one = Process(InboxStreamApp(clock=clock, pace=pace), loop)
+    one = Process(InboxStreamApp(clock=clock, timing=pace), loop)
     try:
         yield one
     finally:

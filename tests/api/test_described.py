@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from api.http.body import convert
 from api.http.problems import MEDIA_TYPE
 from api.inbox import cors
-from api.openapi.document import LIMITS, structures_by_name
-from api.openapi.problems import CONFLICTS, GONE, REMOVED
+from api.openapi.document import RATE_LIMIT_HEADERS, structures_by_name
+from api.openapi.problems import CONFLICTS, CONTENT_REMOVED, SENSITIVE_DATA_DESTROYED
 
 SHOWN_ANYWAY = {"WWW-Authenticate"}
 """Of no use to a page: its request says what it was."""
@@ -148,7 +148,7 @@ def test_conflicts_are_told_in_the_words_of_the_code() -> None:
     for operation, known in CONFLICTS.items():
         for code, detail in known:
             assert f'"{code}"' in source, operation
-            by_class = {GONE.code, REMOVED.code}
+            by_class = {SENSITIVE_DATA_DESTROYED.code, CONTENT_REMOVED.code}
             assert code in by_class or f'"{detail}"' in source, operation
 
 
@@ -158,7 +158,7 @@ def test_limits_and_waits_are_in_the_headers(operations: list[Any]) -> None:
             where = (operation["operationId"], code)
             headers = response["headers"]
             assert "X-Request-Id" in headers, where
-            assert (set(LIMITS) <= set(headers)) is (code not in NOT_COUNTED), where
+            assert (set(RATE_LIMIT_HEADERS) <= set(headers)) is (code not in NOT_COUNTED), where
             assert "Retry-After" in headers or code not in ("429", "503"), where
 
 

@@ -26,7 +26,7 @@ def test_it_comes_in_the_form_that_is_asked_for(client: Client, accept: str, beg
 
 
 def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    document._made.clear()
+    document._rendered.clear()
     made: list[Any] = []
     make = SchemaGenerator.get_schema
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 def _the_shipped_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     collection("alert_rules").delete_many({})
     alert_rules.add_missing_defaults()
-    monkeypatch.setattr(health, "_alarm", health._Alarm())
+    monkeypatch.setattr(health, "_standstill_alert", health._StandstillAlert())
 
 
 def open_kinds() -> list[str]:

@@ -14,7 +14,7 @@ from django.test import Client
 from domain.time import utc_now
 from notifications import validation
 from notifications.intake import acceptance, requests
-from notifications.intake.requests import Caller, NotificationRequest, RecipientRequest
+from notifications.intake.requests import Caller, NotificationRecipientRequest, NotificationRequest
 from notifyproject.db.collections import collection
 from tests.api.conftest import App, request
 
@@ -71,7 +71,7 @@ def test_a_crash_between_key_and_notification_is_healed(app: App) -> None:
 def test_two_hundred_at_once_are_one_notification(app: App) -> None:
     wanted = NotificationRequest(
         type="payment_confirmed",
-        recipient=RecipientRequest(email="ada@example.com"),
+        recipient=NotificationRecipientRequest(email="ada@example.com"),
         data=request()["data"],
     )
     caller = Caller(client_id=app.id, idempotency_key="k-1")
@@ -119,7 +119,7 @@ def test_of_two_different_requests_at_once_one_wins(app: App) -> None:
     def accept(name: str) -> None:
         wanted = NotificationRequest(
             type="transactional",
-            recipient=RecipientRequest(email="ada@example.com"),
+            recipient=NotificationRecipientRequest(email="ada@example.com"),
             content=requests.ContentRequest(body=name),
         )
         barrier.wait()
@@ -147,7 +147,7 @@ def test_a_request_that_would_be_too_late_by_now_gets_its_first_answer(app: App)
     local = {"at": "2026-03-29T01:30", "timezone": "Europe/London"}
     wanted = NotificationRequest(
         type="payment_confirmed",
-        recipient=RecipientRequest(email="ada@example.com"),
+        recipient=NotificationRecipientRequest(email="ada@example.com"),
         data=request()["data"],
         scheduled_local=requests.LocalTime(**local),
     )

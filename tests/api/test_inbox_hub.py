@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from api.inbox.stream import subscriptions
-from api.inbox.stream.subscriptions import NAME, ConnectionLimiter, TooManyStreamsError
+from api.inbox.stream.subscriptions import CLIENT_NAME, ConnectionLimiter, TooManyStreamsError
 from tests.api.conftest import App
 from tests.api.inboxes import token
 from tests.api.streams import BY_HINT, process, until
@@ -16,8 +16,8 @@ from tests.api.streams import BY_HINT, process, until
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "SILENCE", 0.02)
-    monkeypatch.setattr(subscriptions, "PAUSE", 0.02)
+    monkeypatch.setattr(subscriptions, "PING_AFTER", 0.02)
+    monkeypatch.setattr(subscriptions, "RECONNECT_DELAY", 0.02)
 
 
 class Mute:
@@ -50,7 +50,7 @@ def test_while_nothing_is_said_valkey_is_asked_whether_it_is_there(
     app: App, broker: redis.Redis
 ) -> None:
     def last_said() -> set[str]:
-        return {client["cmd"] for client in broker.client_list() if client["name"] == NAME}
+        return {client["cmd"] for client in broker.client_list() if client["name"] == CLIENT_NAME}
 
     with process(pace=BY_HINT) as streams, streams.open(token(app)):
         streams.connected()
@@ -69,22 +69,22 @@ def test_who_does_not_answer_is_left_and_asked_anew(app: App, settings: Any) -> 
 @pytest.fixture
 def places() -> ConnectionLimiter:
     """Give a test three places."""
-    return ConnectionLimiter(most=3)
+    return ConnectionLimiter(max_connections=3)
 
 
 def test_a_place_is_free_again_when_it_is_left(places: ConnectionLimiter) -> None:
-    with places.take("a"), places.take("b"):
-        with places.take("a"):
+    with places.acquire("a"), places.acquire("b"):
+        with places.acquire("a"):
             for person in ("a", "c"):
-                with pytest.raises(TooManyStreamsError) as refused, places.take(person):
+                with pytest.raises(TooManyStreamsError) as refused, places.acquire(person):
                     pass
-                assert refused.value.is_crowded
-        with places.take("c"):
+                assert refused.value.is_process_full
+        with places.acquire("c"):
             pass
-    assert not places._taken, "nobody is remembered"
+    assert not places._in_use, "nobody is remembered"
 
 
 def test_a_place_is_free_again_whatever_happens_in_it(places: ConnectionLimiter) -> None:
     for _ in range(5):
-        with pytest.raises(ValueError, match="broken"), places.take("a"):
+        with pytest.raises(ValueError, match="broken"), places.acquire("a"):
             raise ValueError("broken")

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from access.clients import inbox_tokens
 from api.inbox.stream.app import StreamTiming
 from api.inbox.stream.follower import MAX_EVENTS_PER_POLL
-from api.inbox.stream.subscriptions import NAME
+from api.inbox.stream.subscriptions import CLIENT_NAME
 from delivery import dispatcher
 from domain.time import utc_now
 from notifications import queries, store
@@ -45,7 +45,7 @@ def cut_off(broker: redis.Redis) -> None:
     """Cut the connection by which this test's process hears hints."""
     database = broker.get_connection_kwargs()["db"]
     for client in broker.client_list():
-        if client["name"] == NAME and int(client["db"]) == database:
+        if client["name"] == CLIENT_NAME and int(client["db"]) == database:
             broker.client_kill_filter(_id=client["id"])
 
 
@@ -184,7 +184,7 @@ def test_a_sign_of_life_comes_while_nothing_happens(app: App) -> None:
 
 
 def test_without_a_hint_it_looks_once_in_a_while(app: App) -> None:
-    pace = StreamTiming(heartbeat=0.02, look=0.1)
+    pace = StreamTiming(heartbeat=0.02, poll=0.1)
     with process(pace=pace) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
@@ -199,7 +199,7 @@ def test_without_valkey_it_looks_at_each_heartbeat(app: App, settings: Any) -> N
         stream.events(1)
         new = str(delivered(app, created_at=utc_now())["_id"])
         assert ids(stream.events(2)) == [new]
-        assert not streams.streams.hub.is_connected
+        assert not streams.streams.listener.is_connected
 
 
 def test_when_valkey_comes_back_nothing_was_missed(app: App, broker: redis.Redis) -> None:
@@ -232,7 +232,7 @@ def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
         return [stream.event(), stream.event()]
 
 
-@pytest.mark.parametrize("pace", [BY_HINT, StreamTiming(heartbeat=0.02, look=NEVER)])
+@pytest.mark.parametrize("pace", [BY_HINT, StreamTiming(heartbeat=0.02, poll=NEVER)])
 def test_it_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None:
     """By a hint at once, without one at the next heartbeat."""
     text = token(app)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from api.inbox.stream.app import StreamTiming
-from api.inbox.stream.subscriptions import PER_PERSON
+from api.inbox.stream.subscriptions import MAX_PER_INBOX
 from domain.time import utc_now
 from tests.api.conftest import App
 from tests.api.inboxes import Person, forged, token
@@ -22,7 +22,7 @@ PAGE = "https://app.example.com"
 @pytest.fixture
 def streams(db: None, broker: Any, settings: Any) -> Iterator[Process]:
     """Give a test a stream process with room for a few."""
-    settings.INBOX_STREAMS = PER_PERSON + 2
+    settings.INBOX_STREAMS = MAX_PER_INBOX + 2
     settings.INBOX_ORIGINS = frozenset({PAGE})
     with process(pace=BY_HINT) as one:
         yield one
@@ -84,7 +84,7 @@ def test_without_mongodb_it_is_to_be_asked_for_later(app: App, streams: Process)
 def test_a_person_has_some_streams_and_others_have_theirs(app: App, streams: Process) -> None:
     with ExitStack() as opened:
         first = opened.enter_context(streams.open(token(app)))
-        for _ in range(PER_PERSON - 1):
+        for _ in range(MAX_PER_INBOX - 1):
             opened.enter_context(streams.open(token(app)))
         with streams.open(token(app)) as one_more:
             assert refused(one_more) == (429, "rate_limited")
@@ -92,14 +92,14 @@ def test_a_person_has_some_streams_and_others_have_theirs(app: App, streams: Pro
         with streams.open(token(app, "eve")) as eve:
             assert eve.status == 200
         streams.loop.call_soon_threadsafe(first.leave)
-        until(lambda: len(streams.streams._places) == PER_PERSON - 1)
+        until(lambda: len(streams.streams._connections) == MAX_PER_INBOX - 1)
         with streams.open(token(app)) as instead:
             assert instead.status == 200
 
 
 def test_a_process_holds_so_many_and_no_more(app: App, streams: Process) -> None:
     with ExitStack() as opened:
-        for n in range(PER_PERSON + 2):
+        for n in range(MAX_PER_INBOX + 2):
             opened.enter_context(streams.open(token(app, f"user-{n}")))
         with streams.open(token(app, "one-too-many")) as one_more:
             assert refused(one_more) == (503, "too_many_streams")
@@ -109,14 +109,14 @@ def test_a_process_holds_so_many_and_no_more(app: App, streams: Process) -> None
 
 def test_to_who_does_not_read_nothing_more_is_written(app: App) -> None:
     """Its place stays taken: it could fill the memory with connections that nobody reads."""
-    pace = StreamTiming(heartbeat=0.01, look=0.01, write=0.05)
+    pace = StreamTiming(heartbeat=0.01, poll=0.01, write_timeout=0.05)
     with process(pace=pace) as streams, streams.open(token(app), is_reading=False) as stream:
         until(lambda: stream.refused == 1)
         with streams.open(token(app)) as other:
             until(lambda: other.body.count(b":\n\n") > 20)
         assert stream.refused == 1
-        assert len(streams.streams._places) == 1
-    assert len(streams.streams._places) == 0
+        assert len(streams.streams._connections) == 1
+    assert len(streams.streams._connections) == 0
 
 
 def test_a_page_may_follow_if_it_may_read(app: App, streams: Process) -> None:

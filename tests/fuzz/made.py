@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from api.openapi.wording import IDS
+from api.openapi.wording import EXAMPLE_IDS
 from tests.api.conftest import App
 
 ORDER = (
@@ -34,7 +34,7 @@ class Maker:
         """Send the examples, and return what is there now by the names of parameters."""
         answers = {name: self._send(name) for name in ORDER}
         return {
-            **{name: IDS[name] for name in ("user_id", "topic", "slug", "number")},
+            **{name: EXAMPLE_IDS[name] for name in ("user_id", "topic", "slug", "number")},
             **{name: answers[operation][field] for name, (operation, field) in NAMED.items()},
             "channel": "email",
             "address": "ada@example.com",

@@ -86,7 +86,7 @@ def test_what_is_accepted_is_kept_as_its_category_says(broker: Any) -> None:
     request = requests.NotificationRequest(
         type="alert",
         user_id="ada",
-        recipient=requests.RecipientRequest(email="ada@example.com"),
+        recipient=requests.NotificationRecipientRequest(email="ada@example.com"),
         content=requests.ContentRequest(subject="Hot", body="It is hot."),
     )
     caller = requests.Caller(client_id=factories.CLIENT)

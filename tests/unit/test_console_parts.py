@@ -25,9 +25,9 @@ def test_a_label_has_the_colour_of_its_tone() -> None:
 def test_a_table_is_named_by_a_heading_and_its_columns_have_their_classes() -> None:
     rows = "{% for one in rows %}<tr><td>{{ one }}</td></tr>{% endfor %}"
     shown = rendered(
-        '{% figures "sums" "Channel" "number|Failed" "wide-only|Last (UTC)" %}'
+        '{% table "sums" "Channel" "number|Failed" "wide-only|Last (UTC)" %}'
         + rows
-        + "{% endfigures %}",
+        + "{% endtable %}",
         rows=["<i>"],
     )
     assert shown == (

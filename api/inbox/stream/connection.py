@@ -29,13 +29,15 @@ class StreamConnection:
     headers: Mapping[str, str]
     receive: Receive
     send: Send
-    patience: float
+    write_timeout: float
     request_id: str
-    is_left: bool = field(default=False)
+    is_disconnected: bool = field(default=False)
     """The client has gone."""
 
     @classmethod
-    def of(cls, scope: Scope, receive: Receive, send: Send, patience: float) -> "StreamConnection":
+    def from_scope(
+        cls, scope: Scope, receive: Receive, send: Send, write_timeout: float
+    ) -> "StreamConnection":
         """Return the exchange of an ASGI call."""
         pairs: dict[str, str] = {}
         for raw_name, raw_value in scope["headers"]:
@@ -49,39 +51,39 @@ class StreamConnection:
             headers=headers,
             receive=receive,
             send=send,
-            patience=patience,
+            write_timeout=write_timeout,
             request_id=request_id(headers.get(HEADER, "")),
         )
 
-    async def until_left(self, bell: asyncio.Event) -> None:
+    async def wait_for_disconnect(self, wakeup: asyncio.Event) -> None:
         """Ring the bell when the client has gone."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
-        self.is_left = True
-        bell.set()
+        self.is_disconnected = True
+        wakeup.set()
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Send the head of the answer."""
-        shown = {
+        all_headers = {
             **headers,
-            **cors.headers(self.method, self.headers),
+            **cors.response_headers(self.method, self.headers),
             "Cache-Control": "no-store",
             HEADER: self.request_id,
         }
-        pairs = [(name.lower().encode(), value.encode()) for name, value in shown.items()]
+        pairs = [(name.lower().encode(), value.encode()) for name, value in all_headers.items()]
         await self.send({"type": "http.response.start", "status": status, "headers": pairs})
 
     async def write(self, body: bytes, *, is_last: bool = False) -> None:
         """Send part of the answer; raises TimeoutError if the client does not read."""
         part = {"type": "http.response.body", "body": body, "more_body": not is_last}
-        async with asyncio.timeout(self.patience):
+        async with asyncio.timeout(self.write_timeout):
             await self.send(part)
 
-    async def refuse(self, problem: ApiError) -> None:
+    async def send_problem(self, problem: ApiError) -> None:
         """Answer with a problem."""
         request = HttpRequest()
         request.path, request.request_id = self.path, self.request_id
         body = msgspec.json.encode(problem.body(request))
-        length = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
-        await self.start(problem.status, {**length, **problem.headers})
+        body_headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
+        await self.start(problem.status, {**body_headers, **problem.headers})
         await self.write(body, is_last=True)

@@ -17,7 +17,7 @@ from notifications.store import Document, Inbox
 
 from ..schemas import InboxCounts, inbox_item
 
-DATABASE_SECONDS = 5
+DATABASE_TIMEOUT = 5
 """MongoDB may take this long over a look; the stream stays open and looks again later."""
 MAX_EVENTS_PER_POLL = 100
 """New notifications in one look. Of more the newest are sent, and that there are others."""
@@ -27,9 +27,9 @@ process that stored them, and may come to be seen in another order than that of 
 HEARTBEAT = b":\n\n"
 
 
-def authenticated(header: str, *, now: datetime) -> InboxUser | None:
+def authenticate(header: str, *, now: datetime) -> InboxUser | None:
     """Return whose token an Authorization header holds; raises PyMongoError."""
-    with pymongo.timeout(DATABASE_SECONDS):
+    with pymongo.timeout(DATABASE_TIMEOUT):
         return person(header, now=now)
 
 
@@ -38,7 +38,7 @@ class Follower:
     """One stream's view of an inbox: what it has sent, and what it has not."""
 
     user: InboxUser
-    last_id: ObjectId | None
+    last_event_id: ObjectId | None
     """The last event that came through before, on another connection."""
     _since: datetime | None = None
     _sent: dict[ObjectId, datetime] = field(default_factory=dict)
@@ -49,48 +49,48 @@ class Follower:
         """What it follows."""
         return Inbox(self.user.client_id, self.user.user_id)
 
-    def holds(self, now: datetime) -> bool:
+    def is_token_valid(self, now: datetime) -> bool:
         """Return whether its token still does; raises PyMongoError."""
-        with pymongo.timeout(DATABASE_SECONDS):
+        with pymongo.timeout(DATABASE_TIMEOUT):
             return inbox_tokens.is_valid(self.user, now=now)
 
-    def look(self, now: datetime) -> list[bytes] | None:
+    def poll(self, now: datetime) -> list[bytes] | None:
         """Return the events since the last look; None if the token does not hold any more.
 
         Raises PyMongoError, and then the next look finds what this one did not.
         """
-        with pymongo.timeout(DATABASE_SECONDS):
+        with pymongo.timeout(DATABASE_TIMEOUT):
             if not inbox_tokens.is_valid(self.user, now=now):
                 return None
-            since, sent, is_lost = self._beginning(now)
+            since, sent, has_gap = self._resume_position(now)
             # Counted first: what comes in between is told before it is in a count, and not after.
             counts = feed.counts(self.inbox)
             found = feed.since(self.inbox, moment=since, limit=MAX_EVENTS_PER_POLL + 1)
-        fresh = [
+        unsent = [
             document
             for document in reversed(found[:MAX_EVENTS_PER_POLL])
             if document["_id"] not in sent
         ]
-        events = [_event("reload", {})] if is_lost or len(found) > MAX_EVENTS_PER_POLL else []
-        events += [_notification(document, now) for document in fresh]
+        events = [_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
+        events += [_notification_event(document, now) for document in unsent]
         if counts != self._counts:
             events.append(_event("counts", InboxCounts(unread=counts.unread, unseen=counts.unseen)))
-        self._remember(since, sent, found[:MAX_EVENTS_PER_POLL], counts)
+        self._record_sent(since, sent, found[:MAX_EVENTS_PER_POLL], counts)
         return events
 
-    def _beginning(self, now: datetime) -> tuple[datetime, Mapping[ObjectId, datetime], bool]:
+    def _resume_position(self, now: datetime) -> tuple[datetime, Mapping[ObjectId, datetime], bool]:
         """Return from when on to look, what was sent of it, and whether others were missed."""
         if self._since is not None:
             return self._since, self._sent, False
-        last = feed.one(self.inbox, self.last_id) if self.last_id else None
+        last = feed.one(self.inbox, self.last_event_id) if self.last_event_id else None
         if last is not None:
             return last["inbox_at"] - OVERLAP, {last["_id"]: last["inbox_at"]}, False
         # What is there already is for GET /inbox to tell.
         since = now - OVERLAP
-        there = feed.since(self.inbox, moment=since, limit=MAX_EVENTS_PER_POLL)
-        return since, {d["_id"]: d["inbox_at"] for d in there}, self.last_id is not None
+        existing = feed.since(self.inbox, moment=since, limit=MAX_EVENTS_PER_POLL)
+        return since, {d["_id"]: d["inbox_at"] for d in existing}, self.last_event_id is not None
 
-    def _remember(
+    def _record_sent(
         self,
         since: datetime,
         sent: Mapping[ObjectId, datetime],
@@ -99,23 +99,23 @@ class Follower:
     ) -> None:
         if found:
             since = max(since, found[0]["inbox_at"] - OVERLAP)
-        known = {**sent, **{document["_id"]: document["inbox_at"] for document in found}}
+        all_sent = {**sent, **{document["_id"]: document["inbox_at"] for document in found}}
         self._since = since
-        self._sent = {one: at for one, at in known.items() if at >= since}
+        self._sent = {one: at for one, at in all_sent.items() if at >= since}
         self._counts = counts
 
 
-def beginning(*, retry_after: timedelta) -> bytes:
+def retry_event(*, retry_after: timedelta) -> bytes:
     """Return what a stream begins with: when to come again after it has ended."""
     return f"retry: {retry_after // timedelta(milliseconds=1)}\n\n".encode()
 
 
-def end(reason: str) -> bytes:
+def end_event(reason: str) -> bytes:
     """Return what a stream ends with, if it is us who end it."""
     return _event("end", {"reason": reason})
 
 
-def _notification(document: Document, now: datetime) -> bytes:
+def _notification_event(document: Document, now: datetime) -> bytes:
     item = inbox_item(document, now=now)
     return f"id: {item.id}\n".encode() + _event("notification", item)
 

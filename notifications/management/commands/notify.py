@@ -15,7 +15,12 @@ from domain.time import utc_now
 
 from ... import queries, validation
 from ...intake import acceptance as intake_acceptance
-from ...intake.requests import Caller, ContentRequest, NotificationRequest, RecipientRequest
+from ...intake.requests import (
+    Caller,
+    ContentRequest,
+    NotificationRecipientRequest,
+    NotificationRequest,
+)
 
 CLIENT = "command line"
 POLL_SECONDS = 0.2
@@ -54,7 +59,7 @@ class Command(BaseCommand):
         request = NotificationRequest(
             type=options["type"],
             user_id=options["user"],
-            recipient=RecipientRequest(
+            recipient=NotificationRecipientRequest(
                 email=options["email"],
                 phone=options["phone"],
                 name=options["name"],

@@ -12,9 +12,9 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.http.paging import salt_of
+from api.http.paging import _salt
 from api.http.problems import ApiError
-from api.notifications.filters import CHOICES, LIST, ListRequest, cursors, parse
+from api.notifications.filters import CHOICES, LIST, ListRequest, cursors, parse_list_request
 from domain.states import Channel, DeliveryStatus
 from notifications.queries import Filter, Position
 from notifyproject.db.paging import MAX_PAGE, Page
@@ -23,12 +23,12 @@ CLIENT = ObjectId("c" * 24)
 ID = ObjectId("a" * 24)
 ANY_CHANNEL = {"$in": [channel.value for channel in Channel]}
 ANY_STATUS = {"$in": [status.value for status in DeliveryStatus]}
-SALT = salt_of(LIST)
+SALT = _salt(LIST)
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123_000, tzinfo=UTC)
 
 
 def asked(query: str = "", **fixed: Any) -> ListRequest:
-    return parse(QueryDict(query), client_id=CLIENT, fixed=fixed)
+    return parse_list_request(QueryDict(query), client_id=CLIENT, fixed=fixed)
 
 
 def refused(query: str) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from access.clients import authentication
-from api.http.problems import MEDIA_TYPE, exception_handler, title_of, validation_failed
+from api.http.problems import MEDIA_TYPE, exception_handler, status_title, validation_failed
 from notifications.intake.requests import AlreadyNotifiedError, KeyReusedError
 from notifications.validation import FieldProblem, InvalidRequestError
 
@@ -84,4 +84,4 @@ def test_the_places_of_what_is_wrong_are_told() -> None:
     ],
 )
 def test_a_title_is_the_same_with_every_python(status: int, title: str) -> None:
-    assert title_of(status) == title
+    assert status_title(status) == title

@@ -8,7 +8,7 @@ import pytest
 from bson import ObjectId
 
 from api.http.rendering import JSONRenderer
-from api.notifications.schemas import attempt_view, masked, notification_view
+from api.notifications.schemas import attempt_view, notification_view, redacted
 from domain.states import Channel, DeliveryStatus, NotificationStatus
 from notifications.catalog.types import MASK
 from tests.unit.building import NOON
@@ -132,7 +132,7 @@ def test_every_state_of_a_delivery_can_be_shown(status: DeliveryStatus) -> None:
     ids=["a secret", "no secret given", "not a secret here", "the type is gone"],
 )
 def test_secrets_are_masked(type_name: str, data: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert masked(data, type_name) == expected
+    assert redacted(data, type_name) == expected
     assert shown(type=type_name, data=data)["data"] == expected
 
 

@@ -101,7 +101,7 @@ def test_no_more_than_a_hundred_problems_are_told() -> None:
 
 def test_the_problems_of_one_among_many_are_told_with_its_place() -> None:
     with pytest.raises(ApiError) as problem:
-        check_values({"data": {"a": "\x00"}}, at="/items/3")
+        check_values({"data": {"a": "\x00"}}, pointer="/items/3")
     assert problem.value.errors[0].pointer == "/items/3/data/a"
 
 

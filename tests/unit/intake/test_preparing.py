@@ -9,7 +9,7 @@ from domain.errors import FailureCode
 from domain.retry import MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications.intake.preparation import addresses_of
-from notifications.intake.requests import ContentRequest, RecipientRequest
+from notifications.intake.requests import ContentRequest, NotificationRecipientRequest
 from notifications.validation import InvalidRequestError
 from recipients.queries import KnownRecipient, Suppressed
 from tests.unit.building import NOON, SHIPPED, request
@@ -94,7 +94,7 @@ def test_the_first_try_is_no_retry(max_retries: int) -> None:
 @pytest.mark.parametrize("user_id", [" ", "\t\n", "a\x00b"])
 def test_a_user_id_says_something(user_id: str) -> None:
     assert ("/user_id", "invalid") in problems(
-        user_id=user_id, recipient=RecipientRequest(email="ada@example.com")
+        user_id=user_id, recipient=NotificationRecipientRequest(email="ada@example.com")
     )
 
 
@@ -170,11 +170,13 @@ def test_an_opted_out_delivery_stays_opted_out() -> None:
 def test_suppressions_are_looked_up_for_the_addresses_that_will_be_used(
     given: dict[str, Any], person: KnownRecipient | None, addresses: list[tuple[str, str]]
 ) -> None:
-    assert addresses_of(request(recipient=RecipientRequest(**given)), person) == addresses
+    assert (
+        addresses_of(request(recipient=NotificationRecipientRequest(**given)), person) == addresses
+    )
 
 
 def test_an_address_is_looked_up_in_the_form_it_is_stored_in() -> None:
-    given = request(recipient=RecipientRequest(email="ada@EXAMPLE.com"))
+    given = request(recipient=NotificationRecipientRequest(email="ada@EXAMPLE.com"))
     looked_up = dict(addresses_of(given, None))["email"].lower()
     stored = prepared(person=None, recipient=given.recipient).notification.recipient.email
     assert stored is not None
@@ -183,7 +185,7 @@ def test_an_address_is_looked_up_in_the_form_it_is_stored_in() -> None:
 
 def test_an_address_with_a_foreign_name_is_looked_up_in_the_form_it_is_stored_in() -> None:
     """What is suppressed was sent to: it is in the normal form."""
-    given = RecipientRequest(email="ada@xn--bcher-kva.example.com")
+    given = NotificationRecipientRequest(email="ada@xn--bcher-kva.example.com")
     normal = "ada@b\u00fccher.example.com"
     new = prepared(
         person=None,
@@ -202,7 +204,7 @@ def test_an_address_with_a_foreign_name_is_looked_up_in_the_form_it_is_stored_in
 def test_all_problems_of_a_request_are_told_at_once() -> None:
     found = problems(
         user_id=" ",
-        recipient=RecipientRequest(email="nope", timezone="nope"),
+        recipient=NotificationRecipientRequest(email="nope", timezone="nope"),
         channels=["sms"],
         priority="nope",
         content=ContentRequest(subject="\n", body=" ", image_url="x"),
@@ -226,7 +228,9 @@ def test_all_problems_of_a_request_are_told_at_once() -> None:
 def test_no_value_of_a_request_is_repeated_in_its_problems() -> None:
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(
-            recipient=RecipientRequest(email="canary-1", phone="canary-2", timezone="canary-3"),
+            recipient=NotificationRecipientRequest(
+                email="canary-1", phone="canary-2", timezone="canary-3"
+            ),
             channels=["canary-4"],
             priority="canary-5",
             scheduled_at="canary-6",

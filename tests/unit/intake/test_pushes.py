@@ -8,7 +8,7 @@ from bson import ObjectId
 from domain.states import Channel, DeliveryStatus
 from notifications.content.rendering import render_message
 from notifications.intake.preparation import Known, prepare
-from notifications.intake.requests import Caller, ContentRequest, RecipientRequest
+from notifications.intake.requests import Caller, ContentRequest, NotificationRecipientRequest
 from notifications.store import AttemptReference
 from notifications.validation import InvalidRequestError
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
@@ -94,7 +94,7 @@ def test_a_push_that_goes_to_no_device_holds_nothing_back() -> None:
     asked = {
         "type": "order_shipped",
         "user_id": None,
-        "recipient": RecipientRequest(email="ada@example.com"),
+        "recipient": NotificationRecipientRequest(email="ada@example.com"),
         "content": saying(payload={"fill": "x" * 10_000}),
     }
     assert problems(channels=None, **asked) == []
