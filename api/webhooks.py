@@ -75,7 +75,7 @@ class WhatsAppWebhook(APIView):
         try:
             events = number.parse_receipts(headers, raw)
             written = number.parse_inbound(raw)
-            wishes = number.parse_wishes(raw)
+            wishes = number.parse_opt_outs(raw)
             body = redact_webhook(raw)
         except InvalidSignatureError as error:
             raise _refused(

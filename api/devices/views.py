@@ -141,7 +141,7 @@ class DeviceDetail(APIView):
     )
     def get(self, request: Any, device_id: str) -> Response:
         """Return a device."""
-        return _answer(queries.one(_id(device_id)))
+        return _answer(queries.get(_id(device_id)))
 
     @describe(
         operation="changeDevice",
@@ -261,7 +261,7 @@ def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
             evidence=Evidence(at=now, source="api"),
             now=now,
         )
-    return queries.one(device_id)
+    return queries.get(device_id)
 
 
 class DeviceReceipts(APIView):
