@@ -77,7 +77,7 @@ class WhatsAppWebhook(APIView):
         try:
             events = provider.parse_receipts(headers, raw)
             inbound_messages = provider.parse_inbound(raw)
-            preferences = provider.parse_wishes(raw)
+            preferences = provider.parse_opt_outs(raw)
             body = redact_webhook(raw)
         except InvalidSignatureError as error:
             raise _invalid_signature(

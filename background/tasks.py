@@ -47,10 +47,10 @@ def publish_callback_events() -> None:
     callback_events.publish_events(now=utc_now())
 
 
-@shared_task(name=outbox.CALL)
+@shared_task(name=outbox.CALL_TASK)
 def call_back(client_id: str) -> None:
     """Send an app what it is to be told."""
-    worker.run_round(ObjectId(client_id), clock=utc_now, is_stopping=process.is_shutting_down)
+    worker.run_round(ObjectId(client_id), clock=utc_now, is_shutting_down=process.is_shutting_down)
 
 
 @shared_task(name=schedule.CALLBACKS)

@@ -7,7 +7,7 @@ from django.contrib.contenttypes.models import ContentType
 from .events import DisabledReason
 from .models import Callback, CallbackMessage
 
-DISABLED = {
+DISABLED_MESSAGES = {
     DisabledReason.GONE: "Switched off: its receiver answered 410, that it is gone.",
     DisabledReason.FAILING: "Switched off: nothing has come through for five days.",
 }
@@ -15,7 +15,7 @@ DISABLED = {
 
 def record_disabled(client_id: ObjectId, reason: DisabledReason) -> None:
     """Write down that the service has switched a callback off: it stands under the app's id."""
-    record(client_id, DISABLED[reason], by=client_id)
+    record(client_id, DISABLED_MESSAGES[reason], by=client_id)
 
 
 def record_by_app(client_id: ObjectId, name: str, message: str) -> None:
@@ -25,15 +25,15 @@ def record_by_app(client_id: ObjectId, name: str, message: str) -> None:
 
 def record(client_id: ObjectId, message: str, *, by: ObjectId) -> None:
     """Write down what was done to a callback, by whom."""
-    _add(Callback, str(client_id), message, by)
+    _add_entry(Callback, str(client_id), message, by)
 
 
 def record_replay(message_id: str, *, by: ObjectId) -> None:
     """Write down that a member of staff sent a message again."""
-    _add(CallbackMessage, message_id, "Sent again.", by)
+    _add_entry(CallbackMessage, message_id, "Sent again.", by)
 
 
-def _add(
+def _add_entry(
     model: type[Callback | CallbackMessage], object_id: str, message: str, by: ObjectId
 ) -> None:
     LogEntry.objects.create(

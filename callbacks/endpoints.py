@@ -23,14 +23,14 @@ from .models import EXCERPT_LENGTH
 
 HTTPS_PORT = 443
 HTTP_PORT = 80
-SECOND_PORT = 8443
+ALTERNATE_HTTPS_PORT = 8443
 LAST_PRIVILEGED_PORT = 1024
 """Up to here ports are of other protocols, whose servers might make something of a request."""
 _NAME = re.compile(
     r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     re.ASCII,
 )
-_IN_A_PATH = "/%:@!$&'()*+,;=~-._"
+_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 class InvalidUrlError(ValueError):
@@ -60,8 +60,8 @@ class Endpoint:
         return host if self.port == usual else f"{host}:{self.port}"
 
 
-def parse_url(url: str, *, loopback: bool) -> Endpoint:
-    """Return where a URL leads; raises BadTarget. ``loopback``: http to this machine is allowed."""
+def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
+    """Return where a URL leads; raises InvalidUrlError. ``allow_loopback``: http to this machine is allowed."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
@@ -69,7 +69,7 @@ def parse_url(url: str, *, loopback: bool) -> Endpoint:
         raise InvalidUrlError("invalid_url", "Expected a URL.") from error
     if not url.isprintable() or url != url.strip() or not host:
         raise InvalidUrlError("invalid_url", "Expected a URL.")
-    is_plain = loopback and parts.scheme == "http" and _is_this_machine(host)
+    is_plain = allow_loopback and parts.scheme == "http" and _is_loopback(host)
     if parts.scheme != "https" and not is_plain:
         raise InvalidUrlError("not_https", "Expected a URL that begins with https://.")
     if "@" in parts.netloc or parts.fragment or "#" in url:
@@ -79,13 +79,13 @@ def parse_url(url: str, *, loopback: bool) -> Endpoint:
     if not is_plain:
         _check_host(host)
     port = port if port is not None else (HTTP_PORT if is_plain else HTTPS_PORT)
-    if not is_plain and port not in (HTTPS_PORT, SECOND_PORT) and port <= LAST_PRIVILEGED_PORT:
+    if not is_plain and port not in (HTTPS_PORT, ALTERNATE_HTTPS_PORT) and port <= LAST_PRIVILEGED_PORT:
         raise InvalidUrlError("port_not_allowed", "Expected port 443, or one above 1024.")
-    return Endpoint(host=host, port=port, path=_path(parts.path, parts.query), is_plain=is_plain)
+    return Endpoint(host=host, port=port, path=_request_target(parts.path, parts.query), is_plain=is_plain)
 
 
 def _check_host(host: str) -> None:
-    """Raise BadTarget for a host that can be told to be inside, or to be none."""
+    """Raise InvalidUrlError for a host that can be told to be inside, or to be none."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -100,24 +100,24 @@ def _check_host(host: str) -> None:
         raise InvalidUrlError("not_public", "Expected a host on the public Internet.")
 
 
-def _is_this_machine(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _path(path: str, query: str) -> str:
-    quoted = quote(path or "/", safe=_IN_A_PATH)
-    return f"{quoted}?{quote(query, safe=_IN_A_PATH + '?')}" if query else quoted
+def _request_target(path: str, query: str) -> str:
+    quoted = quote(path or "/", safe=_PATH_SAFE)
+    return f"{quoted}?{quote(query, safe=_PATH_SAFE + '?')}" if query else quoted
 
 
 CONNECT_TIMEOUT = 5.0
 TOTAL_TIMEOUT = 15.0
-MAX_ANSWER = 64 * 1024
+MAX_RESPONSE_BYTES = 64 * 1024
 """Of an answer, this many bytes are read."""
 CHUNK = 8 * 1024
-AGENT = "notifyproject-callbacks"
+USER_AGENT = "notifyproject-callbacks"
 SUCCESS = range(200, 300)
 REDIRECTS = range(300, 400)
 
@@ -135,61 +135,61 @@ class EndpointResponse:
 
 
 def post(
-    target: Endpoint, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
+    endpoint: Endpoint, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
 ) -> EndpointResponse:
     """Send a POST and return what came of it; it raises nothing that a receiver can cause."""
-    began = time.monotonic()
+    started = time.monotonic()
     deadline = Deadline.after(timeout)
-    status, error, excerpt, received = None, None, None, dict[str, str]()
-    kind = PlainConnection if target.is_plain else Connection
-    connection = kind(
-        target.host,
-        target.port,
+    status, error, excerpt, response_headers = None, None, None, dict[str, str]()
+    connection_class = PlainConnection if endpoint.is_plain else Connection
+    connection = connection_class(
+        endpoint.host,
+        endpoint.port,
         deadline=deadline,
         connect_timeout=min(CONNECT_TIMEOUT, timeout),
     )
-    sent = {
-        "Host": target.authority,
+    request_headers = {
+        "Host": endpoint.authority,
         "Content-Type": "application/json",
-        "User-Agent": AGENT,
+        "User-Agent": USER_AGENT,
         "Accept": "*/*",
         "Connection": "close",
         **headers,
     }
     try:
-        connection.request("POST", target.path, body=body, headers=sent)
-        with connection.getresponse() as answer:
-            status = answer.status
-            received = {name.lower(): value for name, value in answer.getheaders()}
-            excerpt = _excerpt(answer)
+        connection.request("POST", endpoint.path, body=body, headers=request_headers)
+        with connection.getresponse() as response:
+            status = response.status
+            response_headers = {name.lower(): value for name, value in response.getheaders()}
+            excerpt = _read_excerpt(response)
     except (NotPublicError, OSError, http.client.HTTPException, ValueError) as problem:
-        error = _reason(problem, deadline)
+        error = _failure_reason(problem, deadline)
     finally:
         connection.close()
     if status is not None:
         # Its head says it all; the rest may break off.
-        error = _refusal(status)
+        error = _status_error(status)
     return EndpointResponse(
         status=status,
         error=error,
         excerpt=excerpt,
-        headers=received,
-        duration_ms=round((time.monotonic() - began) * 1000),
+        headers=response_headers,
+        duration_ms=round((time.monotonic() - started) * 1000),
     )
 
 
-def _excerpt(answer: http.client.HTTPResponse) -> str | None:
+def _read_excerpt(response: http.client.HTTPResponse) -> str | None:
     """Return the beginning of an answer as text; what breaks off is what came so far."""
     content = bytearray()
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-        while len(content) < MAX_ANSWER and (chunk := answer.read1(CHUNK)):
+        while len(content) < MAX_RESPONSE_BYTES and (chunk := response.read1(CHUNK)):
             content += chunk
     text = bytes(content[: 4 * EXCERPT_LENGTH]).decode(errors="replace")
-    shown = "".join(c if c.isprintable() else " " for c in text).strip()
-    return shown[:EXCERPT_LENGTH] or None
+    printable = "".join(c if c.isprintable() else " " for c in text).strip()
+    return printable[:EXCERPT_LENGTH] or None
 
 
-def _refusal(status: int) -> str | None:
+def _status_error(status: int) -> str | None:
     if status in SUCCESS:
         return None
     if status in REDIRECTS:
@@ -208,8 +208,8 @@ _REASONS: Sequence[tuple[type[Exception], str]] = (
 """What is said of an error: of the first kind that it is."""
 
 
-def _reason(error: Exception, deadline: Deadline) -> str:
+def _failure_reason(error: Exception, deadline: Deadline) -> str:
     if deadline.is_over and not isinstance(error, NotPublicError):
         return "It did not answer in time."
-    found = (reason for kind, reason in _REASONS if isinstance(error, kind))
-    return next(found, "It broke off, or its answer was none.")
+    reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
+    return next(reasons, "It broke off, or its answer was none.")

@@ -13,7 +13,7 @@ from .events import CallbackState, CallbackStatus, DisabledReason, EventType
 URL_LENGTH = 2048
 EXCERPT_LENGTH = 500
 """Of a receiver's answer, this much is kept."""
-TRIES_KEPT = 10
+MAX_HISTORY = 10
 
 
 class CallbackSecret(EmbeddedModel):

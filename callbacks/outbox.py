@@ -19,10 +19,10 @@ from notifyproject.platform import broker
 
 from . import subscriptions
 from .events import CallbackState, CallbackStatus, Event, EventType, encode_event
-from .models import TRIES_KEPT
+from .models import MAX_HISTORY
 from .retry import Decision, TryOutcome
 
-CALL = "notifications.call_back"
+CALL_TASK = "notifications.call_back"
 
 
 def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
@@ -30,7 +30,7 @@ def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetim
 
     Returns whether the broker took it.
     """
-    return broker.publish(CALL, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
+    return broker.publish(CALL_TASK, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
 
 
 Document = Mapping[str, Any]
@@ -38,8 +38,8 @@ MESSAGE_LEASE = timedelta(seconds=90)
 """Longer than the slowest round of tries."""
 MESSAGE_RETENTION = timedelta(days=30)
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-SWITCHED_OFF = "The callback was switched off."
-NO_MORE = "The callback was removed."
+DISABLED_REASON = "The callback was switched off."
+REMOVED_REASON = "The callback was removed."
 S = CallbackStatus
 
 
@@ -69,17 +69,17 @@ class TryRecord:
     excerpt: str | None = None
 
 
-def record(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
+def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
     """Store what the apps want to be told of these events; return who has something new waiting.
 
     What was recorded before is left as it is. Of a callback that is switched off, a message has
     failed from the start: it can be sent again later. Raises PyMongoError.
     """
-    callbacks = subscriptions.of_clients(sorted({event.client_id for event in events}))
+    callbacks = subscriptions.get_many(sorted({event.client_id for event in events}))
     documents = [
-        _document(event, callbacks[event.client_id], now)
+        _message_document(event, callbacks[event.client_id], now)
         for event in events
-        if event.client_id in callbacks and _is_wanted(event, callbacks[event.client_id])
+        if event.client_id in callbacks and _is_subscribed(event, callbacks[event.client_id])
     ]
     if documents:
         try:
@@ -103,59 +103,59 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
     if not ids:
         return []
     lease = {"token": token, "lease_until": now + MESSAGE_LEASE}
-    free = {"_id": {"$in": ids}, **due}
-    collection("callback_messages").update_many(free, {"$set": {"claim": lease}})
-    mine = collection("callback_messages").find({"_id": {"$in": ids}, "claim.token": token})
+    unclaimed_due = {"_id": {"$in": ids}, **due}
+    collection("callback_messages").update_many(unclaimed_due, {"$set": {"claim": lease}})
+    claimed = collection("callback_messages").find({"_id": {"$in": ids}, "claim.token": token})
     return [
         ClaimedMessage(id=d["_id"], token=token, body=d["body"].encode(), tries=d["tries"])
-        for d in mine.sort("next_try_at", 1)
+        for d in claimed.sort("next_try_at", 1)
     ]
 
 
-def settle(held: ClaimedMessage, tried: TryRecord, decision: Decision) -> bool:
+def settle(message: ClaimedMessage, attempt: TryRecord, decision: Decision) -> bool:
     """Write what became of a try; return whether the message was still ours."""
     fields = {
-        "at": tried.at,
-        "duration_ms": tried.duration_ms,
-        "status_code": tried.status_code,
-        "error": tried.error,
-        "excerpt": tried.excerpt,
+        "at": attempt.at,
+        "duration_ms": attempt.duration_ms,
+        "status_code": attempt.status_code,
+        "error": attempt.error,
+        "excerpt": attempt.excerpt,
     }
-    history = {"$each": [_present(fields)], "$slice": -TRIES_KEPT}
-    changes: dict[str, Any] = {"tries": held.tries + 1}
-    gone = {"claim": ""}
-    if tried.error is not None:
-        changes["error"] = tried.error
+    history = {"$each": [_without_none(fields)], "$slice": -MAX_HISTORY}
+    changes: dict[str, Any] = {"tries": message.tries + 1}
+    removed_fields = {"claim": ""}
+    if attempt.error is not None:
+        changes["error"] = attempt.error
     else:
-        gone["error"] = ""
-    if decision.verdict is TryOutcome.RETRY:
+        removed_fields["error"] = ""
+    if decision.outcome is TryOutcome.RETRY:
         changes["next_try_at"] = decision.at
     else:
-        is_done = decision.verdict is TryOutcome.DELIVERED
-        changes["status"] = (S.DELIVERED if is_done else S.FAILED).value
-        changes |= {"delivered_at": tried.at} if is_done else {}
-        gone["next_try_at"] = ""
+        is_delivered = decision.outcome is TryOutcome.DELIVERED
+        changes["status"] = (S.DELIVERED if is_delivered else S.FAILED).value
+        changes |= {"delivered_at": attempt.at} if is_delivered else {}
+        removed_fields["next_try_at"] = ""
     result = collection("callback_messages").update_one(
-        {"_id": held.id, "claim.token": held.token},
-        {"$set": changes, "$unset": gone, "$push": {"history": history}},
+        {"_id": message.id, "claim.token": message.token},
+        {"$set": changes, "$unset": removed_fields, "$push": {"history": history}},
     )
     return result.matched_count == 1
 
 
-def release(held: Sequence[ClaimedMessage]) -> None:
+def release(messages: Sequence[ClaimedMessage]) -> None:
     """Give back what was not tried."""
-    for token in {one.token for one in held}:
-        ids = [one.id for one in held if one.token == token]
+    for token in {message.token for message in messages}:
+        ids = [one.id for one in messages if one.token == token]
         collection("callback_messages").update_many(
             {"_id": {"$in": ids}, "claim.token": token}, {"$unset": {"claim": ""}}
         )
 
 
-def next_due(client_id: ObjectId) -> datetime | None:
+def next_due_at(client_id: ObjectId) -> datetime | None:
     """Return when the next message of an app is due; None if none is."""
-    wanted = {"client_id": client_id, "next_try_at": {"$exists": True}}
-    found = collection("callback_messages").find(wanted, {"next_try_at": 1}).hint("cbm_due")
-    for document in found.sort("next_try_at", 1).limit(1):
+    match = {"client_id": client_id, "next_try_at": {"$exists": True}}
+    documents = collection("callback_messages").find(match, {"next_try_at": 1}).hint("cbm_due")
+    for document in documents.sort("next_try_at", 1).limit(1):
         return document["next_try_at"]
     return None
 
@@ -185,15 +185,15 @@ def waiting_clients() -> list[ObjectId]:
 def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
     """Send a message again, under its own id; ``client_id`` None: whosever it is.
 
-    Raises LookupError if there is none, NoCallback if there is nowhere to send it, StillPending.
+    Raises LookupError if there is none, NoCallbackError if there is nowhere to send it, StillPendingError.
     """
-    wanted = {"_id": message_id, **({} if client_id is None else {"client_id": client_id})}
-    document = collection("callback_messages").find_one(wanted)
+    match = {"_id": message_id, **({} if client_id is None else {"client_id": client_id})}
+    document = collection("callback_messages").find_one(match)
     if document is None:
         raise LookupError("no such message")
     subscriptions.get(document["client_id"])
-    replayed = collection("callback_messages").find_one_and_update(
-        {**wanted, "status": {"$ne": S.PENDING.value}},
+    reopened = collection("callback_messages").find_one_and_update(
+        {**match, "status": {"$ne": S.PENDING.value}},
         {
             "$set": {
                 "status": S.PENDING.value,
@@ -205,26 +205,26 @@ def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Doc
         },
         return_document=ReturnDocument.AFTER,
     )
-    if replayed is None:
+    if reopened is None:
         raise StillPendingError
-    return replayed
+    return reopened
 
 
 def page(
-    *, client_id: ObjectId, status: CallbackStatus | None, limit: int, place: Cursor | None
+    *, client_id: ObjectId, status: CallbackStatus | None, limit: int, cursor: Cursor | None
 ) -> Page:
     """Return part of an app's messages, newest first. Raises PyMongoError."""
-    wanted = {"client_id": client_id} | ({} if status is None else {"status": status.value})
-    return paging.page("callback_messages", wanted, order=NEWEST_FIRST, limit=limit, place=place)
+    match = {"client_id": client_id} | ({} if status is None else {"status": status.value})
+    return paging.page("callback_messages", match, order=NEWEST_FIRST, limit=limit, place=cursor)
 
 
-def _is_wanted(event: Event, callback: Document) -> bool:
+def _is_subscribed(event: Event, callback: Document) -> bool:
     return event.type is EventType.TEST or event.type.value in callback["events"]
 
 
-def _document(event: Event, callback: Document, now: datetime) -> dict[str, Any]:
+def _message_document(event: Event, callback: Document, now: datetime) -> dict[str, Any]:
     is_on = callback["state"] == CallbackState.ACTIVE
-    return _present(
+    return _without_none(
         {
             "_id": event.id,
             "client_id": event.client_id,
@@ -234,14 +234,14 @@ def _document(event: Event, callback: Document, now: datetime) -> dict[str, Any]
             "status": (S.PENDING if is_on else S.FAILED).value,
             "tries": 0,
             "next_try_at": now if is_on else None,
-            "error": None if is_on else SWITCHED_OFF,
+            "error": None if is_on else DISABLED_REASON,
             "created_at": now,
             "purge_at": now + MESSAGE_RETENTION,
         }
     )
 
 
-def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -250,12 +250,12 @@ def record_events(events: Sequence[Event], *, now: datetime) -> None:
 
     When it returns, all of it is recorded. Raises PyMongoError.
     """
-    for client_id in record(events, now=now):
+    for client_id in store_messages(events, now=now):
         send_wakeup(client_id, now=now)
 
 
 def send_test(client_id: ObjectId, *, now: datetime) -> Document:
-    """Tell an app of nothing, to see whether it hears; raises NoCallback."""
+    """Tell an app of nothing, to see whether it hears; raises NoCallbackError."""
     subscriptions.get(client_id)
     event = Event(
         id=f"evt_test_{ObjectId()}",

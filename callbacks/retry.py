@@ -27,13 +27,13 @@ class ReceiverHealth:
         """Whether so many tries failed in a row that it is only probed."""
         return self.failures >= FAILURES_TO_OPEN
 
-    def succeeded(self, *, at: datetime) -> "ReceiverHealth":
+    def after_success(self, *, at: datetime) -> "ReceiverHealth":
         """Return it after a try that came through: all is well again."""
         return replace(
             self, failures=0, failing_since=None, last_success_at=at, last_error=None, is_gone=False
         )
 
-    def failed(self, *, at: datetime, error: str, is_gone: bool = False) -> "ReceiverHealth":
+    def after_failure(self, *, at: datetime, error: str, is_gone: bool = False) -> "ReceiverHealth":
         """Return it after a try that did not."""
         return replace(
             self,
@@ -44,11 +44,11 @@ class ReceiverHealth:
             is_gone=is_gone,
         )
 
-    def to_be_disabled(self, *, now: datetime) -> DisabledReason | None:
+    def disable_reason(self, *, now: datetime) -> DisabledReason | None:
         """Return why the callback is to be switched off; None if it is not."""
         if self.is_gone:
             return DisabledReason.GONE
-        if self.failing_since and is_given_up(failing_since=self.failing_since, now=now):
+        if self.failing_since and has_failed_too_long(failing_since=self.failing_since, now=now):
             return DisabledReason.FAILING
         return None
 
@@ -71,9 +71,9 @@ MAX_RETRY_AFTER = timedelta(hours=12)
 GONE = HTTPStatus.GONE
 FAILURES_TO_OPEN = 5
 """After so many failed tries in a row, whatever they were of, a receiver is left alone a while."""
-OPEN_FOR = timedelta(seconds=30)
+MIN_CIRCUIT_OPEN = timedelta(seconds=30)
 """The first such while; it doubles each time one more try fails after it."""
-MAX_OPEN_FOR = timedelta(minutes=10)
+MAX_CIRCUIT_OPEN = timedelta(minutes=10)
 MAX_DOUBLINGS = 10
 DISABLED_AFTER = timedelta(days=5)
 """A callback that nothing has come through to for this long is switched off."""
@@ -93,16 +93,16 @@ class TryOutcome(StrEnum):
 class Decision:
     """What follows a try; ``at``: when the next one is due."""
 
-    verdict: TryOutcome
+    outcome: TryOutcome
     at: datetime | None = None
 
 
 def decide_retry(
-    *, status: int | None, tries: int, pause: timedelta | None, now: datetime, dice: float
+    *, status: int | None, tries: int, pause: timedelta | None, now: datetime, jitter: float
 ) -> Decision:
     """Return what follows a try, the ``tries``-th of its delivery.
 
-    ``status``: of the answer, None for no answer. ``pause``: what the receiver asked for. ``dice``:
+    ``status``: of the answer, None for no answer. ``pause``: what the receiver asked for. ``jitter``:
     from 0 to 1.
     """
     if status is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
@@ -111,12 +111,12 @@ def decide_retry(
         return Decision(TryOutcome.GONE)
     if tries >= MAX_TRIES:
         return Decision(TryOutcome.GIVE_UP)
-    wait = DELAYS[tries - 1] * (1 + JITTER * (2 * dice - 1))
-    asked = min(pause or timedelta(0), MAX_RETRY_AFTER)
-    return Decision(TryOutcome.RETRY, at=_to_the_millisecond(now + max(wait, asked)))
+    wait = DELAYS[tries - 1] * (1 + JITTER * (2 * jitter - 1))
+    requested = min(pause or timedelta(0), MAX_RETRY_AFTER)
+    return Decision(TryOutcome.RETRY, at=_truncate_to_milliseconds(now + max(wait, requested)))
 
 
-def pause_of(headers: Mapping[str, str], *, now: datetime) -> timedelta | None:
+def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> timedelta | None:
     """Return the pause that Retry-After asks for, in seconds or as a date; None for nonsense.
 
     The names of ``headers`` are in lower case.
@@ -125,25 +125,25 @@ def pause_of(headers: Mapping[str, str], *, now: datetime) -> timedelta | None:
     if text.isascii() and text.isdigit():
         return timedelta(seconds=min(int(text[:9]), MAX_RETRY_AFTER.total_seconds()))
     try:
-        moment = parsedate_to_datetime(text)
+        retry_at = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    pause = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now
+    pause = (retry_at if retry_at.tzinfo else retry_at.replace(tzinfo=UTC)) - now
     return pause if pause > timedelta(0) else None
 
 
-def open_until(*, failures: int, now: datetime) -> datetime | None:
+def circuit_open_until(*, failures: int, now: datetime) -> datetime | None:
     """Return until when a receiver is left alone that has failed so often in a row; None: not."""
     if failures < FAILURES_TO_OPEN:
         return None
     doublings = min(failures - FAILURES_TO_OPEN, MAX_DOUBLINGS)
-    return now + min(OPEN_FOR * 2**doublings, MAX_OPEN_FOR)
+    return now + min(MIN_CIRCUIT_OPEN * 2**doublings, MAX_CIRCUIT_OPEN)
 
 
-def is_given_up(*, failing_since: datetime, now: datetime) -> bool:
+def has_failed_too_long(*, failing_since: datetime, now: datetime) -> bool:
     """Return whether a callback that has failed since then is to be switched off."""
     return now - failing_since >= DISABLED_AFTER
 
 
-def _to_the_millisecond(at: datetime) -> datetime:
+def _truncate_to_milliseconds(at: datetime) -> datetime:
     return at.replace(microsecond=at.microsecond // 1000 * 1000)

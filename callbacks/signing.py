@@ -21,7 +21,7 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def key_of(secret: str) -> bytes:
+def decode_secret(secret: str) -> bytes:
     """Return the key that a secret is written for; raises ValueError for anything else."""
     if not secret.startswith(PREFIX):
         raise ValueError("not a secret of a callback")
@@ -31,7 +31,7 @@ def key_of(secret: str) -> bytes:
         raise ValueError("not a secret of a callback") from error
 
 
-def headers(
+def sign_headers(
     *, message_id: str, timestamp: int, body: bytes, secrets: Sequence[str]
 ) -> dict[str, str]:
     """Return the headers of a message, signed with every secret that is valid now.
@@ -41,7 +41,7 @@ def headers(
     """
     if "." in message_id:
         raise ValueError("an id with a full stop in it is signed for two messages")
-    signatures = [signature(message_id, timestamp, body, secret=secret) for secret in secrets]
+    signatures = [sign(message_id, timestamp, body, secret=secret) for secret in secrets]
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),
@@ -49,8 +49,8 @@ def headers(
     }
 
 
-def signature(message_id: str, timestamp: int, body: bytes, *, secret: str) -> str:
+def sign(message_id: str, timestamp: int, body: bytes, *, secret: str) -> str:
     """Return one signature of a message."""
     signed = f"{message_id}.{timestamp}.".encode() + body
-    digest = hmac.new(key_of(secret), signed, hashlib.sha256).digest()
+    digest = hmac.new(decode_secret(secret), signed, hashlib.sha256).digest()
     return f"{VERSION},{base64.b64encode(digest).decode()}"

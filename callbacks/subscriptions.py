@@ -17,14 +17,14 @@ from notifyproject.platform.encryption import decrypt, encrypt
 from . import endpoints, signing
 from .events import CallbackState, DisabledReason, EventType
 
-OVERLAP = timedelta(hours=24)
+SECRET_OVERLAP = timedelta(hours=24)
 """How long a secret signs along after it was replaced."""
 MAX_SECRETS = 5
 """Secrets that sign at the same time, each replaced by the next within a day."""
 
 
-def encrypted_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
-    """Return a new secret as it is kept; raises NothingToSealWith."""
+def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
+    """Return a new secret as it is kept; raises NoEncryptionKeyError."""
     return {
         "sealed": encrypt(secret.encode(), about=_associated_data(client_id)),
         "created_at": now,
@@ -34,7 +34,7 @@ def encrypted_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict
 def signing_secrets(
     secrets: Sequence[Mapping[str, Any]], *, client_id: ObjectId, now: datetime
 ) -> list[str]:
-    """Return the secrets that sign now, the newest first; raises SealBroken."""
+    """Return the secrets that sign now, the newest first; raises DecryptionError."""
     return [
         decrypt(one["sealed"], about=_associated_data(client_id)).decode()
         for one in secrets
@@ -68,8 +68,8 @@ def _read_subscribers() -> AbstractSet[ObjectId]:
 
 _subscribers = SharedCache("callbacks", _read_subscribers)
 Document = Mapping[str, Any]
-_FRESH = {"failures": 0}
-_TROUBLES = ("failing_since", "open_until", "disabled_at", "disabled_reason", "last_error")
+_INITIAL_HEALTH = {"failures": 0}
+_FAILURE_FIELDS = ("failing_since", "open_until", "disabled_at", "disabled_reason", "last_error")
 
 
 class NoCallbackError(LookupError):
@@ -93,34 +93,34 @@ def put(
     client_id: ObjectId,
     url: str,
     events: Sequence[EventType],
-    loopback: bool,
+    allow_loopback: bool,
     now: datetime,
 ) -> SavedCallback:
     """Make an app's callback, or change it; one that was switched off is switched on again.
 
-    Not so what an operator has switched off. Raises BadTarget.
+    Not so what an operator has switched off. Raises InvalidUrlError.
     """
-    target = endpoints.parse_url(url, loopback=loopback)
-    wanted = {
+    endpoint = endpoints.parse_url(url, allow_loopback=allow_loopback)
+    fields = {
         "url": url,
-        "host": target.authority,
+        "host": endpoint.authority,
         "events": [event.value for event in events],
         "updated_at": now,
     }
     while True:
-        changed = _change(client_id, url, wanted)
-        if changed is not None:
+        updated = _update(client_id, url, fields)
+        if updated is not None:
             # Also here: the answer of the call that made it may have been lost before this.
             invalidate_subscribers()
-            return SavedCallback(document=changed)
+            return SavedCallback(document=updated)
         secret = signing.new_secret()
         document = {
             "_id": client_id,
-            **wanted,
+            **fields,
             "state": CallbackState.ACTIVE.value,
-            "secrets": [encrypted_secret(secret, client_id=client_id, now=now)],
+            "secrets": [encrypt_secret(secret, client_id=client_id, now=now)],
             "enrols_from": now,
-            **_FRESH,
+            **_INITIAL_HEALTH,
             "created_at": now,
         }
         try:
@@ -133,21 +133,21 @@ def put(
 
 
 def get(client_id: ObjectId) -> Document:
-    """Return an app's callback; raises NoCallback."""
+    """Return an app's callback; raises NoCallbackError."""
     document = collection("callbacks").find_one({"_id": client_id})
     if document is None:
         raise NoCallbackError
     return document
 
 
-def of_clients(client_ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
+def get_many(client_ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
     """Return the callbacks of these apps, of those that have one."""
     found = collection("callbacks").find({"_id": {"$in": list(client_ids)}})
     return {document["_id"]: document for document in found}
 
 
 def remove(client_id: ObjectId) -> None:
-    """Remove an app's callback; raises NoCallback. What waits for it fails in its turn."""
+    """Remove an app's callback; raises NoCallbackError. What waits for it fails in its turn."""
     removed = collection("callbacks").delete_one({"_id": client_id})
     invalidate_subscribers()
     if not removed.deleted_count:
@@ -157,17 +157,17 @@ def remove(client_id: ObjectId) -> None:
 def rotate(client_id: ObjectId, *, now: datetime) -> str:
     """Give a callback a new secret and return it; the old one signs along for a day.
 
-    Raises NoCallback, TooManySecrets.
+    Raises NoCallbackError, TooManySecretsError.
     """
     secret = signing.new_secret()
-    ends = {"$ifNull": ["$$one.until", now + OVERLAP]}
-    valid = {"$filter": {"input": "$secrets", "as": "one", "cond": {"$gt": [ends, now]}}}
-    ending = {"$mergeObjects": ["$$one", {"until": ends}]}
-    old = {"$map": {"input": valid, "as": "one", "in": ending}}
-    new = {"$literal": [encrypted_secret(secret, client_id=client_id, now=now)]}
+    expires_at = {"$ifNull": ["$$one.until", now + SECRET_OVERLAP]}
+    valid = {"$filter": {"input": "$secrets", "as": "one", "cond": {"$gt": [expires_at, now]}}}
+    expiring = {"$mergeObjects": ["$$one", {"until": expires_at}]}
+    replaced = {"$map": {"input": valid, "as": "one", "in": expiring}}
+    created = {"$literal": [encrypt_secret(secret, client_id=client_id, now=now)]}
     changed = collection("callbacks").find_one_and_update(
         {"_id": client_id, "$expr": {"$lt": [{"$size": valid}, MAX_SECRETS]}},
-        [{"$set": {"secrets": {"$concatArrays": [new, old]}, "updated_at": now}}],
+        [{"$set": {"secrets": {"$concatArrays": [created, replaced]}, "updated_at": now}}],
     )
     if changed is None:
         get(client_id)
@@ -179,22 +179,22 @@ def disable(
     *, client_id: ObjectId, reason: DisabledReason, now: datetime, url: str | None = None
 ) -> bool:
     """Switch a callback off; return whether it was on, and still led to ``url`` if one is named."""
-    on = {"_id": client_id, "state": CallbackState.ACTIVE.value}
+    active = {"_id": client_id, "state": CallbackState.ACTIVE.value}
     changes = {
         "state": CallbackState.DISABLED.value,
         "disabled_at": now,
         "disabled_reason": reason.value,
         "updated_at": now,
     }
-    wanted = on if url is None else {**on, "url": url}
-    return collection("callbacks").update_one(wanted, {"$set": changes}).modified_count == 1
+    match = active if url is None else {**active, "url": url}
+    return collection("callbacks").update_one(match, {"$set": changes}).modified_count == 1
 
 
 def enable(*, client_id: ObjectId, now: datetime) -> bool:
     """Switch a callback on again; return whether it was off."""
     result = collection("callbacks").update_one(
         {"_id": client_id, "state": CallbackState.DISABLED.value},
-        {"$set": {**_on_again(), "updated_at": now}, "$unset": dict.fromkeys(_TROUBLES, "")},
+        {"$set": {**_reactivation(), "updated_at": now}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")},
     )
     return result.modified_count == 1
 
@@ -211,23 +211,23 @@ def mark_backfilled(client_id: ObjectId, *, since: datetime) -> None:
     )
 
 
-def _change(client_id: ObjectId, url: str, wanted: Document) -> Document | None:
+def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
     """Change a callback there is; None if there is none."""
-    operators = DisabledReason.BY_OPERATOR.value
-    by_operator = {"_id": client_id, "disabled_reason": operators}
-    same_and_on = {"_id": client_id, "state": CallbackState.ACTIVE.value, "url": url}
-    keep = {"$or": [by_operator, same_and_on]}
+    by_operator_value = DisabledReason.BY_OPERATOR.value
+    disabled_by_operator = {"_id": client_id, "disabled_reason": by_operator_value}
+    unchanged_and_active = {"_id": client_id, "state": CallbackState.ACTIVE.value, "url": url}
+    keep_health = {"$or": [disabled_by_operator, unchanged_and_active]}
     after = ReturnDocument.AFTER
-    kept = collection("callbacks").find_one_and_update(
-        keep, {"$set": wanted}, return_document=after
+    updated = collection("callbacks").find_one_and_update(
+        keep_health, {"$set": fields}, return_document=after
     )
-    if kept is not None:
-        return kept
+    if updated is not None:
+        return updated
     # Another receiver, or one that is to have another chance: what was is forgotten.
-    anew = {"$set": {**wanted, **_on_again()}, "$unset": dict.fromkeys(_TROUBLES, "")}
-    others = {"_id": client_id, "disabled_reason": {"$ne": operators}}
-    return collection("callbacks").find_one_and_update(others, anew, return_document=after)
+    reset = {"$set": {**fields, **_reactivation()}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")}
+    not_disabled_by_operator = {"_id": client_id, "disabled_reason": {"$ne": by_operator_value}}
+    return collection("callbacks").find_one_and_update(not_disabled_by_operator, reset, return_document=after)
 
 
-def _on_again() -> dict[str, Any]:
-    return {"state": CallbackState.ACTIVE.value, **_FRESH}
+def _reactivation() -> dict[str, Any]:
+    return {"state": CallbackState.ACTIVE.value, **_INITIAL_HEALTH}

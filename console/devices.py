@@ -379,7 +379,7 @@ class DeviceAdmin(ReadOnlyAdmin):
     @admin.display(description="Token")
     def token(self, row: Any) -> str:
         """The beginning and the end of its token."""
-        return tokens.shortened(row.device_token)
+        return tokens.mask_token(row.device_token)
 
 
 def _time(at: datetime | None) -> str:

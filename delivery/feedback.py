@@ -65,9 +65,9 @@ def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> b
     That is our credentials' fault, and not theirs: they are of another project.
     """
     codes = [
-        result.outcome.answer.code
+        result.outcome.response.code
         for _, result in sent
-        if isinstance(result.outcome, InvalidRecipientError) and result.outcome.answer
+        if isinstance(result.outcome, InvalidRecipientError) and result.outcome.response
     ]
     return len(sent) >= MANY and len(codes) == len(sent) and set(codes) == {MISMATCH}
 
@@ -116,7 +116,7 @@ def _blame_device(
     evidence = Evidence(
         at=result.started_at,
         source=provider,
-        code=error.answer.code if error.answer else None,
+        code=error.response.code if error.response else None,
         notification_id=str(job.claimed.notification_id),
     )
     ids = [result.device_id or ""]
@@ -275,7 +275,7 @@ def _attempts_error(settlement: Settlement) -> str | None:
 
 def _request(claimed: ClaimedDelivery, result: TargetResult, provider: str) -> Span:
     outcome = result.outcome
-    answer = outcome.answer
+    answer = outcome.response
     return Span(
         name=f"send {provider}",
         kind=Kind.CLIENT,

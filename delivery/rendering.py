@@ -44,7 +44,7 @@ def render_batch(
             secret = _secret(claimed)
             messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
         except engine.TemplateError as problem:
-            reason = redaction.without(str(problem), secret.values if secret else ())
+            reason = redaction.without(str(problem), secret.secrets if secret else ())
             parked.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
         except SecretExpiredError as problem:
             parked.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
@@ -64,7 +64,7 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
     """Return what a delivery says; raises TemplateProblem."""
     content, data = claimed.content, claimed.data
     if secret is not None:
-        content, data = secret.reveal(content), secret.data
+        content, data = secret.unmask(content), secret.data
     message = rendering.render_message(
         channel=claimed.channel,
         content=content,
@@ -78,7 +78,7 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
     wordings = known.approved if known else ()
     locale = claimed.recipient.locale
     return replace(
-        message, approved=rendering.choose_whatsapp_template(wordings, locale=locale, data=data)
+        message, whatsapp_template=rendering.choose_whatsapp_template(wordings, locale=locale, data=data)
     )
 
 
@@ -86,7 +86,7 @@ def _unopened(claimed: ClaimedDelivery, problem: DecryptionError, now: datetime)
     """Return what becomes of a delivery whose secret this process does not open: it waits."""
     log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
     reason = f"Its secret cannot be opened here: {problem}."
-    decision = retry.defer_or_give_up(until=now + ANOTHER_KEY, standing=claimed.standing, now=now)
+    decision = retry.defer_or_give_up(until=now + ANOTHER_KEY, state=claimed.standing, now=now)
     if not isinstance(decision, RetryAt):
         return _failed(claimed, decision.code, reason)
     return Deferred(

@@ -124,7 +124,7 @@ def _decide(
 ) -> retry.Decision:
     if has_substitute and error.code in NOT_TAKEN:
         return retry.RetryUncounted(now)
-    return retry.decide_retry(error=error, standing=claimed.standing, now=now, dice=dice)
+    return retry.decide_retry(error=error, state=claimed.standing, now=now, jitter=dice)
 
 
 def _left_out(
@@ -152,7 +152,7 @@ def _left_out(
 
 
 def _is_worth_it(claimed: ClaimedDelivery, until: datetime, now: datetime) -> bool:
-    decision = retry.defer_or_give_up(until=max(until, now), standing=claimed.standing, now=now)
+    decision = retry.defer_or_give_up(until=max(until, now), state=claimed.standing, now=now)
     return isinstance(decision, retry.RetryAt)
 
 
@@ -165,7 +165,7 @@ def _doubtful(claimed: ClaimedDelivery, results: Sequence[TargetResult]) -> tupl
 
 
 def _is_doubt(result: TargetResult) -> bool:
-    return isinstance(result.outcome, TransientError) and result.outcome.ambiguous
+    return isinstance(result.outcome, TransientError) and result.outcome.is_ambiguous
 
 
 def _next(
@@ -227,7 +227,7 @@ def _telling(failures: Sequence[_Failure]) -> _Failure | None:
 
 
 def _is_with_them(results: Sequence[TargetResult]) -> bool:
-    return any(isinstance(r.outcome, SendResult) and r.outcome.delivered for r in results)
+    return any(isinstance(r.outcome, SendResult) and r.outcome.is_delivered for r in results)
 
 
 def _reason(failures: Sequence[_Failure]) -> str:
@@ -272,7 +272,7 @@ def _not_begun(device_id: str, provider: str, now: datetime) -> TargetAttempt:
 def _provider_answer(provider: str, outcome: SendResult | ProviderError) -> ProviderAnswer:
     message_id = outcome.provider_id if isinstance(outcome, SendResult) else None
     return ProviderAnswer(
-        provider=provider, message_id=message_id, response=_response(outcome.answer)
+        provider=provider, message_id=message_id, response=_response(outcome.response)
     )
 
 

@@ -236,7 +236,7 @@ def _within_rate(
 
 def _held_back(claimed: ClaimedDelivery, until: datetime, now: datetime) -> Deferred:
     """Return the wait for a provider that takes nothing now, or the end of the patience."""
-    decision = retry.defer_or_give_up(until=until, standing=claimed.standing, now=now)
+    decision = retry.defer_or_give_up(until=until, state=claimed.standing, now=now)
     failed = isinstance(decision, retry.GiveUp)
     return Deferred(
         claimed=claimed,

@@ -74,14 +74,14 @@ class TargetedRequest:
         claimed = job.claimed
         outbound = SendRequest(
             reference=claimed.reference_to(target.device_id),
-            thread=str(claimed.notification_id),
+            notification_id=str(claimed.notification_id),
             recipient=target.address,
             recipient_name=claimed.recipient.name,
             message=job.message,
             category=claimed.category.value,
             priority=claimed.priority,
             platform=target.platform or None,
-            window_open=target.window_open,
+            is_service_window_open=target.window_open,
             expires_at=claimed.expires_at,
         )
         return cls(job, target, outbound)
@@ -116,7 +116,7 @@ def _alike(provider: Provider, jobs: Sequence[PreparedDelivery]) -> list[list[Pr
         return [[job] for job in jobs]
     groups: dict[Hashable, list[PreparedDelivery]] = {}
     for job in jobs:
-        groups.setdefault(provider.same_mail(job.message), []).append(job)
+        groups.setdefault(provider.batch_key(job.message), []).append(job)
     return list(groups.values())
 
 
@@ -128,7 +128,7 @@ def in_requests(
         return [[parcel] for parcel in parcels]
     groups: dict[Hashable, list[TargetedRequest]] = {}
     for parcel in parcels:
-        groups.setdefault(provider.same_mail(parcel.outbound.message), []).append(parcel)
+        groups.setdefault(provider.batch_key(parcel.outbound.message), []).append(parcel)
     return list(groups.values())
 
 
@@ -172,7 +172,7 @@ def _send_groups(
     """
     talking = as_non_blocking(provider)
     talks = [
-        talking is not None and len(group) == 1 and talking.is_all_talk(group[0].outbound)
+        talking is not None and len(group) == 1 and talking.is_non_blocking(group[0].outbound)
         for group in groups
     ]
     rest = [group for group, is_talk in zip(groups, talks, strict=True) if not is_talk]
@@ -312,7 +312,7 @@ def _defect(error: Exception, outbound: SendRequest) -> TransientError:
     return TransientError(
         "The service itself failed while it was sending.",
         code=FailureCode.INTERNAL_ERROR,
-        ambiguous=True,
+        is_ambiguous=True,
     )
 
 

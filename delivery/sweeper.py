@@ -110,7 +110,7 @@ def resolve_unknown(*, now: datetime) -> int:
     resolved = 0
     while waiting := store.unknown_outcomes(now=now):
         decisions = [
-            (one, retry.decide_unknown(policy=_policy(one.type), standing=one.standing, now=now))
+            (one, retry.decide_unknown(policy=_policy(one.type), state=one.standing, now=now))
             for one in waiting
         ]
         done = store.resolve_unknown(decisions, now=now)

@@ -73,7 +73,7 @@ def _at_phones(claims: Sequence[ClaimedDelivery], now: datetime) -> Aimed:
 
 
 def _at_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> ResolvedTargets:
-    known = devices.targets(
+    known = devices.find_push_targets(
         user_ids=[c.user_id for c in claims if c.user_id and not c.recipient.device_ids],
         device_ids=[one for c in claims for one in c.recipient.device_ids],
     )
@@ -82,7 +82,7 @@ def _at_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> ResolvedTar
     asleep: dict[str, datetime] = {}
     parked: list[Deferred] = []
     for claimed in claims:
-        found = known.of(user_id=claimed.user_id, device_ids=claimed.recipient.device_ids)
+        found = known.for_notification(user_id=claimed.user_id, device_ids=claimed.recipient.device_ids)
         past = logs.get(claimed.notification_id, DeviceHistory())
         awaited = _awaited(claimed, past, now)
         closed = past.closed | awaited.keys()
@@ -102,7 +102,7 @@ def _at_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> ResolvedTar
     return ResolvedTargets(targets=aimed, asleep=asleep, parked=parked)
 
 
-def _target(device: devices.Target) -> SendTarget:
+def _target(device: devices.PushTarget) -> SendTarget:
     return SendTarget(
         address=device.token, device_id=device.device_id, platform=device.platform.value
     )
@@ -126,7 +126,7 @@ def _awaited(
     }
     kind = types.find_type(claimed.type)
     policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
-    decision = retry.decide_unknown(policy=policy, standing=claimed.standing, now=now)
+    decision = retry.decide_unknown(policy=policy, state=claimed.standing, now=now)
     if isinstance(decision, retry.GiveUp):
         return reported_by
     return {device_id: at for device_id, at in reported_by.items() if at > now}
@@ -147,7 +147,7 @@ def _in_doubt(
 
 def _nowhere(
     claimed: ClaimedDelivery,
-    found: Sequence[devices.Target],
+    found: Sequence[devices.PushTarget],
     past: DeviceHistory,
     *,
     wakes: datetime | None,
@@ -167,7 +167,7 @@ def _nowhere(
     return _parked(claimed, S.FAILED, FailureCode.NO_ADDRESS, "There is no active device for it.")
 
 
-def _wants(device: devices.Target, claimed: ClaimedDelivery) -> bool:
+def _wants(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:
     return wishes.allows(
         device.preferences,
         category=claimed.category.value,
@@ -177,7 +177,7 @@ def _wants(device: devices.Target, claimed: ClaimedDelivery) -> bool:
 
 
 def _quiet_until(
-    device: devices.Target, claimed: ClaimedDelivery, now: datetime
+    device: devices.PushTarget, claimed: ClaimedDelivery, now: datetime
 ) -> datetime | None:
     if claimed.priority is Priority.CRITICAL:
         return None

@@ -82,7 +82,7 @@ class DeactivationEvidence(EmbeddedModel):
 
 
 class Device(models.Model):
-    """An installed app that push messages can reach. Written by :mod:`devices.registry` only."""
+    """An installed app that push messages can reach. Written by :mod:`devices.registration` only."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of the token: unique on any shard."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 CRITICAL = "critical"
-"""The priority that a wish about a whole category does not hold back."""
+"""The priority that a preference about a whole category does not hold back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,34 +21,34 @@ class Preferences:
     device's own."""
 
 
-ANYTHING = Preferences()
+NO_PREFERENCES = Preferences()
 """The wishes of a device that has told none."""
 
 
 def allows(preferences: Preferences, *, category: str, type_slug: str, priority: str) -> bool:
     """Return whether a device wants a notification, whatever the hour.
 
-    A wish about the type goes before one about its category, and holds for every priority. One
+    A preference about the type goes before one about its category, and holds for every priority. One
     about the category does not hold back what is critical: who mutes all transactional messages
     still wants the code to sign in with.
     """
     if not preferences.enabled:
         return False
-    wish = preferences.categories.get(type_slug)
-    if wish is None and priority != CRITICAL:
-        wish = preferences.categories.get(category)
-    return wish is not False
+    preference = preferences.categories.get(type_slug)
+    if preference is None and priority != CRITICAL:
+        preference = preferences.categories.get(category)
+    return preference is not False
 
 
 def from_document(stored: Mapping[str, Any] | None) -> Preferences:
-    """Return stored preferences; what is missing or no wish is as if nobody had told it."""
+    """Return stored preferences; what is missing or no preference is as if nobody had told it."""
     if not stored:
-        return ANYTHING
+        return NO_PREFERENCES
     categories = stored.get("categories")
-    wishes = categories.items() if isinstance(categories, Mapping) else ()
+    items = categories.items() if isinstance(categories, Mapping) else ()
     return Preferences(
         enabled=stored.get("enabled") is not False,
-        categories={name: wish for name, wish in wishes if isinstance(wish, bool)},
+        categories={name: preference for name, preference in items if isinstance(preference, bool)},
         quiet_hours=stored.get("quiet_hours"),
     )
 

@@ -26,13 +26,13 @@ class Presence:
     last_active: datetime
 
 
-def store(device_id: str, state: Presence) -> bool:
+def store(device_id: str, presence: Presence) -> bool:
     """Keep a device's state for an hour; return False if Valkey is away."""
     fields: dict[Any, Any] = {
-        "online": _flag(state.online),
-        "app_foreground": _flag(state.app_foreground),
-        "notification_enabled": _flag(state.notification_enabled),
-        "last_active": str(valkey.to_milliseconds(state.last_active)).encode(),
+        "online": _encode_flag(presence.online),
+        "app_foreground": _encode_flag(presence.app_foreground),
+        "notification_enabled": _encode_flag(presence.notification_enabled),
+        "last_active": str(valkey.to_milliseconds(presence.last_active)).encode(),
     }
     try:
         with valkey.connection() as client, client.pipeline(transaction=True) as pipeline:
@@ -53,13 +53,13 @@ def read(device_ids: Iterable[str]) -> Mapping[str, Presence]:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipeline:
             for device_id in ids:
                 pipeline.hgetall(_key(device_id))
-            answers = pipeline.execute()
+            responses = pipeline.execute()
     except valkey.Unavailable:
         return {}
     return {
-        device_id: state
-        for device_id, stored in zip(ids, answers, strict=True)
-        if (state := _state(stored)) is not None
+        device_id: presence
+        for device_id, stored in zip(ids, responses, strict=True)
+        if (presence := _parse_presence(stored)) is not None
     }
 
 
@@ -67,11 +67,11 @@ def _key(device_id: str) -> str:
     return f"device:{device_id}:state"
 
 
-def _flag(value: bool) -> bytes:
+def _encode_flag(value: bool) -> bytes:
     return _YES if value else _NO
 
 
-def _state(stored: Mapping[bytes, bytes]) -> Presence | None:
+def _parse_presence(stored: Mapping[bytes, bytes]) -> Presence | None:
     try:
         return Presence(
             online=stored[b"online"] == _YES,

@@ -15,20 +15,20 @@ from .preferences import Preferences, from_document
 MAX_TARGETS = 20
 """Of one user's active devices, a notification goes to so many, the most recently seen first."""
 MAX_PAGE = paging.MAX_PAGE
-AT_ONCE = 5_000
+READ_BATCH_SIZE = 5_000
 """Devices MongoDB answers with at once: all that a hundred users can have."""
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-EITHER = {"$in": [True, False]}
+ACTIVE_OR_INACTIVE = {"$in": [True, False]}
 """Active or not. Both are named, so that one index serves this too, in the order of creation."""
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-_SHOWN = (
+_PROJECTION = (
     *("user_id", "device_token", "platform", "notification_preferences"),
     *("language", "timezone", "last_seen"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class PushTarget:
     """A device that can be pushed to."""
 
     device_id: str
@@ -41,22 +41,22 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Targets:
+class PushTargets:
     """The devices that a batch of notifications can be pushed to."""
 
-    by_user: Mapping[str, tuple[Target, ...]]
+    by_user: Mapping[str, tuple[PushTarget, ...]]
     """The most recently seen first, at most 20."""
-    by_device: Mapping[str, Target]
+    by_device: Mapping[str, PushTarget]
 
-    def of(self, *, user_id: str | None, device_ids: Sequence[str]) -> tuple[Target, ...]:
+    def for_notification(self, *, user_id: str | None, device_ids: Sequence[str]) -> tuple[PushTarget, ...]:
         """Return where one notification goes: to the devices it names, or to all of its user's.
 
         A named device that belongs to somebody else by now gets nothing meant for this user.
         """
         if not device_ids:
             return self.by_user.get(user_id, ()) if user_id is not None else ()
-        named = (self.by_device.get(one) for one in dict.fromkeys(device_ids))
-        return tuple(t for t in named if t is not None and user_id in (None, t.user_id))
+        selected = (self.by_device.get(one) for one in dict.fromkeys(device_ids))
+        return tuple(t for t in selected if t is not None and user_id in (None, t.user_id))
 
 
 class Position(NamedTuple):
@@ -66,38 +66,38 @@ class Position(NamedTuple):
     id: str
 
 
-def targets(*, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()) -> Targets:
+def find_push_targets(*, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()) -> PushTargets:
     """Return the active devices of these users and those with these ids, in one read.
 
     Meant for the notifications of one batch, up to a hundred: those that name devices give the ids,
     the others their users. Raises PyMongoError.
     """
     users, ids = sorted(set(user_ids)), sorted(set(device_ids))
-    wanted: list[dict[str, Any]] = []
+    conditions: list[dict[str, Any]] = []
     if users:
-        wanted.append({"user_id": {"$in": users}, "is_active": True})
+        conditions.append({"user_id": {"$in": users}, "is_active": True})
     if ids:
-        wanted.append({"_id": {"$in": ids}, "is_active": True})
-    if not wanted:
-        return Targets(by_user={}, by_device={})
-    match = wanted[0] if len(wanted) == 1 else {"$or": wanted}
-    read = collection("devices").find(match, _SHOWN, batch_size=AT_ONCE)
-    found = sorted(read, key=_seen, reverse=True)
-    by_user: dict[str, list[Target]] = {user_id: [] for user_id in users}
-    by_device: dict[str, Target] = {}
-    named = set(ids)
+        conditions.append({"_id": {"$in": ids}, "is_active": True})
+    if not conditions:
+        return PushTargets(by_user={}, by_device={})
+    match = conditions[0] if len(conditions) == 1 else {"$or": conditions}
+    cursor = collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE)
+    found = sorted(cursor, key=_last_seen_key, reverse=True)
+    by_user: dict[str, list[PushTarget]] = {user_id: [] for user_id in users}
+    by_device: dict[str, PushTarget] = {}
+    named_ids = set(ids)
     for document in found:
-        target = _target(document)
-        if target.device_id in named:
+        target = _build_target(document)
+        if target.device_id in named_ids:
             by_device[target.device_id] = target
-        others = by_user.get(target.user_id)
-        if others is not None and len(others) < MAX_TARGETS:
-            others.append(target)
-    some = {user_id: tuple(own) for user_id, own in by_user.items() if own}
-    return Targets(by_user=some, by_device=by_device)
+        user_targets = by_user.get(target.user_id)
+        if user_targets is not None and len(user_targets) < MAX_TARGETS:
+            user_targets.append(target)
+    found_by_user = {user_id: tuple(own) for user_id, own in by_user.items() if own}
+    return PushTargets(by_user=found_by_user, by_device=by_device)
 
 
-def one(device_id: str) -> Document | None:
+def get(device_id: str) -> Document | None:
     """Return a device, active or not. Raises PyMongoError."""
     return collection("devices").find_one({"_id": device_id})
 
@@ -111,19 +111,19 @@ def page(
     """
     return paging.page(
         "devices",
-        {"user_id": user_id, "is_active": EITHER},
+        {"user_id": user_id, "is_active": ACTIVE_OR_INACTIVE},
         order=NEWEST_FIRST,
         limit=limit,
         place=paging.cursor_of(after=after, before=before),
     )
 
 
-def _seen(document: Document) -> tuple[datetime, str]:
+def _last_seen_key(document: Document) -> tuple[datetime, str]:
     return document.get("last_seen") or _LONG_AGO, document["_id"]
 
 
-def _target(document: Document) -> Target:
-    return Target(
+def _build_target(document: Document) -> PushTarget:
+    return PushTarget(
         device_id=document["_id"],
         user_id=document["user_id"],
         token=document["device_token"],

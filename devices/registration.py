@@ -13,17 +13,17 @@ from notifyproject.db.collections import collection
 
 from .models import DeactivationReason, Document, Platform
 from .preferences import Preferences, to_document
-from .status import DEACTIVATION, Evidence, deactivate
+from .status import DEACTIVATION_FIELDS, Evidence, deactivate
 from .tokens import device_id as id_of
 
 log = structlog.get_logger(__name__)
 MAX_DEVICES = 50
 """Devices one user may have; a further one takes another's place."""
-SEEN_EVERY = timedelta(minutes=5)
+HEARTBEAT_INTERVAL = timedelta(minutes=5)
 """Heartbeats within this time after one another are stored once."""
-DESCRIPTIVE = ("app_version", "device_model", "os_version", "language", "timezone")
+DESCRIPTIVE_FIELDS = ("app_version", "device_model", "os_version", "language", "timezone")
 """What an app tells of its device and may change without registering anew."""
-_TRIES = 3
+_MAX_TRIES = 3
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -73,7 +73,7 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
         user_id=old["user_id"],
         token=token,
         platform=Platform(old["platform"]),
-        **{name: old.get(name) for name in DESCRIPTIVE},
+        **{name: old.get(name) for name in DESCRIPTIVE_FIELDS},
     )
     document = _register(new, now=now, preferences=old.get("notification_preferences"))
     deactivate(
@@ -90,13 +90,13 @@ def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) 
 
     ``changes`` are of DESCRIPTIVE; None forgets a value. Raises PyMongoError; may be repeated.
     """
-    if not changes.keys() <= set(DESCRIPTIVE):
-        raise ValueError(f"not to be changed: {sorted(changes.keys() - set(DESCRIPTIVE))}")
-    known = {name: value for name, value in changes.items() if value is not None}
-    change: dict[str, Any] = {"$set": {**known, "updated_at": now}}
-    if forgotten := changes.keys() - known.keys():
-        change["$unset"] = dict.fromkeys(forgotten, "")
-    return _changed(device_id, change)
+    if not changes.keys() <= set(DESCRIPTIVE_FIELDS):
+        raise ValueError(f"not to be changed: {sorted(changes.keys() - set(DESCRIPTIVE_FIELDS))}")
+    set_fields = {name: value for name, value in changes.items() if value is not None}
+    change: dict[str, Any] = {"$set": {**set_fields, "updated_at": now}}
+    if removed := changes.keys() - set_fields.keys():
+        change["$unset"] = dict.fromkeys(removed, "")
+    return _update(device_id, change)
 
 
 def set_preferences(*, device_id: str, preferences: Preferences, now: datetime) -> Document | None:
@@ -105,7 +105,7 @@ def set_preferences(*, device_id: str, preferences: Preferences, now: datetime) 
     Raises PyMongoError; may be repeated.
     """
     stored = {"notification_preferences": to_document(preferences), "updated_at": now}
-    return _changed(device_id, {"$set": stored})
+    return _update(device_id, {"$set": stored})
 
 
 def heartbeat(*, device_id: str, now: datetime) -> Document | None:
@@ -115,9 +115,9 @@ def heartbeat(*, device_id: str, now: datetime) -> Document | None:
     which says nothing about its token. Raises PyMongoError; may be repeated.
     """
     document = collection("devices").find_one({"_id": device_id})
-    if document is None or (document.get("last_seen") or _LONG_AGO) > now - SEEN_EVERY:
+    if document is None or (document.get("last_seen") or _LONG_AGO) > now - HEARTBEAT_INTERVAL:
         return document
-    return _changed(device_id, {"$max": {"last_seen": now}})
+    return _update(device_id, {"$max": {"last_seen": now}})
 
 
 def remove(*, device_id: str) -> bool:
@@ -125,7 +125,7 @@ def remove(*, device_id: str) -> bool:
     return collection("devices").delete_one({"_id": device_id}).deleted_count > 0
 
 
-def _changed(device_id: str, change: Mapping[str, Any]) -> Document | None:
+def _update(device_id: str, change: Mapping[str, Any]) -> Document | None:
     return collection("devices").find_one_and_update(
         {"_id": device_id}, change, return_document=ReturnDocument.AFTER
     )
@@ -134,36 +134,36 @@ def _changed(device_id: str, change: Mapping[str, Any]) -> Document | None:
 def _register(
     new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
 ) -> Document:
-    document = _upsert(id_of(new.token), _registered(new, now=now, preferences=preferences))
-    _make_room(new.user_id, keep=document["_id"])
+    document = _upsert(id_of(new.token), _registration_pipeline(new, now=now, preferences=preferences))
+    _evict_excess(new.user_id, keep=document["_id"])
     return document
 
 
 def _upsert(device_id: str, pipeline: list[dict[str, Any]]) -> Document:
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         try:
             stored: Any = collection("devices").find_one_and_update(
                 {"_id": device_id}, pipeline, upsert=True, return_document=ReturnDocument.AFTER
             )
         except DuplicateKeyError:
             # Two registered it for the first time at once: the next try finds it.
-            log.info("device_registered_twice_at_once", device_id=device_id)
+            log.info("device_registration_conflicted", device_id=device_id)
         else:
             return stored
     # Not the error itself: it quotes the token.
     raise ConflictError("the device is being registered and removed by others")
 
 
-def _registered(
+def _registration_pipeline(
     new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
     """Return the pipeline that makes of a device, or of nothing, what was registered."""
     same_user = {"$eq": ["$user_id", {"$literal": new.user_id}]}
-    told = asdict(new)
-    told |= {"device_token": told.pop("token"), "platform": new.platform.value}
+    stored = asdict(new)
+    stored |= {"device_token": stored.pop("token"), "platform": new.platform.value}
     fields: dict[str, Any] = {
         name: {"$literal": value} if value is not None else "$$REMOVE"
-        for name, value in told.items()
+        for name, value in stored.items()
     }
     fields["notification_preferences"] = (
         {"$literal": dict(preferences)}
@@ -174,7 +174,7 @@ def _registered(
         fields[name] = {"$cond": [same_user, f"${name}", "$$REMOVE"]}
     fields |= {
         "is_active": True,
-        **dict.fromkeys(DEACTIVATION, "$$REMOVE"),
+        **dict.fromkeys(DEACTIVATION_FIELDS, "$$REMOVE"),
         "suspicions": 0,
         "suspected_at": "$$REMOVE",
         "proven_at": {"$max": ["$proven_at", now]},
@@ -185,21 +185,21 @@ def _registered(
     return [{"$set": fields}]
 
 
-def _make_room(user_id: str, *, keep: str) -> None:
+def _evict_excess(user_id: str, *, keep: str) -> None:
     """Remove a user's devices beyond the cap; one that has changed meanwhile stays."""
-    own = {"user_id": user_id}
-    if collection("devices").count_documents(own, limit=MAX_DEVICES + 1) <= MAX_DEVICES:
+    by_user = {"user_id": user_id}
+    if collection("devices").count_documents(by_user, limit=MAX_DEVICES + 1) <= MAX_DEVICES:
         return
-    shown = {"is_active": 1, "deactivated_at": 1, "last_seen": 1, "proven_at": 1}
-    found = list(collection("devices").find(own, shown))
-    others = sorted((device for device in found if device["_id"] != keep), key=_makes_way_first)
+    projection = {"is_active": 1, "deactivated_at": 1, "last_seen": 1, "proven_at": 1}
+    found = list(collection("devices").find(by_user, projection))
+    others = sorted((device for device in found if device["_id"] != keep), key=_eviction_order)
     for device in others[: len(found) - MAX_DEVICES]:
-        as_seen = {name: device.get(name) for name in ("is_active", "last_seen", "proven_at")}
-        one = {"_id": device["_id"], **own, **as_seen}
-        if collection("devices").delete_one(one).deleted_count:
-            log.info("device_made_way", device_id=device["_id"], user_id=user_id)
+        unchanged = {name: device.get(name) for name in ("is_active", "last_seen", "proven_at")}
+        match = {"_id": device["_id"], **by_user, **unchanged}
+        if collection("devices").delete_one(match).deleted_count:
+            log.info("device_evicted", device_id=device["_id"], user_id=user_id)
 
 
-def _makes_way_first(device: Document) -> tuple[bool, datetime, str]:
+def _eviction_order(device: Document) -> tuple[bool, datetime, str]:
     since = device.get("last_seen" if device["is_active"] else "deactivated_at")
     return device["is_active"], since or _LONG_AGO, device["_id"]

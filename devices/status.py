@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 Expression = Any
 MAX_SUSPICIONS = 3
 """A token that was called malformed, or another sender's, this often in a row is taken for dead."""
-DEACTIVATION = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
+DEACTIVATION_FIELDS = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
 """What is stored of a deactivation, and gone when the device is active again."""
 _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
 
@@ -51,12 +51,12 @@ def deactivate(
     ids = sorted(set(device_ids))
     if not ids:
         return 0
-    off_by_provider: dict[str, Any] = {"deactivation_reason": {"$in": _BY_PROVIDER}}
-    wanted: dict[str, Any] = {"_id": {"$in": ids}}
+    disabled_by_provider: dict[str, Any] = {"deactivation_reason": {"$in": _BY_PROVIDER}}
+    match: dict[str, Any] = {"_id": {"$in": ids}}
     if reason in BY_PROVIDER:
-        wanted = _unproven(ids, evidence.at)
-        off_by_provider["deactivation_evidence.at"] = {"$lt": evidence.at}
-    wanted["$or"] = [{"is_active": True}, off_by_provider]
+        match = _match_unproven(ids, evidence.at)
+        disabled_by_provider["deactivation_evidence.at"] = {"$lt": evidence.at}
+    match["$or"] = [{"is_active": True}, disabled_by_provider]
     change = {
         "is_active": False,
         "deactivated_at": {"$ifNull": ["$deactivated_at", now]},
@@ -64,7 +64,7 @@ def deactivate(
         "deactivation_evidence": {"$literal": _document(evidence)},
         "updated_at": now,
     }
-    count = collection("devices").update_many(wanted, [{"$set": change}]).modified_count
+    count = collection("devices").update_many(match, [{"$set": change}]).modified_count
     log.info("devices_deactivated", device_ids=ids, count=count, reason=reason.value)
     return count
 
@@ -88,12 +88,12 @@ def record_suspicion(
     ids = sorted(set(device_ids))
     if not ids:
         return 0
-    wanted = _unproven(ids, evidence.at) | {"is_active": True}
+    match = _match_unproven(ids, evidence.at) | {"is_active": True}
     if reason is DeactivationReason.SENDER_MISMATCH:
-        wanted["last_accepted_at"] = None
-    wanted["suspected_at"] = {"$not": {"$gte": evidence.at}}
-    over = {"$gte": ["$suspicions", MAX_SUSPICIONS]}
-    off: dict[str, Expression] = {
+        match["last_accepted_at"] = None
+    match["suspected_at"] = {"$not": {"$gte": evidence.at}}
+    is_over_limit = {"$gte": ["$suspicions", MAX_SUSPICIONS]}
+    deactivation: dict[str, Expression] = {
         "deactivated_at": now,
         "deactivation_reason": reason.value,
         "deactivation_evidence": {"$literal": _document(evidence)},
@@ -108,12 +108,12 @@ def record_suspicion(
         },
         {
             "$set": {
-                "is_active": {"$not": [over]},
-                **{name: {"$cond": [over, value, "$$REMOVE"]} for name, value in off.items()},
+                "is_active": {"$not": [is_over_limit]},
+                **{name: {"$cond": [is_over_limit, value, "$$REMOVE"]} for name, value in deactivation.items()},
             }
         },
     ]
-    count = collection("devices").update_many(wanted, pipeline).modified_count
+    count = collection("devices").update_many(match, pipeline).modified_count
     log.info("devices_suspected", device_ids=ids, count=count, reason=reason.value)
     return count
 
@@ -135,7 +135,7 @@ def record_success(
     if not ids:
         return 0
     rows = [{"accepted": accepted.get(one), "receipt": receipts.get(one)} for one in ids]
-    pipeline = _proven(ids, rows)
+    pipeline = _success_pipeline(ids, rows)
     return collection("devices").update_many({"_id": {"$in": ids}}, pipeline).modified_count
 
 
@@ -148,7 +148,7 @@ def reactivate(*, device_id: str, now: datetime) -> bool:
     change = {
         "$set": {"is_active": True, "suspicions": 0, "updated_at": now},
         "$max": {"proven_at": now},
-        "$unset": dict.fromkeys((*DEACTIVATION, "suspected_at"), ""),
+        "$unset": dict.fromkeys((*DEACTIVATION_FIELDS, "suspected_at"), ""),
     }
     inactive = {"_id": device_id, "is_active": False}
     if not collection("devices").update_one(inactive, change).modified_count:
@@ -157,14 +157,14 @@ def reactivate(*, device_id: str, now: datetime) -> bool:
     return True
 
 
-def _unproven(ids: list[str], at: datetime) -> dict[str, Any]:
+def _match_unproven(ids: list[str], at: datetime) -> dict[str, Any]:
     """Return what holds for those of these devices that an answer of this age speaks against."""
     return {"_id": {"$in": ids}, "proven_at": {"$not": {"$gte": at}}}
 
 
-def _proven(ids: list[str], rows: list[dict[str, datetime | None]]) -> list[dict[str, Any]]:
+def _success_pipeline(ids: list[str], rows: list[dict[str, datetime | None]]) -> list[dict[str, Any]]:
     """Return the pipeline that gives each device its own row of proofs."""
-    place = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
+    position = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
     refuted = {
         "$and": [
             {"$in": ["$deactivation_reason", _BY_PROVIDER]},
@@ -174,7 +174,7 @@ def _proven(ids: list[str], rows: list[dict[str, datetime | None]]) -> list[dict
     suspected_at = {"$ifNull": ["$suspected_at", "$__proof.accepted"]}
     ends_suspicion = {"$gte": ["$__proof.accepted", suspected_at]}
     return [
-        {"$set": {"__proof": {"$arrayElemAt": [{"$literal": rows}, place]}}},
+        {"$set": {"__proof": {"$arrayElemAt": [{"$literal": rows}, position]}}},
         {"$set": {"__refuted": refuted}},
         {
             "$set": {
@@ -184,7 +184,7 @@ def _proven(ids: list[str], rows: list[dict[str, datetime | None]]) -> list[dict
                 "suspicions": {"$cond": [ends_suspicion, 0, "$suspicions"]},
                 "is_active": {"$or": ["$is_active", "$__refuted"]},
                 **{
-                    name: {"$cond": ["$__refuted", "$$REMOVE", f"${name}"]} for name in DEACTIVATION
+                    name: {"$cond": ["$__refuted", "$$REMOVE", f"${name}"]} for name in DEACTIVATION_FIELDS
                 },
             }
         },

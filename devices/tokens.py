@@ -6,8 +6,8 @@ import re
 MAX_LENGTH = 4096
 _TOKEN = re.compile(rf"[\x21-\x7e]{{1,{MAX_LENGTH}}}", re.ASCII)
 _DEVICE_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_KEPT_HEAD, _KEPT_TAIL = 6, 4
-_SHORTEST_SHOWN = 24
+_SHOWN_HEAD, _SHOWN_TAIL = 6, 4
+_MIN_MASKABLE_LENGTH = 24
 
 
 def is_token(text: str) -> bool:
@@ -25,8 +25,8 @@ def is_device_id(text: str) -> bool:
     return _DEVICE_ID.fullmatch(text) is not None
 
 
-def shortened(token: str) -> str:
+def mask_token(token: str) -> str:
     """Return what may be shown of a token: ``dGhpcy…x9Qw``; nothing of a short one."""
-    if len(token) < _SHORTEST_SHOWN:
+    if len(token) < _MIN_MASKABLE_LENGTH:
         return "…"
-    return f"{token[:_KEPT_HEAD]}…{token[-_KEPT_TAIL:]}"
+    return f"{token[:_SHOWN_HEAD]}…{token[-_SHOWN_TAIL:]}"

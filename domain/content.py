@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from .states import Channel
 
-MAX_COUNT = 10
+MAX_ATTACHMENTS = 10
 
 
-MAX_BYTES = 10 * 1024 * 1024
+MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
 """Of all attachments of a mail together, before they are encoded for mail."""
 
 
@@ -92,14 +92,14 @@ class SensitiveContent:
     """All variables."""
     content: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Fields of the content, by their names."""
-    values: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     """What must not be repeated anywhere: the secrets among the variables."""
-    has_own_words: bool = False
+    has_inline_content: bool = False
     """The app gave the words itself: any part of them may be secret."""
 
-    def reveal(self, content: Content) -> Content:
+    def unmask(self, content: Content) -> Content:
         """Return the content as it was given."""
-        given = dict(self.content)
-        if "attachments" in given:
-            given["attachments"] = tuple(Attachment(**one) for one in given["attachments"])
-        return replace(content, **given)
+        original = dict(self.content)
+        if "attachments" in original:
+            original["attachments"] = tuple(Attachment(**one) for one in original["attachments"])
+        return replace(content, **original)

@@ -63,7 +63,7 @@ class FailureCode(StrEnum):
     """Another channel delivered it in time."""
 
 
-REPORTED = frozenset(
+RECEIPT_FAILURES = frozenset(
     {
         FailureCode.BOUNCED,
         FailureCode.BLOCKED,
@@ -103,18 +103,18 @@ class ProviderError(Exception):
     """A provider did not accept a message. ``reason`` is for people and holds no address."""
 
     def __init__(
-        self, reason: str, *, code: FailureCode, answer: ProviderResponse | None = None
+        self, reason: str, *, code: FailureCode, response: ProviderResponse | None = None
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
-        self.answer = answer
+        self.response = response
 
 
 class TransientError(ProviderError):
     """It may work later. ``retry_after`` in seconds, if the provider said so.
 
-    ``ambiguous``: bytes left and no answer came; the provider may have sent it.
+    ``is_ambiguous``: bytes left and no answer came; the provider may have sent it.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class TransientError(ProviderError):
         reason: str,
         *,
         code: FailureCode,
-        answer: ProviderResponse | None = None,
+        response: ProviderResponse | None = None,
         retry_after: float | None = None,
-        ambiguous: bool = False,
+        is_ambiguous: bool = False,
     ) -> None:
-        super().__init__(reason, code=code, answer=answer)
+        super().__init__(reason, code=code, response=response)
         self.retry_after = retry_after
-        self.ambiguous = ambiguous
+        self.is_ambiguous = is_ambiguous
 
 
 class PermanentError(ProviderError):
@@ -139,9 +139,9 @@ class InvalidRecipientError(PermanentError):
     """Nor will any other to this address."""
 
     def __init__(
-        self, reason: str, *, action: RecipientAction, answer: ProviderResponse | None = None
+        self, reason: str, *, action: RecipientAction, response: ProviderResponse | None = None
     ) -> None:
-        super().__init__(reason, code=FailureCode.INVALID_RECIPIENT, answer=answer)
+        super().__init__(reason, code=FailureCode.INVALID_RECIPIENT, response=response)
         self.action = action
 
 
@@ -156,10 +156,10 @@ class ProviderUnavailableError(ProviderError):
         self,
         reason: str,
         *,
-        answer: ProviderResponse | None = None,
+        response: ProviderResponse | None = None,
         retry_after: float | None = None,
         scope: str | None = None,
     ) -> None:
-        super().__init__(reason, code=FailureCode.CHANNEL_UNAVAILABLE, answer=answer)
+        super().__init__(reason, code=FailureCode.CHANNEL_UNAVAILABLE, response=response)
         self.retry_after = retry_after
         self.scope = scope

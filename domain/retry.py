@@ -1,4 +1,4 @@
-"""What follows a failed attempt. Pure: the time and the dice are passed in."""
+"""What follows a failed attempt. Pure: the time and the jitter are passed in."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,7 +42,7 @@ OUTAGE_DELAY = timedelta(seconds=30)
 OUTAGE_MAX_DELAY = timedelta(minutes=15)
 
 
-OUTAGE_PATIENCE = timedelta(hours=72)
+MAX_OUTAGE = timedelta(hours=72)
 """A delivery that met nothing but an outage for this long fails, for an operator to see."""
 
 
@@ -71,16 +71,16 @@ class RetryState:
     priority: Priority
     attempt_count: int
     """Tries so far, the one just made included."""
-    excused_count: int
+    uncounted_attempts: int
     """Of these, tries that an outage spoiled: they do not count against the limit."""
     max_attempts: int
     first_due_at: datetime
     expires_at: datetime | None
 
     @property
-    def attempts_used(self) -> int:
+    def counted_attempts(self) -> int:
         """Tries that count against the limit."""
-        return self.attempt_count - self.excused_count
+        return self.attempt_count - self.uncounted_attempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,79 +115,79 @@ Decision = RetryAt | RetryUncounted | AwaitReceipt | GiveUp
 
 
 def decide_retry(
-    *, error: ProviderError, standing: RetryState, now: datetime, dice: float
+    *, error: ProviderError, state: RetryState, now: datetime, jitter: float
 ) -> Decision:
     """Return what follows ``error``.
 
-    ``dice`` in [-1, 1] spreads the wait. A retry that would come after ``expires_at`` is none.
+    ``jitter`` in [-1, 1] spreads the wait. A retry that would come after ``expires_at`` is none.
     """
     if isinstance(error, ProviderUnavailableError):
-        return _after_outage(error=error, standing=standing, now=now, dice=dice)
+        return _decide_after_outage(error=error, state=state, now=now, jitter=jitter)
     if not isinstance(error, TransientError):
         return GiveUp(error.code)
-    if error.ambiguous:
-        return AwaitReceipt(now + UNKNOWN_WAIT[standing.priority])
+    if error.is_ambiguous:
+        return AwaitReceipt(now + UNKNOWN_WAIT[state.priority])
     return retry_or_give_up(
         code=error.code,
         retry_after=error.retry_after,
-        standing=standing,
+        state=state,
         now=now,
-        dice=dice,
+        jitter=jitter,
     )
 
 
 def decide_unknown(
-    *, policy: UnknownPolicy, standing: RetryState, now: datetime
+    *, policy: UnknownPolicy, state: RetryState, now: datetime
 ) -> RetryAt | GiveUp:
     """Return what follows when no receipt came for an attempt with an unknown outcome."""
-    may_retry = standing.attempts_used < standing.max_attempts and not _too_late(now, standing)
+    may_retry = state.counted_attempts < state.max_attempts and not _is_expired_at(now, state)
     if policy is UnknownPolicy.RETRY and may_retry:
         return RetryAt(now)
     return GiveUp(FailureCode.OUTCOME_UNKNOWN)
 
 
-def delay(*, priority: Priority, attempts_used: int, dice: float) -> timedelta:
+def delay(*, priority: Priority, counted_attempts: int, jitter: float) -> timedelta:
     """Return the wait after this many counted attempts (1 or more), before any Retry-After."""
-    doubled = BASE_DELAY[priority] * 2 ** min(attempts_used - 1, MAX_DOUBLINGS)
-    return min(doubled, MAX_DELAY) * (1 + JITTER * dice)
+    doubled = BASE_DELAY[priority] * 2 ** min(counted_attempts - 1, MAX_DOUBLINGS)
+    return min(doubled, MAX_DELAY) * (1 + JITTER * jitter)
 
 
 def retry_or_give_up(
     *,
     code: FailureCode,
     retry_after: float | None,
-    standing: RetryState,
+    state: RetryState,
     now: datetime,
-    dice: float,
+    jitter: float,
 ) -> RetryAt | GiveUp:
     """Return when to try again, at least ``retry_after`` seconds from now, or that it is over."""
-    if standing.attempts_used >= standing.max_attempts:
+    if state.counted_attempts >= state.max_attempts:
         return GiveUp(code)
-    wait = delay(priority=standing.priority, attempts_used=standing.attempts_used, dice=dice)
+    wait = delay(priority=state.priority, counted_attempts=state.counted_attempts, jitter=jitter)
     at = now + max(wait, timedelta(seconds=retry_after or 0))
-    return GiveUp(code) if _too_late(at, standing) else RetryAt(at)
+    return GiveUp(code) if _is_expired_at(at, state) else RetryAt(at)
 
 
-def _after_outage(
-    *, error: ProviderUnavailableError, standing: RetryState, now: datetime, dice: float
+def _decide_after_outage(
+    *, error: ProviderUnavailableError, state: RetryState, now: datetime, jitter: float
 ) -> Decision:
-    doubled = OUTAGE_DELAY * 2 ** min(standing.excused_count, MAX_DOUBLINGS)
-    wait = min(doubled, OUTAGE_MAX_DELAY) * (1 + JITTER * dice)
+    doubled = OUTAGE_DELAY * 2 ** min(state.uncounted_attempts, MAX_DOUBLINGS)
+    wait = min(doubled, OUTAGE_MAX_DELAY) * (1 + JITTER * jitter)
     at = now + max(wait, timedelta(seconds=error.retry_after or 0))
-    if now - standing.first_due_at >= OUTAGE_PATIENCE or _too_late(at, standing):
+    if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(at, state):
         return GiveUp(error.code)
     return RetryUncounted(at)
 
 
-def defer_or_give_up(*, until: datetime, standing: RetryState, now: datetime) -> RetryAt | GiveUp:
+def defer_or_give_up(*, until: datetime, state: RetryState, now: datetime) -> RetryAt | GiveUp:
     """Return what becomes of a delivery that nobody takes before ``until``: it waits, untried.
 
     Not for ever: an outage of three days, or one that outlasts the notification, is a failure.
     """
-    if now - standing.first_due_at >= OUTAGE_PATIENCE or _too_late(until, standing):
+    if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(until, state):
         return GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
     return RetryAt(until)
 
 
-def _too_late(at: datetime, standing: RetryState) -> bool:
-    return standing.expires_at is not None and at >= standing.expires_at
+def _is_expired_at(at: datetime, state: RetryState) -> bool:
+    return state.expires_at is not None and at >= state.expires_at

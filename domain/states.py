@@ -190,8 +190,8 @@ def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus
     if statuses & {S.SENDING, S.UNKNOWN}:
         return NotificationStatus.PROCESSING
     if S.PENDING in statuses:
-        waiting = all(d.is_waiting for d in deliveries if d.status is S.PENDING)
-        return NotificationStatus.CREATED if waiting else NotificationStatus.QUEUED
+        are_all_scheduled = all(d.is_waiting for d in deliveries if d.status is S.PENDING)
+        return NotificationStatus.CREATED if are_all_scheduled else NotificationStatus.QUEUED
     return _final_status(statuses - {S.CANCELLED, S.SUPPRESSED})
 
 
@@ -260,7 +260,7 @@ BULK_TRANSITIONS: dict[BulkStage, frozenset[BulkStage]] = {
     BulkStage.COMPLETED: frozenset(),
 }
 """Every step a bulk operation may take."""
-WORKED_ON = frozenset({BulkStage.PREVIEWING, BulkStage.RUNNING})
+ACTIVE_BULK_STAGES = frozenset({BulkStage.PREVIEWING, BulkStage.RUNNING})
 """A worker has something to do."""
-SETTLED = frozenset({BulkOutcome.DONE, BulkOutcome.SKIPPED, BulkOutcome.FAILED})
+FINAL_BULK_OUTCOMES = frozenset({BulkOutcome.DONE, BulkOutcome.SKIPPED, BulkOutcome.FAILED})
 """Nothing more becomes of it."""

@@ -105,21 +105,21 @@ def parse_zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
 
 
-def resolve_send_at(*, asked: datetime | None, now: datetime) -> datetime:
-    """Return when to send: ``asked``, or now if that is None or up to five minutes past.
+def resolve_send_at(*, requested: datetime | None, now: datetime) -> datetime:
+    """Return when to send: ``requested``, or now if that is None or up to five minutes past.
 
     Raises InvalidTimeError further in the past or over 365 days ahead.
     """
-    if asked is None or now - PAST_TOLERANCE <= asked <= now:
+    if requested is None or now - PAST_TOLERANCE <= requested <= now:
         return now
-    if asked < now:
+    if requested < now:
         raise InvalidTimeError("in_the_past", "The time lies more than 5 minutes in the past.")
-    if asked > now + MAX_AHEAD:
+    if requested > now + MAX_AHEAD:
         raise InvalidTimeError("too_far_ahead", "The time lies more than 365 days ahead.")
-    return asked
+    return requested
 
 
-def resolve_reminder(*, event_at: datetime, before: timedelta, now: datetime) -> datetime:
+def resolve_reminder(*, event_at: datetime, lead_time: timedelta, now: datetime) -> datetime:
     """Return when to remind of an event: so long before it, or now if that is past.
 
     Raises InvalidTimeError once the event has begun, or over 365 days ahead.
@@ -128,7 +128,7 @@ def resolve_reminder(*, event_at: datetime, before: timedelta, now: datetime) ->
         raise InvalidTimeError(
             "in_the_past", "The event has begun: nobody is reminded of it any more."
         )
-    return resolve_send_at(asked=max(event_at - before, now), now=now)
+    return resolve_send_at(requested=max(event_at - lead_time, now), now=now)
 
 
 def resolve_expiry(
@@ -148,11 +148,11 @@ def resolve_expiry(
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """An instant found for a local time; ``adjusted`` if that local time does not exist."""
+class ResolvedTime:
+    """An instant found for a local time; ``is_adjusted`` if that local time does not exist."""
 
     at: datetime
-    adjusted: bool
+    is_adjusted: bool
 
 
 def parse_local(text: str) -> datetime:
@@ -167,7 +167,7 @@ def parse_local(text: str) -> datetime:
         raise InvalidTimeError("invalid_datetime", "There is no such date or time.") from None
 
 
-def resolve_local(local: datetime, zone: tzinfo) -> Resolved:
+def resolve_local(local: datetime, zone: tzinfo) -> ResolvedTime:
     """Return the instant of a naive local time.
 
     A time that happens twice is the first; one a clock change skips is the first instant after.
@@ -178,8 +178,8 @@ def resolve_local(local: datetime, zone: tzinfo) -> Resolved:
     except OverflowError:
         raise InvalidTimeError("invalid_datetime", "There is no such date or time.") from None
     if instant.astimezone(zone).replace(tzinfo=None) == local:
-        return Resolved(instant, adjusted=False)
-    return Resolved(_end_of_gap(local, zone), adjusted=True)
+        return ResolvedTime(instant, is_adjusted=False)
+    return ResolvedTime(_end_of_gap(local, zone), is_adjusted=True)
 
 
 def _end_of_gap(local: datetime, zone: tzinfo) -> datetime:
@@ -219,17 +219,17 @@ class QuietHours:
         local = now.astimezone(self.zone)
         clock = local.time()
         if self.start < self.end:
-            inside, days = self.start <= clock < self.end, 0
+            is_quiet, days = self.start <= clock < self.end, 0
         else:
-            inside, days = (
+            is_quiet, days = (
                 clock >= self.start or clock < self.end,
                 int(clock >= self.start),
             )
-        if not inside:
+        if not is_quiet:
             return None
-        return self._end_on(local.date() + timedelta(days=days), now)
+        return self._end_instant(local.date() + timedelta(days=days), now)
 
-    def _end_on(self, day: date, now: datetime) -> datetime:
+    def _end_instant(self, day: date, now: datetime) -> datetime:
         end = datetime.combine(day, self.end)
         first = resolve_local(end, self.zone).at
         if first > now:

@@ -177,7 +177,7 @@ def _channels(operator: Operator, incident: Document) -> list[Channel]:
         possible.append(Channel.EMAIL)
     if operator.user_id:
         possible.append(Channel.IN_APP)
-        if devices.targets(user_ids=[operator.user_id]).by_user:
+        if devices.find_push_targets(user_ids=[operator.user_id]).by_user:
             possible.append(Channel.PUSH)
     working = [channel for channel in possible if channel != incident.get("broken_channel")]
     return working or possible

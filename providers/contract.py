@@ -1,7 +1,7 @@
 """What every channel's provider is, to the rest of the service.
 
 To add one: a module beside this one with a class that is a :class:`Channel`, its answers as a table
-(:mod:`.answers`), its settings in ``notifyproject/settings/environment.py``, a line in
+(:mod:`.response_rules`), its settings in ``notifyproject/settings/environment.py``, a line in
 :mod:`.registry`, and a test for each answer it may give, for none, and for half of one.
 """
 
@@ -21,7 +21,7 @@ from .http import Exchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovedTemplate:
+class WhatsAppTemplateMessage:
     """A message whose wording WhatsApp has approved, with what stands in its places."""
 
     name: str
@@ -41,7 +41,7 @@ class Message:
     image_url: str | None = None
     deep_link: str | None = None
     payload: Mapping[str, Any] | None = None
-    approved: ApprovedTemplate | None = None
+    whatsapp_template: WhatsAppTemplateMessage | None = None
     """WhatsApp: what may be sent to somebody who has not written for a day."""
     unsubscribe_url: str | None = None
     """Mail: where one click ends messages of this kind."""
@@ -57,7 +57,7 @@ class SendRequest:
 
     reference: str
     """Our attempt's id. It goes along and comes back in receipts; no address is in it."""
-    thread: str = ""
+    notification_id: str = ""
     """The notification's id: a second copy with the same one replaces the first on a device."""
     recipient: str
     """The address in the channel's own form."""
@@ -67,7 +67,7 @@ class SendRequest:
     priority: Priority = Priority.NORMAL
     platform: str | None = None
     """Push: android, ios or web."""
-    window_open: bool = True
+    is_service_window_open: bool = True
     """WhatsApp: the person has written within a day, so free text may be sent."""
     expires_at: datetime | None = None
 
@@ -77,8 +77,8 @@ class SendResult:
     """The provider accepted the message."""
 
     provider_id: str | None
-    answer: ProviderResponse
-    delivered: bool = False
+    response: ProviderResponse
+    is_delivered: bool = False
     """It is with the person already; there will be no receipt."""
 
 
@@ -118,7 +118,7 @@ class Receipt:
     """The provider says that nothing can be delivered to this address: three such are proof."""
 
 
-def account_of(name: str, *credentials: str) -> str:
+def account_name(name: str, *credentials: str) -> str:
     """Return the name of a provider's account: the provider's and a fingerprint, no secret."""
     fingerprint = hashlib.sha256("\0".join(credentials).encode()).hexdigest()
     return f"{name}:{fingerprint[:8]}"
@@ -141,7 +141,7 @@ class Provider(Protocol):
         """Whose troubles and rate are one: the name and a fingerprint of the credentials."""
         ...
 
-    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Hand one message to the provider within ``timeout`` seconds.
 
         Raises one of the errors of :mod:`domain.errors`, and nothing else, for anything but
@@ -162,47 +162,47 @@ class NotAttemptedError(TransientError):
         super().__init__("There was no time left to send it in.", code=FailureCode.PROVIDER_ERROR)
 
 
-def is_expired(outbound: SendRequest, *, now: datetime) -> bool:
+def is_expired(request: SendRequest, *, now: datetime) -> bool:
     """Return whether a message's time is over: :class:`NotAttemptedError`, then.
 
     To be asked right before a request that something else, a file or a token, may have held up.
     """
-    return outbound.expires_at is not None and now >= outbound.expires_at
+    return request.expires_at is not None and now >= request.expires_at
 
 
 class NonBlockingProvider(Provider, Protocol):
     """A provider that is spoken to by requests alone: one thread speaks for many messages."""
 
-    def is_all_talk(self, outbound: SendRequest) -> bool:
+    def is_non_blocking(self, request: SendRequest) -> bool:
         """Whether a message needs nothing else, a file say, that would hold up the others."""
         ...
 
-    def exchange(self, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+    def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
         """Yield what is to be asked, be sent the answers, and return and raise as :meth:`send`."""
         ...
 
 
 def as_non_blocking(provider: Provider) -> NonBlockingProvider | None:
     """Return a provider that is one that talks; None for any other."""
-    return cast("NonBlockingProvider", provider) if _is_non_blocking(type(provider)) else None
+    return cast("NonBlockingProvider", provider) if _has_exchange(type(provider)) else None
 
 
 @cache
-def _is_non_blocking(kind: type) -> bool:
+def _has_exchange(provider_type: type) -> bool:
     # To ask a protocol whether it holds takes 10 µs, and is asked for each message.
-    return hasattr(kind, "exchange")
+    return hasattr(provider_type, "exchange")
 
 
 @runtime_checkable
 class BatchProvider(Provider, Protocol):
     """A provider that takes the same message for several people in one request."""
 
-    def same_mail(self, message: Message) -> Hashable:
+    def batch_key(self, message: Message) -> Hashable:
         """Return what is equal for messages that may go together."""
         ...
 
     def send_many(
-        self, outbounds: Sequence[SendRequest], *, timeout: float
+        self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
         """Hand messages that may go together to the provider; return what became of each.
 

@@ -23,7 +23,7 @@ MAX_RETRY_AFTER = 24 * 3600.0
 EXCERPT_LENGTH = 1000
 
 
-UNUSABLE = "The provider's address or key, as configured, cannot be used."
+INVALID_CONFIGURATION = "The provider's address or key, as configured, cannot be used."
 
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ def redact(text: str) -> str:
     A number of eight digits counts as one, with a plus before it one of seven; reply codes and
     dates do not.
     """
-    return _ADDRESS.sub(lambda found: found["harmless"] or "[address]", text)
+    return _ADDRESS.sub(lambda match: match["harmless"] or "[address]", text)
 
 
 def excerpt(text: str) -> str:
@@ -101,7 +101,7 @@ def excerpt(text: str) -> str:
     return redact(text)[:EXCERPT_LENGTH]
 
 
-def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """Return the pause in seconds a provider asks for: Retry-After in seconds or as a date.
 
     None without the header, with nonsense in it, or with a time that has passed.
@@ -112,12 +112,12 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     if value.isascii() and value.isdigit():
         return min(float(value[:9]), MAX_RETRY_AFTER)
     try:
-        moment = parsedate_to_datetime(value)
+        retry_at = parsedate_to_datetime(value)
     except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return clamp_pause((moment - now).total_seconds())
+    if retry_at.tzinfo is None:
+        retry_at = retry_at.replace(tzinfo=UTC)
+    return clamp_pause((retry_at - now).total_seconds())
 
 
 def clamp_pause(seconds: float) -> float | None:

@@ -24,7 +24,7 @@ import pycurl
 
 from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
 
-from .http import CONNECT_TIMEOUT, TOTAL_TIMEOUT, UNUSABLE, Exchange, Request, Response
+from .http import CONNECT_TIMEOUT, TOTAL_TIMEOUT, INVALID_CONFIGURATION, Exchange, Request, Response
 
 MAX_BODY = 64 * 1024
 
@@ -36,24 +36,24 @@ MAX_HEADERS = 100
 MAX_HEADER_BYTES = 64 * 1024
 
 
-FIRST_REFUSAL = 300
+MIN_REFUSAL_STATUS = 300
 """From this status on, an answer says that the message was not taken."""
 
 
-REFUSED = 0
+ABORT_TRANSFER = 0
 """What a callback returns instead of a number of bytes to end a transfer."""
 
 
 _STATUS_LINE = b"HTTP/"
 
 
-_UNFIT = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 
 
-_NO_HOST = frozenset({pycurl.E_COULDNT_RESOLVE_HOST})
+_DNS_ERRORS = frozenset({pycurl.E_COULDNT_RESOLVE_HOST})
 
 
-_NO_TLS = frozenset(
+_TLS_ERRORS = frozenset(
     {
         pycurl.E_SSL_CONNECT_ERROR,
         pycurl.E_PEER_FAILED_VERIFICATION,
@@ -66,7 +66,7 @@ _NO_TLS = frozenset(
 )
 
 
-_NO_ADDRESS = frozenset({pycurl.E_URL_MALFORMAT, pycurl.E_UNSUPPORTED_PROTOCOL})
+_URL_ERRORS = frozenset({pycurl.E_URL_MALFORMAT, pycurl.E_UNSUPPORTED_PROTOCOL})
 
 
 def new_handle() -> pycurl.Curl:
@@ -91,12 +91,12 @@ def new_handle() -> pycurl.Curl:
     }
     for option, value in options.items():
         handle.setopt(option, value)
-    trusted = ssl.get_default_verify_paths()
+    verify_paths = ssl.get_default_verify_paths()
     # The file alone: libcurl reads it once for many connections, a folder for each.
-    if trusted.cafile:
-        handle.setopt(pycurl.CAINFO, trusted.cafile)
-    elif trusted.capath:
-        handle.setopt(pycurl.CAPATH, trusted.capath)
+    if verify_paths.cafile:
+        handle.setopt(pycurl.CAINFO, verify_paths.cafile)
+    elif verify_paths.capath:
+        handle.setopt(pycurl.CAPATH, verify_paths.capath)
     return handle
 
 
@@ -107,91 +107,91 @@ class Transfer:
         """Prepare ``handle``; raises ProviderUnavailableError for what cannot be a request."""
         self._handle = handle
         self._body = io.BytesIO(request.body)
-        self._left = False
+        self._may_have_sent = False
         """Bytes may have left."""
         self._has_headers = False
         """All of the answer's headers have come, and so its status is no interim one."""
-        self._lines: list[bytes] = []
-        self._parts: list[bytes] = []
-        self._room, self._header_room = MAX_BODY, MAX_HEADER_BYTES
+        self._header_lines: list[bytes] = []
+        self._body_parts: list[bytes] = []
+        self._body_bytes_left, self._header_bytes_left = MAX_BODY, MAX_HEADER_BYTES
         try:
             self._prepare(request)
         except (ValueError, pycurl.error) as error:
             # A line break in a key, a host that is none. The error repeats the key: we do not.
-            raise ProviderUnavailableError(UNUSABLE) from error
+            raise ProviderUnavailableError(INVALID_CONFIGURATION) from error
 
     def _prepare(self, request: Request) -> None:
         if not request.url.startswith(("https://", "http://")):
             # libcurl would take it for http, and the key would go in clear text.
             raise ValueError("no scheme")
         handle, milliseconds = self._handle, max(int(request.timeout * 1000), 1)
-        handle.setopt(pycurl.URL, _fit(request.url))
-        handle.setopt(pycurl.HTTPHEADER, [*map(_header_line, request.headers.items()), b"Expect:"])
+        handle.setopt(pycurl.URL, _reject_control_characters(request.url))
+        handle.setopt(pycurl.HTTPHEADER, [*map(_encode_header, request.headers.items()), b"Expect:"])
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, min(int(CONNECT_TIMEOUT * 1000), milliseconds))
         handle.setopt(pycurl.TIMEOUT_MS, milliseconds)
         # libcurl repeats a request by itself if a connection that it used before breaks without an
         # answer, even if the server has read all of it. It cannot where the body is read from a
         # function and there is none to wind it back.
         handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(request.body))
-        handle.setopt(pycurl.READFUNCTION, self._read)
-        handle.setopt(pycurl.HEADERFUNCTION, self._take_header)
-        handle.setopt(pycurl.WRITEFUNCTION, self._take_body)
+        handle.setopt(pycurl.READFUNCTION, self._read_body)
+        handle.setopt(pycurl.HEADERFUNCTION, self._receive_header)
+        handle.setopt(pycurl.WRITEFUNCTION, self._receive_body)
 
     def outcome(self, code: int) -> Response | ProviderError:
         """Return what came of it: ``code`` is libcurl's, 0 if all went well."""
         status = self._handle.getinfo(pycurl.RESPONSE_CODE)
-        is_refusal = self._has_headers and status >= FIRST_REFUSAL
+        is_refusal = self._has_headers and status >= MIN_REFUSAL_STATUS
         if code == pycurl.E_OK or is_refusal:
             # Of a refusal as much as has come and is read, for its status says what matters.
-            body = b"".join(self._parts)[:MAX_BODY]
-            return Response(status=status, headers=_parse_headers(self._lines), body=body)
-        if not self._left and not self._handle.getinfo(pycurl.REQUEST_SIZE):
-            return _not_sent(code)
+            body = b"".join(self._body_parts)[:MAX_BODY]
+            return Response(status=status, headers=_parse_headers(self._header_lines), body=body)
+        if not self._may_have_sent and not self._handle.getinfo(pycurl.REQUEST_SIZE):
+            return _unsent_error(code)
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return TransientError(
-                "The provider did not answer in time.", code=FailureCode.TIMEOUT, ambiguous=True
+                "The provider did not answer in time.", code=FailureCode.TIMEOUT, is_ambiguous=True
             )
         return TransientError(
             "The answer is too long to read."
-            if self._room < 0
+            if self._body_bytes_left < 0
             else "The connection broke before the provider had answered.",
             code=FailureCode.CONNECTION_LOST,
-            ambiguous=True,
+            is_ambiguous=True,
         )
 
     def release(self) -> None:
         """Forget what was said: the handle waits for its next request, maybe for hours."""
         self._body = io.BytesIO()
-        self._lines, self._parts = [], []
+        self._header_lines, self._body_parts = [], []
         self._handle.unsetopt(pycurl.HTTPHEADER)
 
-    def _read(self, size: int) -> bytes:
-        self._left = True
+    def _read_body(self, size: int) -> bytes:
+        self._may_have_sent = True
         return self._body.read(size)
 
-    def _take_header(self, line: bytes) -> int | None:
+    def _receive_header(self, line: bytes) -> int | None:
         if line.startswith(_STATUS_LINE):
-            self._lines.clear()
-            self._header_room, self._has_headers = MAX_HEADER_BYTES, False
+            self._header_lines.clear()
+            self._header_bytes_left, self._has_headers = MAX_HEADER_BYTES, False
         elif not line.strip():
             self._has_headers = True
-        self._lines.append(line)
-        self._header_room -= len(line)
-        return REFUSED if self._header_room < 0 or len(self._lines) > MAX_HEADERS else None
+        self._header_lines.append(line)
+        self._header_bytes_left -= len(line)
+        return ABORT_TRANSFER if self._header_bytes_left < 0 or len(self._header_lines) > MAX_HEADERS else None
 
-    def _take_body(self, part: bytes) -> int | None:
-        self._parts.append(part)
-        self._room -= len(part)
-        return REFUSED if self._room < 0 else None
+    def _receive_body(self, part: bytes) -> int | None:
+        self._body_parts.append(part)
+        self._body_bytes_left -= len(part)
+        return ABORT_TRANSFER if self._body_bytes_left < 0 else None
 
 
-def _header_line(header: tuple[str, str]) -> bytes:
+def _encode_header(header: tuple[str, str]) -> bytes:
     """Return a header's line; raises ValueError if it cannot be one."""
-    return _fit(": ".join(header)).encode("latin-1")
+    return _reject_control_characters(": ".join(header)).encode("latin-1")
 
 
-def _fit(text: str) -> str:
-    if _UNFIT.search(text):
+def _reject_control_characters(text: str) -> str:
+    if _CONTROL_CHARACTERS.search(text):
         raise ValueError("a control character")
     return text
 
@@ -202,12 +202,12 @@ def _parse_headers(lines: list[bytes]) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _not_sent(code: int) -> ProviderError:
-    if code in _NO_ADDRESS:
-        return ProviderUnavailableError(UNUSABLE)
-    if code in _NO_HOST:
+def _unsent_error(code: int) -> ProviderError:
+    if code in _URL_ERRORS:
+        return ProviderUnavailableError(INVALID_CONFIGURATION)
+    if code in _DNS_ERRORS:
         reason = "The provider's host name has no address."
-    elif code in _NO_TLS:
+    elif code in _TLS_ERRORS:
         reason = "No secure connection to the provider."
     elif code == pycurl.E_OPERATION_TIMEDOUT:
         reason = "The provider did not take the connection in time."
@@ -219,24 +219,24 @@ def _not_sent(code: int) -> ProviderError:
 T = TypeVar("T")
 
 
-KEPT = 64
+MAX_IDLE_CONNECTIONS = 64
 """Idle connections that are kept, of each thread that sends at the same time."""
 
 
-UNCHECKED = 1.5
+UNCHECKED_SECONDS = 1.5
 """Seconds in which libcurl takes it that a connection which has just been used still stands. It
 looks itself after one second (8.23)."""
 
 
-RESTED = 60.0
+MAX_IDLE_SECONDS = 60.0
 """Seconds without use after which connections that a rush has left behind are closed."""
 
 
-WAIT = 1.0
+MAX_POLL_SECONDS = 1.0
 """Seconds after which libcurl is asked again, although nothing has come and no deadline is near."""
 
 
-WITHOUT_SOCKETS = 0.01
+NO_SOCKET_WAIT = 0.01
 """Seconds to wait where there is no socket to wait for: while a host is looked up, say."""
 
 
@@ -267,7 +267,7 @@ def run_exchanges(exchanges: Iterable[Exchange[T]]) -> list[T | Exception]:
 
     Each begins in its turn, so what it does before its first request holds up the ones after it.
     """
-    return _Exchanges(exchanges).outcomes()
+    return _Exchanges(exchanges).run()
 
 
 def _request_exchange(request: Request) -> Exchange[Response]:
@@ -281,23 +281,23 @@ class _Exchanges(Generic[T]):
         self._exchanges = list(exchanges)
         self._outcomes: dict[int, T | Exception] = {}
 
-    def outcomes(self) -> list[T | Exception]:
+    def run(self) -> list[T | Exception]:
         # Who asks nothing by HTTP keeps nobody from the connections that are warm.
-        with _PoolLease() as loan:
+        with _PoolLease() as lease:
             for number, exchange in enumerate(self._exchanges):
-                self._go_on(loan, number, partial(next, exchange))
+                self._advance(lease, number, partial(next, exchange))
             while len(self._outcomes) < len(self._exchanges):
-                for number, answer in loan.line.answers():
-                    self._go_on(loan, number, self._hear(number, answer))
+                for number, response in lease.pool.responses():
+                    self._advance(lease, number, self._resume_step(number, response))
         return [self._outcomes[number] for number in range(len(self._exchanges))]
 
-    def _hear(self, number: int, answer: Response | ProviderError) -> Callable[[], Request]:
+    def _resume_step(self, number: int, response: Response | ProviderError) -> Callable[[], Request]:
         exchange = self._exchanges[number]
-        if isinstance(answer, ProviderError):
-            return partial(exchange.throw, answer)
-        return partial(exchange.send, answer)
+        if isinstance(response, ProviderError):
+            return partial(exchange.throw, response)
+        return partial(exchange.send, response)
 
-    def _go_on(self, loan: "_PoolLease", number: int, step: Callable[[], Request]) -> None:
+    def _advance(self, lease: "_PoolLease", number: int, step: Callable[[], Request]) -> None:
         """Let an exchange come to its next request, or to its end."""
         while True:
             try:
@@ -309,10 +309,10 @@ class _Exchanges(Generic[T]):
                 # Whoever asked for the exchange knows what an error makes of it.
                 self._outcomes[number] = error
                 return
-            refusal = loan.line.begin(number, request)
+            refusal = lease.pool.start(number, request)
             if refusal is None:
                 return
-            step = self._hear(number, refusal)
+            step = self._resume_step(number, refusal)
 
 
 class _ConnectionPool:
@@ -320,27 +320,27 @@ class _ConnectionPool:
 
     def __init__(self) -> None:
         self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_MAXCONNECTS, KEPT)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, MAX_IDLE_CONNECTIONS)
         self._idle: list[pycurl.Curl] = []
-        self._under_way: dict[pycurl.Curl, tuple[int, Transfer]] = {}
+        self._active: dict[pycurl.Curl, tuple[int, Transfer]] = {}
         self._sockets: set[int] = set()
         """Those that were used last, by their numbers."""
-        self._used_at = time.monotonic()
+        self._last_used_at = time.monotonic()
 
-    def is_cut(self) -> bool:
+    def has_dropped_connection(self) -> bool:
         """Whether a server has hung up since; of what lay idle for longer, libcurl finds out."""
-        if time.monotonic() - self._used_at > UNCHECKED:
+        if time.monotonic() - self._last_used_at > UNCHECKED_SECONDS:
             self._sockets.clear()
         watched = select.poll()
         for number in self._sockets:
             watched.register(number, select.POLLIN)
         return bool(watched.poll(0))
 
-    def has_rested(self) -> bool:
+    def is_stale(self) -> bool:
         """Whether nobody has wanted it for so long that nobody will soon: it was for a rush."""
-        return time.monotonic() - self._used_at > RESTED
+        return time.monotonic() - self._last_used_at > MAX_IDLE_SECONDS
 
-    def begin(self, number: int, request: Request) -> ProviderError | None:
+    def start(self, number: int, request: Request) -> ProviderError | None:
         """Begin a request; return why it cannot be one, if so."""
         handle = self._idle.pop() if self._idle else new_handle()
         try:
@@ -349,47 +349,47 @@ class _ConnectionPool:
             handle.close()
             return error
         self._multi.add_handle(handle)
-        self._under_way[handle] = number, transfer
+        self._active[handle] = number, transfer
         # Its time runs from here on, and not from when the last of many has begun.
         self._multi.perform()
         return None
 
-    def answers(self) -> Iterator[tuple[int, Response | ProviderError]]:
+    def responses(self) -> Iterator[tuple[int, Response | ProviderError]]:
         """Yield what has come, after waiting for it."""
-        due = self._multi.timeout()
-        if self._multi.select(WAIT if due < 0 else min(due / 1000, WAIT)) < 0:
-            time.sleep(WITHOUT_SOCKETS)
+        timeout_ms = self._multi.timeout()
+        if self._multi.select(MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)) < 0:
+            time.sleep(NO_SOCKET_WAIT)
         self._multi.perform()
-        yield from list(self._ended())
+        yield from list(self._completed())
 
     def close(self) -> None:
         """End what is under way, and all connections."""
-        for handle in self._under_way:
+        for handle in self._active:
             self._multi.remove_handle(handle)
             handle.close()
         for handle in self._idle:
             handle.close()
-        self._under_way.clear()
+        self._active.clear()
         self._idle.clear()
         self._multi.close()
 
-    def _ended(self) -> Iterator[tuple[int, Response | ProviderError]]:
-        are_more = 1
-        while are_more:
-            are_more, done, failed = self._multi.info_read()
+    def _completed(self) -> Iterator[tuple[int, Response | ProviderError]]:
+        remaining = 1
+        while remaining:
+            remaining, done, failed = self._multi.info_read()
             ended = [(handle, pycurl.E_OK) for handle in done]
             ended += [(handle, code) for handle, code, _ in failed]
             for handle, code in ended:
-                number, transfer = self._under_way.pop(handle)
+                number, transfer = self._active.pop(handle)
                 outcome = transfer.outcome(code)
                 transfer.release()
-                self._note(handle)
+                self._record_use(handle)
                 self._multi.remove_handle(handle)
                 self._idle.append(handle)
                 yield number, outcome
 
-    def _note(self, handle: pycurl.Curl) -> None:
-        self._used_at = time.monotonic()
+    def _record_use(self, handle: pycurl.Curl) -> None:
+        self._last_used_at = time.monotonic()
         if (number := handle.getinfo(pycurl.ACTIVESOCKET)) >= 0:
             self._sockets.add(number)
 
@@ -403,38 +403,38 @@ class _PoolLease:
 
     def __init__(self) -> None:
         self._idle = _pools[os.getpid()]
-        self._line: _ConnectionPool | None = None
+        self._pool: _ConnectionPool | None = None
 
     @property
-    def line(self) -> _ConnectionPool:
+    def pool(self) -> _ConnectionPool:
         """Those that were used last, so that they are warm, or new ones."""
-        if self._line is None:
-            self._line = self._last_used() or _ConnectionPool()
-        return self._line
+        if self._pool is None:
+            self._pool = self._pop_last_used() or _ConnectionPool()
+        return self._pool
 
-    def _last_used(self) -> _ConnectionPool | None:
+    def _pop_last_used(self) -> _ConnectionPool | None:
         with suppress(IndexError):
-            while (line := self._idle.pop()).is_cut():
-                line.close()
-            return line
+            while (pool := self._idle.pop()).has_dropped_connection():
+                pool.close()
+            return pool
         return None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._line is None:
+        if self._pool is None:
             return
         if kind is not None:
-            self._line.close()
+            self._pool.close()
             return
-        self._idle.append(self._line)
+        self._idle.append(self._pool)
         with suppress(IndexError):
-            while self._idle[0].has_rested():
+            while self._idle[0].is_stale():
                 self._idle.popleft().close()
 
 
-def close_all() -> None:
+def close_idle_connections() -> None:
     """Close this process's connections that are not in use."""
     idle = _pools[os.getpid()]
     while idle:

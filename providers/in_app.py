@@ -19,9 +19,9 @@ class InAppProvider:
         """Ours: it has no credentials."""
         return self.name
 
-    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Return that it is delivered: from now on feeds show it."""
-        return SendResult(provider_id=None, answer=ProviderResponse(status=200), delivered=True)
+        return SendResult(provider_id=None, response=ProviderResponse(status=200), is_delivered=True)
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return nothing: nobody reports anything."""

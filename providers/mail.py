@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from email_validator import validate_email
 
-from domain.content import HTTPS_PORT, MAX_BYTES, Attachment, attachment_host
+from domain.content import HTTPS_PORT, MAX_ATTACHMENT_BYTES, Attachment, attachment_host
 from domain.errors import FailureCode, PermanentError, TransientError
 from notifyproject.platform.egress import Connection, Deadline, NotPublicError
 
@@ -37,10 +37,10 @@ def ascii_email(address: str) -> str:
     """
     if address.isascii():
         return address
-    checked = validate_email(
+    validated = validate_email(
         address, check_deliverability=False, allow_smtputf8=False, test_environment=True
     )
-    return checked.ascii_email or address
+    return validated.ascii_email or address
 
 
 def unsubscribe_headers(message: Message) -> Mapping[str, str]:
@@ -71,15 +71,15 @@ def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None
     return (name, ascii_email(address)) if address else None
 
 
-UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
+ATTACHMENT_UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
 FETCH_TIMEOUT = 10.0
 """Seconds for all attachments of a mail together; and at most two thirds of what a send has."""
-AT_ONCE = 4
+MAX_CONCURRENT_MAILS = 4
 """Mails with attachments that a process has in hand: one of 10 MB takes 50 MB while it is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class AttachmentFile:
     """An attachment that is here."""
 
     filename: str
@@ -90,7 +90,7 @@ class File:
 @contextmanager
 def fetch_attachments(
     attachments: Sequence[Attachment], *, hosts: AbstractSet[str], timeout: float
-) -> Iterator[tuple[File, ...]]:
+) -> Iterator[tuple[AttachmentFile, ...]]:
     """Give the files of a mail that has ``timeout`` seconds to be sent in.
 
     Raises DownloadError when they may be had later, PermanentError when they will not: one is not
@@ -101,53 +101,53 @@ def fetch_attachments(
         return
     seconds = max(0.0, min(FETCH_TIMEOUT, timeout * 2 / 3))
     deadline = Deadline.after(seconds)
-    places = _places(os.getpid())
-    if not places.acquire(timeout=seconds):
+    slots = _attachment_slots(os.getpid())
+    if not slots.acquire(timeout=seconds):
         raise DownloadError("Too many mails with attachments are being sent at once.")
     try:
-        yield _fetch_all(attachments, hosts, deadline)
+        yield _fetch_files(attachments, hosts, deadline)
     finally:
-        places.release()
+        slots.release()
 
 
-def _fetch_all(
+def _fetch_files(
     attachments: Sequence[Attachment], hosts: AbstractSet[str], deadline: Deadline
-) -> tuple[File, ...]:
-    left = MAX_BYTES
+) -> tuple[AttachmentFile, ...]:
+    bytes_left = MAX_ATTACHMENT_BYTES
     files = []
-    for number, one in enumerate(attachments, start=1):
+    for number, attachment in enumerate(attachments, start=1):
         try:
-            content = _fetch_one(one, hosts, left, deadline)
+            content = _fetch_attachment(attachment, hosts, bytes_left, deadline)
         except PermanentError as error:
             reason = f"Attachment {number} cannot be sent: {error.reason}."
             raise PermanentError(reason, code=error.code) from error
         except DownloadError as error:
             reason = f"Attachment {number} could not be fetched: {error.reason}."
             raise DownloadError(reason) from error
-        left -= len(content)
-        files.append(File(filename=one.filename, content_type=one.content_type, content=content))
+        bytes_left -= len(content)
+        files.append(AttachmentFile(filename=attachment.filename, content_type=attachment.content_type, content=content))
     return tuple(files)
 
 
-def _fetch_one(one: Attachment, hosts: AbstractSet[str], left: int, deadline: Deadline) -> bytes:
+def _fetch_attachment(attachment: Attachment, hosts: AbstractSet[str], bytes_left: int, deadline: Deadline) -> bytes:
     # It was looked at when the notification was accepted, by the settings of that day.
-    if attachment_host(one.url) not in hosts:
-        raise PermanentError("its host is not allowed here", code=UNAVAILABLE)
-    return download(one.url, limit=left, deadline=deadline)
+    if attachment_host(attachment.url) not in hosts:
+        raise PermanentError("its host is not allowed here", code=ATTACHMENT_UNAVAILABLE)
+    return download(attachment.url, limit=bytes_left, deadline=deadline)
 
 
 @cache
-def _places(_process_id: int) -> threading.BoundedSemaphore:
+def _attachment_slots(_process_id: int) -> threading.BoundedSemaphore:
     """Return this process's places for mails with attachments; a forked child has its own."""
-    return threading.BoundedSemaphore(AT_ONCE)
+    return threading.BoundedSemaphore(MAX_CONCURRENT_MAILS)
 
 
 CHUNK = 64 * 1024
-LATER = frozenset({408, 425, 429})
+RETRYABLE_STATUSES = frozenset({408, 425, 429})
 """Statuses from 400 to 499 that may be others another time."""
 FIRST_SERVER_ERROR = 500
-HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
-_IN_A_PATH = "/%:@!$&'()*+,;=~-._"
+REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
+_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 class DownloadError(TransientError):
@@ -157,7 +157,7 @@ class DownloadError(TransientError):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(reason, code=UNAVAILABLE)
+        super().__init__(reason, code=ATTACHMENT_UNAVAILABLE)
 
 
 def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
@@ -172,59 +172,59 @@ def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
     """
     host = attachment_host(url)
     if host is None:
-        raise PermanentError("its address is not one", code=UNAVAILABLE)
+        raise PermanentError("its address is not one", code=ATTACHMENT_UNAVAILABLE)
     connection = Connection(host, HTTPS_PORT, deadline=deadline, connect_timeout=CONNECT_TIMEOUT)
     try:
-        connection.request("GET", _target(url), headers=HEADERS)
+        connection.request("GET", _request_target(url), headers=REQUEST_HEADERS)
         # The answer holds the connection open, too.
-        with connection.getresponse() as answer:
-            _check_response(answer, limit)
-            return _content(answer, limit)
+        with connection.getresponse() as response:
+            _check_response(response, limit)
+            return _read_content(response, limit)
     except NotPublicError as error:
         reason = "its host is not on the public Internet"
-        raise PermanentError(reason, code=UNAVAILABLE) from error
+        raise PermanentError(reason, code=ATTACHMENT_UNAVAILABLE) from error
     except (OSError, http.client.HTTPException) as error:
-        raise DownloadError(_reason(error, deadline)) from error
+        raise DownloadError(_failure_reason(error, deadline)) from error
     except ValueError as error:
-        raise PermanentError("its address is not one", code=UNAVAILABLE) from error
+        raise PermanentError("its address is not one", code=ATTACHMENT_UNAVAILABLE) from error
     finally:
         connection.close()
 
 
-def _target(url: str) -> str:
+def _request_target(url: str) -> str:
     parts = urlsplit(url)
-    path = quote(parts.path or "/", safe=_IN_A_PATH)
-    return f"{path}?{quote(parts.query, safe=_IN_A_PATH + '?')}" if parts.query else path
+    path = quote(parts.path or "/", safe=_PATH_SAFE)
+    return f"{path}?{quote(parts.query, safe=_PATH_SAFE + '?')}" if parts.query else path
 
 
-def _check_response(answer: http.client.HTTPResponse, limit: int) -> None:
+def _check_response(response: http.client.HTTPResponse, limit: int) -> None:
     """Raise the error an answer is, by its head alone, if it is not the file."""
-    status = answer.status
-    if status in LATER or status >= FIRST_SERVER_ERROR:
+    status = response.status
+    if status in RETRYABLE_STATUSES or status >= FIRST_SERVER_ERROR:
         raise DownloadError(f"its server cannot give it now ({status})")
     if status != HTTPStatus.OK:
-        raise PermanentError(f"it is not there ({status})", code=UNAVAILABLE)
-    if answer.getheader("Content-Encoding", "identity").lower() != "identity":
-        raise PermanentError("its server gives it only packed", code=UNAVAILABLE)
-    if answer.getheader("Transfer-Encoding", "chunked").lower() != "chunked":
-        raise PermanentError("its server gives it only packed", code=UNAVAILABLE)
-    if answer.length is None and not answer.chunked and "Content-Length" in answer.headers:
+        raise PermanentError(f"it is not there ({status})", code=ATTACHMENT_UNAVAILABLE)
+    if response.getheader("Content-Encoding", "identity").lower() != "identity":
+        raise PermanentError("its server gives it only packed", code=ATTACHMENT_UNAVAILABLE)
+    if response.getheader("Transfer-Encoding", "chunked").lower() != "chunked":
+        raise PermanentError("its server gives it only packed", code=ATTACHMENT_UNAVAILABLE)
+    if response.length is None and not response.chunked and "Content-Length" in response.headers:
         # http.client reads on to the end of the connection then, as if there were no length.
         raise http.client.HTTPException("its length is no number")
-    if answer.length is not None and answer.length > limit:
+    if response.length is not None and response.length > limit:
         raise _too_large()
 
 
-def _content(answer: http.client.HTTPResponse, limit: int) -> bytes:
+def _read_content(response: http.client.HTTPResponse, limit: int) -> bytes:
     content = bytearray()
-    while chunk := answer.read1(CHUNK):
+    while chunk := response.read1(CHUNK):
         content += chunk
         if len(content) > limit:
             raise _too_large()
-    if answer.length:
-        raise http.client.IncompleteRead(b"", answer.length)
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
     if not content:
-        raise PermanentError("it is empty", code=UNAVAILABLE)
+        raise PermanentError("it is empty", code=ATTACHMENT_UNAVAILABLE)
     return bytes(content)
 
 
@@ -232,7 +232,7 @@ def _too_large() -> PermanentError:
     return PermanentError("it is larger than is allowed", code=FailureCode.TOO_LARGE)
 
 
-def _reason(error: Exception, deadline: Deadline) -> str:
+def _failure_reason(error: Exception, deadline: Deadline) -> str:
     if deadline.is_over:
         return "its server did not give it in time"
     if isinstance(error, socket.gaierror):

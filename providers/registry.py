@@ -29,12 +29,12 @@ def providers_for(channel: Channel, *, test: bool = False) -> tuple[Provider, ..
     ``test``: those of what an API client in test mode sends. They are the sandbox, and none if
     there is no sandbox.
     """
-    return tuple(make() for make in (_test_makers if test else _makers)(channel))
+    return tuple(factory() for factory in (_test_factories if test else _factories)(channel))
 
 
 def is_configured(channel: Channel, *, test: bool = False) -> bool:
     """Return whether a channel has a provider, without making one."""
-    return bool((_test_makers if test else _makers)(channel))
+    return bool((_test_factories if test else _factories)(channel))
 
 
 @cache
@@ -98,11 +98,11 @@ def whatsapp() -> WhatsApp:
     )
 
 
-def _makers(channel: Channel) -> list[Callable[[], Provider]]:
-    mail: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
+def _factories(channel: Channel) -> list[Callable[[], Provider]]:
+    mail_factories: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
     if channel is Channel.EMAIL:
         names = settings.EMAIL_PROVIDERS
-        return [mail[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL]
+        return [mail_factories[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL]
     if channel is Channel.PUSH:
         return [fcm] if settings.FCM_CREDENTIALS else []
     if channel is Channel.WHATSAPP:
@@ -110,7 +110,7 @@ def _makers(channel: Channel) -> list[Callable[[], Provider]]:
     return [InAppProvider] if channel is Channel.IN_APP else []
 
 
-def _test_makers(channel: Channel) -> list[Callable[[], Provider]]:
+def _test_factories(channel: Channel) -> list[Callable[[], Provider]]:
     if channel is Channel.IN_APP:
         return [InAppProvider]
     if not settings.SANDBOX_URL:
@@ -124,8 +124,8 @@ def _test_makers(channel: Channel) -> list[Callable[[], Provider]]:
 
 def clear(**_: Any) -> None:
     """Make the providers anew at the next use: the settings are others."""
-    for made in (providers_for, sendgrid, smtp, fcm, whatsapp):
-        made.cache_clear()
+    for factory in (providers_for, sendgrid, smtp, fcm, whatsapp):
+        factory.cache_clear()
     clear_sandboxes()
 
 
@@ -188,5 +188,5 @@ def sandbox_whatsapp() -> WhatsApp:
 
 def clear_sandboxes() -> None:
     """Make them anew at the next use: the settings are others."""
-    for made in (sandbox_sendgrid, sandbox_fcm, sandbox_whatsapp):
-        made.cache_clear()
+    for factory in (sandbox_sendgrid, sandbox_fcm, sandbox_whatsapp):
+        factory.cache_clear()

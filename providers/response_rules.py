@@ -50,7 +50,7 @@ class ResponseRule:
 def classify(
     table: Sequence[ResponseRule],
     *,
-    answer: ProviderResponse,
+    response: ProviderResponse,
     fields: Sequence[str],
     retry_after: float | None,
 ) -> ProviderError:
@@ -58,13 +58,13 @@ def classify(
 
     An unknown 4xx is permanent, an unknown 5xx transient, any other unknown answer ambiguous.
     """
-    for rule in (*table, *UNKNOWN_RESPONSES):
-        if rule.matches(status=answer.status, fields=fields):
-            return _error(rule, answer, retry_after)
+    for rule in (*table, *FALLBACK_RULES):
+        if rule.matches(status=response.status, fields=fields):
+            return _build_error(rule, response, retry_after)
     raise AssertionError("the last row matches everything")
 
 
-UNKNOWN_RESPONSES = (
+FALLBACK_RULES = (
     ResponseRule(
         statuses=range(400, 500),
         kind=ResponseKind.PERMANENT,
@@ -85,23 +85,23 @@ UNKNOWN_RESPONSES = (
 )
 
 
-def _error(
-    rule: ResponseRule, answer: ProviderResponse, retry_after: float | None
+def _build_error(
+    rule: ResponseRule, response: ProviderResponse, retry_after: float | None
 ) -> ProviderError:
-    reason = f"{rule.reason} ({answer.status})"
+    reason = f"{rule.reason} ({response.status})"
     errors: Mapping[ResponseKind, ProviderError] = {
         ResponseKind.TRANSIENT: TransientError(
-            reason, code=rule.code, answer=answer, retry_after=retry_after
+            reason, code=rule.code, response=response, retry_after=retry_after
         ),
         ResponseKind.AMBIGUOUS: TransientError(
-            reason, code=rule.code, answer=answer, ambiguous=True
+            reason, code=rule.code, response=response, is_ambiguous=True
         ),
         ResponseKind.UNAVAILABLE: ProviderUnavailableError(
-            reason, answer=answer, retry_after=retry_after
+            reason, response=response, retry_after=retry_after
         ),
         ResponseKind.INVALID_RECIPIENT: InvalidRecipientError(
-            reason, action=rule.action, answer=answer
+            reason, action=rule.action, response=response
         ),
-        ResponseKind.PERMANENT: PermanentError(reason, code=rule.code, answer=answer),
+        ResponseKind.PERMANENT: PermanentError(reason, code=rule.code, response=response),
     }
     return errors[rule.kind]

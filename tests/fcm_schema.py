@@ -57,14 +57,14 @@ def check(body: bytes) -> dict[str, Any]:
 @contextmanager
 def watching() -> Iterator[None]:
     """Look at each body as this process sends it, whoever takes it."""
-    asked = Client.asked
+    exchange = Client.exchange
 
     def watched(client: Client, payload: bytes, **others: Any) -> Exchange[Response]:
         _noted.extend(problems(payload))
-        return asked(client, payload, **others)
+        return exchange(client, payload, **others)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Client, "asked", watched)
+        patch.setattr(Client, "exchange", watched)
         yield
 
 

@@ -32,11 +32,11 @@ class Scripted:
         self.behave = behave or (lambda _outbound: accepted())
         self.seen: list[SendRequest] = []
 
-    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
-        self.seen.append(outbound)
-        if outbound.platform is not None:
-            fcm_schema.look_at(outbound)
-        outcome = self.behave(outbound)
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        self.seen.append(request)
+        if request.platform is not None:
+            fcm_schema.look_at(request)
+        outcome = self.behave(request)
         if isinstance(outcome, ProviderError):
             raise outcome
         return outcome
@@ -70,7 +70,7 @@ def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:
 
 
 def accepted(**details: Any) -> SendResult:
-    return SendResult(**{"provider_id": "x-1", "answer": ProviderResponse(status=200), **details})
+    return SendResult(**{"provider_id": "x-1", "response": ProviderResponse(status=200), **details})
 
 
 def busy(**details: Any) -> TransientError:
@@ -86,7 +86,7 @@ def unreachable() -> TransientError:
 
 
 def silent() -> TransientError:
-    return TransientError("No answer came.", code=FailureCode.TIMEOUT, ambiguous=True)
+    return TransientError("No response came.", code=FailureCode.TIMEOUT, is_ambiguous=True)
 
 
 def unavailable(**details: Any) -> ProviderUnavailableError:

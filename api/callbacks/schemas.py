@@ -16,7 +16,7 @@ from msgspec import Meta
 from callbacks import endpoints
 from callbacks.events import SUBSCRIBABLE, CallbackState, CallbackStatus, DisabledReason, EventType
 from callbacks.models import URL_LENGTH
-from callbacks.subscriptions import OVERLAP
+from callbacks.subscriptions import SECRET_OVERLAP
 from domain.states import Channel
 from notifications.validation import ProblemCollector
 
@@ -108,7 +108,7 @@ def callback_view(document: Mapping[str, Any], *, secret: str | None = None) -> 
     return msgspec.convert({**fields, "secret": secret}, CallbackView)
 
 
-def secret_view(secret: str, *, now: datetime, overlap: timedelta = OVERLAP) -> CallbackSecretView:
+def secret_view(secret: str, *, now: datetime, overlap: timedelta = SECRET_OVERLAP) -> CallbackSecretView:
     """Return a new secret as its app is told it."""
     return CallbackSecretView(secret=secret, previous_until=now + overlap)
 
@@ -164,7 +164,7 @@ def validated_events(body: CallbackRequest) -> list[EventType]:
     """
     problems = ProblemCollector()
     try:
-        endpoints.parse_url(body.url, loopback=settings.CALLBACK_LOOPBACK)
+        endpoints.parse_url(body.url, allow_loopback=settings.CALLBACK_LOOPBACK)
     except endpoints.InvalidUrlError as problem:
         problems.add("/url", problem.code, str(problem))
     for index, name in enumerate(body.events):

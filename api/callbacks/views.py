@@ -10,7 +10,7 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from callbacks import audit, outbox, subscriptions
 from callbacks.events import CallbackState
-from callbacks.outbox import NEWEST_FIRST, NO_MORE, SWITCHED_OFF, StillPendingError
+from callbacks.outbox import NEWEST_FIRST, REMOVED_REASON, DISABLED_REASON, StillPendingError
 from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from domain.time import utc_now
 
@@ -62,12 +62,12 @@ class CallbackEndpoint(APIView):
         raw = decode(read_body(request._request))
         check_values(raw)
         body = convert(raw, CallbackRequest)
-        before = subscriptions.of_clients([request.user.id]).get(request.user.id)
+        before = subscriptions.get_many([request.user.id]).get(request.user.id)
         saved = subscriptions.put(
             client_id=request.user.id,
             url=body.url,
             events=schemas.validated_events(body),
-            loopback=settings.CALLBACK_LOOPBACK,
+            allow_loopback=settings.CALLBACK_LOOPBACK,
             now=utc_now(),
         )
         if before is None or _has_changed(before, saved.document):
@@ -81,7 +81,7 @@ class CallbackEndpoint(APIView):
             subscriptions.remove(request.user.id)
         except NoCallbackError:
             raise not_found() from None
-        outbox.fail_pending(client_id=request.user.id, reason=NO_MORE)
+        outbox.fail_pending(client_id=request.user.id, reason=REMOVED_REASON)
         _record_change(request, "Called back no more.")
         return Response(status=204)
 
@@ -131,7 +131,7 @@ class Deliveries(APIView):
             client_id=request.user.id,
             status=list_request.status,
             limit=list_request.page.limit,
-            place=list_request.page.cursor,
+            cursor=list_request.page.cursor,
         )
         results = [delivery_view(document) for document in page.documents]
         cursors = paging.page_links(page, list_name=schemas.LIST, order=NEWEST_FIRST)
@@ -208,4 +208,4 @@ def _record_change(request: Any, message: str) -> None:
 
 def _check_enabled(callback: subscriptions.Document) -> None:
     if callback["state"] != CallbackState.ACTIVE:
-        raise ApiError(status=409, code="callback_disabled", detail=SWITCHED_OFF)
+        raise ApiError(status=409, code="callback_disabled", detail=DISABLED_REASON)

@@ -14,7 +14,7 @@ from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
 from devices.presence import Presence
 from devices.registration import Registration
-from devices.tokens import MAX_LENGTH, is_token, shortened
+from devices.tokens import MAX_LENGTH, is_token, mask_token
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.validation import ProblemCollector, has_control_characters
@@ -99,7 +99,7 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
         {
             **fields,
             "id": document["_id"],
-            "device_token": shortened(document["device_token"]),
+            "device_token": mask_token(document["device_token"]),
             "notification_preferences": document.get("notification_preferences") or {},
             "state": _state_view(state) if state is not None else None,
         },

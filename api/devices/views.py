@@ -144,7 +144,7 @@ class DeviceDetail(APIView):
     )
     def get(self, request: Any, device_id: str) -> Response:
         """Return a device."""
-        return _device_response(queries.one(_device_id_or_404(device_id)))
+        return _device_response(queries.get(_device_id_or_404(device_id)))
 
     @describe(
         operation="changeDevice",
@@ -276,7 +276,7 @@ def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
             evidence=Evidence(at=now, source="api"),
             now=now,
         )
-    return queries.one(device_id)
+    return queries.get(device_id)
 
 
 class DeviceReceipts(APIView):

@@ -85,7 +85,7 @@ def _visible_content(document: Document, now: datetime) -> tuple[Content, Mappin
         secret = secret_in(document)
     except (SecretExpiredError, DecryptionError):
         return content, None
-    return (content, None) if secret is None else (secret.reveal(content), secret.data)
+    return (content, None) if secret is None else (secret.unmask(content), secret.data)
 
 
 def _subject_and_body(

@@ -13,7 +13,7 @@ from pymongo.errors import PyMongoError
 from rest_framework import exceptions
 
 from access.clients.authentication import TestKeyError
-from callbacks.outbox import SWITCHED_OFF
+from callbacks.outbox import DISABLED_REASON
 from notifications.intake.requests import AlreadyNotifiedError, KeyReusedError, OverloadedError
 from notifications.resend import actions
 from notifications.validation import FieldProblem, InvalidRequestError
@@ -57,9 +57,9 @@ CONFLICTS: Mapping[str, Sequence[tuple[str, str]]] = {
     ],
     "replayCallbackDelivery": [
         ("still_pending", "It has not been told yet, and is tried again by itself."),
-        ("callback_disabled", SWITCHED_OFF),
+        ("callback_disabled", DISABLED_REASON),
     ],
-    "testCallback": [("callback_disabled", SWITCHED_OFF)],
+    "testCallback": [("callback_disabled", DISABLED_REASON)],
     "liftSuppression": [
         (
             "persons_own_wish",

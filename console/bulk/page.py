@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from domain.states import WORKED_ON, BulkAction, BulkOutcome, BulkStage, Channel
+from domain.states import ACTIVE_BULK_STAGES, BulkAction, BulkOutcome, BulkStage, Channel
 from domain.time import utc_now
 from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
@@ -206,7 +206,7 @@ def _progress(operation: Operation) -> dict[str, Any]:
         "stage": words,
         "color": color,
         "progress": labels.progress(operation, now=utc_now()),
-        "is_worked_on": operation.stage in WORKED_ON,
+        "is_worked_on": operation.stage in ACTIVE_BULK_STAGES,
         "has_begun": operation.started_at is not None,
         "outcomes": labels.outcomes(operation),
         "reasons": labels.reasons(operation),

@@ -90,7 +90,7 @@ def set_enabled(request: HttpRequest, callback: Callback, *, on: bool) -> None:
     else:
         reason = DisabledReason.BY_OPERATOR
         is_done = subscriptions.disable(client_id=client_id, reason=reason, now=now)
-        outbox.fail_pending(client_id=client_id, reason=outbox.SWITCHED_OFF)
+        outbox.fail_pending(client_id=client_id, reason=outbox.DISABLED_REASON)
     if not is_done:
         messages.warning(request, f"It was switched {state} already, or is gone.")
         return

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from domain.errors import REPORTED
+from domain.errors import RECEIPT_FAILURES
 from domain.states import Channel, DeliveryStatus
 
 from ..widgets.labels import CHANNELS, explain
@@ -124,7 +124,7 @@ def _pending(name: str, delivery: Delivery, *, now: datetime) -> str:
 def _failed(name: str, delivery: Delivery) -> str:
     count = delivery["attempt_count"]
     how = f"failed {count_of(count)}" if count else "could not be sent"
-    if delivery.get("failure_code") in REPORTED:
+    if delivery.get("failure_code") in RECEIPT_FAILURES:
         how = "was sent and did not arrive"
     meaning = explain(delivery.get("failure_code")).meaning
     return f"{name} {how}: {meaning}. Nothing more will be tried."

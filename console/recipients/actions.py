@@ -24,7 +24,7 @@ from django.urls import reverse
 
 from access.clients import inbox_tokens
 from access.models import APIClient
-from devices.tokens import shortened
+from devices.tokens import mask_token
 from domain.time import utc_now
 from notifications.store import Document
 from notifyproject.db.paging import MAX_PAGE, Cursor
@@ -160,7 +160,7 @@ def _notification(document: Document, attempts: list[Document]) -> dict[str, Any
 
 def _device(device: Document) -> dict[str, Any]:
     """Return a device; its token is all one needs to push to it, and stays here."""
-    return {**device, "device_token": shortened(device["device_token"])}
+    return {**device, "device_token": mask_token(device["device_token"])}
 
 
 def _json(value: Any) -> str:

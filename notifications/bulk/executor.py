@@ -7,7 +7,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain import time
-from domain.states import OPEN, SETTLED, SUCCEEDED, BulkAction, BulkOutcome, Channel
+from domain.states import OPEN, FINAL_BULK_OUTCOMES, SUCCEEDED, BulkAction, BulkOutcome, Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform import audit
 from notifyproject.platform.clock import Clock
@@ -135,7 +135,7 @@ def execute(
         ],
     )
     fresh = assess(operation, list(documents.values()), now=now)
-    before = {which: row for which, row in rows.items() if row.outcome in SETTLED}
+    before = {which: row for which, row in rows.items() if row.outcome in FINAL_BULK_OUTCOMES}
     broken_off = {w: left(None, w, r) for w, r in rows.items() if r.outcome is BulkOutcome.BEGUN}
     settled = {
         which: left(documents.get(which.notification_id), which, row)

@@ -9,7 +9,7 @@ from typing import Any
 from bson import ObjectId, json_util
 from bson.json_util import JSONMode, JSONOptions
 
-from domain.states import SETTLED, BulkAction, BulkOutcome, BulkStage, Channel
+from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, BulkStage, Channel
 
 from ..resend.risk import RiskKind
 from ..store import Document
@@ -93,7 +93,7 @@ class Operation:
     @property
     def looked_at(self) -> int:
         """Deliveries of which it is known what became of them."""
-        return sum(self.counts.get(outcome, 0) for outcome in SETTLED)
+        return sum(self.counts.get(outcome, 0) for outcome in FINAL_BULK_OUTCOMES)
 
 
 def operation_of(document: Document) -> Operation:

@@ -13,7 +13,7 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
-from domain.states import BULK_TRANSITIONS, WORKED_ON, BulkAction, BulkOutcome, BulkStage
+from domain.states import BULK_TRANSITIONS, ACTIVE_BULK_STAGES, BulkAction, BulkOutcome, BulkStage
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 
@@ -167,7 +167,7 @@ def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLea
     before = collection("operations").find_one_and_update(
         {
             "_id": operation_id,
-            "stage": {"$in": [stage.value for stage in WORKED_ON]},
+            "stage": {"$in": [stage.value for stage in ACTIVE_BULK_STAGES]},
             "next_at": {"$lte": now},
             **unclaimed(now=now),
         },
@@ -285,7 +285,7 @@ def _step(
 ) -> Operation:
     """Take an operation from one stage to another; raises NotPossible if it is not in the first."""
     update: dict[str, Any] = {"$set": {**changes, "stage": after.value, "updated_at": now}}
-    if after not in WORKED_ON:
+    if after not in ACTIVE_BULK_STAGES:
         update["$unset"] = {"next_at": ""}
     document = collection("operations").find_one_and_update(
         {"_id": operation_id, "stage": before.value},

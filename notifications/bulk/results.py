@@ -12,7 +12,7 @@ from typing import Any
 from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
-from domain.states import SETTLED, BulkOutcome, Channel
+from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel
 from notifyproject.db.collections import came_twice, collection
 
 from ..resend.risk import ResendRisk, RiskKind
@@ -152,7 +152,7 @@ def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, in
     by_reason: dict[str, int] = {}
     for row in rows:
         outcome, reason = BulkOutcome(row["_id"]["o"]), row["_id"].get("r")
-        if outcome in SETTLED:
+        if outcome in FINAL_BULK_OUTCOMES:
             by_outcome[outcome] = by_outcome.get(outcome, 0) + row["count"]
             if reason is not None:
                 by_reason[reason] = by_reason.get(reason, 0) + row["count"]

@@ -51,8 +51,8 @@ def redact(
     secret = SensitiveContent(
         data=data,
         content={name: _plain(getattr(content, name)) for name in hidden},
-        values=values,
-        has_own_words=has_own_body or has_own_subject,
+        secrets=values,
+        has_inline_content=has_own_body or has_own_subject,
     )
     return Redacted(content=replace(content, is_masked=True, **hidden), data=masked, secret=secret)
 
@@ -138,20 +138,20 @@ def mask_response(outcome: Outcome, secret: SensitiveContent | None) -> Outcome:
     if secret is None:
         return outcome
     if isinstance(outcome, SendResult):
-        return replace(outcome, answer=_unquoted(outcome.answer, secret))
-    if outcome.answer is not None:
-        outcome.answer = _unquoted(outcome.answer, secret)
-    outcome.reason = without(outcome.reason, secret.values)
+        return replace(outcome, response=_unquoted(outcome.response, secret))
+    if outcome.response is not None:
+        outcome.response = _unquoted(outcome.response, secret)
+    outcome.reason = without(outcome.reason, secret.secrets)
     outcome.args = (outcome.reason,)
     return outcome
 
 
 def _unquoted(answer: ProviderResponse, secret: SensitiveContent) -> ProviderResponse:
-    if secret.has_own_words:
+    if secret.has_inline_content:
         # Which part of the words is the secret, nobody but the app knows.
         return replace(answer, excerpt=WITHHELD if answer.excerpt else "")
-    excerpt = without(answer.excerpt, secret.values)
-    cut = max((_cut(excerpt, value) for value in secret.values), default=0)
+    excerpt = without(answer.excerpt, secret.secrets)
+    cut = max((_cut(excerpt, value) for value in secret.secrets), default=0)
     return replace(answer, excerpt=excerpt[:-cut] + MASK if cut else excerpt)
 
 

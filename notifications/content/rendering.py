@@ -12,7 +12,7 @@ from markupsafe import escape
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from providers.contract import ApprovedTemplate, Message
+from providers.contract import WhatsAppTemplateMessage, Message
 
 from ..catalog.types import MASK, WhatsAppTemplate
 from . import templates
@@ -26,7 +26,7 @@ MAX_PARAMETER = 1_024
 
 def choose_whatsapp_template(
     approved: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
-) -> ApprovedTemplate | None:
+) -> WhatsAppTemplateMessage | None:
     """Return the wording in the nearest language; None if there is none, or a variable is missing.
 
     ``pt-BR`` falls back to ``pt``, and what nobody has asked for in their language is the first.
@@ -34,7 +34,7 @@ def choose_whatsapp_template(
     wording = _nearest(approved, locale)
     if wording is None or any(data.get(name) is None for name in wording.parameters):
         return None
-    return ApprovedTemplate(
+    return WhatsAppTemplateMessage(
         name=wording.name,
         language=wording.language,
         parameters=tuple(_in_one_line(data[name]) for name in wording.parameters),

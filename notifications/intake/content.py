@@ -139,7 +139,7 @@ def check_push_size(
         build_payload(
             SendRequest(
                 reference=str(AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, DEVICE)),
-                thread=str(ObjectId()),
+                notification_id=str(ObjectId()),
                 recipient=DEVICE,
                 message=message,
                 category="",

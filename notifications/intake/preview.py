@@ -77,7 +77,7 @@ def _rendered(channel: Channel, notification: NewNotification) -> Message:
     """Return what a channel says; raises TemplateProblem for what could not be accepted."""
     content, data = notification.content, notification.data
     if (secret := notification.secret) is not None:
-        content, data = secret.reveal(content), secret.data
+        content, data = secret.unmask(content), secret.data
     if content.template_id is not None:
         rendering.check_channels(
             [channel],

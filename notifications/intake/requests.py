@@ -8,7 +8,7 @@ import msgspec
 from bson import ObjectId
 from msgspec import Meta
 
-from domain.content import MAX_COUNT
+from domain.content import MAX_ATTACHMENTS
 from domain.retry import MAX_RETRIES
 from domain.time import MAX_TTL
 
@@ -76,7 +76,7 @@ class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ) = None
     attachments: Annotated[
         list[AttachmentRequest],
-        Meta(max_length=MAX_COUNT, description="Of the mail; 10 MB in all."),
+        Meta(max_length=MAX_ATTACHMENTS, description="Of the mail; 10 MB in all."),
     ] = []
 
 

@@ -64,7 +64,7 @@ def _times(
         )
     event_at = time.parse_timestamp(event)
     before = preference_of(person, kind).notify_before or kind.notify_before
-    return event_at, time.resolve_reminder(event_at=event_at, before=_sane(before), now=now)
+    return event_at, time.resolve_reminder(event_at=event_at, lead_time=_sane(before), now=now)
 
 
 def _filled(
@@ -129,7 +129,7 @@ def resolve_times(
     asked, adjusted = _asked_time(request, recipient, problems)
     send_at = now
     try:
-        send_at = time.resolve_send_at(asked=asked, now=now)
+        send_at = time.resolve_send_at(requested=asked, now=now)
     except time.InvalidTimeError as problem:
         pointer = "/scheduled_at" if request.scheduled_local is None else "/scheduled_local/at"
         problems.add(pointer, problem.code, str(problem))
@@ -173,7 +173,7 @@ def _asked_time(
     except time.InvalidTimeError as problem:
         problems.add("/scheduled_local/at", problem.code, str(problem))
         return None, False
-    return resolved.at, resolved.adjusted
+    return resolved.at, resolved.is_adjusted
 
 
 def is_adjusted(request: NotificationRequest, *, own_zone: str | None) -> bool:
@@ -182,7 +182,7 @@ def is_adjusted(request: NotificationRequest, *, own_zone: str | None) -> bool:
         return False
     local = time.parse_local(request.scheduled_local.at)
     zone = time.parse_zone(request.scheduled_local.timezone or own_zone or "")
-    return time.resolve_local(local, zone).adjusted
+    return time.resolve_local(local, zone).is_adjusted
 
 
 def _zone(

@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 def apply_inbound(raw: bytes, *, provider: str, now: datetime) -> None:
     """Note who had written, and what they wished; raises ValueError."""
     number = whatsapp()
-    written, wishes = number.parse_inbound(raw), number.parse_wishes(raw)
+    written, wishes = number.parse_inbound(raw), number.parse_opt_outs(raw)
     service_windows.record_inbound([(one.phone, one.at) for one in written], now=now)
     apply_opt_outs(wishes, provider=provider, now=now)
 

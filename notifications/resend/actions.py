@@ -143,7 +143,7 @@ def reschedule(*, notification_id: ObjectId, asked: datetime, now: datetime) -> 
     something was tried.
     """
     document = _document(notification_id)
-    send_at = time.resolve_send_at(asked=asked, now=now)
+    send_at = time.resolve_send_at(requested=asked, now=now)
     instant = None if "ttl_seconds" in document else document.get("expires_at")
     time.resolve_expiry(send_at=send_at, ttl_seconds=None, expires_at=instant)
     rescheduled = store.reschedule(notification_id=notification_id, send_at=send_at, now=now)

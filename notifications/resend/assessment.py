@@ -34,7 +34,7 @@ class _Context:
 
     people: Mapping[str, KnownRecipient]
     suppressed: Mapping[tuple[str, str], Suppressed]
-    targets: devices.Targets
+    targets: devices.PushTargets
     open_windows: frozenset[str]
     in_doubt: frozenset[tuple[ObjectId, str]]
     """Notifications and channels with an attempt of which nobody knows the outcome."""
@@ -75,7 +75,7 @@ def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
     return _Context(
         people=recipients.known(d["user_id"] for d in documents if d.get("user_id")),
         suppressed=recipients.suppressed(pairs, now=now),
-        targets=devices.targets(user_ids=users, device_ids=device_ids),
+        targets=devices.find_push_targets(user_ids=users, device_ids=device_ids),
         open_windows=service_windows.open_windows(phones, now=now),
         in_doubt=in_doubt,
         refused=refused,
@@ -152,7 +152,7 @@ def _can_reach(
         # A resend goes to the same address: one the provider does not take stays one.
         return bool(whom.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT
     refused = around.refused.get(document["_id"], set())
-    own = around.targets.of(user_id=document.get("user_id"), device_ids=whom.device_ids)
+    own = around.targets.for_notification(user_id=document.get("user_id"), device_ids=whom.device_ids)
     return any(
         one.device_id not in refused
         and wishes.allows(

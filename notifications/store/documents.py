@@ -169,7 +169,7 @@ class ClaimedDelivery:
         return RetryState(
             priority=self.priority,
             attempt_count=self.attempt_count,
-            excused_count=self.excused_count,
+            uncounted_attempts=self.excused_count,
             max_attempts=self.max_attempts,
             first_due_at=self.first_due_at,
             expires_at=self.expires_at,

@@ -25,7 +25,7 @@ Document = Mapping[str, Any]
 
 def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
     """Return a secret as it is stored with its notification, and with no other."""
-    fields = (secret.data, secret.content, secret.values, secret.has_own_words)
+    fields = (secret.data, secret.content, secret.secrets, secret.has_inline_content)
     return encryption.encrypt(msgspec.json.encode(fields), about=_about(notification_id))
 
 
@@ -40,11 +40,11 @@ def decrypt(
         if content.is_masked:
             raise SecretExpiredError("What it says is not kept any more.")
         return None
-    data, given, values, has_own_words = msgspec.json.decode(
+    data, given, values, has_inline_content = msgspec.json.decode(
         encryption.decrypt(sealed, about=_about(notification_id))
     )
     return SensitiveContent(
-        data=data, content=given, values=tuple(values), has_own_words=has_own_words
+        data=data, content=given, secrets=tuple(values), has_inline_content=has_inline_content
     )
 
 

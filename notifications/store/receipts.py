@@ -7,7 +7,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.errors import REPORTED, FailureCode
+from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 
 from .collections import notifications
@@ -191,7 +191,7 @@ def _besides_notes(report: DeliveryReceipt) -> dict[str, Any]:
 
 
 def _reported_codes() -> list[str]:
-    return sorted(code.value for code in REPORTED)
+    return sorted(code.value for code in RECEIPT_FAILURES)
 
 
 def _changes(report: DeliveryReceipt) -> dict[str, Any]:

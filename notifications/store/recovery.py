@@ -276,7 +276,7 @@ def _standing(document: Document, delivery: Document) -> RetryState:
     return RetryState(
         priority=Priority(document["priority"]),
         attempt_count=delivery["attempt_count"],
-        excused_count=delivery["excused_count"],
+        uncounted_attempts=delivery["excused_count"],
         max_attempts=delivery["max_attempts"],
         first_due_at=delivery["first_due_at"],
         expires_at=document.get("expires_at"),

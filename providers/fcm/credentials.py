@@ -30,22 +30,22 @@ AUDIENCE = "https://oauth2.googleapis.com/token"
 """Whom an assertion is for, wherever it is handed in."""
 ASSERTION_LIFETIME = timedelta(hours=1)
 """The longest that Google takes."""
-MAX_FILE = 64 * 1024
-_Text = Annotated[str, msgspec.Meta(min_length=1)]
-_NONE = "The Firebase service account, as configured, is none."
+MAX_FILE_BYTES = 64 * 1024
+_NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
+_INVALID_ACCOUNT = "The Firebase service account, as configured, is none."
 
 
 class InvalidCredentialsError(ValueError):
     """What is configured is no service account. Its text is for operators and holds no secret."""
 
 
-class _File(msgspec.Struct):
+class _KeyFile(msgspec.Struct):
     """The fields of Google's JSON that matter here."""
 
-    client_email: _Text
-    private_key: _Text
+    client_email: _NonEmptyText
+    private_key: _NonEmptyText
     private_key_id: str | None = None
-    token_uri: _Text = AUDIENCE
+    token_uri: _NonEmptyText = AUDIENCE
     project_id: str = ""
 
 
@@ -77,7 +77,7 @@ class ServiceAccount:
             signer = crypt.RSASigner.from_string(self.private_key, self.private_key_id)
             return jwt.encode(signer, claims).decode("ascii")
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-            raise InvalidCredentialsError(_NONE) from error
+            raise InvalidCredentialsError(_INVALID_ACCOUNT) from error
 
 
 def read_service_account(source: str) -> ServiceAccount:
@@ -88,10 +88,10 @@ def read_service_account(source: str) -> ServiceAccount:
     if not source.strip():
         raise InvalidCredentialsError("No Firebase service account is configured.")
     try:
-        content = source.encode() if source.lstrip().startswith("{") else _file(source)
-        found = msgspec.json.decode(content, type=_File)
+        content = source.encode() if source.lstrip().startswith("{") else _read_file(source)
+        found = msgspec.json.decode(content, type=_KeyFile)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidCredentialsError(_NONE) from error
+        raise InvalidCredentialsError(_INVALID_ACCOUNT) from error
     return ServiceAccount(
         email=found.client_email,
         project_id=found.project_id,
@@ -101,10 +101,10 @@ def read_service_account(source: str) -> ServiceAccount:
     )
 
 
-def _file(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     try:
         with Path(path).open("rb") as file:
-            return file.read(MAX_FILE)
+            return file.read(MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         raise InvalidCredentialsError(
             "The Firebase service account's file cannot be read."
@@ -113,16 +113,16 @@ def _file(path: str) -> bytes:
 
 log = structlog.get_logger(__name__)
 FETCH_TIMEOUT = 5.0
-RENEW_EARLY = timedelta(minutes=5)
+RENEW_BEFORE_EXPIRY = timedelta(minutes=5)
 """From so long before its end on, a token is renewed while it is used."""
-LAST_USE = timedelta(minutes=1)
+MIN_LIFETIME_LEFT = timedelta(minutes=1)
 """A token that ends sooner than this is not used: it has to outlive the send and clocks differ."""
-FAILURE_REMEMBERED = timedelta(seconds=5)
+FAILURE_TTL = timedelta(seconds=5)
 """A failure is everybody's for so long: a batch behind a dead endpoint asks it once."""
 MAX_CODE = 100
-OK, FIRST_OWN_PROBLEM = 200, 500
+OK, MIN_SERVER_ERROR = 200, 500
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-SLOW = "Google did not give an access token in time."
+TOKEN_TIMEOUT_REASON = "Google did not give an access token in time."
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -132,16 +132,16 @@ class AccessToken:
 
     value: str = field(repr=False)
     renew_at: datetime
-    last_use_at: datetime
+    usable_until: datetime
 
     @classmethod
-    def lasting(cls, value: str, *, lifetime: timedelta, now: datetime) -> Self:
+    def with_lifetime(cls, value: str, *, lifetime: timedelta, now: datetime) -> Self:
         """Return a token that ends after ``lifetime``; a short one serves for half of that."""
         half = lifetime / 2
         return cls(
             value=value,
-            renew_at=now + max(half, lifetime - RENEW_EARLY),
-            last_use_at=now + max(half, lifetime - LAST_USE),
+            renew_at=now + max(half, lifetime - RENEW_BEFORE_EXPIRY),
+            usable_until=now + max(half, lifetime - MIN_LIFETIME_LEFT),
         )
 
 
@@ -165,10 +165,10 @@ class TokenCache:
         self._failed_at: datetime | None = None
 
     @property
-    def has_one(self) -> bool:
+    def has_token(self) -> bool:
         """Whether nobody would have to wait for a token now."""
         with self._lock:
-            return self._token is not None and self._clock() < self._token.last_use_at
+            return self._token is not None and self._clock() < self._token.usable_until
 
     def current(self, *, deadline: Deadline) -> AccessToken:
         """Return a token to send with, waiting until ``deadline`` for one if there is none.
@@ -179,10 +179,10 @@ class TokenCache:
             token, now = self._token, self._clock()
             if token is not None and now < token.renew_at:
                 return token
-            fetch = self._joined(now)
-        if token is not None and now < token.last_use_at:
+            fetch = self._join_fetch(now)
+        if token is not None and now < token.usable_until:
             return token
-        return _result(fetch, deadline)
+        return _await_fetch(fetch, deadline)
 
     def replace(self, rejected: AccessToken, *, deadline: Deadline) -> AccessToken:
         """Return another token than one FCM refused; the many who had it share the new one."""
@@ -191,12 +191,12 @@ class TokenCache:
                 self._token = None
         return self.current(deadline=deadline)
 
-    def _joined(self, now: datetime) -> Future[AccessToken]:
+    def _join_fetch(self, now: datetime) -> Future[AccessToken]:
         """Return the fetch under way or one that has just failed, else begin one; locked."""
-        if self._fetch is not None and (not self._fetch.done() or self._failed_lately(now)):
+        if self._fetch is not None and (not self._fetch.done() or self._has_failed_recently(now)):
             return self._fetch
         fetch: Future[AccessToken] = Future()
-        thread = threading.Thread(target=self._run, args=(fetch,), name="fcm-token", daemon=True)
+        thread = threading.Thread(target=self._run_fetch, args=(fetch,), name="fcm-token", daemon=True)
         try:
             thread.start()
         except RuntimeError as error:
@@ -208,15 +208,15 @@ class TokenCache:
             self._fetch = fetch
         return fetch
 
-    def _failed_lately(self, now: datetime) -> bool:
+    def _has_failed_recently(self, now: datetime) -> bool:
         # A clock that was set back must not let a failure last.
         return self._failed_at is not None and (
-            timedelta(0) <= now - self._failed_at < FAILURE_REMEMBERED
+            timedelta(0) <= now - self._failed_at < FAILURE_TTL
         )
 
-    def _run(self, fetch: Future[AccessToken]) -> None:
+    def _run_fetch(self, fetch: Future[AccessToken]) -> None:
         try:
-            token = _fetch(self._source, clock=self._clock)
+            token = _fetch_token(self._source, clock=self._clock)
         except Exception as error:
             reason = error.reason if isinstance(error, ProviderError) else type(error).__name__
             log.warning("fcm_token_failed", reason=reason)
@@ -233,25 +233,25 @@ class TokenCache:
 _shared: dict[tuple[int, str], TokenCache] = {}
 
 
-def shared(source: str, *, clock: Callable[[], datetime]) -> TokenCache:
+def shared_token_cache(source: str, *, clock: Callable[[], datetime]) -> TokenCache:
     """Return this process's tokens of a service account; a forked child gets some of its own."""
     key = (os.getpid(), source)
     return _shared.get(key) or _shared.setdefault(key, TokenCache(source, clock=clock))
 
 
-def _result(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
+def _await_fetch(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
     try:
         return fetch.result(deadline.left())
     except TimeoutError as error:
-        raise ProviderUnavailableError(SLOW) from error
+        raise ProviderUnavailableError(TOKEN_TIMEOUT_REASON) from error
     except ProviderUnavailableError as error:
         # Everybody who waited raises one of their own.
         raise ProviderUnavailableError(
-            error.reason, answer=error.answer, retry_after=error.retry_after
+            error.reason, response=error.response, retry_after=error.retry_after
         ) from error
 
 
-def _fetch(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
+def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
     """Ask Google for a token, once; the account is read anew, for its key may have changed.
 
     Raises ProviderUnavailableError and nothing else, whatever the endpoint does.
@@ -270,35 +270,35 @@ def _fetch(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
     except ProviderError as error:
         raise ProviderUnavailableError(f"No access token from Google. {error.reason}") from error
     if response.status != OK:
-        raise _refusal(response, now=clock())
+        raise _refusal_error(response, now=clock())
     try:
         grant = msgspec.json.decode(response.body, type=_Grant)
     except (ValueError, RecursionError) as error:
         raise ProviderUnavailableError(
             "Google's token endpoint gave an answer without an access token.",
-            answer=ProviderResponse(status=response.status),
+            response=ProviderResponse(status=response.status),
         ) from error
-    return AccessToken.lasting(
+    return AccessToken.with_lifetime(
         grant.access_token, lifetime=timedelta(seconds=grant.expires_in), now=now
     )
 
 
-def _refusal(response: http.Response, *, now: datetime) -> ProviderUnavailableError:
+def _refusal_error(response: http.Response, *, now: datetime) -> ProviderUnavailableError:
     reason = (
         "Google's token endpoint had a problem of its own."
-        if response.status >= FIRST_OWN_PROBLEM
+        if response.status >= MIN_SERVER_ERROR
         else "Google does not accept the service account."
     )
     return ProviderUnavailableError(
         f"{reason} ({response.status})",
-        answer=ProviderResponse(
-            status=response.status, code=_code(response.body), excerpt=response.excerpt
+        response=ProviderResponse(
+            status=response.status, code=_error_code(response.body), excerpt=response.excerpt
         ),
-        retry_after=http.retry_after(response.headers, now=now),
+        retry_after=http.parse_retry_after(response.headers, now=now),
     )
 
 
-def _code(body: bytes) -> str | None:
+def _error_code(body: bytes) -> str | None:
     """Return the error's name: ``invalid_grant`` for an account or a key that is gone."""
     try:
         found = msgspec.json.decode(body)

@@ -21,7 +21,7 @@ MAX_PAYLOAD = 4096
 MAX_TTL = timedelta(days=28)
 
 
-RESERVED = re.compile(r"from|message_type|(?:google|gcm)\..*", re.DOTALL)
+RESERVED_KEYS = re.compile(r"from|message_type|(?:google|gcm)\..*", re.DOTALL)
 """Keys of the data that FCM keeps for itself."""
 
 
@@ -37,32 +37,32 @@ URGENCY: Mapping[Priority, str] = {
 """Of a browser's push service: whether it wakes a device that saves its battery."""
 
 
-_REPLACED = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
+_WEB_PUSH_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
 """What a browser's push service takes for a topic; the others take more."""
 
 
-def build_payload(outbound: SendRequest, *, now: datetime) -> dict[str, Any]:
+def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
     """Return what pyfcm builds the body of; see its ``parse_payload``.
 
     Raises PermanentError for what FCM would refuse: a key of its own, or more than 4 KB.
     Raises ValueError if a text is none: half a character.
     """
-    message = outbound.message
-    notification = _given(title=message.subject, body=message.text, image=message.image_url)
-    data = _data(outbound)
-    android, apns, webpush = (make(outbound, now) for make in (_android, _apns, _webpush))
-    own = (
-        _texts(android.get("notification", {})),
+    message = request.message
+    notification = _non_empty(title=message.subject, body=message.text, image=message.image_url)
+    data = _data(request)
+    android, apns, webpush = (build(request, now) for build in (_android, _apns, _webpush))
+    platform_sizes = (
+        _texts_size(android.get("notification", {})),
         _json_size(apns.get("payload")),
         _json_size(webpush.get("notification")),
     )
-    if _texts(data) + _texts(notification) + max(own) > MAX_PAYLOAD:
+    if _texts_size(data) + _texts_size(notification) + max(platform_sizes) > MAX_PAYLOAD:
         raise PermanentError(
             f"The message is larger than the {MAX_PAYLOAD} bytes that Firebase takes.",
             code=FailureCode.TOO_LARGE,
         )
     return {
-        "fcm_token": outbound.recipient,
+        "fcm_token": request.recipient,
         **{f"notification_{name}": text for name, text in notification.items()},
         "data_payload": data,
         "android_config": android,
@@ -71,34 +71,34 @@ def build_payload(outbound: SendRequest, *, now: datetime) -> dict[str, Any]:
     }
 
 
-def collapse_key(outbound: SendRequest) -> str:
+def collapse_key(request: SendRequest) -> str:
     """Return the name under which a later copy replaces an earlier one; empty without a thread."""
-    if not outbound.thread:
+    if not request.notification_id:
         return ""
-    name = f"{outbound.thread}-push"
-    if _REPLACED.fullmatch(name):
+    name = f"{request.notification_id}-push"
+    if _WEB_PUSH_TOPIC.fullmatch(name):
         return name
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
-def _data(outbound: SendRequest) -> dict[str, str]:
+def _data(request: SendRequest) -> dict[str, str]:
     """Return what the app gets: the caller's payload as strings, and ours over it."""
-    payload = outbound.message.payload or {}
+    payload = request.message.payload or {}
     for key in payload:
-        if RESERVED.fullmatch(key):
+        if RESERVED_KEYS.fullmatch(key):
             raise PermanentError(
                 f"Firebase keeps the payload's key {http.redact(key)[:50]} for itself.",
                 code=FailureCode.REJECTED,
             )
-    ours = _given(
-        reference=outbound.reference,
-        notification_id=outbound.thread,
-        deep_link=outbound.message.deep_link,
+    own_fields = _non_empty(
+        reference=request.reference,
+        notification_id=request.notification_id,
+        deep_link=request.message.deep_link,
     )
-    return {key: _string(value) for key, value in payload.items()} | ours
+    return {key: _to_string(value) for key, value in payload.items()} | own_fields
 
 
-def _string(value: Any) -> str:
+def _to_string(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
@@ -107,27 +107,27 @@ def _string(value: Any) -> str:
         raise ValueError("a value of the payload cannot be written as JSON") from error
 
 
-def _android(outbound: SendRequest, now: datetime) -> dict[str, Any]:
-    android: dict[str, Any] = {"priority": "HIGH" if outbound.priority in URGENT else "NORMAL"}
-    left = _left(outbound, now)
-    if left is not None:
-        android["ttl"] = f"{_seconds(left)}s"
-    if tag := collapse_key(outbound):
+def _android(request: SendRequest, now: datetime) -> dict[str, Any]:
+    android: dict[str, Any] = {"priority": "HIGH" if request.priority in URGENT else "NORMAL"}
+    time_to_live = _time_to_live(request, now)
+    if time_to_live is not None:
+        android["ttl"] = f"{_seconds(time_to_live)}s"
+    if tag := collapse_key(request):
         # No collapse_key: FCM ignores it where there is a notification, and of messages with
         # more than four of them keeps four for a device that is offline.
         android["notification"] = {"tag": tag}
     return android
 
 
-def _apns(outbound: SendRequest, now: datetime) -> dict[str, Any]:
-    message = outbound.message
+def _apns(request: SendRequest, now: datetime) -> dict[str, Any]:
+    message = request.message
     # Apple takes no urgent message that shows nothing.
-    is_urgent = outbound.priority in URGENT and bool(message.subject or message.text)
+    is_urgent = request.priority in URGENT and bool(message.subject or message.text)
     headers = {"apns-priority": "10" if is_urgent else "5"}
-    left = _left(outbound, now)
-    if left is not None:
-        headers["apns-expiration"] = str(int((now + left).timestamp()))
-    if name := collapse_key(outbound):
+    time_to_live = _time_to_live(request, now)
+    if time_to_live is not None:
+        headers["apns-expiration"] = str(int((now + time_to_live).timestamp()))
+    if name := collapse_key(request):
         headers["apns-collapse-id"] = name
     if not message.image_url:
         return {"headers": headers}
@@ -139,37 +139,37 @@ def _apns(outbound: SendRequest, now: datetime) -> dict[str, Any]:
     }
 
 
-def _webpush(outbound: SendRequest, now: datetime) -> dict[str, Any]:
-    headers = {"Urgency": URGENCY[outbound.priority]}
+def _webpush(request: SendRequest, now: datetime) -> dict[str, Any]:
+    headers = {"Urgency": URGENCY[request.priority]}
     webpush: dict[str, Any] = {"headers": headers}
-    left = _left(outbound, now)
-    if left is not None:
-        headers["TTL"] = str(_seconds(left))
-    if name := collapse_key(outbound):
+    time_to_live = _time_to_live(request, now)
+    if time_to_live is not None:
+        headers["TTL"] = str(_seconds(time_to_live))
+    if name := collapse_key(request):
         headers["Topic"] = name
         webpush["notification"] = {"tag": name}
-    link = outbound.message.deep_link or ""
+    link = request.message.deep_link or ""
     if link.startswith("https://"):
         webpush["fcm_options"] = {"link": link}
     return webpush
 
 
-def _left(outbound: SendRequest, now: datetime) -> timedelta | None:
+def _time_to_live(request: SendRequest, now: datetime) -> timedelta | None:
     """Return how long FCM may keep the message for a device that is offline; None: its default."""
-    if outbound.expires_at is None:
+    if request.expires_at is None:
         return None
-    return min(max(outbound.expires_at - now, timedelta(0)), MAX_TTL)
+    return min(max(request.expires_at - now, timedelta(0)), MAX_TTL)
 
 
 def _seconds(duration: timedelta) -> int:
     return int(duration.total_seconds())
 
 
-def _given(**texts: str | None) -> dict[str, str]:
+def _non_empty(**texts: str | None) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-def _texts(texts: Mapping[str, str]) -> int:
+def _texts_size(texts: Mapping[str, str]) -> int:
     return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())
 
 

@@ -17,7 +17,7 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse, Provide
 from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
-from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_of, is_expired
+from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
 from ..http import Exchange, Request
 from . import credentials as fcm_credentials
 from . import responses
@@ -32,7 +32,7 @@ from .messages import build_payload
 from .responses import SenderHistory, accepted_name, read_refusal
 
 ACCEPTED = 200
-NEW_TOKEN = 2.0
+TOKEN_REPLACE_TIMEOUT = 2.0
 """Seconds that a send waits for another access token; Google takes some tenths of one."""
 MAX_ID_LENGTH = 200
 """A message's name is kept up to this length; they are shorter."""
@@ -64,26 +64,26 @@ class Client(FCMNotification):
         Raises ProviderUnavailableError without an access token, and the errors of
         :func:`providers.http_client.post`.
         """
-        return http_client.run_exchange(self.asked(payload or b"", timeout=timeout))
+        return http_client.run_exchange(self.exchange(payload or b"", timeout=timeout))
 
     @property
     def has_token(self) -> bool:
         """Whether there is an access token, so that nobody waits for one."""
-        return self._tokens.has_one
+        return self._tokens.has_token
 
-    def asked(
-        self, payload: bytes, *, timeout: float, outbound: SendRequest | None = None
+    def exchange(
+        self, payload: bytes, *, timeout: float, request: SendRequest | None = None
     ) -> Exchange[http.Response]:
         """Ask for a push, as :meth:`send_request` does, unless its time is over meanwhile."""
         deadline = Deadline.after(timeout)
         token = self._tokens.current(deadline=deadline)
-        response = yield self._request(payload, token, deadline, outbound)
-        if response.status != ACCEPTED and _wants_new_token(response):
+        response = yield self._build_request(payload, token, deadline, request)
+        if response.status != ACCEPTED and _needs_new_token(response):
             # Refused for the token, so it cannot have been sent. What else is under way in this
             # thread waits for the new one, too, and must not miss its own answers for it.
-            soon = Deadline(min(deadline.at, Deadline.after(NEW_TOKEN).at))
-            token = self._tokens.replace(token, deadline=soon)
-            response = yield self._request(payload, token, deadline, outbound)
+            token_deadline = Deadline(min(deadline.at, Deadline.after(TOKEN_REPLACE_TIMEOUT).at))
+            token = self._tokens.replace(token, deadline=token_deadline)
+            response = yield self._build_request(payload, token, deadline, request)
         return response
 
     def parse_response(
@@ -93,24 +93,24 @@ class Client(FCMNotification):
         name = accepted_name(response) if response.status == ACCEPTED else None
         now = self._clock()
         if name is None:
-            raise responses.error(
+            raise responses.classify_response(
                 response, sender=self._sender, token=token, platform=platform, now=now
             )
-        self._sender.accepted(now=now)
+        self._sender.record_accepted(now=now)
         return SendResult(
-            provider_id=name[:MAX_ID_LENGTH], answer=ProviderResponse(status=response.status)
+            provider_id=name[:MAX_ID_LENGTH], response=ProviderResponse(status=response.status)
         )
 
-    def _request(
-        self, payload: bytes, token: AccessToken, deadline: Deadline, outbound: SendRequest | None
+    def _build_request(
+        self, payload: bytes, token: AccessToken, deadline: Deadline, request: SendRequest | None
     ) -> Request:
-        if outbound and is_expired(outbound, now=self._clock()):
+        if request and is_expired(request, now=self._clock()):
             # It may have been the token that took so long.
             raise NotAttemptedError
         try:
-            left = deadline.left()
+            time_left = deadline.left()
         except TimeoutError as error:
-            raise ProviderUnavailableError(fcm_credentials.SLOW) from error
+            raise ProviderUnavailableError(fcm_credentials.TOKEN_TIMEOUT_REASON) from error
         return Request(
             url=self.fcm_end_point,
             body=payload,
@@ -118,7 +118,7 @@ class Client(FCMNotification):
                 "Authorization": f"Bearer {token.value}",
                 "Content-Type": "application/json; charset=UTF-8",
             },
-            timeout=left,
+            timeout=time_left,
         )
 
     def _get_access_token(self) -> str:
@@ -145,37 +145,37 @@ class FCM:
             project, email = self._project, self._service_account.email
         except InvalidCredentialsError:
             project, email = self.project_id, ""
-        return account_of(self.name, project, email)
+        return account_name(self.name, project, email)
 
-    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Hand one push to FCM; see :class:`providers.contract.Provider`."""
-        return http_client.run_exchange(self.exchange(outbound, timeout=timeout))
+        return http_client.run_exchange(self.exchange(request, timeout=timeout))
 
-    def is_all_talk(self, outbound: SendRequest) -> bool:
+    def is_non_blocking(self, request: SendRequest) -> bool:
         """Whether a push needs nothing but its own requests: the first waits for a token."""
         try:
             return self._client.has_token
         except InvalidCredentialsError:
             return True
 
-    def exchange(self, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+    def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
         """Ask for one push; see :class:`providers.contract.NonBlockingProvider`."""
         try:
             client = self._client
         except InvalidCredentialsError as error:
             raise ProviderUnavailableError(str(error)) from error
         try:
-            payload = client.parse_payload(**self.body(outbound))
+            payload = client.parse_payload(**self.body(request))
         except ValueError as error:
             raise PermanentError(
                 "The message cannot be made into a push.", code=FailureCode.RENDER_FAILED
             ) from error
-        response = yield from client.asked(payload, timeout=timeout, outbound=outbound)
-        return client.parse_response(response, token=outbound.recipient, platform=outbound.platform)
+        response = yield from client.exchange(payload, timeout=timeout, request=request)
+        return client.parse_response(response, token=request.recipient, platform=request.platform)
 
-    def body(self, outbound: SendRequest) -> dict[str, Any]:
+    def body(self, request: SendRequest) -> dict[str, Any]:
         """Return what the body is built of; raises PermanentError or ValueError."""
-        return build_payload(outbound, now=self.clock())
+        return build_payload(request, now=self.clock())
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Raise ValueError: FCM reports nothing; devices say themselves what they got."""
@@ -195,7 +195,7 @@ class FCM:
     @cached_property
     def _client(self) -> Client:
         return Client(
-            tokens=fcm_credentials.shared(self.credentials, clock=self.clock),
+            tokens=fcm_credentials.shared_token_cache(self.credentials, clock=self.clock),
             sender=SenderHistory(),
             base_url=self.base_url,
             project=self._project,
@@ -203,5 +203,5 @@ class FCM:
         )
 
 
-def _wants_new_token(response: http.Response) -> bool:
-    return responses.rule_for(read_refusal(response)).new_token
+def _needs_new_token(response: http.Response) -> bool:
+    return responses.rule_for(read_refusal(response)).needs_new_token

@@ -58,7 +58,7 @@ def read_refusal(response: http.Response) -> Refusal:
     """Return what an answer says, as far as it is readable."""
     error = _mapping(_decode(response.body).get("error"))
     details = list(_details(error))
-    code = next((d["errorCode"] for d in details if _is(d, _FCM_ERROR) and "errorCode" in d), None)
+    code = next((d["errorCode"] for d in details if _has_type(d, _FCM_ERROR) and "errorCode" in d), None)
     return Refusal(
         status=response.status,
         name=_text(error.get("status")),
@@ -94,25 +94,25 @@ def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (one for one in found if isinstance(one, dict)) if isinstance(found, list) else iter(())
 
 
-def _is(detail: Mapping[str, Any], kind: str) -> bool:
+def _has_type(detail: Mapping[str, Any], kind: str) -> bool:
     name = detail.get("@type")
     return isinstance(name, str) and name.rpartition("/")[2] == kind
 
 
 def _fields(details: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for detail in details:
-        violations = detail.get("fieldViolations") if _is(detail, _BAD_REQUEST) else None
+        violations = detail.get("fieldViolations") if _has_type(detail, _BAD_REQUEST) else None
         for one in violations if isinstance(violations, list) else ():
             name = _mapping(one).get("field")
             if isinstance(name, str):
                 yield name
 
 
-PROVEN_FOR = timedelta(hours=1)
+RECENT_SUCCESS_PERIOD = timedelta(hours=1)
 """A project that has taken a push within this time is one that devices belong to."""
 
 
-STRANGERS = 5
+MISMATCH_LIMIT = 5
 """So many different devices in a row that are another sender's are no coincidence."""
 
 
@@ -125,7 +125,7 @@ class MismatchCause(StrEnum):
 
     DEVICE = "device"
     PROJECT = "project"
-    NOBODY = "nobody"
+    UNKNOWN = "nobody"
     """It cannot be told yet."""
 
 
@@ -135,27 +135,27 @@ class SenderHistory:
     def __init__(self) -> None:
         self._lock = Lock()
         self._accepted_at: datetime | None = None
-        self._strangers: set[bytes] = set()
+        self._mismatched_devices: set[bytes] = set()
         """Devices that were another sender's since."""
 
-    def accepted(self, *, now: datetime) -> None:
+    def record_accepted(self, *, now: datetime) -> None:
         """Note that the project has taken a push."""
         with self._lock:
             self._accepted_at = max(now, self._accepted_at or now)
-            self._strangers.clear()
+            self._mismatched_devices.clear()
 
-    def refused(self, token: str, *, now: datetime) -> MismatchCause:
+    def classify_mismatch(self, token: str, *, now: datetime) -> MismatchCause:
         """Note that a token is said to be another sender's, and return whose fault that is."""
         with self._lock:
-            if len(self._strangers) < STRANGERS:
-                self._strangers.add(hashlib.sha256(token.encode()).digest())
-            if len(self._strangers) >= STRANGERS:
+            if len(self._mismatched_devices) < MISMATCH_LIMIT:
+                self._mismatched_devices.add(hashlib.sha256(token.encode()).digest())
+            if len(self._mismatched_devices) >= MISMATCH_LIMIT:
                 return MismatchCause.PROJECT
             at = self._accepted_at
         return (
             MismatchCause.DEVICE
-            if at is not None and now - at <= PROVEN_FOR
-            else MismatchCause.NOBODY
+            if at is not None and now - at <= RECENT_SUCCESS_PERIOD
+            else MismatchCause.UNKNOWN
         )
 
 
@@ -176,7 +176,7 @@ MISMATCH = "SENDER_ID_MISMATCH"
 class FcmRule:
     """One row of the table: an answer of which all this is true means this."""
 
-    when: str
+    description: str
     """The answer in words, for people."""
     kind: ResponseKind
     reason: str
@@ -187,25 +187,25 @@ class FcmRule:
     field: str | None = None
     text: str | None = None
     """Pattern of the error's text: some answers name the field nowhere else."""
-    failure: FailureCode = FailureCode.REJECTED
+    failure_code: FailureCode = FailureCode.REJECTED
     action: RecipientAction | None = None
     """What becomes of the device, if it is to blame."""
     pause: float | None = None
     """Seconds to wait, if the answer has no Retry-After."""
-    blame: MismatchCause | None = None
+    cause: MismatchCause | None = None
     """Whose fault it is that a token is another sender's."""
-    platform_only: bool = False
+    is_platform_only: bool = False
     """Other platforms are well: only the device's own is unavailable."""
-    sender_only: bool = False
+    is_sender_only: bool = False
     """Other devices are well, as far as is known."""
-    new_token: bool = False
+    needs_new_token: bool = False
     """It is about our access token: another is fetched and the message sent once more."""
 
-    def matches(self, refusal: Refusal, blame: MismatchCause | None) -> bool:
+    def matches(self, refusal: Refusal, cause: MismatchCause | None) -> bool:
         """Return whether this row is about such an answer."""
         return (
             refusal.status in self.statuses
-            and self.blame in (None, blame)
+            and self.cause in (None, cause)
             and self.name in (None, refusal.name)
             and self.code in (None, refusal.code)
             and (self.field is None or self.field in refusal.fields)
@@ -213,194 +213,194 @@ class FcmRule:
         )
 
 
-ROWS: tuple[FcmRule, ...] = (
+RULES: tuple[FcmRule, ...] = (
     FcmRule(
-        when="UNREGISTERED, with a 404",
+        description="UNREGISTERED, with a 404",
         statuses=CLIENT_ERROR,
         code="UNREGISTERED",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.DEACTIVATE,
-        failure=FailureCode.INVALID_RECIPIENT,
+        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token invalid",
     ),
     FcmRule(
-        when="SENDER_ID_MISMATCH, with a 403, if the project took another push within the hour",
+        description="SENDER_ID_MISMATCH, with a 403, if the project took another push within the hour",
         statuses=CLIENT_ERROR,
         code=MISMATCH,
-        blame=MismatchCause.DEVICE,
+        cause=MismatchCause.DEVICE,
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure=FailureCode.INVALID_RECIPIENT,
+        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token belongs to another Firebase project",
     ),
     FcmRule(
-        when="SENDER_ID_MISMATCH for the fifth device, none having been accepted in between",
+        description="SENDER_ID_MISMATCH for the fifth device, none having been accepted in between",
         statuses=CLIENT_ERROR,
         code=MISMATCH,
-        blame=MismatchCause.PROJECT,
+        cause=MismatchCause.PROJECT,
         kind=ResponseKind.UNAVAILABLE,
-        failure=FailureCode.CHANNEL_UNAVAILABLE,
+        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="The devices belong to another Firebase project than the service account.",
     ),
     FcmRule(
-        when="any other SENDER_ID_MISMATCH",
+        description="any other SENDER_ID_MISMATCH",
         statuses=CLIENT_ERROR,
         code=MISMATCH,
         kind=ResponseKind.UNAVAILABLE,
-        failure=FailureCode.CHANNEL_UNAVAILABLE,
-        sender_only=True,
+        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
+        is_sender_only=True,
         reason="The device and the service account belong to different Firebase projects.",
     ),
     FcmRule(
-        when="THIRD_PARTY_AUTH_ERROR, with a 401",
+        description="THIRD_PARTY_AUTH_ERROR, with a 401",
         statuses=CLIENT_ERROR,
         code="THIRD_PARTY_AUTH_ERROR",
         kind=ResponseKind.UNAVAILABLE,
-        failure=FailureCode.CHANNEL_UNAVAILABLE,
-        platform_only=True,
+        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
+        is_platform_only=True,
         reason="Apple's or the browser's push service does not accept the key that Firebase has.",
     ),
     FcmRule(
-        when="QUOTA_EXCEEDED, with a 429",
+        description="QUOTA_EXCEEDED, with a 429",
         statuses=ANY_ERROR,
         code="QUOTA_EXCEEDED",
         kind=ResponseKind.TRANSIENT,
-        failure=FailureCode.RATE_LIMITED,
+        failure_code=FailureCode.RATE_LIMITED,
         pause=QUOTA_PAUSE,
         reason="Firebase wants fewer messages.",
     ),
     FcmRule(
-        when="UNAVAILABLE, with a 503",
+        description="UNAVAILABLE, with a 503",
         statuses=ANY_ERROR,
         code="UNAVAILABLE",
         kind=ResponseKind.TRANSIENT,
-        failure=FailureCode.PROVIDER_ERROR,
+        failure_code=FailureCode.PROVIDER_ERROR,
         reason="Firebase is overloaded.",
     ),
     FcmRule(
-        when="INTERNAL, with a 500",
+        description="INTERNAL, with a 500",
         statuses=ANY_ERROR,
         code="INTERNAL",
         kind=ResponseKind.TRANSIENT,
-        failure=FailureCode.PROVIDER_ERROR,
+        failure_code=FailureCode.PROVIDER_ERROR,
         reason="Firebase had a problem of its own.",
     ),
     FcmRule(
-        when="400 INVALID_ARGUMENT that names the field message.token",
+        description="400 INVALID_ARGUMENT that names the field message.token",
         statuses=(400,),
         name="INVALID_ARGUMENT",
         field="message.token",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure=FailureCode.INVALID_RECIPIENT,
+        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token malformed",
     ),
     FcmRule(
-        when="400 INVALID_ARGUMENT whose text says that the registration token is none",
+        description="400 INVALID_ARGUMENT whose text says that the registration token is none",
         statuses=(400,),
         name="INVALID_ARGUMENT",
         text=r"not a valid FCM registration token",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure=FailureCode.INVALID_RECIPIENT,
+        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token malformed",
     ),
     FcmRule(
-        when="400 whose text says that the message is too big",
+        description="400 whose text says that the message is too big",
         statuses=(400,),
         text=r"\bmessage is too (?:big|large)\b",
         kind=ResponseKind.PERMANENT,
-        failure=FailureCode.TOO_LARGE,
+        failure_code=FailureCode.TOO_LARGE,
         reason="The message is larger than Firebase takes.",
     ),
     FcmRule(
-        when="any other 400",
+        description="any other 400",
         statuses=(400,),
         kind=ResponseKind.PERMANENT,
         reason="Firebase refused the message.",
     ),
     FcmRule(
-        when="401 UNAUTHENTICATED, again with a new access token",
+        description="401 UNAUTHENTICATED, again with a new access token",
         statuses=(401,),
         name="UNAUTHENTICATED",
         kind=ResponseKind.UNAVAILABLE,
-        failure=FailureCode.CHANNEL_UNAVAILABLE,
-        new_token=True,
+        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
+        needs_new_token=True,
         reason="Firebase does not accept the service account's access token.",
     ),
     FcmRule(
-        when="any other 401",
+        description="any other 401",
         statuses=(401,),
         kind=ResponseKind.UNAVAILABLE,
-        failure=FailureCode.CHANNEL_UNAVAILABLE,
+        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="Something before Firebase wants credentials.",
     ),
     FcmRule(
-        when="any other 403",
+        description="any other 403",
         statuses=(403,),
         kind=ResponseKind.UNAVAILABLE,
-        failure=FailureCode.CHANNEL_UNAVAILABLE,
+        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="The service account may not send for this Firebase project.",
     ),
     FcmRule(
-        when="any other 404",
+        description="any other 404",
         statuses=(404,),
         kind=ResponseKind.UNAVAILABLE,
-        failure=FailureCode.CHANNEL_UNAVAILABLE,
+        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="Firebase knows no such project.",
     ),
     FcmRule(
-        when="a redirect",
+        description="a redirect",
         statuses=range(300, 400),
         kind=ResponseKind.UNAVAILABLE,
-        failure=FailureCode.CHANNEL_UNAVAILABLE,
+        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="Something before Firebase sends us elsewhere.",
     ),
     FcmRule(
-        when="413",
+        description="413",
         statuses=(413,),
         kind=ResponseKind.PERMANENT,
-        failure=FailureCode.TOO_LARGE,
+        failure_code=FailureCode.TOO_LARGE,
         reason="The message is larger than Firebase takes.",
     ),
     FcmRule(
-        when="any other 429",
+        description="any other 429",
         statuses=(429,),
         kind=ResponseKind.TRANSIENT,
-        failure=FailureCode.RATE_LIMITED,
+        failure_code=FailureCode.RATE_LIMITED,
         pause=QUOTA_PAUSE,
         reason="Firebase wants fewer messages.",
     ),
     FcmRule(
-        when="any other 4xx",
+        description="any other 4xx",
         statuses=CLIENT_ERROR,
         kind=ResponseKind.PERMANENT,
         reason="Firebase refused the message.",
     ),
     FcmRule(
-        when="any other 5xx",
+        description="any other 5xx",
         statuses=range(500, 600),
         kind=ResponseKind.TRANSIENT,
-        failure=FailureCode.PROVIDER_ERROR,
+        failure_code=FailureCode.PROVIDER_ERROR,
         reason="Firebase had a problem of its own.",
     ),
     FcmRule(
-        when="200 without a message's name, or another status",
+        description="200 without a message's name, or another status",
         statuses=range(1000),
         kind=ResponseKind.AMBIGUOUS,
-        failure=FailureCode.PROVIDER_ERROR,
+        failure_code=FailureCode.PROVIDER_ERROR,
         reason="Firebase gave an answer that it does not document.",
     ),
 )
 """The first row that matches decides."""
 
 
-def rule_for(refusal: Refusal, blame: MismatchCause | None = None) -> FcmRule:
+def rule_for(refusal: Refusal, cause: MismatchCause | None = None) -> FcmRule:
     """Return what an answer means; the last row is about any."""
-    return next(row for row in ROWS if row.matches(refusal, blame))
+    return next(rule for rule in RULES if rule.matches(refusal, cause))
 
 
-def error(
+def classify_response(
     response: http.Response,
     *,
     sender: SenderHistory,
@@ -411,33 +411,33 @@ def error(
     """Return the error an answer is. The device's token is in nothing of it."""
     refusal = read_refusal(response)
     is_mismatch = refusal.code == MISMATCH and refusal.status in CLIENT_ERROR
-    row = rule_for(refusal, sender.refused(token, now=now) if is_mismatch else None)
-    said = refusal.code or refusal.name
-    answer = ProviderResponse(
+    rule = rule_for(refusal, sender.classify_mismatch(token, now=now) if is_mismatch else None)
+    provider_code = refusal.code or refusal.name
+    provider_response = ProviderResponse(
         status=response.status,
-        code=http.redact(said)[:MAX_CODE] if said else None,
+        code=http.redact(provider_code)[:MAX_CODE] if provider_code else None,
         excerpt=http.excerpt(response.text.replace(token, "[token]") if token else response.text),
     )
-    pause = http.retry_after(response.headers, now=now)
-    scope = SENDER_SCOPE if row.sender_only else None
-    if row.platform_only:
+    pause = http.parse_retry_after(response.headers, now=now)
+    scope = SENDER_SCOPE if rule.is_sender_only else None
+    if rule.is_platform_only:
         scope = platform
-    if row.action is not None:
-        return InvalidRecipientError(row.reason, action=row.action, answer=answer)
-    reason = f"{row.reason} ({response.status})"
+    if rule.action is not None:
+        return InvalidRecipientError(rule.reason, action=rule.action, response=provider_response)
+    reason = f"{rule.reason} ({response.status})"
     errors: Mapping[ResponseKind, ProviderError] = {
         ResponseKind.TRANSIENT: TransientError(
             reason,
-            code=row.failure,
-            answer=answer,
-            retry_after=row.pause if pause is None else pause,
+            code=rule.failure_code,
+            response=provider_response,
+            retry_after=rule.pause if pause is None else pause,
         ),
         ResponseKind.AMBIGUOUS: TransientError(
-            reason, code=row.failure, answer=answer, ambiguous=True
+            reason, code=rule.failure_code, response=provider_response, is_ambiguous=True
         ),
         ResponseKind.UNAVAILABLE: ProviderUnavailableError(
-            reason, answer=answer, retry_after=pause, scope=scope
+            reason, response=provider_response, retry_after=pause, scope=scope
         ),
-        ResponseKind.PERMANENT: PermanentError(reason, code=row.failure, answer=answer),
+        ResponseKind.PERMANENT: PermanentError(reason, code=rule.failure_code, response=provider_response),
     }
-    return errors[row.kind]
+    return errors[rule.kind]

@@ -45,11 +45,11 @@ from ..contract import (
     Receipt,
     SendRequest,
     SendResult,
-    account_of,
+    account_name,
     is_expired,
 )
 from ..http import Exchange, Request
-from ..mail import File, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
+from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
 from ..response_rules import ResponseKind, ResponseRule, classify
 from . import webhooks
 
@@ -63,49 +63,49 @@ class RequestResult:
     """What came of one request."""
 
     outcome: Outcome
-    is_about_a_recipient: bool = False
+    can_bisect: bool = False
     """It was refused, and another request without one of the recipients might not be."""
 
 
 def send_bisecting(
     requests: Iterable[Sequence[int]],
     *,
-    ask: Callable[[Sequence[int]], RequestResult],
+    send: Callable[[Sequence[int]], RequestResult],
     has_time: Callable[[], bool],
 ) -> dict[int, Outcome]:
     """Return what became of each mail by its number, the largest groups being asked for first.
 
-    ``requests`` says whose mails go together; ``ask`` makes one request for some of them. It is not
+    ``requests`` says whose mails go together; ``send`` makes one request for some of them. It is not
     called again when the provider takes nothing at all, when ``has_time`` says no, or after
     MAX_REQUESTS.
     """
     outcomes: dict[int, Outcome] = {}
     groups = deque(requests)
-    stopped: ProviderError | None = None
-    asked = 0
+    stop_error: ProviderError | None = None
+    request_count = 0
     while groups:
         group = groups.popleft()
-        if stopped is None and asked and (asked >= MAX_REQUESTS or not has_time()):
-            stopped = NotAttemptedError()
-        if stopped is not None:
-            outcomes |= dict.fromkeys(group, stopped)
+        if stop_error is None and request_count and (request_count >= MAX_REQUESTS or not has_time()):
+            stop_error = NotAttemptedError()
+        if stop_error is not None:
+            outcomes |= dict.fromkeys(group, stop_error)
             continue
-        verdict = ask(group)
-        asked += 1
-        if verdict.is_about_a_recipient and len(group) > 1:
+        result = send(group)
+        request_count += 1
+        if result.can_bisect and len(group) > 1:
             middle = len(group) // 2
             groups += [group[:middle], group[middle:]]
             continue
-        outcomes |= dict.fromkeys(group, verdict.outcome)
-        stopped = _end(verdict.outcome)
+        outcomes |= dict.fromkeys(group, result.outcome)
+        stop_error = _stopping_error(result.outcome)
     return outcomes
 
 
-def _end(outcome: Outcome) -> ProviderError | None:
+def _stopping_error(outcome: Outcome) -> ProviderError | None:
     """Return the error that holds for all that is still to be asked for; None to go on."""
     if isinstance(outcome, ProviderUnavailableError):
         return outcome
-    if isinstance(outcome, TransientError) and not outcome.ambiguous:
+    if isinstance(outcome, TransientError) and not outcome.is_ambiguous:
         return outcome
     return None
 
@@ -125,23 +125,23 @@ class SubstitutionTag:
         """Return a tag that nobody's words hold: it cannot be guessed."""
         return cls(f"-{secrets.token_hex(8)}-")
 
-    def put_into(self, text: str, *, url: str | None) -> str:
+    def substitute(self, text: str, *, url: str | None) -> str:
         """Return a mail's text with the tag in place of the end of ``url``."""
         return text if url is None else text.replace(url, f"{url.rpartition('/')[0]}/{self.text}")
 
 
-SAME = SubstitutionTag("\0")
+COMPARISON_TAG = SubstitutionTag("\0")
 """Compares mails that are to be alike; nothing that is sent holds a NUL."""
 
 
-def same_mail(message: Message) -> Hashable:
+def batch_key(message: Message) -> Hashable:
     """Return what two mails have in common that may share a request."""
     url = message.unsubscribe_url
     return (
         message.subject,
-        SAME.put_into(message.text, url=url),
-        message.html and SAME.put_into(message.html, url=url),
-        url and SAME.put_into(url, url=url),
+        COMPARISON_TAG.substitute(message.text, url=url),
+        message.html and COMPARISON_TAG.substitute(message.html, url=url),
+        url and COMPARISON_TAG.substitute(url, url=url),
         message.reply_to,
         message.attachments,
     )
@@ -152,7 +152,7 @@ def shared_body(
     *,
     sender: tuple[str, str],
     default_reply_to: str | None,
-    files: Sequence[File],
+    files: Sequence[AttachmentFile],
     tag: SubstitutionTag | None,
 ) -> dict[str, Any]:
     """Return the part of a body that is the same for all; raises ValueError.
@@ -160,42 +160,42 @@ def shared_body(
     ``sender`` is a name and an address. Without a ``tag`` the message's own address to unsubscribe
     is in it, for its one recipient.
     """
-    body: dict[str, Any] = {"from": _person(*sender)}
+    body: dict[str, Any] = {"from": _address(*sender)}
     if message.subject is not None:
         body["subject"] = message.subject
-    answers_to = reply_to(message, default=default_reply_to)
-    if answers_to is not None:
-        body["reply_to"] = _person(*answers_to)
+    reply_address = reply_to(message, default=default_reply_to)
+    if reply_address is not None:
+        body["reply_to"] = _address(*reply_address)
     url = message.unsubscribe_url
     body["content"] = [
-        {"type": kind, "value": tag.put_into(text, url=url) if tag else text}
+        {"type": kind, "value": tag.substitute(text, url=url) if tag else text}
         for kind, text in (("text/plain", message.text), ("text/html", message.html))
         if text
     ]
     if files:
-        body["attachments"] = [_attachment(file) for file in files]
+        body["attachments"] = [_encode_attachment(file) for file in files]
     return body
 
 
-def personalization(outbound: SendRequest, *, tag: SubstitutionTag | None) -> dict[str, Any]:
+def personalization(request: SendRequest, *, tag: SubstitutionTag | None) -> dict[str, Any]:
     """Return the personalization of one recipient; raises ValueError."""
-    person: dict[str, Any] = {
-        "to": [_person(outbound.recipient_name, ascii_email(outbound.recipient))],
-        "custom_args": {"reference": outbound.reference},
+    fields: dict[str, Any] = {
+        "to": [_address(request.recipient_name, ascii_email(request.recipient))],
+        "custom_args": {"reference": request.reference},
     }
-    if headers := unsubscribe_headers(outbound.message):
-        person["headers"] = dict(headers)
-    url = outbound.message.unsubscribe_url
+    if headers := unsubscribe_headers(request.message):
+        fields["headers"] = dict(headers)
+    url = request.message.unsubscribe_url
     if tag is not None and url is not None:
-        person["substitutions"] = {tag.text: url.rpartition("/")[2]}
-    return person
+        fields["substitutions"] = {tag.text: url.rpartition("/")[2]}
+    return fields
 
 
-def _person(name: str | None, address: str) -> dict[str, str]:
+def _address(name: str | None, address: str) -> dict[str, str]:
     return {"name": name, "email": address} if name else {"email": address}
 
 
-def _attachment(file: File) -> dict[str, str]:
+def _encode_attachment(file: AttachmentFile) -> dict[str, str]:
     return {
         "content": base64.b64encode(file.content).decode("ascii"),
         "filename": file.filename,
@@ -205,14 +205,14 @@ def _attachment(file: File) -> dict[str, str]:
 
 
 ACCEPTED = 202
-REFUSED = 400
+BAD_REQUEST = 400
 MAX_RECIPIENTS = 1_000
 """Of one request."""
-SHORTEST = 2.0
+MIN_REQUEST_SECONDS = 2.0
 """Seconds that must be left for another request for a part of a batch."""
 MAX_ID_LENGTH = 200
 """An id or field name of SendGrid's is kept up to this length; they are shorter."""
-ANSWERS: Sequence[ResponseRule] = (
+RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=(429,),
         kind=ResponseKind.TRANSIENT,
@@ -267,69 +267,69 @@ class SendGrid:
     @cached_property
     def account(self) -> str:
         """The account whose health and rate the mails share."""
-        return account_of(self.name, self.base_url, self.api_key)
+        return account_name(self.name, self.base_url, self.api_key)
 
     @cached_property
     def _sender(self) -> tuple[str, str]:
         return parseaddr(self.sender)
 
-    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Hand one email to SendGrid; see :class:`providers.contract.Provider`."""
-        return http_client.run_exchange(self.exchange(outbound, timeout=timeout))
+        return http_client.run_exchange(self.exchange(request, timeout=timeout))
 
-    def is_all_talk(self, outbound: SendRequest) -> bool:
+    def is_non_blocking(self, request: SendRequest) -> bool:
         """Whether an email needs nothing but its own request: files are fetched first."""
-        return not outbound.message.attachments
+        return not request.message.attachments
 
-    def exchange(self, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+    def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
         """Ask for one email; see :class:`providers.contract.NonBlockingProvider`."""
         deadline = Deadline.after(timeout)
-        attachments = outbound.message.attachments
+        attachments = request.message.attachments
         with fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
-            with _making_a_mail():
-                body = msgspec.json.encode(self.body(outbound, files=files))
-            verdict = yield from self._asked(body, (outbound,), deadline)
-        outcome = verdict.outcome
+            with _wrap_build_errors():
+                body = msgspec.json.encode(self.body(request, files=files))
+            result = yield from self._request_mail(body, (request,), deadline)
+        outcome = result.outcome
         if isinstance(outcome, ProviderError):
             raise outcome
         return outcome
 
-    def same_mail(self, message: Message) -> Hashable:
+    def batch_key(self, message: Message) -> Hashable:
         """Return what is equal for mails that :meth:`send_many` may send together."""
-        return same_mail(message)
+        return batch_key(message)
 
     def send_many(
-        self, outbounds: Sequence[SendRequest], *, timeout: float
+        self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
-        """Hand the same email for several people to SendGrid; return what became of each.
+        """Hand the same email for several personalizations to SendGrid; return what became of each.
 
-        They are all one :meth:`same_mail`; raises ValueError if not, and nothing else. A thousand
+        They are all one :meth:`batch_key`; raises ValueError if not, and nothing else. A thousand
         go in one request. All that share one with an unknown outcome have that outcome; if one of
         them is refused for itself, the others go without it, as far as ``timeout`` allows:
         :class:`providers.contract.NotAttemptedError` is what was left.
         """
-        if len({self.same_mail(outbound.message) for outbound in outbounds}) > 1:
+        if len({self.batch_key(request.message) for request in requests}) > 1:
             raise ValueError("these are different mails")
         deadline = Deadline.after(timeout)
         tag = SubstitutionTag.new()
         outcomes: dict[int, Outcome] = {}
-        people: dict[int, msgspec.Raw] = {}
-        for number, outbound in enumerate(outbounds):
+        personalizations: dict[int, msgspec.Raw] = {}
+        for number, request in enumerate(requests):
             try:
-                with _making_a_mail():
-                    own = personalization(outbound, tag=tag)
-                    people[number] = msgspec.Raw(msgspec.json.encode(own))
+                with _wrap_build_errors():
+                    fields = personalization(request, tag=tag)
+                    personalizations[number] = msgspec.Raw(msgspec.json.encode(fields))
             except PermanentError as error:
                 outcomes[number] = error
-        if people:
-            outcomes |= self._send_to(people, outbounds, tag, deadline)
-        return [outcomes[number] for number in range(len(outbounds))]
+        if personalizations:
+            outcomes |= self._send_batch(personalizations, requests, tag, deadline)
+        return [outcomes[number] for number in range(len(requests))]
 
-    def body(self, outbound: SendRequest, *, files: Sequence[File] = ()) -> dict[str, Any]:
+    def body(self, request: SendRequest, *, files: Sequence[AttachmentFile] = ()) -> dict[str, Any]:
         """Return the JSON body of one email, as Python's objects."""
         return {
-            **self._shared(outbound, files, None),
-            "personalizations": [personalization(outbound, tag=None)],
+            **self._shared_body(request, files, None),
+            "personalizations": [personalization(request, tag=None)],
         }
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
@@ -337,43 +337,43 @@ class SendGrid:
         webhooks.verify(headers, raw, public_key=self.webhook_public_key, now=self.clock())
         return webhooks.parse_receipts(raw)
 
-    def _send_to(
+    def _send_batch(
         self,
-        people: Mapping[int, msgspec.Raw],
-        outbounds: Sequence[SendRequest],
+        personalizations: Mapping[int, msgspec.Raw],
+        requests: Sequence[SendRequest],
         tag: SubstitutionTag,
         deadline: Deadline,
     ) -> dict[int, Outcome]:
-        """Send to ``people``, who are some of the recipients by their number."""
-        first = outbounds[min(people)]
+        """Send to ``personalizations``, who are some of the recipients by their number."""
+        first = requests[min(personalizations)]
         attachments = first.message.attachments
         try:
             with fetch_attachments(
-                attachments, hosts=self.attachment_hosts, timeout=_left(deadline)
+                attachments, hosts=self.attachment_hosts, timeout=_time_left(deadline)
             ) as files:
-                with _making_a_mail():
-                    shared = msgspec.json.encode(self._shared(first, files, tag))
+                with _wrap_build_errors():
+                    shared = msgspec.json.encode(self._shared_body(first, files, tag))
 
-                def ask(group: Sequence[int]) -> RequestResult:
-                    body = _joined(shared, [people[n] for n in group])
-                    some = [outbounds[n] for n in group]
-                    return http_client.run_exchange(self._asked(body, some, deadline))
+                def send(group: Sequence[int]) -> RequestResult:
+                    body = _join_body(shared, [personalizations[n] for n in group])
+                    group_requests = [requests[n] for n in group]
+                    return http_client.run_exchange(self._request_mail(body, group_requests, deadline))
 
                 return send_bisecting(
-                    _requests({number: outbounds[number].recipient for number in people}),
-                    ask=ask,
-                    has_time=lambda: _left(deadline) >= SHORTEST,
+                    _split_requests({number: requests[number].recipient for number in personalizations}),
+                    send=send,
+                    has_time=lambda: _time_left(deadline) >= MIN_REQUEST_SECONDS,
                 )
         except ProviderError as error:
             # Of what they share: an attachment, a text that is none. Nothing has been sent.
-            return dict.fromkeys(people, error)
+            return dict.fromkeys(personalizations, error)
 
-    def _asked(
-        self, body: bytes, outbounds: Sequence[SendRequest], deadline: Deadline
+    def _request_mail(
+        self, body: bytes, requests: Sequence[SendRequest], deadline: Deadline
     ) -> Exchange[RequestResult]:
         """Return what SendGrid makes of a body for these, if there is time for all of them."""
-        timeout, now = _left(deadline), self.clock()
-        if timeout <= 0 or any(is_expired(one, now=now) for one in outbounds):
+        timeout, now = _time_left(deadline), self.clock()
+        if timeout <= 0 or any(is_expired(one, now=now) for one in requests):
             return RequestResult(outcome=NotAttemptedError())
         try:
             response = yield Request(
@@ -389,54 +389,54 @@ class SendGrid:
             return RequestResult(outcome=error)
         if response.status == ACCEPTED:
             message_id = response.headers.get("x-message-id", "")[:MAX_ID_LENGTH] or None
-            answer = ProviderResponse(status=response.status)
-            return RequestResult(outcome=SendResult(provider_id=message_id, answer=answer))
-        return self._refusal(response)
+            provider_response = ProviderResponse(status=response.status)
+            return RequestResult(outcome=SendResult(provider_id=message_id, response=provider_response))
+        return self._classify_refusal(response)
 
-    def _refusal(self, response: http.Response) -> RequestResult:
-        fields = _fields(response)
+    def _classify_refusal(self, response: http.Response) -> RequestResult:
+        fields = _error_fields(response)
         error = classify(
-            ANSWERS,
-            answer=ProviderResponse(
+            RESPONSE_RULES,
+            response=ProviderResponse(
                 status=response.status,
                 code=next(iter(fields), None),
                 excerpt=response.excerpt,
             ),
             fields=fields,
-            retry_after=self._pause(response.headers),
+            retry_after=self._parse_pause(response.headers),
         )
-        is_about_all = fields and not any(f.startswith("personalizations") for f in fields)
+        is_message_level = fields and not any(f.startswith("personalizations") for f in fields)
         return RequestResult(
             outcome=error,
-            is_about_a_recipient=response.status == REFUSED and not is_about_all,
+            can_bisect=response.status == BAD_REQUEST and not is_message_level,
         )
 
-    def _shared(
-        self, outbound: SendRequest, files: Sequence[File], tag: SubstitutionTag | None
+    def _shared_body(
+        self, request: SendRequest, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
         return shared_body(
-            outbound.message,
+            request.message,
             sender=self._sender,
             default_reply_to=self.reply_to,
             files=files,
             tag=tag,
         )
 
-    def _pause(self, headers: Mapping[str, str]) -> float | None:
+    def _parse_pause(self, headers: Mapping[str, str]) -> float | None:
         """Return the pause SendGrid asks for: X-RateLimit-Reset is an epoch, else Retry-After."""
         reset = headers.get("x-ratelimit-reset", "")
         if webhooks.EPOCH.fullmatch(reset):
             return http.clamp_pause(int(reset) - self.clock().timestamp())
-        return http.retry_after(headers, now=self.clock())
+        return http.parse_retry_after(headers, now=self.clock())
 
 
-def _left(deadline: Deadline) -> float:
+def _time_left(deadline: Deadline) -> float:
     """Return the seconds that are left, none or less when it is over."""
     return deadline.at - time.monotonic()
 
 
 @contextmanager
-def _making_a_mail() -> Iterator[None]:
+def _wrap_build_errors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
@@ -445,7 +445,7 @@ def _making_a_mail() -> Iterator[None]:
         ) from error
 
 
-def _requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:
+def _split_requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:
     """Yield who goes into one request: at most a thousand, and each address once."""
     seen: Counter[str] = Counter()
     rounds: defaultdict[int, list[int]] = defaultdict(list)
@@ -457,12 +457,12 @@ def _requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:
             yield numbers[start : start + MAX_RECIPIENTS]
 
 
-def _joined(shared: bytes, people: Sequence[msgspec.Raw]) -> bytes:
+def _join_body(shared: bytes, personalizations: Sequence[msgspec.Raw]) -> bytes:
     """Return a whole body; what all share is encoded once, however often it is asked for."""
-    return shared[:-1] + b',"personalizations":' + msgspec.json.encode(people) + b"}"
+    return shared[:-1] + b',"personalizations":' + msgspec.json.encode(personalizations) + b"}"
 
 
-def _fields(response: http.Response) -> list[str]:
+def _error_fields(response: http.Response) -> list[str]:
     """Return the names of the fields SendGrid complains about, as far as its body is readable."""
     try:
         body = msgspec.json.decode(response.body)

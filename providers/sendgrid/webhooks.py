@@ -28,7 +28,7 @@ EPOCH = re.compile(r"\d{10}", re.ASCII)
 """Seconds, as SendGrid writes a moment in a header."""
 
 
-EVENTS: Mapping[str, ReceiptKind] = {
+EVENT_KINDS: Mapping[str, ReceiptKind] = {
     "processed": ReceiptKind.QUEUED,
     "deferred": ReceiptKind.DEFERRED,
     "delivered": ReceiptKind.DELIVERED,
@@ -71,13 +71,13 @@ def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: date
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InvalidSignatureError("the public key, as configured, cannot be read") from error
     try:
-        genuine = verifier.verify_signature(
+        is_genuine = verifier.verify_signature(
             raw.decode(), headers.get(SIGNATURE_HEADER, ""), timestamp
         )
     except (ValueError, TypeError, AttributeError) as error:
         # The latter two: a public key of another kind.
         raise InvalidSignatureError("the signature cannot be read") from error
-    if not genuine:
+    if not is_genuine:
         raise InvalidSignatureError("the signature is not SendGrid's")
 
 
@@ -87,8 +87,8 @@ def parse_receipts(raw: bytes) -> list[Receipt]:
         events = msgspec.json.decode(raw, type=list[_Event])
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
-    found = ((event, _kind(event)) for event in events)
-    return [_receipt(event, kind) for event, kind in found if kind is not None]
+    classified = ((event, _receipt_kind(event)) for event in events)
+    return [_build_receipt(event, kind) for event, kind in classified if kind is not None]
 
 
 @lru_cache(maxsize=4)
@@ -96,12 +96,12 @@ def _verifier(public_key: str) -> EventWebhook:
     return EventWebhook(public_key)
 
 
-def _kind(event: _Event) -> ReceiptKind | None:
+def _receipt_kind(event: _Event) -> ReceiptKind | None:
     name = event.type if event.event == "bounce" and event.type == "blocked" else event.event
-    return EVENTS.get(name)
+    return EVENT_KINDS.get(name)
 
 
-def _receipt(event: _Event, kind: ReceiptKind) -> Receipt:
+def _build_receipt(event: _Event, kind: ReceiptKind) -> Receipt:
     return Receipt(
         reference=event.reference,
         # X-Message-Id is the part of sg_message_id before its first dot.

@@ -19,12 +19,12 @@ MAX_IDLE = 60.0
 """Seconds after which an unused connection is not trusted: firewalls forget it without a word."""
 
 
-class _Watched(smtplib.SMTP):
+class _TrackedSMTP(smtplib.SMTP):
     """A connection that notes when the mail itself begins to leave, and keeps to its deadline."""
 
     def __init__(self, *args: Any, deadline: Deadline, **options: Any) -> None:
         self.deadline = deadline
-        self.message_left = False
+        self.has_sent_data = False
         self._reader: DeadlineReader | None = None
         super().__init__(*args, **options)
 
@@ -34,23 +34,23 @@ class _Watched(smtplib.SMTP):
         if self.sock is not None:
             self.sock.settimeout(self.deadline.left())
         # Commands are text; nothing but the mail is bytes.
-        self.message_left = self.message_left or isinstance(s, bytes)
+        self.has_sent_data = self.has_sent_data or isinstance(s, bytes)
         super().send(s)
 
     def getreply(self) -> tuple[int, bytes]:
         if self.file is None and self.sock is not None:
-            self._reader = DeadlineReader(self.sock, self._left)
+            self._reader = DeadlineReader(self.sock, self._time_left)
             self.file = io.BufferedReader(self._reader)
         if self._reader is not None:
             self._reader.allowance = MAX_REPLY
         return super().getreply()
 
-    def _left(self) -> float:
+    def _time_left(self) -> float:
         # Of the send it is in now: the connection outlives a deadline.
         return self.deadline.left()
 
 
-class _WatchedTLS(_Watched, smtplib.SMTP_SSL):
+class _TrackedSMTPOverTLS(_TrackedSMTP, smtplib.SMTP_SSL):
     pass
 
 
@@ -65,7 +65,7 @@ class Connection(EmailBackend):
     @property
     def connection_class(self) -> Callable[..., smtplib.SMTP]:
         """What Django opens a connection with."""
-        return partial(_WatchedTLS if self.use_ssl else _Watched, deadline=self.deadline)
+        return partial(_TrackedSMTPOverTLS if self.use_ssl else _TrackedSMTP, deadline=self.deadline)
 
     @property
     def is_open(self) -> bool:
@@ -73,11 +73,11 @@ class Connection(EmailBackend):
         return self.connection is not None
 
     @property
-    def message_left(self) -> bool:
+    def has_sent_data(self) -> bool:
         """Whether the mail last handed over may be with the server."""
         return self.connection is not None and self.connection.message_left
 
-    def hand_over(self, mail: bytes, *, sender: str, recipient: str, deadline: Deadline) -> None:
+    def send_mail(self, mail: bytes, *, sender: str, recipient: str, deadline: Deadline) -> None:
         """Give the server one mail, over a new connection if there is none; raises OSError."""
         self.deadline = deadline
         self.timeout = min(CONNECT_TIMEOUT, deadline.left())
@@ -86,12 +86,12 @@ class Connection(EmailBackend):
         self.connection.sendmail(sender, [recipient], mail)
         self.last_used = time.monotonic()
 
-    def forget_if_idle(self) -> None:
+    def drop_if_idle(self) -> None:
         """Drop a connection that nobody has used for long."""
         if self.is_open and time.monotonic() - self.last_used > MAX_IDLE:
-            self.forget()
+            self.drop()
 
-    def forget(self) -> None:
+    def drop(self) -> None:
         """Drop the connection, or half of one, without a word: nobody knows its state."""
         for connection in (self.connection, self._partial_connection):
             if connection is not None:

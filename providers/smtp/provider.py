@@ -30,9 +30,9 @@ from domain.errors import (
 )
 from notifyproject.platform.egress import Deadline
 
-from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_of, is_expired
-from ..http import UNUSABLE, excerpt
-from ..mail import File, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
+from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
+from ..http import INVALID_CONFIGURATION, excerpt
+from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
 from ..response_rules import ResponseKind, ResponseRule, classify
 from .connection import Connection
 
@@ -48,35 +48,35 @@ class Mail:
 
 
 def build_mail(
-    outbound: SendRequest, *, sender: str, default_reply_to: str | None, files: Sequence[File]
+    request: SendRequest, *, sender: str, default_reply_to: str | None, files: Sequence[AttachmentFile]
 ) -> Mail:
     """Return a mail; raises ValueError or MessageError if it cannot be one."""
-    message = outbound.message
+    message = request.message
     name, address = parseaddr(sender)
     address = ascii_email(address)
-    recipient = ascii_email(outbound.recipient)
-    message_id = f"<{outbound.reference}@{address.partition('@')[2]}>"
-    answers_to = reply_to(message, default=default_reply_to)
+    recipient = ascii_email(request.recipient)
+    message_id = f"<{request.reference}@{address.partition('@')[2]}>"
+    reply_address = reply_to(message, default=default_reply_to)
     mail = EmailMultiAlternatives(
         subject=message.subject or "",
         body=message.text,
         from_email=formataddr((name, address)),
-        to=[formataddr((outbound.recipient_name or "", recipient))],
-        reply_to=[formataddr(answers_to)] if answers_to else None,
+        to=[formataddr((request.recipient_name or "", recipient))],
+        reply_to=[formataddr(reply_address)] if reply_address else None,
         headers={"Message-ID": message_id},
     )
     if message.html:
         mail.attach_alternative(message.html, "text/html")
     for file in files:
-        mail.attach(_part(file))
-    whole = mail.message()
+        mail.attach(_build_part(file))
+    mime_message = mail.message()
     for header, value in unsubscribe_headers(message).items():
-        EmailPart.__setitem__(whole, header, _Unfolded(value))
-    raw = whole.as_bytes(linesep="\r\n")
+        EmailPart.__setitem__(mime_message, header, _UnfoldedHeader(value))
+    raw = mime_message.as_bytes(linesep="\r\n")
     return Mail(message_id=message_id, sender=address, recipient=recipient, raw=raw)
 
 
-class _Unfolded(Header):
+class _UnfoldedHeader(Header):
     """A header on one line: where a long URL is cut, some mail programs see two."""
 
     def encode(self, *_args: Any, **_options: Any) -> str:
@@ -84,7 +84,7 @@ class _Unfolded(Header):
         return str(self)
 
 
-def _part(file: File) -> MIMEBase:
+def _build_part(file: AttachmentFile) -> MIMEBase:
     """Return a file as it is, byte for byte: as a text, its line ends would be changed."""
     part = MIMEBase(*file.content_type.split("/", 1))
     part.set_payload(file.content)
@@ -93,18 +93,18 @@ def _part(file: File) -> MIMEBase:
     return part
 
 
-CLOSING = 421
+SERVICE_CLOSING = 421
 """The server closes the connection, whatever was asked."""
-REPLIES = range(400, 600)
+ERROR_REPLIES = range(400, 600)
 """Codes by which a server refuses; any other in their place is no answer."""
 _ENHANCED = re.compile(r"[45]\.\d{1,3}\.\d{1,3}\b", re.ASCII)
-STEPS: Mapping[type[Exception], str] = {
+SMTP_STEPS: Mapping[type[Exception], str] = {
     smtplib.SMTPSenderRefused: "sender",
     smtplib.SMTPRecipientsRefused: "recipient",
     smtplib.SMTPDataError: "mail",
 }
 """What the server refused, by smtplib's error; any other reply is about the connection."""
-ANSWERS: Sequence[ResponseRule] = (
+RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=range(400, 500),
         kind=ResponseKind.TRANSIENT,
@@ -164,20 +164,20 @@ class SMTP:
     @cached_property
     def account(self) -> str:
         """The account whose health and rate the mails share."""
-        return account_of(
+        return account_name(
             self.name, str(self.options.get("host")), str(self.options.get("username"))
         )
 
-    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Hand one email to the server; see :class:`providers.contract.Provider`."""
         deadline = Deadline.after(timeout)
-        attachments = outbound.message.attachments
+        attachments = request.message.attachments
         with fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
-            mail = self._mail(outbound, files)
-            if is_expired(outbound, now=self.clock()):
+            encoded = self._build_mail(request, files)
+            if is_expired(request, now=self.clock()):
                 raise NotAttemptedError
-            self._deliver(mail, deadline)
-        return SendResult(provider_id=mail.message_id, answer=ProviderResponse(status=250))
+            self._deliver(encoded, deadline)
+        return SendResult(provider_id=encoded.message_id, response=ProviderResponse(status=250))
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return nothing: a mail server sends no webhooks."""
@@ -185,23 +185,23 @@ class SMTP:
 
     def _deliver(self, mail: Mail, deadline: Deadline) -> None:
         connection = self._connection()
-        is_good = False
+        has_succeeded = False
         try:
-            _hand_over(connection, mail, deadline)
-            is_good = True
+            _send_with_reconnect(connection, mail, deadline)
+            has_succeeded = True
         except (OSError, ValueError) as error:
-            raise _classify(
-                error, message_left=connection.message_left, deadline=deadline
+            raise _classify_error(
+                error, has_sent_data=connection.has_sent_data, deadline=deadline
             ) from error
         finally:
-            if not is_good:
+            if not has_succeeded:
                 # Whatever it was: an answer that is still to come would be the next mail's.
-                connection.forget()
+                connection.drop()
 
-    def _mail(self, outbound: SendRequest, files: Sequence[File]) -> Mail:
+    def _build_mail(self, request: SendRequest, files: Sequence[AttachmentFile]) -> Mail:
         try:
             return build_mail(
-                outbound, sender=self.sender, default_reply_to=self.reply_to, files=files
+                request, sender=self.sender, default_reply_to=self.reply_to, files=files
             )
         except (ValueError, MessageError) as error:
             raise PermanentError(
@@ -217,48 +217,48 @@ class SMTP:
         return self._local.connection
 
 
-def _hand_over(connection: Connection, mail: Mail, deadline: Deadline) -> None:
+def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline) -> None:
     """Hand over a mail, on a new connection if the server has closed the one it had kept."""
 
-    def hand_over() -> None:
-        connection.hand_over(
+    def send() -> None:
+        connection.send_mail(
             mail.raw, sender=mail.sender, recipient=mail.recipient, deadline=deadline
         )
 
-    connection.forget_if_idle()
+    connection.drop_if_idle()
     was_open = connection.is_open
     try:
-        hand_over()
+        send()
     except OSError as error:
-        if not (was_open and _is_closed(error)) or connection.message_left:
+        if not (was_open and _is_connection_closed(error)) or connection.has_sent_data:
             raise
-        connection.forget()
-        hand_over()
+        connection.drop()
+        send()
 
 
-def _is_closed(error: OSError) -> bool:
+def _is_connection_closed(error: OSError) -> bool:
     """Return whether the server has closed the connection, with or without a word."""
-    reply = _reply(error)
+    reply = _parse_reply(error)
     if reply is not None:
-        return reply[0] == CLOSING
+        return reply[0] == SERVICE_CLOSING
     return isinstance(error, smtplib.SMTPServerDisconnected | ConnectionError)
 
 
-def _classify(error: Exception, *, message_left: bool, deadline: Deadline) -> ProviderError:
-    reply = _reply(error)
+def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline) -> ProviderError:
+    reply = _parse_reply(error)
     if reply is not None:
-        return _refused(*reply, error=error, message_left=message_left)
-    if message_left:
+        return _classify_reply(*reply, error=error, has_sent_data=has_sent_data)
+    if has_sent_data:
         return TransientError(
             "The mail server fell silent while it was taking the message.",
             code=FailureCode.TIMEOUT if deadline.is_over else FailureCode.CONNECTION_LOST,
-            ambiguous=True,
+            is_ambiguous=True,
         )
     if isinstance(error, smtplib.SMTPNotSupportedError) or type(error) is smtplib.SMTPException:
         # The latter: no way to log in that both sides know.
         return ProviderUnavailableError("The mail server does not support what is configured.")
     if not isinstance(error, OSError):
-        return ProviderUnavailableError(UNUSABLE)
+        return ProviderUnavailableError(INVALID_CONFIGURATION)
     reason = "No connection to the mail server."
     if isinstance(error, ssl.SSLError):
         reason = "No secure connection to the mail server."
@@ -267,37 +267,37 @@ def _classify(error: Exception, *, message_left: bool, deadline: Deadline) -> Pr
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 
 
-def _reply(error: Exception) -> tuple[int, str] | None:
+def _parse_reply(error: Exception) -> tuple[int, str] | None:
     """Return what the server said, if that is what went wrong."""
     code: int
-    words: bytes | str
+    text: bytes | str
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        ((code, words),) = error.recipients.values()
+        ((code, text),) = error.recipients.values()
     elif isinstance(error, smtplib.SMTPResponseException):
-        code, words = error.smtp_code, error.smtp_error
+        code, text = error.smtp_code, error.smtp_error
     else:
         return None
-    return code, words.decode(errors="replace") if isinstance(words, bytes) else words
+    return code, text.decode(errors="replace") if isinstance(text, bytes) else text
 
 
-def _refused(code: int, words: str, *, error: Exception, message_left: bool) -> ProviderError:
+def _classify_reply(code: int, text: str, *, error: Exception, has_sent_data: bool) -> ProviderError:
     """Return the class of a refusal: 4yz may work later, 5yz will not."""
-    enhanced = _ENHANCED.match(words)
-    answer = ProviderResponse(status=code, code=enhanced and enhanced[0], excerpt=excerpt(words))
-    is_answer = code in REPLIES and not (message_left and type(error) not in STEPS)
-    if not is_answer:
+    enhanced = _ENHANCED.match(text)
+    response = ProviderResponse(status=code, code=enhanced and enhanced[0], excerpt=excerpt(text))
+    is_valid_reply = code in ERROR_REPLIES and not (has_sent_data and type(error) not in SMTP_STEPS)
+    if not is_valid_reply:
         # Nonsense. In place of the answer to a whole mail it tells nothing.
         return TransientError(
             f"The mail server gave an answer that is none. ({code})",
             code=FailureCode.PROVIDER_ERROR,
-            answer=answer,
-            ambiguous=message_left,
+            response=response,
+            is_ambiguous=has_sent_data,
         )
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return ProviderUnavailableError(
-            f"The mail server does not accept our credentials. ({code})", answer=answer
+            f"The mail server does not accept our credentials. ({code})", response=response
         )
-    step = STEPS.get(type(error), "connection")
+    step = SMTP_STEPS.get(type(error), "connection")
     return classify(
-        ANSWERS, answer=answer, fields=[f"{step} {answer.code or ''}"], retry_after=None
+        RESPONSE_RULES, response=response, fields=[f"{step} {response.code or ''}"], retry_after=None
     )

@@ -19,24 +19,24 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse, Transie
 
 from .. import http, http_client
 from ..contract import (
-    ApprovedTemplate,
+    WhatsAppTemplateMessage,
     Message,
     NotAttemptedError,
     Receipt,
     SendRequest,
     SendResult,
-    account_of,
+    account_name,
     is_expired,
 )
 from ..http import Exchange, Request
 from . import webhooks
-from .responses import MAX_ID_LENGTH, classify_response, decoded
-from .webhooks import Inbound, MarketingPreference
+from .responses import MAX_ID_LENGTH, classify_response, decode_object
+from .webhooks import InboundMessage, MarketingPreference
 
-LONGEST_TEXT = 4096
+MAX_TEXT_LENGTH = 4096
 
 
-LONGEST_CAPTION = 1024
+MAX_CAPTION_LENGTH = 1024
 
 
 Body = Mapping[str, Any]
@@ -49,47 +49,47 @@ _LINK = re.compile(r"https?://[^\s/]")
 _GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
 
 
-def text_message(outbound: SendRequest) -> Body:
+def text_message(request: SendRequest) -> Body:
     """Return a message in our own words, for somebody who has written within a day.
 
     A picture takes the text as its caption; a text too long for one goes without the picture.
     Raises PermanentError for a text that is too long.
     """
-    message = outbound.message
-    text = _with_link(message)
-    if len(text) > LONGEST_TEXT:
+    message = request.message
+    text = _text_with_link(message)
+    if len(text) > MAX_TEXT_LENGTH:
         raise PermanentError(
-            f"The text is longer than the {LONGEST_TEXT:,} characters that WhatsApp takes.",
+            f"The text is longer than the {MAX_TEXT_LENGTH:,} characters that WhatsApp takes.",
             code=FailureCode.TOO_LARGE,
         )
-    if message.image_url and len(text) <= LONGEST_CAPTION:
+    if message.image_url and len(text) <= MAX_CAPTION_LENGTH:
         caption = {"caption": text} if text else {}
-        return _message("image", {"link": message.image_url, **caption}, outbound)
+        return _build_message("image", {"link": message.image_url, **caption}, request)
     has_link = _LINK.search(text) is not None
-    return _message("text", {"body": text, "preview_url": has_link}, outbound)
+    return _build_message("text", {"body": text, "preview_url": has_link}, request)
 
 
-def template_message(template: ApprovedTemplate, outbound: SendRequest) -> Body:
+def template_message(template: WhatsAppTemplateMessage, request: SendRequest) -> Body:
     """Return a message in words that WhatsApp has approved, for anybody."""
     content: dict[str, Any] = {"name": template.name, "language": {"code": template.language}}
     if template.parameters:
-        values = [{"type": "text", "text": _on_one_line(v)} for v in template.parameters]
+        values = [{"type": "text", "text": _to_one_line(v)} for v in template.parameters]
         content["components"] = [{"type": "body", "parameters": values}]
-    return _message("template", content, outbound)
+    return _build_message("template", content, request)
 
 
-def _message(kind: str, content: Body, outbound: SendRequest) -> Body:
+def _build_message(kind: str, content: Body, request: SendRequest) -> Body:
     return {
         "messaging_product": "whatsapp",
         "recipient_type": "individual",
-        "to": outbound.recipient,
+        "to": request.recipient,
         "type": kind,
         kind: content,
-        "biz_opaque_callback_data": outbound.reference,
+        "biz_opaque_callback_data": request.reference,
     }
 
 
-def _with_link(message: Message) -> str:
+def _text_with_link(message: Message) -> str:
     """Return the text, with the link below it if it is one for a browser and not in it already."""
     link = message.deep_link
     if not link or not link.startswith("https://") or link in message.text:
@@ -97,15 +97,15 @@ def _with_link(message: Message) -> str:
     return f"{message.text}\n\n{link}" if message.text else link
 
 
-def _on_one_line(value: str) -> str:
+def _to_one_line(value: str) -> str:
     return _GAPS.sub(" ", value)
 
 
-SECOND_REQUEST = 1.0
+MIN_SECOND_REQUEST_SECONDS = 1.0
 """Seconds that must be left for a second request: one that is cut short has an unknown outcome."""
 
 
-ORDINARY = "accepted"
+ACCEPTED_STATUS = "accepted"
 """What WhatsApp says of a template that goes at once; others are held for a check."""
 
 
@@ -128,52 +128,52 @@ class WhatsApp:
     @cached_property
     def account(self) -> str:
         """The phone number whose health and rate the messages share."""
-        return account_of(self.name, self.phone_number_id, self.token)
+        return account_name(self.name, self.phone_number_id, self.token)
 
-    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Hand one message to WhatsApp; see :class:`providers.contract.Provider`."""
-        return http_client.run_exchange(self.exchange(outbound, timeout=timeout))
+        return http_client.run_exchange(self.exchange(request, timeout=timeout))
 
-    def is_all_talk(self, outbound: SendRequest) -> bool:
+    def is_non_blocking(self, request: SendRequest) -> bool:
         """Return that a message needs nothing but its own requests."""
         return True
 
-    def exchange(self, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+    def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
         """Ask for one message; see :class:`providers.contract.NonBlockingProvider`.
 
         Should WhatsApp know better than we that the person has not written for a day, it has
         refused the message for good, and the approved template goes in its place at once.
         """
-        begun, template = time.monotonic(), outbound.message.approved
-        if outbound.window_open:
+        started, template = time.monotonic(), request.message.whatsapp_template
+        if request.is_service_window_open:
             try:
-                free = text_message(outbound)
-                return (yield from self._asked(free, outbound, timeout=timeout))
+                text_body = text_message(request)
+                return (yield from self._request_message(text_body, request, timeout=timeout))
             except PermanentError as error:
                 if error.code is not FailureCode.WINDOW_CLOSED or template is None:
                     raise
-                timeout = _time_left(timeout - (time.monotonic() - begun), error)
+                timeout = _time_left(timeout - (time.monotonic() - started), error)
         if template is None:
             raise PermanentError(
                 "The person has not written on WhatsApp for 24 hours, and this type has no "
                 "approved template.",
                 code=FailureCode.WINDOW_CLOSED,
             )
-        body = template_message(template, outbound)
-        result = yield from self._asked(body, outbound, timeout=timeout)
-        said = f"Sent as the approved template {template.name} ({template.language})."
-        return replace(result, answer=replace(result.answer, excerpt=said))
+        body = template_message(template, request)
+        result = yield from self._request_message(body, request, timeout=timeout)
+        excerpt = f"Sent as the approved template {template.name} ({template.language})."
+        return replace(result, response=replace(result.response, excerpt=excerpt))
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return the events of a webhook; raises InvalidSignatureError or ValueError."""
         webhooks.verify(headers, raw, app_secret=self.app_secret)
         return webhooks.parse_receipts(raw)
 
-    def parse_inbound(self, raw: bytes) -> list[Inbound]:
+    def parse_inbound(self, raw: bytes) -> list[InboundMessage]:
         """Return who has written, by a webhook whose signature is verified; raises ValueError."""
         return webhooks.parse_inbound(raw, phone_number_id=self.phone_number_id)
 
-    def parse_wishes(self, raw: bytes) -> list[MarketingPreference]:
+    def parse_opt_outs(self, raw: bytes) -> list[MarketingPreference]:
         """Return who wants our marketing or not, by a verified webhook; raises ValueError."""
         return webhooks.parse_opt_outs(raw, phone_number_id=self.phone_number_id)
 
@@ -181,32 +181,32 @@ class WhatsApp:
         """Return the answer to Meta's handshake; raises InvalidSignatureError."""
         return webhooks.challenge(query, verify_token=self.verify_token)
 
-    def _asked(self, body: Body, outbound: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        if is_expired(outbound, now=self.clock()):
+    def _request_message(self, body: Body, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+        if is_expired(request, now=self.clock()):
             raise NotAttemptedError
         response = yield Request(
             url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
-            body=_encoded(body),
+            body=_encode(body),
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
             timeout=timeout,
         )
-        accepted = _accepted(response)
-        if accepted is None:
+        result = _parse_acceptance(response)
+        if result is None:
             raise classify_response(response, now=self.clock())
-        return accepted
+        return result
 
 
-def _time_left(seconds: float, refused: PermanentError) -> float:
-    if seconds < SECOND_REQUEST:
+def _time_left(seconds: float, refusal: PermanentError) -> float:
+    if seconds < MIN_SECOND_REQUEST_SECONDS:
         raise TransientError(
             "WhatsApp wants the approved template, and no time was left to send it.",
             code=FailureCode.PROVIDER_ERROR,
-            answer=refused.answer,
-        ) from refused
+            response=refusal.response,
+        ) from refusal
     return seconds
 
 
-def _encoded(body: Body) -> bytes:
+def _encode(body: Body) -> bytes:
     try:
         return msgspec.json.encode(body)
     except ValueError as error:
@@ -215,19 +215,19 @@ def _encoded(body: Body) -> bytes:
         ) from error
 
 
-def _accepted(response: http.Response) -> SendResult | None:
+def _parse_acceptance(response: http.Response) -> SendResult | None:
     """Return the documented acceptance; None if the answer is anything else."""
     if response.status != HTTPStatus.OK:
         return None
-    messages = decoded(response.body).get("messages")
+    messages = decode_object(response.body).get("messages")
     first = messages[0] if isinstance(messages, list) and messages else None
     if not isinstance(first, dict):
         return None
     message_id, state = first.get("id"), first.get("message_status")
     if not isinstance(message_id, str) or not message_id:
         return None
-    held = state[:MAX_ID_LENGTH] if isinstance(state, str) and state != ORDINARY else None
+    message_status = state[:MAX_ID_LENGTH] if isinstance(state, str) and state != ACCEPTED_STATUS else None
     return SendResult(
         provider_id=message_id[:MAX_ID_LENGTH],
-        answer=ProviderResponse(status=response.status, code=held),
+        response=ProviderResponse(status=response.status, code=message_status),
     )

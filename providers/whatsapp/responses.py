@@ -32,7 +32,7 @@ MAX_ID_LENGTH = 200
 MAX_CODE = 10**7
 
 
-TEMPLATES = range(132_000, 133_000)
+TEMPLATE_CODES = range(132_000, 133_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,29 +49,29 @@ class CodeRule:
     """Only with this subcode."""
     action: RecipientAction = RecipientAction.SUSPECT
     """What becomes of an invalid recipient."""
-    reported: ReceiptKind = ReceiptKind.FAILED
+    receipt_kind: ReceiptKind = ReceiptKind.FAILED
     """What it is when it is reported after the message was accepted."""
 
-    def error(self, answer: ProviderResponse, *, retry_after: float | None) -> ProviderError:
+    def build_error(self, response: ProviderResponse, *, retry_after: float | None) -> ProviderError:
         """Return the error that an answer with one of these codes is."""
-        reason = with_code(self.reason, answer.code)
+        reason = append_code(self.reason, response.code)
         match self.kind:
             case ResponseKind.UNAVAILABLE:
-                return ProviderUnavailableError(reason, answer=answer, retry_after=retry_after)
+                return ProviderUnavailableError(reason, response=response, retry_after=retry_after)
             case ResponseKind.INVALID_RECIPIENT:
-                return InvalidRecipientError(reason, action=self.action, answer=answer)
+                return InvalidRecipientError(reason, action=self.action, response=response)
             case ResponseKind.PERMANENT:
-                return PermanentError(reason, code=self.code, answer=answer)
+                return PermanentError(reason, code=self.code, response=response)
         return TransientError(
             reason,
             code=self.code,
-            answer=answer,
+            response=response,
             retry_after=retry_after,
-            ambiguous=self.kind is ResponseKind.AMBIGUOUS,
+            is_ambiguous=self.kind is ResponseKind.AMBIGUOUS,
         )
 
 
-CODES: Sequence[CodeRule] = (
+CODE_RULES: Sequence[CodeRule] = (
     # It may take it later.
     CodeRule(
         codes=(4, 80007, 130429),
@@ -164,7 +164,7 @@ CODES: Sequence[CodeRule] = (
         codes=(131050,),
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUPPRESS_MARKETING,
-        reported=ReceiptKind.REJECTED,
+        receipt_kind=ReceiptKind.REJECTED,
         reason="The person has told WhatsApp to stop our marketing messages.",
     ),
     CodeRule(
@@ -187,13 +187,13 @@ CODES: Sequence[CodeRule] = (
     CodeRule(
         codes=(131049,),
         kind=ResponseKind.PERMANENT,
-        reported=ReceiptKind.REJECTED,
+        receipt_kind=ReceiptKind.REJECTED,
         reason="WhatsApp chose not to deliver it: the person gets enough marketing already.",
     ),
     CodeRule(
         codes=(130472,),
         kind=ResponseKind.PERMANENT,
-        reported=ReceiptKind.REJECTED,
+        receipt_kind=ReceiptKind.REJECTED,
         reason="WhatsApp did not deliver it: the person's number is part of an experiment.",
     ),
     CodeRule(
@@ -217,7 +217,7 @@ CODES: Sequence[CodeRule] = (
         reason="WhatsApp has paused or disabled the template for its low quality.",
     ),
     CodeRule(
-        codes=TEMPLATES,
+        codes=TEMPLATE_CODES,
         kind=ResponseKind.PERMANENT,
         reason="The values do not fit the approved template.",
     ),
@@ -225,7 +225,7 @@ CODES: Sequence[CodeRule] = (
 """The first row that matches counts."""
 
 
-STATUSES: Sequence[ResponseRule] = (
+STATUS_RULES: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=(429,),
         kind=ResponseKind.TRANSIENT,
@@ -247,7 +247,7 @@ STATUSES: Sequence[ResponseRule] = (
 """For an answer without a code, or with one that nobody knows."""
 
 
-NOT_THE_API: Sequence[ResponseRule] = (
+NO_CODE_RULES: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=(404, 405),
         kind=ResponseKind.UNAVAILABLE,
@@ -259,7 +259,7 @@ NOT_THE_API: Sequence[ResponseRule] = (
 
 def rule_for(code: int, subcode: int | None = None) -> CodeRule | None:
     """Return the row for a code; None for a code that nobody knows."""
-    for rule in CODES:
+    for rule in CODE_RULES:
         if code in rule.codes and rule.subcode in (None, subcode):
             return rule
     return None
@@ -267,27 +267,27 @@ def rule_for(code: int, subcode: int | None = None) -> CodeRule | None:
 
 def classify_response(response: http.Response, *, now: datetime) -> ProviderError:
     """Return the error that an answer other than the documented acceptance is."""
-    error = _mapping(decoded(response.body).get("error"))
-    code, subcode = _code(error.get("code")), _code(error.get("error_subcode"))
-    answer = ProviderResponse(
+    error = _mapping(decode_object(response.body).get("error"))
+    code, subcode = _parse_code(error.get("code")), _parse_code(error.get("error_subcode"))
+    provider_response = ProviderResponse(
         status=response.status,
         code=str(code) if code is not None else None,
         excerpt=response.excerpt,
     )
-    pause = http.retry_after(response.headers, now=now)
+    pause = http.parse_retry_after(response.headers, now=now)
     rule = rule_for(code, subcode) if code is not None else None
     if rule is not None:
-        return rule.error(answer, retry_after=pause)
-    table = STATUSES if code is not None else (*STATUSES, *NOT_THE_API)
-    return classify(table, answer=answer, fields=(), retry_after=pause)
+        return rule.build_error(provider_response, retry_after=pause)
+    rules = STATUS_RULES if code is not None else (*STATUS_RULES, *NO_CODE_RULES)
+    return classify(rules, response=provider_response, fields=(), retry_after=pause)
 
 
-def with_code(reason: str, code: str | int | None) -> str:
+def append_code(reason: str, code: str | int | None) -> str:
     """Return a reason with the provider's code, which people look up."""
     return reason if code is None else f"{reason} ({code})"
 
 
-def decoded(body: bytes) -> Mapping[str, Any]:
+def decode_object(body: bytes) -> Mapping[str, Any]:
     """Return a JSON object; an empty one for what is none."""
     try:
         return _mapping(msgspec.json.decode(body))
@@ -299,6 +299,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _code(value: Any) -> int | None:
+def _parse_code(value: Any) -> int | None:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value < MAX_CODE else None

@@ -17,7 +17,7 @@ from domain.errors import RecipientAction
 from .. import http
 from ..contract import InvalidSignatureError, Receipt, ReceiptKind
 from ..response_rules import ResponseKind
-from .responses import MAX_CODE, MAX_ID_LENGTH, CodeRule, rule_for, with_code
+from .responses import MAX_CODE, MAX_ID_LENGTH, CodeRule, rule_for, append_code
 
 SIGNATURE_HEADER = "x-hub-signature-256"
 
@@ -25,31 +25,31 @@ SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
 
 
-FIELD = "messages"
+MESSAGES_FIELD = "messages"
 """The subject of webhooks about messages, ours and theirs."""
 
 
-PREFERENCES = "user_preferences"
+PREFERENCES_FIELD = "user_preferences"
 """The subject of those in which people stop our marketing, or want it again.
 
 No other is read; accounts and templates have some.
 """
 
 
-WANTED = {"stop": False, "resume": True}
+PREFERENCE_VALUES = {"stop": False, "resume": True}
 
 
-MARKETING = "marketing_messages"
+MARKETING_CATEGORY = "marketing_messages"
 
 
 MAX_ITEMS = 1_000
 """As many as Meta puts into one webhook."""
 
 
-LONGEST_CHALLENGE = 200
+MAX_CHALLENGE_LENGTH = 200
 
 
-STATUSES: Mapping[str, ReceiptKind] = {
+STATUS_KINDS: Mapping[str, ReceiptKind] = {
     "sent": ReceiptKind.SENT,
     "delivered": ReceiptKind.DELIVERED,
     "read": ReceiptKind.READ,
@@ -58,14 +58,14 @@ STATUSES: Mapping[str, ReceiptKind] = {
 """WhatsApp's statuses of a message; there are others, which say nothing to us."""
 
 
-NOT_WRITTEN = frozenset({"system", "request_welcome"})
+SYSTEM_MESSAGE_TYPES = frozenset({"system", "request_welcome"})
 """Inbound messages that nobody wrote: a new number, a chat that was only opened."""
 
 
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})", re.ASCII)
 
 
-_CHALLENGE = re.compile(rf"[\w.-]{{1,{LONGEST_CHALLENGE}}}", re.ASCII)
+_CHALLENGE = re.compile(rf"[\w.-]{{1,{MAX_CHALLENGE_LENGTH}}}", re.ASCII)
 
 
 _REFERENCE = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
@@ -79,7 +79,7 @@ Epoch = Annotated[int, Meta(ge=0, lt=10**11)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inbound:
+class InboundMessage:
     """Somebody has written to us."""
 
     phone: str = field(repr=False)
@@ -111,7 +111,7 @@ class _Status(msgspec.Struct):
     errors: list[_Error] | None = None
 
 
-class _Written(msgspec.Struct):
+class _InboundMessage(msgspec.Struct):
     timestamp: Epoch
     sender: str | None = msgspec.field(name="from", default=None)
     """Missing for somebody who hides the number."""
@@ -132,7 +132,7 @@ class _Metadata(msgspec.Struct):
 class _Value(msgspec.Struct):
     metadata: _Metadata | None = None
     statuses: Annotated[list[_Status], Meta(max_length=MAX_ITEMS)] | None = None
-    messages: Annotated[list[_Written], Meta(max_length=MAX_ITEMS)] | None = None
+    messages: Annotated[list[_InboundMessage], Meta(max_length=MAX_ITEMS)] | None = None
     user_preferences: Annotated[list[_Preference], Meta(max_length=MAX_ITEMS)] | None = None
 
 
@@ -154,11 +154,11 @@ def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
     """Raise InvalidSignatureError unless the app's secret signed this body."""
     if not app_secret:
         raise InvalidSignatureError("no app secret is configured")
-    given = _SIGNATURE.fullmatch(headers.get(SIGNATURE_HEADER, ""))
-    if given is None:
+    signature = _SIGNATURE.fullmatch(headers.get(SIGNATURE_HEADER, ""))
+    if signature is None:
         raise InvalidSignatureError("the signature is missing or not one")
     expected = hmac.digest(app_secret.encode(), raw, hashlib.sha256).hex()
-    if not hmac.compare_digest(given[1], expected):
+    if not hmac.compare_digest(signature[1], expected):
         raise InvalidSignatureError("the signature is not Meta's")
 
 
@@ -166,35 +166,35 @@ def challenge(query: Mapping[str, str], *, verify_token: str) -> str:
     """Return what proves that the webhook is ours; raises InvalidSignatureError for a stranger."""
     if not verify_token:
         raise InvalidSignatureError("no verify token is configured")
-    given = query.get("hub.verify_token", "").encode(errors="replace")
-    is_known = hmac.compare_digest(given, verify_token.encode())
+    token = query.get("hub.verify_token", "").encode(errors="replace")
+    is_known = hmac.compare_digest(token, verify_token.encode())
     if not is_known or query.get("hub.mode") != "subscribe":
         raise InvalidSignatureError("the verify token is not the one that is configured")
-    wanted = query.get("hub.challenge", "")
-    if not _CHALLENGE.fullmatch(wanted):
+    text = query.get("hub.challenge", "")
+    if not _CHALLENGE.fullmatch(text):
         raise InvalidSignatureError("the challenge is missing or not one")
-    return wanted
+    return text
 
 
 def parse_receipts(raw: bytes) -> list[Receipt]:
     """Return what a webhook says about our messages; raises ValueError."""
     return [
         receipt
-        for value in _values(_decoded(raw))
+        for value in _iterate_values(_decode(raw))
         for status in value.statuses or ()
-        if status.status in STATUSES
-        for receipt in _receipts(status)
+        if status.status in STATUS_KINDS
+        for receipt in _build_receipts(status)
     ]
 
 
-def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[Inbound]:
+def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
     """Return who has written to our number, and when; raises ValueError."""
     return [
-        Inbound(phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC))
-        for value in _values(_decoded(raw))
+        InboundMessage(phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC))
+        for value in _iterate_values(_decode(raw))
         if value.metadata is None or value.metadata.phone_number_id == phone_number_id
         for message in value.messages or ()
-        if message.type not in NOT_WRITTEN and _is_number(message.sender)
+        if message.type not in SYSTEM_MESSAGE_TYPES and _is_phone_number(message.sender)
     ]
 
 
@@ -205,14 +205,14 @@ def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPrefere
     """
     found = [
         MarketingPreference(
-            phone=f"+{wish.wa_id}",
-            is_wanted=WANTED[wish.value],
-            at=datetime.fromtimestamp(wish.timestamp, UTC),
+            phone=f"+{preference.wa_id}",
+            is_wanted=PREFERENCE_VALUES[preference.value],
+            at=datetime.fromtimestamp(preference.timestamp, UTC),
         )
-        for value in _values(_decoded(raw), of=PREFERENCES)
+        for value in _iterate_values(_decode(raw), field_name=PREFERENCES_FIELD)
         if value.metadata is None or value.metadata.phone_number_id == phone_number_id
-        for wish in value.user_preferences or ()
-        if wish.category == MARKETING and wish.value in WANTED and _is_number(wish.wa_id)
+        for preference in value.user_preferences or ()
+        if preference.category == MARKETING_CATEGORY and preference.value in PREFERENCE_VALUES and _is_phone_number(preference.wa_id)
     ]
     return sorted(found, key=lambda one: one.at)
 
@@ -222,32 +222,32 @@ def redact_webhook(raw: bytes) -> str:
 
     What somebody writes to the business, and under which name, is not for this service to keep.
     """
-    webhook = _decoded(raw)
-    entries = [{"changes": [_bare(change) for change in entry.changes]} for entry in webhook.entry]
+    webhook = _decode(raw)
+    entries = [{"changes": [_redact_change(change) for change in entry.changes]} for entry in webhook.entry]
     return json.dumps({"object": webhook.object, "entry": entries}, separators=(",", ":"))
 
 
-def _bare(change: _Change) -> dict[str, Any]:
-    if change.field == PREFERENCES:
-        told = _value(change).user_preferences and change.value["user_preferences"]
-        wishes = [_some(one, "wa_id", "category", "value", "timestamp") for one in told or ()]
-        kept = _some(change.value, "metadata") | {"user_preferences": wishes}
-        return {"field": change.field, "value": kept}
-    if change.field != FIELD:
+def _redact_change(change: _Change) -> dict[str, Any]:
+    if change.field == PREFERENCES_FIELD:
+        preferences = _parse_value(change).user_preferences and change.value["user_preferences"]
+        picked = [_pick(one, "wa_id", "category", "value", "timestamp") for one in preferences or ()]
+        redacted = _pick(change.value, "metadata") | {"user_preferences": picked}
+        return {"field": change.field, "value": redacted}
+    if change.field != MESSAGES_FIELD:
         return {"field": change.field}
-    is_written = bool(_value(change).messages)
-    kept = _some(change.value, "metadata", "statuses")
-    if is_written:
-        written = change.value["messages"]
-        kept["messages"] = [_some(one, "id", "from", "timestamp", "type") for one in written]
-    return {"field": change.field, "value": kept}
+    has_messages = bool(_parse_value(change).messages)
+    redacted = _pick(change.value, "metadata", "statuses")
+    if has_messages:
+        messages = change.value["messages"]
+        redacted["messages"] = [_pick(one, "id", "from", "timestamp", "type") for one in messages]
+    return {"field": change.field, "value": redacted}
 
 
-def _some(found: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _pick(found: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: found[name] for name in names if name in found}
 
 
-def _decoded(raw: bytes) -> _Webhook:
+def _decode(raw: bytes) -> _Webhook:
     try:
         # Not by msgspec: a text that was cut within an emoji is no reason to refuse the rest.
         webhook = msgspec.convert(json.loads(raw.decode()), _Webhook, strict=False)
@@ -258,37 +258,37 @@ def _decoded(raw: bytes) -> _Webhook:
     return webhook
 
 
-def _values(webhook: _Webhook, *, of: str = FIELD) -> Iterator[_Value]:
+def _iterate_values(webhook: _Webhook, *, field_name: str = MESSAGES_FIELD) -> Iterator[_Value]:
     for entry in webhook.entry:
         for change in entry.changes:
-            if change.field == of:
-                yield _value(change)
+            if change.field == field_name:
+                yield _parse_value(change)
 
 
-def _value(change: _Change) -> _Value:
+def _parse_value(change: _Change) -> _Value:
     return msgspec.convert(change.value, _Value, strict=False)
 
 
-def _receipts(status: _Status) -> Iterator[Receipt]:
+def _build_receipts(status: _Status) -> Iterator[Receipt]:
     """Yield what a status says; that somebody wants no marketing is a second thing to say."""
-    kind, event_id, reason = STATUSES[status.status], f"{status.id}:{status.status}", None
+    kind, event_id, reason = STATUS_KINDS[status.status], f"{status.id}:{status.status}", None
     error = status.errors[0] if status.errors else None
     rule = rule_for(error.code) if error else None
     if kind is ReceiptKind.FAILED:
-        kind = rule.reported if rule else kind
+        kind = rule.receipt_kind if rule else kind
         event_id = f"{event_id}:{status.timestamp}"
         reason = _reason(error)
-    receipt = _receipt(status, kind, event_id, reason)
-    yield replace(receipt, is_undeliverable=rule is not None and _is_suspect(rule))
+    receipt = _build_receipt(status, kind, event_id, reason)
+    yield replace(receipt, is_undeliverable=rule is not None and _is_undeliverable(rule))
     if rule and rule.action is RecipientAction.SUPPRESS_MARKETING:
-        yield _receipt(status, ReceiptKind.UNSUBSCRIBED, f"{event_id}:unsubscribed", reason)
+        yield _build_receipt(status, ReceiptKind.UNSUBSCRIBED, f"{event_id}:unsubscribed", reason)
 
 
-def _is_suspect(rule: CodeRule) -> bool:
+def _is_undeliverable(rule: CodeRule) -> bool:
     return rule.kind is ResponseKind.INVALID_RECIPIENT and rule.action is RecipientAction.SUSPECT
 
 
-def _receipt(status: _Status, kind: ReceiptKind, event_id: str, reason: str | None) -> Receipt:
+def _build_receipt(status: _Status, kind: ReceiptKind, event_id: str, reason: str | None) -> Receipt:
     reference = status.biz_opaque_callback_data or ""
     return Receipt(
         reference=reference if _REFERENCE.fullmatch(reference) else None,
@@ -297,7 +297,7 @@ def _receipt(status: _Status, kind: ReceiptKind, event_id: str, reason: str | No
         at=datetime.fromtimestamp(status.timestamp, UTC),
         reason=reason,
         event_id=event_id,
-        address=f"+{status.recipient_id}" if _is_number(status.recipient_id) else None,
+        address=f"+{status.recipient_id}" if _is_phone_number(status.recipient_id) else None,
     )
 
 
@@ -305,9 +305,9 @@ def _reason(error: _Error | None) -> str | None:
     if error is None:
         return None
     rule = rule_for(error.code)
-    said = (error.title or "WhatsApp gave no reason.").encode(errors="replace").decode()
-    return with_code(rule.reason if rule else http.excerpt(said), error.code)
+    title = (error.title or "WhatsApp gave no reason.").encode(errors="replace").decode()
+    return append_code(rule.reason if rule else http.excerpt(title), error.code)
 
 
-def _is_number(text: str | None) -> bool:
+def _is_phone_number(text: str | None) -> bool:
     return text is not None and _DIGITS.fullmatch(text) is not None

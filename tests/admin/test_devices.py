@@ -48,7 +48,7 @@ def refuse(one: str = ID, reason: DeactivationReason = DeactivationReason.UNREGI
 
 
 def is_active(one: str = ID) -> bool:
-    document = queries.one(one)
+    document = queries.get(one)
     assert document is not None
     return bool(document["is_active"])
 
@@ -146,7 +146,7 @@ def test_a_device_is_not_changed_by_a_form(console: Client) -> None:
     assert console.post(PAGE, {"user_id": "eve"}).status_code == 403
     assert console.get(f"{URL}add/").status_code == 403
     assert console.post(f"{URL}{ID}/delete/", {"post": "yes"}).status_code == 403
-    assert queries.one(ID) is not None
+    assert queries.get(ID) is not None
 
 
 def test_devices_are_in_the_menu_of_who_may_see_them(console: Client, support: Client) -> None:
@@ -161,7 +161,7 @@ def test_a_device_is_switched_off_and_on_again_and_both_are_recorded(console: Cl
     register()
     response = console.post(OFF, follow=True)
     assert "1 device is switched off." in response.content.decode()
-    document = queries.one(ID)
+    document = queries.get(ID)
     assert document is not None
     assert (document["is_active"], document["deactivation_reason"]) == (False, "by_operator")
     assert document["deactivation_evidence"]["source"] == "maria"

@@ -142,7 +142,7 @@ def test_wishes_that_make_no_sense_are_refused(
     answer = call(app, "PUT", PREFERENCES, wishes)
     assert answer.status_code == 422
     assert pointers(answer) == {pointer: code}
-    document = queries.one(ID)
+    document = queries.get(ID)
     assert document is not None
     assert "notification_preferences" not in document
 

@@ -26,7 +26,7 @@ def test_preferences_are_replaced_and_shown(app: App) -> None:
     }
     assert call(app, "PUT", f"{ONE}/preferences", wishes).status_code == 200
     assert app.get(ONE).json()["notification_preferences"] == wishes
-    assert queries.targets(device_ids=[ID]).by_device[ID].preferences.categories == {
+    assert queries.find_push_targets(device_ids=[ID]).by_device[ID].preferences.categories == {
         "marketing": False,
         "mfa_code": True,
     }

@@ -46,7 +46,7 @@ def test_there_are_tasks() -> None:
         schedule.ROLL_UP,
         schedule.RETENTION,
         "notifications.sweep",
-        *(callback_events.TELL, outbox.CALL, schedule.CALLBACKS),
+        *(callback_events.TELL, outbox.CALL_TASK, schedule.CALLBACKS),
     }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.errors import (
-    REPORTED,
+    RECEIPT_FAILURES,
     FailureCode,
     InvalidRecipientError,
     PermanentError,
@@ -20,23 +20,23 @@ ANSWER = ProviderResponse(status=503, code="busy", excerpt="Try again.")
 @pytest.mark.parametrize(
     "error",
     [
-        TransientError("r", code=FailureCode.RATE_LIMITED, answer=ANSWER),
-        PermanentError("r", code=FailureCode.REJECTED, answer=ANSWER),
-        InvalidRecipientError("r", action=RecipientAction.SUSPECT, answer=ANSWER),
-        ProviderUnavailableError("r", answer=ANSWER),
+        TransientError("r", code=FailureCode.RATE_LIMITED, response=ANSWER),
+        PermanentError("r", code=FailureCode.REJECTED, response=ANSWER),
+        InvalidRecipientError("r", action=RecipientAction.SUSPECT, response=ANSWER),
+        ProviderUnavailableError("r", response=ANSWER),
     ],
     ids=lambda error: type(error).__name__,
 )
 def test_every_error_tells_people_why_and_keeps_the_answer(error: ProviderError) -> None:
     assert error.reason == str(error) == "r"
-    assert error.answer == ANSWER
+    assert error.response == ANSWER
 
 
 def test_an_error_is_certain_and_asks_for_no_pause_unless_it_says_so() -> None:
     error = TransientError("r", code=FailureCode.PROVIDER_ERROR)
-    assert not error.ambiguous
+    assert not error.is_ambiguous
     assert error.retry_after is None
-    assert error.answer is None
+    assert error.response is None
 
 
 def test_an_invalid_recipient_is_permanent_and_has_its_own_code() -> None:
@@ -58,4 +58,4 @@ def test_codes_are_lower_case_words_and_named_after_themselves() -> None:
 
 
 def test_the_reported_failures_are_those_that_come_as_receipts() -> None:
-    assert {code.value for code in REPORTED} == {"bounced", "blocked", "dropped", "reported_failed"}
+    assert {code.value for code in RECEIPT_FAILURES} == {"bounced", "blocked", "dropped", "reported_failed"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.time import InvalidTimeError, Resolved, parse_local, resolve_local, zone_names
+from domain.time import InvalidTimeError, ResolvedTime, parse_local, resolve_local, zone_names
 
 SECOND = timedelta(seconds=1)
 
@@ -24,7 +24,7 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def resolved(local: str, zone: str) -> Resolved:
+def resolved(local: str, zone: str) -> ResolvedTime:
     return resolve_local(parse_local(local), ZoneInfo(zone))
 
 
@@ -41,7 +41,7 @@ def resolved(local: str, zone: str) -> Resolved:
     ],
 )
 def test_a_local_time_is_an_instant(local: str, zone: str, instant: str) -> None:
-    assert resolved(local, zone) == Resolved(at(instant), adjusted=False)
+    assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=False)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_local_time_is_an_instant(local: str, zone: str, instant: str) -> None
 def test_a_time_the_clock_skips_is_the_first_instant_after(
     local: str, zone: str, instant: str
 ) -> None:
-    assert resolved(local, zone) == Resolved(at(instant), adjusted=True)
+    assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=True)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_time_the_clock_skips_is_the_first_instant_after(
     ],
 )
 def test_the_edges_of_a_gap_exist(local: str, zone: str) -> None:
-    assert not resolved(local, zone).adjusted
+    assert not resolved(local, zone).is_adjusted
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_edges_of_a_gap_exist(local: str, zone: str) -> None:
     ],
 )
 def test_a_time_that_happens_twice_is_the_first(local: str, zone: str, instant: str) -> None:
-    assert resolved(local, zone) == Resolved(at(instant), adjusted=False)
+    assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=False)
 
 
 def test_the_hour_after_a_time_that_happens_twice_is_not_ambiguous() -> None:
@@ -104,7 +104,7 @@ def test_every_local_time_in_every_zone_is_found(local: datetime, zone: ZoneInfo
     found = resolve_local(local, zone)
     shown = found.at.astimezone(zone).replace(tzinfo=None)
     just_before = (found.at - SECOND).astimezone(zone).replace(tzinfo=None)
-    if found.adjusted:
+    if found.is_adjusted:
         assert just_before < local < shown, "the clock jumps over it right here"
     else:
         assert shown == local

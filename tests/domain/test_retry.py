@@ -18,7 +18,7 @@ from domain.errors import (
 from domain.retry import (
     JITTER,
     MAX_DELAY,
-    OUTAGE_PATIENCE,
+    MAX_OUTAGE,
     UNKNOWN_WAIT,
     AwaitReceipt,
     GiveUp,
@@ -36,7 +36,7 @@ from tests.unit.building import NOON, standing
 BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
 
 
-SILENT = TransientError("silent", code=FailureCode.TIMEOUT, ambiguous=True)
+SILENT = TransientError("silent", code=FailureCode.TIMEOUT, is_ambiguous=True)
 
 
 DOWN = ProviderUnavailableError("down")
@@ -54,7 +54,7 @@ dice = st.floats(-1, 1)
 def after(
     error: ProviderError, *, dice: float = 0.0, now: datetime = NOON, **past: object
 ) -> object:
-    return decide_retry(error=error, standing=standing(**past), now=now, dice=dice)
+    return decide_retry(error=error, state=standing(**past), now=now, jitter=dice)
 
 
 @pytest.mark.parametrize(
@@ -68,41 +68,41 @@ def after(
 )
 def test_each_wait_is_twice_the_one_before(priority: Priority, waits: list[int]) -> None:
     seconds = [
-        delay(priority=priority, attempts_used=n, dice=0).total_seconds() for n in range(1, 7)
+        delay(priority=priority, counted_attempts=n, jitter=0).total_seconds() for n in range(1, 7)
     ]
     assert seconds == waits
 
 
 @pytest.mark.parametrize(("priority", "n"), [(Priority.NORMAL, 8), (Priority.CRITICAL, 12)])
 def test_no_wait_is_longer_than_six_hours(priority: Priority, n: int) -> None:
-    assert delay(priority=priority, attempts_used=n, dice=0) == MAX_DELAY == timedelta(hours=6)
+    assert delay(priority=priority, counted_attempts=n, jitter=0) == MAX_DELAY == timedelta(hours=6)
 
 
 def test_any_number_of_attempts_has_a_wait() -> None:
     """Each re-opening by an operator adds attempts: there is no upper limit to their number."""
     for attempts in (12, 40, 64, 1_000):
-        assert delay(priority=Priority.NORMAL, attempts_used=attempts, dice=0) == MAX_DELAY
+        assert delay(priority=Priority.NORMAL, counted_attempts=attempts, jitter=0) == MAX_DELAY
 
 
 @given(priority=priorities, attempts=st.integers(1, 20), dice=dice)
 def test_waits_are_spread_by_a_fifth_to_either_side(
     priority: Priority, attempts: int, dice: float
 ) -> None:
-    middle = delay(priority=priority, attempts_used=attempts, dice=0)
-    wait = delay(priority=priority, attempts_used=attempts, dice=dice)
+    middle = delay(priority=priority, counted_attempts=attempts, jitter=0)
+    wait = delay(priority=priority, counted_attempts=attempts, jitter=dice)
     assert middle * (1 - JITTER) - SECOND <= wait <= middle * (1 + JITTER) + SECOND
 
 
 def test_the_dice_reach_both_ends() -> None:
-    low = delay(priority=Priority.HIGH, attempts_used=1, dice=-1)
-    high = delay(priority=Priority.HIGH, attempts_used=1, dice=1)
+    low = delay(priority=Priority.HIGH, counted_attempts=1, jitter=-1)
+    high = delay(priority=Priority.HIGH, counted_attempts=1, jitter=1)
     assert (low, high) == (48 * SECOND, 72 * SECOND)
 
 
 @given(priority=priorities, attempts=st.integers(1, 10), dice=dice)
 def test_more_attempts_never_wait_less(priority: Priority, attempts: int, dice: float) -> None:
-    wait = delay(priority=priority, attempts_used=attempts, dice=dice)
-    assert delay(priority=priority, attempts_used=attempts + 1, dice=dice) >= wait
+    wait = delay(priority=priority, counted_attempts=attempts, jitter=dice)
+    assert delay(priority=priority, counted_attempts=attempts + 1, jitter=dice) >= wait
 
 
 def test_what_may_work_later_is_tried_again() -> None:
@@ -134,13 +134,13 @@ def test_the_last_allowed_attempt_is_the_last(max_attempts: int) -> None:
 
 
 def test_attempts_an_outage_spoiled_are_not_counted() -> None:
-    assert isinstance(after(BUSY, attempt_count=6, excused_count=3, max_attempts=4), RetryAt)
-    assert after(BUSY, attempt_count=7, excused_count=3, max_attempts=4) == GiveUp(BUSY.code)
-    assert standing(attempt_count=7, excused_count=3).attempts_used == 4
+    assert isinstance(after(BUSY, attempt_count=6, uncounted_attempts=3, max_attempts=4), RetryAt)
+    assert after(BUSY, attempt_count=7, uncounted_attempts=3, max_attempts=4) == GiveUp(BUSY.code)
+    assert standing(attempt_count=7, uncounted_attempts=3).counted_attempts == 4
 
 
 def test_excused_attempts_do_not_lengthen_the_wait() -> None:
-    assert after(BUSY, attempt_count=4, excused_count=3) == RetryAt(NOON + 5 * MINUTE)
+    assert after(BUSY, attempt_count=4, uncounted_attempts=3) == RetryAt(NOON + 5 * MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_retry_is_later_than_now_within_the_limit_and_before_the_end(
         expires_at=None if left is None else NOON + left * SECOND,
     )
     decision = retry_or_give_up(
-        code=FailureCode.RATE_LIMITED, retry_after=retry_after, standing=past, now=NOON, dice=dice
+        code=FailureCode.RATE_LIMITED, retry_after=retry_after, state=past, now=NOON, jitter=dice
     )
     if isinstance(decision, GiveUp):
         assert decision.code is FailureCode.RATE_LIMITED
@@ -229,7 +229,7 @@ def test_an_unknown_outcome_waits_even_after_the_last_attempt_and_the_end() -> N
     [(0, 30), (1, 60), (2, 120), (3, 240), (4, 480), (5, 900), (6, 900), (500, 900)],
 )
 def test_an_outage_is_waited_out_at_growing_distances(excused: int, wait: int) -> None:
-    decision = after(DOWN, attempt_count=excused + 1, excused_count=excused)
+    decision = after(DOWN, attempt_count=excused + 1, uncounted_attempts=excused)
     assert decision == RetryUncounted(NOON + wait * SECOND)
 
 
@@ -251,7 +251,7 @@ def test_there_is_an_answer_to_every_past(
     """One delivery without an answer would cost its whole batch theirs."""
     past = {
         "attempt_count": attempts + excused,
-        "excused_count": excused,
+        "uncounted_attempts": excused,
         "max_attempts": 10**9 + 1,
         "priority": priority,
     }
@@ -268,8 +268,8 @@ def test_an_outage_waits_as_long_as_the_provider_says() -> None:
 
 
 def test_patience_with_an_outage_ends_after_three_days() -> None:
-    almost = NOON + OUTAGE_PATIENCE - SECOND
-    over = NOON + OUTAGE_PATIENCE
+    almost = NOON + MAX_OUTAGE - SECOND
+    over = NOON + MAX_OUTAGE
     assert isinstance(after(DOWN, now=almost), RetryUncounted)
     assert after(DOWN, now=over) == GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
 
@@ -285,7 +285,7 @@ def test_patience_with_an_outage_ends_when_the_notification_expires() -> None:
         (UnknownPolicy.RETRY, {}, RetryAt(NOON)),
         (UnknownPolicy.FAIL, {}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
         (UnknownPolicy.RETRY, {"attempt_count": 4}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
-        (UnknownPolicy.RETRY, {"attempt_count": 4, "excused_count": 1}, RetryAt(NOON)),
+        (UnknownPolicy.RETRY, {"attempt_count": 4, "uncounted_attempts": 1}, RetryAt(NOON)),
         (UnknownPolicy.RETRY, {"expires_at": NOON}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
         (UnknownPolicy.RETRY, {"expires_at": NOON + SECOND}, RetryAt(NOON)),
         (UnknownPolicy.FAIL, {"expires_at": NOON}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
@@ -298,4 +298,4 @@ def test_patience_with_an_outage_ends_when_the_notification_expires() -> None:
 def test_without_a_receipt_the_policy_decides(
     policy: UnknownPolicy, past: dict[str, object], decision: object
 ) -> None:
-    assert decide_unknown(policy=policy, standing=standing(**past), now=NOON) == decision
+    assert decide_unknown(policy=policy, state=standing(**past), now=NOON) == decision

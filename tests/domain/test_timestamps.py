@@ -183,7 +183,7 @@ def test_an_unknown_or_path_like_zone_is_refused(name: str) -> None:
     ids=["no time", "now", "just past", "5 minutes past", "soon", "in a month", "in a year"],
 )
 def test_it_is_sent_when_asked_or_now(asked: datetime | None, send_at: datetime) -> None:
-    assert resolve_send_at(asked=asked, now=NOON) == send_at
+    assert resolve_send_at(requested=asked, now=NOON) == send_at
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_it_is_sent_when_asked_or_now(asked: datetime | None, send_at: datetime)
 )
 def test_a_time_too_far_away_is_refused(asked: datetime, code: str) -> None:
     with pytest.raises(InvalidTimeError) as problem:
-        resolve_send_at(asked=asked, now=NOON)
+        resolve_send_at(requested=asked, now=NOON)
     assert problem.value.code == code
 
 
@@ -206,7 +206,7 @@ def test_a_time_too_far_away_is_refused(asked: datetime, code: str) -> None:
 def test_nothing_is_sent_before_now_nor_before_it_is_asked_for(asked: datetime) -> None:
     instant = asked.replace(tzinfo=UTC)
     try:
-        send_at = resolve_send_at(asked=instant, now=NOON)
+        send_at = resolve_send_at(requested=instant, now=NOON)
     except InvalidTimeError:
         assert instant < NOON - PAST_TOLERANCE or instant > NOON + MAX_AHEAD
         return

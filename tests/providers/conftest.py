@@ -17,7 +17,7 @@ from tests.support.providers.fcm import Project
 def _own_connections() -> Iterator[None]:
     credentials._shared.clear()
     yield
-    http_client.close_all()
+    http_client.close_idle_connections()
     credentials._shared.clear()
 
 

@@ -129,7 +129,7 @@ def test_a_request_is_never_repeated() -> None:
     def handle(connection: socket.socket) -> None:
         requests.append(socket_server.read_request(connection))
 
-    assert failure(handle).ambiguous
+    assert failure(handle).is_ambiguous
     assert len(requests) == 1
 
 
@@ -167,4 +167,4 @@ def test_a_refused_connection_after_a_good_one_has_sent_nothing() -> None:
         url = server.url
     with pytest.raises(TransientError) as error:
         post(url)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous

@@ -88,7 +88,7 @@ def test_a_slow_answer_holds_up_nobody_and_keeps_to_its_own_deadline() -> None:
     ):
         outcomes = http_client.run_exchanges([noted(silent.url, SHORT), noted(quick.url, LIMIT)])
     assert isinstance(outcomes[0], TransientError)
-    assert outcomes[0].ambiguous
+    assert outcomes[0].is_ambiguous
     assert done == [quick.url, silent.url]
 
 
@@ -136,7 +136,7 @@ def test_a_request_on_a_connection_that_was_used_before_is_not_repeated(
 
     After a second it also looks whether the connection is still there.
     """
-    monkeypatch.setattr(http_client, "UNCHECKED", LIMIT)
+    monkeypatch.setattr(http_client, "UNCHECKED_SECONDS", LIMIT)
     requests: list[bytes] = []
 
     def handle(connection: socket.socket) -> None:
@@ -149,7 +149,7 @@ def test_a_request_on_a_connection_that_was_used_before_is_not_repeated(
         lag(pause)
         with pytest.raises(TransientError) as error:
             post(server.url)
-        assert error.value.ambiguous
+        assert error.value.is_ambiguous
         assert (len(requests), server.connections) == (2, 1)
 
 
@@ -181,7 +181,7 @@ def test_a_forked_process_has_connections_of_its_own(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr("os.getpid", lambda: 4711)
         post(server.url)
         assert server.connections == 2
-        http_client.close_all()
+        http_client.close_idle_connections()
 
 
 def test_what_was_said_is_forgotten_when_it_is_over() -> None:
@@ -200,7 +200,7 @@ def test_connections_that_a_rush_has_left_are_closed(monkeypatch: pytest.MonkeyP
         left = idle.pop()
         post(server.url)
         idle.appendleft(left)
-        monkeypatch.setattr(left, "_used_at", left._used_at - http_client.RESTED - 1)
+        monkeypatch.setattr(left, "_last_used_at", left._last_used_at - http_client.MAX_IDLE_SECONDS - 1)
         post(server.url)
         assert left not in idle
         assert len(idle) == 1

@@ -26,14 +26,14 @@ def test_a_refused_connection_has_sent_nothing() -> None:
         port = listener.getsockname()[1]
     with pytest.raises(TransientError) as error:
         post(f"http://127.0.0.1:{port}")
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
 def test_a_host_without_an_address_has_been_sent_nothing() -> None:
     with pytest.raises(TransientError) as error:
         post("http://no-such-host.invalid")
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
     assert "host name" in error.value.reason
 
@@ -51,7 +51,7 @@ def test_a_connection_that_is_not_taken_in_time_has_sent_nothing() -> None:
             post(f"http://127.0.0.1:{port}", timeout=SHORT)
         for one in waiting:
             one.close()
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
@@ -63,7 +63,7 @@ def test_a_server_that_does_not_speak_tls_has_been_sent_nothing() -> None:
         pytest.raises(TransientError) as error,
     ):
         post(f"https://127.0.0.1:{server.port}")
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
@@ -82,7 +82,7 @@ def test_nothing_leaves_after_the_deadline() -> None:
     with socket_server.serving(server) as running:
         outcome, _ = http_client.run_exchanges([asking(running.url), held_up()])
     assert isinstance(outcome, TransientError)
-    assert not outcome.ambiguous
+    assert not outcome.is_ambiguous
     assert outcome.code is FailureCode.CONNECTION_FAILED
     assert server.requests == []
 
@@ -135,7 +135,7 @@ def test_a_deadline_is_kept_and_the_outcome_unknown(handler: socket_server.Handl
         at_its_deadline(),
     ):
         post(server.url, timeout=SHORT)
-    assert error.value.ambiguous
+    assert error.value.is_ambiguous
     assert error.value.code is FailureCode.TIMEOUT
 
 
@@ -146,7 +146,7 @@ def test_a_server_that_does_not_read_is_not_waited_for_beyond_the_deadline() -> 
         at_its_deadline(),
     ):
         post(server.url, timeout=SHORT, body=b"x" * 20_000_000)
-    assert error.value.ambiguous
+    assert error.value.is_ambiguous
 
 
 def close_after_reading(connection: socket.socket) -> None:
@@ -183,7 +183,7 @@ def test_after_the_bytes_have_left_a_broken_answer_may_mean_that_it_went(
     handler: socket_server.Handler,
 ) -> None:
     error = failure(handler)
-    assert error.ambiguous
+    assert error.is_ambiguous
     assert error.code is FailureCode.CONNECTION_LOST
 
 
@@ -212,7 +212,7 @@ def test_an_answer_that_unpacks_to_more_than_64_kb_is_not_read() -> None:
     error = failure(
         socket_server.answering(socket_server.response(200, packed, "Content-Encoding: gzip"))
     )
-    assert error.ambiguous
+    assert error.is_ambiguous
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,11 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
     ],
 )
 def test_a_pause_is_in_seconds_or_until_a_date(value: str, pause: float | None) -> None:
-    assert http.retry_after({"retry-after": value}, now=NOW) == pause
+    assert http.parse_retry_after({"retry-after": value}, now=NOW) == pause
 
 
 def test_without_the_header_no_pause_is_asked_for() -> None:
-    assert http.retry_after({}, now=NOW) is None
+    assert http.parse_retry_after({}, now=NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_a_body_in_another_encoding_is_shown_as_well_as_it_can_be() -> None:
 
 def test_dates_are_compared_with_the_time_that_is_passed_in() -> None:
     header = {"retry-after": "Sat, 21 Nov 2026 12:02:00 GMT"}
-    assert http.retry_after(header, now=NOW + timedelta(seconds=90)) == 30.0
+    assert http.parse_retry_after(header, now=NOW + timedelta(seconds=90)) == 30.0

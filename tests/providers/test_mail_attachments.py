@@ -21,7 +21,7 @@ from domain.errors import FailureCode, PermanentError, ProviderError
 from notifyproject.platform.egress import Deadline
 from providers import mail as providers_mail
 from providers.contract import Message, SendRequest
-from providers.mail import AT_ONCE, DownloadError, fetch_attachments
+from providers.mail import MAX_CONCURRENT_MAILS, DownloadError, fetch_attachments
 from providers.sendgrid.provider import SendGrid
 from providers.smtp.provider import SMTP
 from tests.support.fakes import socket_server
@@ -57,9 +57,9 @@ def serve(file: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
 @pytest.fixture(autouse=True)
 def _own_places(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(providers_mail, "FETCH_TIMEOUT", LIMIT)
-    providers_mail._places.cache_clear()
+    providers_mail._attachment_slots.cache_clear()
     yield
-    providers_mail._places.cache_clear()
+    providers_mail._attachment_slots.cache_clear()
 
 
 def attached(
@@ -133,7 +133,7 @@ def test_a_batch_fetches_a_file_once(serve: Serve) -> None:
 
 def test_mails_with_different_files_are_different() -> None:
     keys = {
-        sendgrid().same_mail(mail.message) for mail in (outbound(), attached("/1"), attached("/2"))
+        sendgrid().batch_key(mail.message) for mail in (outbound(), attached("/1"), attached("/2"))
     }
     assert len(keys) == 3
 
@@ -165,7 +165,7 @@ def assert_nothing_left(
 def test_a_file_that_may_be_had_later_is_waited_for_and_nothing_has_left(serve: Serve) -> None:
     error = assert_nothing_left(serve, Files(socket_server.response(503)), attached())
     assert type(error) is DownloadError
-    assert not error.ambiguous
+    assert not error.is_ambiguous
     assert error.reason == (
         "Attachment 1 could not be fetched: its server cannot give it now (503)."
     )
@@ -180,7 +180,7 @@ def test_a_file_that_is_not_there_ends_it(serve: Serve) -> None:
 def test_files_that_are_too_large_together_end_it(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(providers_mail, "MAX_BYTES", 2_500)
+    monkeypatch.setattr(providers_mail, "MAX_ATTACHMENT_BYTES", 2_500)
     files = Files(socket_server.response(200, b"x" * 1_000))
     error = assert_nothing_left(serve, files, attached("/1", "/2", "/3"))
     assert error.code is FailureCode.TOO_LARGE
@@ -188,15 +188,15 @@ def test_files_that_are_too_large_together_end_it(
 
 
 def test_all_of_them_may_have_ten_megabytes(serve: Serve) -> None:
-    assert content.MAX_BYTES == 10 * 1024 * 1024
-    half = socket_server.response(200, b"x" * (content.MAX_BYTES // 2))
+    assert content.MAX_ATTACHMENT_BYTES == 10 * 1024 * 1024
+    half = socket_server.response(200, b"x" * (content.MAX_ATTACHMENT_BYTES // 2))
     with (
         serve(Files(half)),
         fetch_attachments(
             attached("/1", "/2").message.attachments, hosts=HOSTS, timeout=2 * LIMIT
         ) as files,
     ):
-        assert sum(len(one.content) for one in files) == content.MAX_BYTES
+        assert sum(len(one.content) for one in files) == content.MAX_ATTACHMENT_BYTES
 
 
 @pytest.mark.parametrize("hosts", [frozenset(), frozenset({"example.com", "x.files.example.com"})])
@@ -251,7 +251,7 @@ def test_time_is_left_to_send_what_was_fetched(
 def test_only_so_many_mails_with_files_are_in_hand_at_once(serve: Serve) -> None:
     """Each may take 50 MB of memory; the others wait for their turn."""
     now, most, lock = 0, 0, threading.Lock()
-    together = threading.Barrier(AT_ONCE, timeout=LIMIT)
+    together = threading.Barrier(MAX_CONCURRENT_MAILS, timeout=LIMIT)
 
     def send() -> None:
         nonlocal now, most
@@ -264,18 +264,18 @@ def test_only_so_many_mails_with_files_are_in_hand_at_once(serve: Serve) -> None
                 now -= 1
 
     with serve(Files(socket_server.response(200, CSV))):
-        threads = [threading.Thread(target=send) for _ in range(3 * AT_ONCE)]
+        threads = [threading.Thread(target=send) for _ in range(3 * MAX_CONCURRENT_MAILS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert most == AT_ONCE
+    assert most == MAX_CONCURRENT_MAILS
 
 
 def test_who_does_not_get_a_turn_in_time_comes_again(serve: Serve) -> None:
     files = attached().message.attachments
-    places = providers_mail._places(providers_mail.os.getpid())
-    for _ in range(AT_ONCE):
+    places = providers_mail._attachment_slots(providers_mail.os.getpid())
+    for _ in range(MAX_CONCURRENT_MAILS):
         places.acquire()
     with (
         pytest.raises(DownloadError, match="at once"),
@@ -293,13 +293,13 @@ def test_who_does_not_get_a_turn_in_time_comes_again(serve: Serve) -> None:
 def test_a_failure_gives_its_place_back(serve: Serve) -> None:
     files = attached().message.attachments
     with serve(Files(socket_server.response(404))):
-        for _ in range(2 * AT_ONCE):
+        for _ in range(2 * MAX_CONCURRENT_MAILS):
             with pytest.raises(PermanentError), fetch_attachments(files, hosts=HOSTS, timeout=0.5):
                 pytest.fail("it was not there")
 
 
 def test_a_mail_without_files_waits_for_nobody() -> None:
-    for _ in range(AT_ONCE):
-        providers_mail._places(providers_mail.os.getpid()).acquire()
+    for _ in range(MAX_CONCURRENT_MAILS):
+        providers_mail._attachment_slots(providers_mail.os.getpid()).acquire()
     with fetch_attachments((), hosts=frozenset(), timeout=0) as files:
         assert files == ()

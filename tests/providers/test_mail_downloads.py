@@ -92,7 +92,7 @@ def test_a_proxy_of_the_environment_is_not_asked(
 def test_a_server_in_trouble_may_have_it_later(serve: Serve, status: int) -> None:
     error = failure(serve, Files(socket_server.response(status, b"x")))
     assert isinstance(error, DownloadError)
-    assert not error.ambiguous
+    assert not error.is_ambiguous
     assert str(status) in error.reason
 
 
@@ -187,7 +187,7 @@ def test_what_never_ends_is_not_read_to_the_end(serve: Serve) -> None:
 def test_half_an_answer_is_none(serve: Serve, parts: list[bytes]) -> None:
     error = failure(serve, Files(*parts))
     assert isinstance(error, DownloadError)
-    assert not error.ambiguous
+    assert not error.is_ambiguous
 
 
 def test_a_connection_that_is_cut_off_is_not_the_end_of_the_file(serve: Serve) -> None:

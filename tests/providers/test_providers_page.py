@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from delivery.circuit_breaker import MIN_FAILURES, MIN_PERCENT
-from domain.retry import OUTAGE_DELAY, OUTAGE_MAX_DELAY, OUTAGE_PATIENCE
+from domain.retry import OUTAGE_DELAY, OUTAGE_MAX_DELAY, MAX_OUTAGE
 from notifyproject.settings.environment import Environment
 from providers import http
 from providers.response_rules import ResponseKind
@@ -63,7 +63,7 @@ def test_every_provider_is_on_the_page() -> None:
 def test_the_numbers_in_the_words_are_the_codes() -> None:
     assert f"{MIN_FAILURES} such in a minute, if they are half of all" in PAGE
     assert MIN_PERCENT == 50
-    waits = (OUTAGE_DELAY.seconds, OUTAGE_MAX_DELAY.seconds // 60, OUTAGE_PATIENCE.days)
+    waits = (OUTAGE_DELAY.seconds, OUTAGE_MAX_DELAY.seconds // 60, MAX_OUTAGE.days)
     assert waits == (30, 15, 3)
     assert f"{waits[0]} s, 1, 2 … {waits[1]} min, for three days at most" in PAGE
     assert f"after {http.TOTAL_TIMEOUT:.0f} seconds it is over" in PAGE

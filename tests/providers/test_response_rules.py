@@ -38,7 +38,7 @@ TABLE = [
 
 def error(status: int, *fields: str, retry_after: float | None = None) -> ProviderError:
     return classify(
-        TABLE, answer=ProviderResponse(status=status), fields=fields, retry_after=retry_after
+        TABLE, response=ProviderResponse(status=status), fields=fields, retry_after=retry_after
     )
 
 
@@ -75,7 +75,7 @@ def test_the_first_row_that_matches_says_what_an_answer_is(
 def test_an_answer_nobody_documents_may_mean_that_it_went(status: int) -> None:
     found = error(status)
     assert isinstance(found, TransientError)
-    assert found.ambiguous
+    assert found.is_ambiguous
 
 
 @given(status=st.integers(0, 999), fields=st.lists(st.text(max_size=20), max_size=3))
@@ -84,7 +84,7 @@ def test_every_answer_is_some_error_with_its_status_in_the_reason(
 ) -> None:
     found = error(status, *fields)
     assert found.reason.endswith(f"({status})")
-    assert found.answer == ProviderResponse(status=status)
+    assert found.response == ProviderResponse(status=status)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,6 @@ def test_a_row_says_what_becomes_of_the_recipient() -> None:
         rule = ResponseRule(
             statuses=(410,), kind=ResponseKind.INVALID_RECIPIENT, reason="Gone.", action=action
         )
-        found = classify([rule], answer=ProviderResponse(status=410), fields=[], retry_after=None)
+        found = classify([rule], response=ProviderResponse(status=410), fields=[], retry_after=None)
         assert isinstance(found, InvalidRecipientError)
         assert found.action is action

@@ -38,6 +38,6 @@ def accept(*, answered: float) -> int:
 
 def device(one: str = ID) -> Document:
     """Return a device as it is stored."""
-    document = queries.one(one)
+    document = queries.get(one)
     assert document is not None
     return document

@@ -32,7 +32,7 @@ def recorded(count: int = 1) -> list[str]:
     """Make a callback and so many messages to it; return their ids."""
     called_back(ELSEWHERE)
     events = [event(number) for number in range(count)]
-    outbox.record(events, now=NOON)
+    outbox.store_messages(events, now=NOON)
     return [one.id for one in events]
 
 
@@ -52,15 +52,15 @@ def tried(**fields: Any) -> TryRecord:
 
 def test_an_event_is_recorded_once() -> None:
     called_back(ELSEWHERE)
-    assert outbox.record([event(1), event(2)], now=NOON) == [CLIENT]
-    outbox.record([event(2), event(3)], now=NOON + MINUTE)
+    assert outbox.store_messages([event(1), event(2)], now=NOON) == [CLIENT]
+    outbox.store_messages([event(2), event(3)], now=NOON + MINUTE)
     assert collection("callback_messages").count_documents({}) == 3
     assert stored(event(2).id)["created_at"] == NOON
 
 
 def test_nobody_without_a_callback_is_told() -> None:
     called_back(ELSEWHERE)
-    assert outbox.record([event(client_id=ObjectId())], now=NOON) == []
+    assert outbox.store_messages([event(client_id=ObjectId())], now=NOON) == []
 
 
 def test_of_two_workers_at_once_one_gets_each_message() -> None:
@@ -153,7 +153,7 @@ def test_nobody_sends_anothers_messages_again() -> None:
 def test_what_happens_while_a_callback_is_switched_off_is_kept_and_not_sent() -> None:
     called_back(ELSEWHERE)
     subscriptions.disable(client_id=CLIENT, reason=DisabledReason.FAILING, now=NOON)
-    assert outbox.record([event()], now=NOON) == []
+    assert outbox.store_messages([event()], now=NOON) == []
     assert stored(event().id)["status"] == "failed"
     assert claim() == []
     subscriptions.enable(client_id=CLIENT, now=NOON)

@@ -63,12 +63,12 @@ READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
     ),
     "when something is due of an app": (
         *("callback_messages", 1),
-        lambda: outbox.next_due(CLIENT),
+        lambda: outbox.next_due_at(CLIENT),
     ),
     "who has something waiting": ("callback_messages", WAITING, outbox.waiting_clients),
     "what an app was told": (
         *("callback_messages", 21),
-        lambda: outbox.page(client_id=CLIENT, status=None, limit=20, place=None),
+        lambda: outbox.page(client_id=CLIENT, status=None, limit=20, cursor=None),
     ),
     "what an app was not told": (
         *("callback_messages", 21),
@@ -76,7 +76,7 @@ READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
             client_id=CLIENT,
             status=CallbackStatus.FAILED,
             limit=20,
-            place=Cursor((NOON + timedelta(seconds=900), "evt_00900")),
+            cursor=Cursor((NOON + timedelta(seconds=900), "evt_00900")),
         ),
     ),
 }

@@ -41,7 +41,7 @@ def tell(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) 
         Event(id=one, client_id=client_id, type=EventType.DELIVERY_SENT, at=now, data={"n": one})
         for one in ids
     ]
-    outbox.record(events, now=now)
+    outbox.store_messages(events, now=now)
     return ids
 
 
@@ -67,7 +67,7 @@ def test_a_message_comes_signed_with_its_id_and_the_second_it_is_sent_in(
         "data": {"n": message_id},
     }
     assert secret is not None
-    signed = signing.headers(
+    signed = signing.sign_headers(
         message_id=message_id,
         timestamp=int(NOON.timestamp()),
         body=request.raw,
@@ -88,7 +88,7 @@ def test_for_a_day_after_it_is_replaced_the_old_secret_signs_along(receiver: Rec
         found = last.headers["webhook-signature"].split(" ")
         sent = int(last.headers["webhook-timestamp"])
         assert found == [
-            signing.signature(last.id, sent, last.raw, secret=secret or "") for secret in secrets
+            signing.sign(last.id, sent, last.raw, secret=secret or "") for secret in secrets
         ]
 
 
@@ -122,11 +122,11 @@ def test_a_round_is_twenty_messages_and_the_rest_waits_at_the_end_of_the_queue(
 def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
     called_back(receiver.url)
     tell()
-    hold = worker.acquire(CLIENT, now=NOON)
+    hold = worker.acquire_lease(CLIENT, now=NOON)
     assert hold is not None
     assert call() == 0
     assert call(at=NOON + MESSAGE_LEASE) == 1
-    assert not worker.release(hold, hold.standing, now=NOON + MESSAGE_LEASE)
+    assert not worker.release_lease(hold, hold.health, now=NOON + MESSAGE_LEASE)
 
 
 def test_a_receiver_that_fails_is_left_alone_and_then_probed_with_one_message() -> None:
@@ -169,8 +169,8 @@ def test_a_process_gives_most_of_its_threads_to_notifications(
 ) -> None:
     called_back(receiver.url)
     tell()
-    places = worker._places(0)
-    monkeypatch.setattr(worker, "_places", lambda _: places)
+    places = worker._round_slots(0)
+    monkeypatch.setattr(worker, "_round_slots", lambda _: places)
     taken = 0
     while places.acquire(blocking=False):
         taken += 1
@@ -215,7 +215,7 @@ def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
         at = NOON
         for _ in range(9):
             call(at=at)
-            at = outbox.next_due(CLIENT) or at
+            at = outbox.next_due_at(CLIENT) or at
         assert len(receiver.requests) == 8
     assert statuses() == ["failed"]
     assert NOON + 18 * HOUR < at < NOON + 30 * HOUR
@@ -224,11 +224,11 @@ def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_receiver_that_was_replaced_meanwhile_is_not_judged_by_the_old_one() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
-        hold = worker.acquire(CLIENT, now=NOON)
+        hold = worker.acquire_lease(CLIENT, now=NOON)
         assert hold is not None
         called_back(f"{receiver.url}/new")
-        failed = hold.standing.failed(at=NOON, error="It answered 500.", is_gone=True)
-        worker.release(hold, failed, now=NOON)
+        failed = hold.health.after_failure(at=NOON, error="It answered 500.", is_gone=True)
+        worker.release_lease(hold, failed, now=NOON)
         assert not subscriptions.disable(
             client_id=CLIENT, reason=DisabledReason.GONE, now=NOON, url=hold.url
         )
@@ -242,6 +242,6 @@ def test_a_round_begins_nothing_when_its_time_is_over(
 ) -> None:
     called_back(receiver.url)
     tell(20)
-    monkeypatch.setattr(worker, "ROUND", 0.0)
-    assert call() == worker.AT_ONCE
-    assert call() == worker.AT_ONCE
+    monkeypatch.setattr(worker, "MAX_ROUND_SECONDS", 0.0)
+    assert call() == worker.MAX_CONCURRENT_REQUESTS
+    assert call() == worker.MAX_CONCURRENT_REQUESTS

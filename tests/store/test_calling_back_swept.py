@@ -34,7 +34,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
 def tell() -> None:
     """Record a message to the app."""
     event = Event(id="evt_1", client_id=CLIENT, type=EventType.DELIVERY_SENT, at=NOON, data={})
-    outbox.record([event], now=NOON)
+    outbox.store_messages([event], now=NOON)
 
 
 def call() -> int:
@@ -48,12 +48,12 @@ def statuses() -> list[str]:
 def test_the_sweep_finds_what_no_hint_reached(receiver: Receiver, broker: redis.Redis) -> None:
     called_back(receiver.url)
     tell()
-    assert worker.sweep(now=NOON) == SweepReport(hinted=1, unpublished=0)
+    assert worker.sweep(now=NOON) == SweepReport(woken=1, unpublished=0)
     assert broker.llen("callbacks") == 1
 
 
 def held(_: Receiver) -> None:
-    worker.acquire(CLIENT, now=NOON)
+    worker.acquire_lease(CLIENT, now=NOON)
 
 
 def later(_: Receiver) -> None:
@@ -71,7 +71,7 @@ def test_the_sweep_leaves_what_is_not_to_be_sent_now(
     called_back(receiver.url)
     tell()
     state(receiver)
-    assert worker.sweep(now=NOON) == SweepReport(hinted=0, unpublished=0)
+    assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
     assert broker.llen("callbacks") == 0
 
 
@@ -79,7 +79,7 @@ def test_the_sweep_ends_what_has_nowhere_to_go(receiver: Receiver) -> None:
     called_back(receiver.url)
     tell()
     subscriptions.remove(CLIENT)
-    assert worker.sweep(now=NOON) == SweepReport(hinted=0, unpublished=0)
+    assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
     assert statuses() == ["failed"]
 
 
@@ -109,7 +109,7 @@ def test_without_a_broker_it_says_so_and_a_process_can_call_by_itself(
     called_back(receiver.url)
     tell()
     platform_broker._health.failed()
-    assert worker.sweep(now=NOON) == SweepReport(hinted=0, unpublished=1)
+    assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=1)
     assert worker.run_inline(clock=lambda: NOON) == 1
     assert statuses() == ["delivered"]
 
@@ -117,7 +117,7 @@ def test_without_a_broker_it_says_so_and_a_process_can_call_by_itself(
 def test_a_process_that_stops_begins_nothing_and_gives_back_what_it_has(receiver: Receiver) -> None:
     called_back(receiver.url)
     tell()
-    assert worker.run_round(CLIENT, clock=lambda: NOON, is_stopping=lambda: True) == 0
+    assert worker.run_round(CLIENT, clock=lambda: NOON, is_shutting_down=lambda: True) == 0
     assert receiver.requests == []
     assert call() == 1
 

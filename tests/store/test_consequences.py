@@ -70,7 +70,7 @@ def draw(*some: tuple[PreparedDelivery, TargetResult], at: datetime = NOON) -> N
 
 def test_a_dead_token_switches_its_device_off() -> None:
     old, other = device("old"), device("other")
-    draw(sent(dead(answer=ProviderResponse(status=404, code="UNREGISTERED")), old))
+    draw(sent(dead(response=ProviderResponse(status=404, code="UNREGISTERED")), old))
     off = stored_device(old)
     assert (off["is_active"], off["deactivation_reason"]) == (False, "unregistered")
     assert off["deactivation_evidence"] == {
@@ -145,7 +145,7 @@ def test_no_other_trouble_is_blamed_on_anybody(outcome: Outcome) -> None:
 def test_a_whole_batch_of_another_senders_tokens_is_a_mistake_of_ours() -> None:
     phones = [device(f"phone-{n}") for n in range(MANY)]
     with capture_logs() as logs:
-        draw(*(sent(dead(answer=MISMATCH), phone) for phone in phones))
+        draw(*(sent(dead(response=MISMATCH), phone) for phone in phones))
     assert all(stored_device(phone)["is_active"] for phone in phones)
     assert [entry["log_level"] for entry in logs] == ["error"]
 
@@ -156,7 +156,7 @@ def test_another_senders_token_is_suspected_three_times_in_a_row(action: Recipie
     first, *others = phones
     for n in range(3):
         assert all(stored_device(phone)["is_active"] for phone in phones)
-        wrong = dead(answer=MISMATCH, action=action)
+        wrong = dead(response=MISMATCH, action=action)
         at = NOON + n * MINUTE
         draw(sent(accepted(), first, at=at), *(sent(wrong, phone, at=at) for phone in others))
     assert stored_device(first)["is_active"]
@@ -167,7 +167,7 @@ def test_a_wrong_service_account_switches_off_no_device_that_ever_got_a_push() -
     phone = device("phone")
     draw(sent(accepted(), phone))
     for n in range(1, 10):
-        draw(sent(dead(answer=MISMATCH), phone, at=NOON + n * MINUTE))
+        draw(sent(dead(response=MISMATCH), phone, at=NOON + n * MINUTE))
     assert stored_device(phone)["is_active"]
 
 
@@ -245,6 +245,6 @@ def test_what_went_to_the_sandbox_says_nothing_about_anybody() -> None:
 
 def test_a_test_beside_it_does_not_hide_that_every_device_is_another_senders() -> None:
     phones = [device(f"phone-{n}") for n in range(MANY)]
-    wrong = [sent(dead(answer=MISMATCH), phone) for phone in phones]
+    wrong = [sent(dead(response=MISMATCH), phone) for phone in phones]
     draw(*wrong, sent(accepted(), device("mine"), is_test=True))
     assert all(stored_device(phone)["is_active"] for phone in phones)

@@ -8,7 +8,7 @@ import pytest
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
 from devices.preferences import Preferences
-from devices.registration import MAX_DEVICES, SEEN_EVERY, Registration
+from devices.registration import MAX_DEVICES, HEARTBEAT_INTERVAL, Registration
 from devices.status import Evidence
 from devices.tokens import device_id
 from notifyproject.db.collections import Document, collection
@@ -37,7 +37,7 @@ def register(
 
 
 def stored(one: str = ID) -> Document:
-    document = queries.one(one)
+    document = queries.get(one)
     assert document is not None
     return document
 
@@ -262,7 +262,7 @@ def test_the_same_token_is_no_new_one() -> None:
 
 def test_a_heartbeat_is_stored_once_in_five_minutes() -> None:
     register()
-    early, late = NOON + SEEN_EVERY - timedelta(seconds=1), NOON + SEEN_EVERY
+    early, late = NOON + HEARTBEAT_INTERVAL - timedelta(seconds=1), NOON + HEARTBEAT_INTERVAL
     assert registration.heartbeat(device_id=ID, now=early) == stored()
     assert stored()["last_seen"] == NOON
     assert registration.heartbeat(device_id=ID, now=late) == stored()

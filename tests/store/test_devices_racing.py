@@ -62,7 +62,7 @@ def test_a_token_that_two_users_claim_at_once_is_one_users_whole() -> None:
         token = f"token-{n}"
         answers = at_once([lambda u=u, t=token: register(t, u) for u in users])
         assert {answer["user_id"] for answer in answers} == set(users)
-        owner = queries.one(device_id(token))
+        owner = queries.get(device_id(token))
         assert owner is not None
         assert owner in answers
     assert len(everything()) == 10

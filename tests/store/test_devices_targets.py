@@ -8,8 +8,8 @@ import pytest
 
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
-from devices.preferences import ANYTHING, Preferences
-from devices.queries import MAX_TARGETS, Position, Target
+from devices.preferences import NO_PREFERENCES, Preferences
+from devices.queries import MAX_TARGETS, Position, PushTarget
 from devices.registration import Registration
 from devices.status import Evidence
 from devices.tokens import device_id
@@ -101,9 +101,9 @@ def ids_of(user: int, *, active: bool = True) -> list[str]:
 
 def test_a_target_has_all_that_sending_needs() -> None:
     one = device_id("adas-0")
-    found = queries.targets(device_ids=[one])
+    found = queries.find_push_targets(device_ids=[one])
     assert found.by_device == {
-        one: Target(
+        one: PushTarget(
             device_id=one,
             user_id="ada",
             token="adas-0",
@@ -118,13 +118,13 @@ def test_a_target_has_all_that_sending_needs() -> None:
 
 def test_a_device_that_told_nothing_wants_everything() -> None:
     (one, *_) = ids_of(1)
-    assert queries.targets(device_ids=[one]).by_device[one].preferences == ANYTHING
+    assert queries.find_push_targets(device_ids=[one]).by_device[one].preferences == NO_PREFERENCES
 
 
 def test_a_user_has_at_most_twenty_targets_the_most_recently_seen_first() -> None:
     own = list(collection("devices").find({"user_id": "ada", "is_active": True}))
     own.sort(key=lambda d: (d["last_seen"], d["_id"]), reverse=True)
-    found = queries.targets(user_ids=["ada"]).by_user["ada"]
+    found = queries.find_push_targets(user_ids=["ada"]).by_user["ada"]
     assert [target.device_id for target in found] == [d["_id"] for d in own[:MAX_TARGETS]]
     assert len(own) > MAX_TARGETS
 
@@ -132,14 +132,14 @@ def test_a_user_has_at_most_twenty_targets_the_most_recently_seen_first() -> Non
 def test_a_named_device_is_a_target_though_its_user_has_more_recent_ones() -> None:
     own = list(collection("devices").find({"user_id": "ada", "is_active": True}))
     oldest = min(own, key=lambda d: (d["last_seen"], d["_id"]))["_id"]
-    found = queries.targets(user_ids=["ada"], device_ids=[oldest])
+    found = queries.find_push_targets(user_ids=["ada"], device_ids=[oldest])
     assert oldest in found.by_device
     assert oldest not in {target.device_id for target in found.by_user["ada"]}
 
 
 def test_inactive_devices_and_people_without_any_are_not_there() -> None:
     off = device_id("adas-1")
-    found = queries.targets(user_ids=["ada", "nobody"], device_ids=[off, "0" * 64])
+    found = queries.find_push_targets(user_ids=["ada", "nobody"], device_ids=[off, "0" * 64])
     assert set(found.by_user) == {"ada"}
     assert found.by_device == {}
     assert off not in {target.device_id for target in found.by_user["ada"]}
@@ -147,7 +147,7 @@ def test_inactive_devices_and_people_without_any_are_not_there() -> None:
 
 def test_a_named_device_does_not_make_its_user_a_target() -> None:
     (one, *_) = ids_of(7)
-    found = queries.targets(user_ids=["user-8"], device_ids=[one])
+    found = queries.find_push_targets(user_ids=["user-8"], device_ids=[one])
     assert set(found.by_user) == {"user-8"}
     assert set(found.by_device) == {one}
 
@@ -157,7 +157,7 @@ def test_a_named_device_does_not_make_its_user_a_target() -> None:
 
 def test_the_targets_of_a_batch_are_one_read_by_users() -> None:
     users = [f"user-{n * 7}" for n in range(BATCH)]
-    found, plan = asked(lambda: queries.targets(user_ids=users))
+    found, plan = asked(lambda: queries.find_push_targets(user_ids=users))
     assert set(found.by_user) == set(users)
     assert {len(own) for own in found.by_user.values()} == {EACH // 3}
     assert_thrifty(plan)
@@ -166,7 +166,7 @@ def test_the_targets_of_a_batch_are_one_read_by_users() -> None:
 
 def test_the_targets_of_a_batch_are_one_read_by_devices() -> None:
     ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
-    found, plan = asked(lambda: queries.targets(device_ids=ids))
+    found, plan = asked(lambda: queries.find_push_targets(device_ids=ids))
     assert set(found.by_device) == set(ids)
     assert_thrifty(plan)
 
@@ -174,7 +174,7 @@ def test_the_targets_of_a_batch_are_one_read_by_devices() -> None:
 def test_the_targets_of_a_batch_are_one_read_by_both() -> None:
     users = [f"user-{n}" for n in range(BATCH // 2)]
     ids = [one for user in range(BATCH // 2, BATCH) for one in ids_of(user)]
-    found, plan = asked(lambda: queries.targets(user_ids=users, device_ids=ids))
+    found, plan = asked(lambda: queries.find_push_targets(user_ids=users, device_ids=ids))
     assert set(found.by_user) == set(users)
     assert set(found.by_device) == set(ids)
     assert_thrifty(plan)
@@ -182,7 +182,7 @@ def test_the_targets_of_a_batch_are_one_read_by_both() -> None:
 
 def test_nobody_is_not_asked_for() -> None:
     with plans("devices") as found:
-        assert queries.targets() == queries.Targets(by_user={}, by_device={})
+        assert queries.find_push_targets() == queries.PushTargets(by_user={}, by_device={})
     assert found == []
 
 
@@ -253,7 +253,7 @@ def _place(document: queries.Document) -> Position:
 
 
 def test_one_is_read_by_its_id() -> None:
-    found, plan = asked(lambda: queries.one(ids_of(3)[0]))
+    found, plan = asked(lambda: queries.get(ids_of(3)[0]))
     assert found is not None
     assert plan.is_by_id
 

@@ -140,7 +140,7 @@ def test_what_a_lost_worker_had_goes_one_by_one_so_that_none_takes_another_along
     provider = use(look)
     report = deliver(*lost, *fresh, at=NOON + LEASE)
     assert report.fates == {"sent": 5}
-    assert {o.thread for o in provider.seen[:2]} == {str(one) for one in fresh}
+    assert {o.notification_id for o in provider.seen[:2]} == {str(one) for one in fresh}
     assert held == [2, 2, 1, 1, 1]
 
 

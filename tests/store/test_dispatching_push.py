@@ -28,7 +28,7 @@ def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: Scripted) -
     phone, tablet = device("phone"), device("tablet", platform=Platform.IOS)
     one = push()
     assert deliver(one).fates == {"sent": 1}
-    assert {(o.reference, o.thread, o.recipient, o.platform) for o in fcm.seen} == {
+    assert {(o.reference, o.notification_id, o.recipient, o.platform) for o in fcm.seen} == {
         (f"{one}.push.1.{phone}", str(one), "phone", "android"),
         (f"{one}.push.1.{tablet}", str(one), "tablet", "ios"),
     }
@@ -44,7 +44,7 @@ def test_what_each_device_was_answered_is_on_record(fcm: Scripted) -> None:
     phone, tablet = device("phone"), device("tablet")
     invalid = ProviderResponse(status=404, code="UNREGISTERED")
     fcm.behave = by_recipient(
-        {"phone": lambda: taken(provider_id="m-1"), "tablet": lambda: dead(answer=invalid)}
+        {"phone": lambda: taken(provider_id="m-1"), "tablet": lambda: dead(response=invalid)}
     )
     one = push()
     deliver(one)

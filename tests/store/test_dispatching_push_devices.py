@@ -78,7 +78,7 @@ def test_a_device_asleep_gets_it_in_the_morning_if_those_awake_are_dead(fcm: Scr
 def test_a_dead_token_switches_its_device_off_and_says_why(fcm: Scripted) -> None:
     old, phone = device("old"), device("phone")
     answer = ProviderResponse(status=404, code="UNREGISTERED")
-    fcm.behave = by_recipient({"old": lambda: dead(answer=answer)})
+    fcm.behave = by_recipient({"old": lambda: dead(response=answer)})
     one = push()
     deliver(one)
     off = stored_device(old)

@@ -9,7 +9,7 @@ import pytest
 from delivery import circuit_breaker, dispatcher, routing
 from delivery.circuit_breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
 from domain.content import Content
-from domain.retry import OUTAGE_PATIENCE
+from domain.retry import MAX_OUTAGE
 from domain.states import Channel
 from notifications import store
 from tests.factories import NOON
@@ -114,9 +114,9 @@ def test_after_three_days_of_outage_it_has_failed_and_what_stands_in_for_it_goes
     mail: Mail,
 ) -> None:
     for provider in mail:
-        circuit_breaker.trip(provider.account, now=NOON + OUTAGE_PATIENCE, retry_after=None)
+        circuit_breaker.trip(provider.account, now=NOON + MAX_OUTAGE, retry_after=None)
     (one,) = mails(1)
-    assert deliver(one, at=NOON + OUTAGE_PATIENCE).fates == {"failed": 1}
+    assert deliver(one, at=NOON + MAX_OUTAGE).fates == {"failed": 1}
     assert fate(one) == ("failed", "channel_unavailable")
 
 

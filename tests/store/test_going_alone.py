@@ -48,7 +48,7 @@ def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
     assert len(mail[0].seen) == ISOLATED_PER_WAKEUP
     messages = waiting(broker)
     assert [len(message.ids) for message in messages] == [ISOLATED_PER_WAKEUP, 2]
-    assert not {str(one) for m in messages for one in m.ids} & {o.thread for o in mail[0].seen}
+    assert not {str(one) for m in messages for one in m.ids} & {o.notification_id for o in mail[0].seen}
     work(broker, clock=lambda: NOON)
     assert len(mail[0].seen) == len(ids)
 
@@ -60,7 +60,7 @@ def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none
     sweeper.sweep(now=NOON)
     assert {len(message.ids) for message in waiting(broker)} == {ISOLATED_PER_WAKEUP}
     work(broker, clock=lambda: NOON)
-    assert len(mail[0].seen) == len({o.thread for o in mail[0].seen}) == wakeups.WAKEUP_SIZE + 20
+    assert len(mail[0].seen) == len({o.notification_id for o in mail[0].seen}) == wakeups.WAKEUP_SIZE + 20
     assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
 
 
@@ -68,7 +68,7 @@ def test_a_draw_leaves_it_to_the_sweep(mail: tuple[Scripted, ...]) -> None:
     suspected(2)
     fresh = accepted()["_id"]
     worker.pull(LANE, None, clock=lambda: NOON)
-    assert [o.thread for o in mail[0].seen] == [str(fresh)]
+    assert [o.notification_id for o in mail[0].seen] == [str(fresh)]
 
 
 def test_a_sweep_has_the_rest_of_a_crowd_drawn(

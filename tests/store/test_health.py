@@ -47,7 +47,7 @@ def fcm() -> Scripted:
 
 
 def defect() -> TransientError:
-    return TransientError("A defect.", code=FailureCode.INTERNAL_ERROR, ambiguous=True)
+    return TransientError("A defect.", code=FailureCode.INTERNAL_ERROR, is_ambiguous=True)
 
 
 def report(

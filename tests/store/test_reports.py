@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.errors import REPORTED, FailureCode
+from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.retry import GiveUp
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 from notifications import store
@@ -245,7 +245,7 @@ def test_that_an_earlier_attempt_arrived_says_all(status: DeliveryStatus) -> Non
     assert status_of(notification_id) == status
 
 
-@pytest.mark.parametrize("code", sorted(REPORTED))
+@pytest.mark.parametrize("code", sorted(RECEIPT_FAILURES))
 @pytest.mark.parametrize("status", [S.SENT, S.DELIVERED])
 def test_a_reported_failure_stands_against_lesser_news(
     code: FailureCode, status: DeliveryStatus

@@ -7,7 +7,7 @@ import pytest
 
 from delivery.circuit_breaker import PROBE_LEASE, Allowed, Probe
 from domain.errors import FailureCode
-from domain.retry import OUTAGE_PATIENCE
+from domain.retry import MAX_OUTAGE
 from domain.states import DeliveryStatus
 from tests.scripted import Scripted
 from tests.store.routes import AFTER, choose, one, permission, several, trip, where
@@ -112,7 +112,7 @@ def test_all_wait_for_the_first_that_may_be_asked_again(first: Scripted, second:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"first_due_at": NOON - OUTAGE_PATIENCE}, {"expires_at": NOON + 5 * MINUTE}],
+    [{"first_due_at": NOON - MAX_OUTAGE}, {"expires_at": NOON + 5 * MINUTE}],
     ids=["after three days", "when it would be too late"],
 )
 def test_nobody_waits_for_ever(first: Scripted, fields: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 CANARY = "CANARY-493021"
 SECRET = SensitiveContent(
-    data={"code": CANARY}, content={"body": f"Use {CANARY}"}, values=(CANARY,)
+    data={"code": CANARY}, content={"body": f"Use {CANARY}"}, secrets=(CANARY,)
 )
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
@@ -224,7 +224,7 @@ def test_without_its_secret_nothing_is_sent(fcm: Scripted) -> None:
 def test_what_a_provider_repeats_is_kept_nowhere(fcm: Scripted) -> None:
     document = secretive()
     error = refused()
-    error.answer = ProviderResponse(status=400, excerpt=f"bad text: Use {CANARY}")
+    error.response = ProviderResponse(status=400, excerpt=f"bad text: Use {CANARY}")
     error.reason = f"It refuses {CANARY}."
     fcm.always(lambda: error)
     deliver(document["_id"])

@@ -74,7 +74,7 @@ def test_the_other_clients_hint_comes_before_the_rest_of_a_crowd(
     other = accepted(client_id=OTHER)
     fair_queue.enqueue_wakeups([other], now=NOON)
     work(broker, clock=noon)
-    place = [o.thread for o in provider.seen].index(str(other["_id"]))
+    place = [o.notification_id for o in provider.seen].index(str(other["_id"]))
     assert place <= fair_queue.MAX_PULLS * wakeups.WAKEUP_SIZE
     assert len(provider.seen) == 601
 
@@ -96,10 +96,10 @@ def test_draws_that_look_at_once_take_one_batch_behind_the_other(
     crowd(3 * wakeups.WAKEUP_SIZE)
     ids = [one["_id"] for one in collection("notifications").find().sort("_id")]
     worker.pull(LANE, _ticket(broker, slot=2), clock=noon)
-    first = {o.thread for o in provider.seen}
+    first = {o.notification_id for o in provider.seen}
     assert first == {str(one) for one in ids[2 * 96 : 3 * 96]}
     worker.pull(LANE, _ticket(broker, slot=0), clock=noon)
-    assert {o.thread for o in provider.seen} - first == {str(one) for one in ids[:96]}
+    assert {o.notification_id for o in provider.seen} - first == {str(one) for one in ids[:96]}
 
 
 def test_of_few_any_draw_takes_all(broker: redis.Redis, provider: Scripted) -> None:
@@ -297,6 +297,6 @@ def test_without_a_broker_one_process_sends_everything_the_urgent_first(
     crowd(150)
     urgent = accepted(priority=Priority.CRITICAL, client_id=OTHER)
     assert worker.run_inline(clock=noon) == 152
-    order = [o.thread for o in provider.seen]
+    order = [o.notification_id for o in provider.seen]
     assert (order[0], order[-1]) == (str(urgent["_id"]), str(low["_id"]))
     assert sweeper.sweep(now=NOON).hinted == 0

@@ -98,8 +98,8 @@ class Failing:
 
     name = "failing"
 
-    def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
-        recipient, body = outbound.recipient, outbound.message.text
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        recipient, body = request.recipient, request.message.text
         try:
             fail(KeyError(body))
         except KeyError as error:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.states import BULK_TRANSITIONS, WORKED_ON, BulkStage
+from domain.states import BULK_TRANSITIONS, ACTIVE_BULK_STAGES, BulkStage
 from notifications.bulk import operation
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -46,4 +46,4 @@ def test_every_stage_has_its_steps_and_only_ends_have_none() -> None:
         BulkStage.COMPLETED,
     }
     assert not any(stage in BULK_TRANSITIONS[stage] for stage in BulkStage)
-    assert {BulkStage.PREVIEWING, BulkStage.RUNNING} == WORKED_ON
+    assert {BulkStage.PREVIEWING, BulkStage.RUNNING} == ACTIVE_BULK_STAGES

@@ -41,10 +41,10 @@ def busy(**details: Any) -> TransientError:
 @pytest.mark.parametrize(
     ("result", "status", "next_attempt_at", "code"),
     [
-        (SendResult(provider_id="sg-1", answer=ProviderResponse(status=202)), S.SENT, None, None),
-        (SendResult(provider_id=None, answer=ProviderResponse(status=202)), S.SENT, None, None),
+        (SendResult(provider_id="sg-1", response=ProviderResponse(status=202)), S.SENT, None, None),
+        (SendResult(provider_id=None, response=ProviderResponse(status=202)), S.SENT, None, None),
         (
-            SendResult(provider_id=None, answer=ProviderResponse(status=200), delivered=True),
+            SendResult(provider_id=None, response=ProviderResponse(status=200), is_delivered=True),
             *(S.DELIVERED, None, None),
         ),
         (busy(), S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR),
@@ -57,11 +57,11 @@ def busy(**details: Any) -> TransientError:
             *(S.PENDING, NOON + 5 * MINUTE, FailureCode.CONNECTION_FAILED),
         ),
         (
-            busy(code=FailureCode.TIMEOUT, ambiguous=True),
+            busy(code=FailureCode.TIMEOUT, is_ambiguous=True),
             *(S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT),
         ),
         (
-            busy(code=FailureCode.CONNECTION_LOST, ambiguous=True),
+            busy(code=FailureCode.CONNECTION_LOST, is_ambiguous=True),
             *(S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.CONNECTION_LOST),
         ),
         (
@@ -139,7 +139,7 @@ def test_an_urgent_message_is_tried_again_sooner() -> None:
 def test_what_the_provider_said_is_kept(
     answer: ProviderResponse | None, kept: Mapping[str, object] | None
 ) -> None:
-    settlement = settled(busy(answer=answer))
+    settlement = settled(busy(response=answer))
     assert settlement.answer.provider == "sendgrid"
     assert settlement.answer.response == kept
     assert settlement.answer.message_id is None
@@ -147,5 +147,5 @@ def test_what_the_provider_said_is_kept(
 
 
 def test_the_providers_own_id_is_kept() -> None:
-    result = SendResult(provider_id="sg-1", answer=ProviderResponse(status=202))
+    result = SendResult(provider_id="sg-1", response=ProviderResponse(status=202))
     assert settled(result).answer.message_id == "sg-1"

@@ -32,7 +32,7 @@ HOUR = timedelta(hours=1)
 waits = st.none() | st.floats(min_value=0, max_value=90_000)
 outcomes = st.one_of(
     st.sampled_from([accepted(), dead(), suspect(), refused(), silent(), unreachable(), busy()]),
-    st.just(accepted(delivered=True)),
+    st.just(accepted(is_delivered=True)),
     st.builds(slowed, retry_after=waits),
     st.builds(unavailable, retry_after=waits, scope=st.sampled_from([None, "ios"])),
 )
@@ -40,7 +40,7 @@ later = st.none() | st.timedeltas(timedelta(0), 100 * HOUR).map(lambda wait: NOO
 
 
 def is_in_doubt(outcome: Outcome) -> bool:
-    return isinstance(outcome, TransientError) and outcome.ambiguous
+    return isinstance(outcome, TransientError) and outcome.is_ambiguous
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def test_an_attempt_counts_unless_an_outage_spoiled_it(case: Case) -> None:
         assert not is_new_doubt
     elif settlement.status is S.PENDING:
         assert any(isinstance(outcome, TransientError) for outcome in case.outcomes)
-        assert is_new_doubt or case.claimed.standing.attempts_used < case.claimed.max_attempts
+        assert is_new_doubt or case.claimed.standing.counted_attempts < case.claimed.max_attempts
 
 
 @given(any_case)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.errors import FailureCode
-from domain.retry import OUTAGE_PATIENCE
+from domain.retry import MAX_OUTAGE
 from domain.states import AttemptStatus, DeliveryStatus, Priority
 from tests.scripted import (
     Outcome,
@@ -80,7 +80,7 @@ def test_retries_that_are_used_up_are_a_failure_if_none_took_it() -> None:
 
 
 def test_a_device_that_has_it_already_makes_it_delivered() -> None:
-    assert concluded(dead(), accepted(delivered=True)).status is S.DELIVERED
+    assert concluded(dead(), accepted(is_delivered=True)).status is S.DELIVERED
 
 
 # Who may have it.
@@ -142,7 +142,7 @@ def test_an_outage_for_some_goes_on_when_the_others_have_used_up_their_attempts(
 
 
 def test_an_outage_does_not_outlast_all_patience() -> None:
-    past = {"first_due_at": NOON - OUTAGE_PATIENCE}
+    past = {"first_due_at": NOON - MAX_OUTAGE}
     assert concluded(unavailable(), **past).status is S.FAILED
     assert concluded(unavailable(), accepted(), **past).status is S.SENT
 
@@ -166,7 +166,7 @@ def test_a_retry_does_not_wait_for_a_platform_that_is_held() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"first_due_at": NOON - OUTAGE_PATIENCE}, {"expires_at": NOON + 15 * MINUTE}],
+    [{"first_due_at": NOON - MAX_OUTAGE}, {"expires_at": NOON + 15 * MINUTE}],
     ids=["no patience is left", "it expires before"],
 )
 def test_nobody_waits_for_a_platform_for_ever(fields: dict[str, Any]) -> None:

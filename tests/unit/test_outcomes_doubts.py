@@ -67,7 +67,7 @@ def test_nobody_else_is_asked_about_what_this_provider_may_have_taken(not_taken:
 def test_a_doubt_says_more_of_the_delivery_than_what_is_tried_again() -> None:
     settlement = concluded(silent(), busy())
     assert settlement.code is FailureCode.TIMEOUT
-    assert settlement.reason == "No answer came. (1 device); The provider is busy. (1 device)"
+    assert settlement.reason == "No response came. (1 device); The provider is busy. (1 device)"
 
 
 # Devices that were left out have not got it either.

@@ -97,42 +97,42 @@ def test_words_keep_their_shape_and_nothing_else() -> None:
     assert all_masked(payload) == {"a": MASK, "b": [MASK, {"c": MASK}], "d": None, "e": False}
 
 
-SECRET = SensitiveContent(data={"code": CANARY}, values=(CANARY,))
+SECRET = SensitiveContent(data={"code": CANARY}, secrets=(CANARY,))
 
 
 def refused(said: str) -> PermanentError:
     answer = ProviderResponse(status=400, code="x", excerpt=said)
-    return PermanentError(f"No: {said}", code=FailureCode.REJECTED, answer=answer)
+    return PermanentError(f"No: {said}", code=FailureCode.REJECTED, response=answer)
 
 
 def test_what_a_provider_repeats_of_a_secret_is_not_kept() -> None:
     error = mask_response(refused(f"your code is {CANARY}"), SECRET)
     assert (error.reason, str(error)) == (f"No: your code is {MASK}",) * 2
-    assert error.answer == ProviderResponse(status=400, code="x", excerpt=f"your code is {MASK}")
+    assert error.response == ProviderResponse(status=400, code="x", excerpt=f"your code is {MASK}")
     answer = ProviderResponse(status=202, excerpt=CANARY)
-    taken = mask_response(SendResult(provider_id="1", answer=answer), SECRET)
-    assert taken.answer.excerpt == MASK
+    taken = mask_response(SendResult(provider_id="1", response=answer), SECRET)
+    assert taken.response.excerpt == MASK
 
 
 def test_a_secret_that_was_cut_off_is_not_kept_either() -> None:
     for size in range(3, len(CANARY)):
         error = mask_response(refused(f"code={CANARY[:size]}"), SECRET)
-        assert error.answer is not None
-        assert error.answer.excerpt == f"code={MASK}"
+        assert error.response is not None
+        assert error.response.excerpt == f"code={MASK}"
 
 
 def test_of_words_that_may_all_be_secret_nothing_is_kept() -> None:
-    error = mask_response(refused("Use 1234"), SensitiveContent(data={}, has_own_words=True))
-    assert error.answer == ProviderResponse(status=400, code="x", excerpt=WITHHELD)
+    error = mask_response(refused("Use 1234"), SensitiveContent(data={}, has_inline_content=True))
+    assert error.response == ProviderResponse(status=400, code="x", excerpt=WITHHELD)
 
 
 def test_what_hides_nothing_stays_as_it_is() -> None:
     error = refused("anything")
     assert mask_response(error, None) is error
-    assert error.answer == ProviderResponse(status=400, code="x", excerpt="anything")
+    assert error.response == ProviderResponse(status=400, code="x", excerpt="anything")
 
 
 def test_neither_a_secret_nor_its_values_are_in_what_is_logged_of_it() -> None:
     assert CANARY not in repr(
-        SensitiveContent(data={"code": CANARY}, content={"body": CANARY}, values=(CANARY,))
+        SensitiveContent(data={"code": CANARY}, content={"body": CANARY}, secrets=(CANARY,))
     )

@@ -58,7 +58,7 @@ def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_nee
     (outbound,) = provider.seen
     assert outbound == SendRequest(
         reference=f"{'a' * 24}.email.1",
-        thread="a" * 24,
+        notification_id="a" * 24,
         recipient="ada@example.com",
         recipient_name="Ada",
         message=MESSAGE,

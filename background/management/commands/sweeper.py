@@ -61,7 +61,7 @@ class Command(BaseCommand):
                 sent = delivery_worker.run_inline(seconds=SWEEP_SECONDS)
                 self.stdout.write(f"sent without a broker: {sent}")
                 callback_events.publish_events(now=utc_now())
-                worker.run_inline(clock=utc_now, is_stopping=process.is_shutting_down)
+                worker.run_inline(clock=utc_now, is_shutting_down=process.is_shutting_down)
             self._look_after()
             if options["once"]:
                 return

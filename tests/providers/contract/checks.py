@@ -40,7 +40,7 @@ def check_time(case: Case, seen: Seen) -> None:
 
 def check_silence(seen: Seen) -> None:
     """Check that neither a secret nor anything private is in what we log, show or keep."""
-    texts = [*seen.log, repr(seen.provider), repr(seen.outcome), repr(seen.outcome.answer)]
+    texts = [*seen.log, repr(seen.provider), repr(seen.outcome), repr(seen.outcome.response)]
     if isinstance(seen.outcome, ProviderError):
         texts += [str(seen.outcome), seen.outcome.reason]
     assert leaks(texts, [*PRIVATE, *seen.secrets]) == []

@@ -86,7 +86,7 @@ def message(channel: str, recipient: str, **fields: Any) -> SendRequest:
     """Return what is told to Ada."""
     return outbound(
         reference=f"{THREAD}.{channel}.1",
-        thread=THREAD,
+        notification_id=THREAD,
         recipient=recipient,
         recipient_name=NAME,
         message=Message(subject=SUBJECT, text=TEXT),

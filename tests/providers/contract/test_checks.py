@@ -36,8 +36,8 @@ def broken(how: Send) -> Subject:
     """Return SendGrid with a way of sending of its own."""
 
     class Broken(SendGrid):
-        def send(self, outbound: SendRequest, *, timeout: float) -> SendResult:
-            return how(self, outbound, timeout)
+        def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+            return how(self, request, timeout)
 
     def make(place: Place, account: str) -> Provider:
         good: Any = SENDGRID.make(place, account)

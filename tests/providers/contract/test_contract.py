@@ -103,7 +103,7 @@ def test_what_is_refused_is_on_record_with_the_providers_own_words(
     subject: Subject, project: Project
 ) -> None:
     for case in {Case.BUSY, Case.BAD_RECIPIENT, Case.REFUSED} - subject.never.keys():
-        answer = send(subject, case, project).outcome.answer
+        answer = send(subject, case, project).outcome.response
         assert answer is not None
         assert answer.status >= 400
         assert answer.excerpt

@@ -179,12 +179,12 @@ def test_a_push_without_an_end_is_kept_as_long_as_firebase_likes(project: Projec
     assert "apns-expiration" not in message["apns"]["headers"]
 
 
-@pytest.mark.parametrize("thread", ["x" * 200, "a/b", "é" * 40, "not.url.safe"])
+@pytest.mark.parametrize("notification_id", ["x" * 200, "a/b", "é" * 40, "not.url.safe"])
 def test_a_later_copy_replaces_the_first_whatever_the_threads_name(
-    project: Project, thread: str
+    project: Project, notification_id: str
 ) -> None:
     first, second = (
-        sent(project, push(thread=thread, reference=f"{thread}.push.{number}")) for number in (1, 2)
+        sent(project, push(notification_id=notification_id, reference=f"{notification_id}.push.{number}")) for number in (1, 2)
     )
     for message in (first, second):
         name = message["android"]["notification"]["tag"]
@@ -198,7 +198,7 @@ def test_a_later_copy_replaces_the_first_whatever_the_threads_name(
 
 
 def test_a_push_of_no_thread_replaces_nothing(project: Project) -> None:
-    message = sent(project, push(thread=""))
+    message = sent(project, push(notification_id=""))
     assert "notification_id" not in message["data"]
     assert "notification" not in message["android"]
     assert "apns-collapse-id" not in message["apns"]["headers"]

@@ -14,7 +14,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
-from providers.fcm.responses import ROWS
+from providers.fcm.responses import RULES
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import TOKENS, Project, push
 from tests.waiting import LIMIT, SHORT, ending, lag
@@ -105,8 +105,8 @@ def test_fcms_own_code_comes_first_and_then_the_status(
     error = refusal(project, socket_server.response(status, body))
     assert type(error) is kind
     assert error.code is code
-    assert error.answer is not None
-    assert error.answer.status == status
+    assert error.response is not None
+    assert error.response.status == status
     assert not getattr(error, "ambiguous", False)
 
 
@@ -157,7 +157,7 @@ def test_another_success_than_the_documented_one_may_mean_that_it_went(
 ) -> None:
     error = refusal(project, socket_server.response(status, body))
     assert type(error) is TransientError
-    assert error.ambiguous
+    assert error.is_ambiguous
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_redirect_gets_neither_the_push_nor_the_access_token(
 def test_a_firebase_that_is_not_there_got_nothing(project: Project) -> None:
     with pytest.raises(TransientError) as error:
         project.fcm(base_url="http://127.0.0.1:1").send(push(), timeout=LIMIT)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
@@ -244,13 +244,13 @@ def test_the_devices_token_is_in_nothing_that_is_kept(project: Project) -> None:
     token = "dQw4w9WgXcQ:APA91bH"
     body = said(INVALID, text=f"{token} is not a valid FCM registration token")
     error = refusal(project, socket_server.response(400, body), token=token)
-    assert error.answer is not None
-    assert "[token] is not a valid" in error.answer.excerpt
-    assert token not in f"{error!r} {error.answer!r} {error.reason}"
+    assert error.response is not None
+    assert "[token] is not a valid" in error.response.excerpt
+    assert token not in f"{error!r} {error.response!r} {error.reason}"
 
 
 def test_the_table_is_fit_to_be_read_by_people() -> None:
-    assert len({row.when for row in ROWS}) == len(ROWS)
-    assert all(row.reason[0].isupper() for row in ROWS)
-    condemning = [row for row in ROWS if row.action is RecipientAction.DEACTIVATE]
+    assert len({row.description for row in RULES}) == len(RULES)
+    assert all(row.reason[0].isupper() for row in RULES)
+    condemning = [row for row in RULES if row.action is RecipientAction.DEACTIVATE]
     assert [row.code for row in condemning] == ["UNREGISTERED"]

@@ -46,8 +46,8 @@ def test_what_is_said_of_the_device_is_about_the_device(
     assert isinstance(error, InvalidRecipientError)
     assert (error.reason, error.action) == (reason, action)
     assert error.code is FailureCode.INVALID_RECIPIENT
-    assert error.answer is not None
-    assert error.answer.code == code
+    assert error.response is not None
+    assert error.response.code == code
     assert len(project.requests()) == 1
 
 
@@ -63,8 +63,8 @@ def test_a_mistake_in_the_configuration_is_not_the_devices(
     error = refusal(project.fcm(), token)
     assert type(error) is ProviderUnavailableError
     assert error.scope is None
-    assert error.answer is not None
-    assert error.answer.status == status
+    assert error.response is not None
+    assert error.response.status == status
     assert len(project.requests()) == 1
 
 
@@ -98,8 +98,8 @@ def test_an_access_token_that_ended_is_replaced_and_the_push_sent_once_more(
 def test_an_access_token_refused_for_ever_is_replaced_once(project: Project) -> None:
     error = refusal(project.fcm(), "unauthenticated-1")
     assert type(error) is ProviderUnavailableError
-    assert error.answer is not None
-    assert (error.answer.status, error.answer.code) == (401, "UNAUTHENTICATED")
+    assert error.response is not None
+    assert (error.response.status, error.response.code) == (401, "UNAUTHENTICATED")
     assert [request["status"] for request in project.requests()] == [401, 401]
     assert len(project.requests(TOKENS)) == 2
 
@@ -133,7 +133,7 @@ def test_a_quota_says_when_to_come_again(
     error = refusal(project.fcm(), token)
     assert isinstance(error, TransientError)
     assert error.code is FailureCode.RATE_LIMITED
-    assert not error.ambiguous
+    assert not error.is_ambiguous
     assert error.retry_after is not None
     assert shortest <= error.retry_after <= longest
     assert len(project.requests()) == 1
@@ -146,9 +146,9 @@ def test_a_problem_of_firebases_own_passes(project: Project, token: str, status:
     error = refusal(project.fcm(), token)
     assert type(error) is TransientError
     assert error.code is FailureCode.PROVIDER_ERROR
-    assert not error.ambiguous
-    assert error.answer is not None
-    assert error.answer.status == status
+    assert not error.is_ambiguous
+    assert error.response is not None
+    assert error.response.status == status
 
 
 def test_an_overload_that_lasts_gets_one_post_for_each_send(project: Project) -> None:
@@ -180,7 +180,7 @@ def test_a_push_without_an_answer_that_says_so_may_have_gone(
     fcm.send(push(), timeout=LIMIT)
     error = refusal(fcm, token, timeout=timeout)
     assert type(error) is TransientError
-    assert error.ambiguous
+    assert error.is_ambiguous
     assert error.code is code
     assert len(project.requests()) == 2, "one POST, and the one before"
 
@@ -197,7 +197,7 @@ def test_an_acceptance_has_a_name_and_is_not_slept_on(
     result = project.fcm().send(push(token), timeout=LIMIT)
     assert result.provider_id is not None
     assert result.provider_id.startswith("projects/notify-sandbox/messages/")
-    assert not result.delivered
+    assert not result.is_delivered
     assert len(project.requests()) == 1
     assert slept == []
 

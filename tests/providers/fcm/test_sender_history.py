@@ -12,7 +12,7 @@ from domain.errors import (
 )
 from providers.fcm import responses
 from providers.fcm.provider import FCM
-from providers.fcm.responses import PROVEN_FOR, STRANGERS, MismatchCause, SenderHistory
+from providers.fcm.responses import RECENT_SUCCESS_PERIOD, MISMATCH_LIMIT, MismatchCause, SenderHistory
 from tests.support.providers.fcm import Project, push
 from tests.unit.building import NOON
 from tests.waiting import LIMIT
@@ -33,8 +33,8 @@ def test_a_project_that_has_taken_nothing_may_be_the_wrong_one(project: Project)
     error = refusal(project.fcm())
     assert type(error) is ProviderUnavailableError
     assert error.scope == responses.SENDER_SCOPE, "one device holds up nobody else"
-    assert error.answer is not None
-    assert (error.answer.status, error.answer.code) == (403, "SENDER_ID_MISMATCH")
+    assert error.response is not None
+    assert (error.response.status, error.response.code) == (403, "SENDER_ID_MISMATCH")
 
 
 def test_a_token_is_suspect_at_a_project_that_takes_others(project: Project) -> None:
@@ -49,8 +49,8 @@ def test_a_token_is_suspect_at_a_project_that_takes_others(project: Project) -> 
 def test_so_many_devices_in_a_row_are_no_coincidence(project: Project) -> None:
     fcm = project.fcm()
     fcm.send(push("device-1"), timeout=LIMIT)
-    errors = [refusal(fcm, f"wrong-sender-{n}") for n in range(STRANGERS)]
-    assert [type(e) for e in errors] == [InvalidRecipientError] * (STRANGERS - 1) + [
+    errors = [refusal(fcm, f"wrong-sender-{n}") for n in range(MISMATCH_LIMIT)]
+    assert [type(e) for e in errors] == [InvalidRecipientError] * (MISMATCH_LIMIT - 1) + [
         ProviderUnavailableError
     ]
     (*_, last) = errors
@@ -71,36 +71,36 @@ def test_another_refusal_proves_nothing(project: Project, token: str) -> None:
 
 
 def test_a_proof_is_good_for_an_hour() -> None:
-    assert timedelta(hours=1) == PROVEN_FOR
+    assert timedelta(hours=1) == RECENT_SUCCESS_PERIOD
     sender = SenderHistory()
-    sender.accepted(now=NOON)
-    assert sender.refused("a", now=NOON + PROVEN_FOR) is MismatchCause.DEVICE
-    assert sender.refused("a", now=NOON + PROVEN_FOR + SECOND) is MismatchCause.NOBODY
+    sender.record_accepted(now=NOON)
+    assert sender.classify_mismatch("a", now=NOON + RECENT_SUCCESS_PERIOD) is MismatchCause.DEVICE
+    assert sender.classify_mismatch("a", now=NOON + RECENT_SUCCESS_PERIOD + SECOND) is MismatchCause.UNKNOWN
 
 
 def test_proofs_may_come_out_of_order() -> None:
     sender = SenderHistory()
-    sender.accepted(now=NOON + PROVEN_FOR)
-    sender.accepted(now=NOON)
-    assert sender.refused("a", now=NOON + 2 * PROVEN_FOR) is MismatchCause.DEVICE
+    sender.record_accepted(now=NOON + RECENT_SUCCESS_PERIOD)
+    sender.record_accepted(now=NOON)
+    assert sender.classify_mismatch("a", now=NOON + 2 * RECENT_SUCCESS_PERIOD) is MismatchCause.DEVICE
 
 
 def test_one_device_however_often_is_one() -> None:
     sender = SenderHistory()
-    assert {sender.refused("a", now=NOON) for _ in range(10 * STRANGERS)} == {MismatchCause.NOBODY}
+    assert {sender.classify_mismatch("a", now=NOON) for _ in range(10 * MISMATCH_LIMIT)} == {MismatchCause.UNKNOWN}
 
 
 def test_without_any_proof_too_so_many_devices_are_no_coincidence() -> None:
     sender = SenderHistory()
-    assert STRANGERS == 5
-    blames = [sender.refused(str(n), now=NOON) for n in range(STRANGERS + 2)]
-    assert blames == [MismatchCause.NOBODY] * (STRANGERS - 1) + [MismatchCause.PROJECT] * 3
-    assert sender.refused("0", now=NOON) is MismatchCause.PROJECT
-    sender.accepted(now=NOON)
-    assert sender.refused("0", now=NOON) is MismatchCause.DEVICE
+    assert MISMATCH_LIMIT == 5
+    blames = [sender.classify_mismatch(str(n), now=NOON) for n in range(MISMATCH_LIMIT + 2)]
+    assert blames == [MismatchCause.UNKNOWN] * (MISMATCH_LIMIT - 1) + [MismatchCause.PROJECT] * 3
+    assert sender.classify_mismatch("0", now=NOON) is MismatchCause.PROJECT
+    sender.record_accepted(now=NOON)
+    assert sender.classify_mismatch("0", now=NOON) is MismatchCause.DEVICE
 
 
 def test_nothing_of_a_token_is_kept() -> None:
     sender = SenderHistory()
-    sender.refused("secret-token", now=NOON)
+    sender.classify_mismatch("secret-token", now=NOON)
     assert "secret-token" not in str(vars(sender))

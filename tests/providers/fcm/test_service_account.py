@@ -86,14 +86,14 @@ def test_a_new_key_in_the_file_is_used_from_the_next_fetch_on(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        fcm_credentials, "FAILURE_REMEMBERED", fcm_credentials.FAILURE_REMEMBERED * 0
+        fcm_credentials, "FAILURE_TTL", fcm_credentials.FAILURE_TTL * 0
     )
     file = tmp_path / "account.json"
     file.write_text(json.dumps({**project.key, "client_email": "gone@example.com"}))
     fcm = project.fcm(credentials=str(file))
     error = unavailable(fcm)
-    assert error.answer is not None
-    assert error.answer.code == "invalid_grant"
+    assert error.response is not None
+    assert error.response.code == "invalid_grant"
     file.write_text(json.dumps(project.key))
     assert fcm.send(push(), timeout=LIMIT).provider_id
 
@@ -176,7 +176,7 @@ def test_no_secret_is_shown_or_logged(project: Project, caplog: pytest.LogCaptur
         fcm.send(push(token), timeout=LIMIT)
         project.token_endpoint("invalid-grant")
         unavailable(project.fcm(credentials=json.dumps(project.key) + " "))
-    access = fcm_credentials.shared(fcm.credentials, clock=now)._token
+    access = fcm_credentials.shared_token_cache(fcm.credentials, clock=now)._token
     assert access is not None
     account: ServiceAccount = read_service_account(fcm.credentials)
     said = f"{fcm!r} {vars(fcm)['_client']!r} {access!r} {account!r} {events} {caplog.text}"
@@ -204,7 +204,7 @@ def test_none_of_the_librarys_own_transport_is_used(
 def test_a_forked_child_has_access_tokens_of_its_own(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = fcm_credentials.shared("source", clock=now)
-    assert fcm_credentials.shared("source", clock=now) is mine
+    mine = fcm_credentials.shared_token_cache("source", clock=now)
+    assert fcm_credentials.shared_token_cache("source", clock=now) is mine
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    assert fcm_credentials.shared("source", clock=now) is not mine
+    assert fcm_credentials.shared_token_cache("source", clock=now) is not mine

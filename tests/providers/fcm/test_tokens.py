@@ -151,8 +151,8 @@ def test_no_access_token_makes_the_channel_unavailable(
     error = attempt(project.fcm())
     assert type(error) is ProviderUnavailableError
     assert error.scope is None
-    assert error.answer is not None
-    assert (error.answer.status, error.answer.code) == (status, code)
+    assert error.response is not None
+    assert (error.response.status, error.response.code) == (status, code)
     assert project.requests() == []
 
 
@@ -173,7 +173,7 @@ def test_nobody_waits_for_a_slow_token_longer_than_the_send_may_take(project: Pr
     with endpoint(project, socket_server.stopping()) as one, ending():
         error = attempt(one.fcm, timeout=0.3)
     assert type(error) is ProviderUnavailableError
-    assert error.reason == credentials.SLOW
+    assert error.reason == credentials.TOKEN_TIMEOUT_REASON
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_an_answer_that_is_no_access_token_is_none(project: Project, body: bytes
     with endpoint(project, socket_server.KeepAlive(socket_server.response(200, body))) as one:
         error = attempt(one.fcm)
     assert type(error) is ProviderUnavailableError
-    assert "secret" not in f"{error!r} {error.answer!r}"
+    assert "secret" not in f"{error!r} {error.response!r}"
 
 
 def test_a_token_endpoint_may_say_when_to_come_again_and_redirects_nobody(project: Project) -> None:
@@ -246,7 +246,7 @@ def test_an_endpoint_that_is_away_is_not_noticed_while_a_token_is_good(project: 
             one.clock.now = NOON + timedelta(minutes=minutes)
             assert type(attempt(one.fcm)) is kind
         answers.append(granted())
-        one.clock.now += credentials.FAILURE_REMEMBERED
+        one.clock.now += credentials.FAILURE_TTL
         assert isinstance(attempt(one.fcm), SendResult)
 
 

@@ -96,7 +96,7 @@ def test_different_mails_are_never_sent_as_one(account: Account) -> None:
         Message(subject="News", text="There is news."),
     ):
         (other,) = mails("bob@example.com", message=message)
-        assert account.sendgrid().same_mail(one.message) != account.sendgrid().same_mail(
+        assert account.sendgrid().batch_key(one.message) != account.sendgrid().batch_key(
             other.message
         )
         with pytest.raises(ValueError, match="different"):
@@ -146,7 +146,7 @@ def test_a_mail_with_a_link_and_one_without_are_different(account: Account) -> N
     with_link = leaving("ada@example.com", token="t")
     elsewhere = leaving("ada@example.com", token="x/t")
     (without,) = mails("ada@example.com")
-    keys = {sendgrid.same_mail(mail.message) for mail in (with_link, elsewhere, without)}
+    keys = {sendgrid.batch_key(mail.message) for mail in (with_link, elsewhere, without)}
     assert len(keys) == 3
 
 
@@ -236,7 +236,7 @@ def test_no_whole_answer_is_an_unknown_outcome_for_all_of_the_request(
     timeout = SHORT if outcome.startswith("timeout") else LIMIT
     outcomes = account.send(mails(*people(9), f"{outcome}@example.com"), timeout=timeout)
     assert set(kinds(outcomes)) == {TransientError}
-    assert all(isinstance(o, TransientError) and o.ambiguous for o in outcomes)
+    assert all(isinstance(o, TransientError) and o.is_ambiguous for o in outcomes)
     assert len(account.requests()) == 1
 
 
@@ -244,7 +244,7 @@ def test_an_unknown_outcome_after_a_refusal_is_that_of_its_half(account: Account
     outcomes = account.send(mails("invalid@example.com", *people(2), "reset@example.com"))
     assert kinds(outcomes)[:2] == [InvalidRecipientError, SendResult]
     rest = outcomes[2:]
-    assert all(isinstance(o, TransientError) and o.ambiguous for o in rest)
+    assert all(isinstance(o, TransientError) and o.is_ambiguous for o in rest)
     reached = account.until_reached(3)
     assert len(reached) == len(set(reached))
 
@@ -252,7 +252,7 @@ def test_an_unknown_outcome_after_a_refusal_is_that_of_its_half(account: Account
 def test_a_failure_after_a_refusal_ends_it(account: Account) -> None:
     outcomes = account.send(mails("invalid@example.com", *people(2), "server-error@example.com"))
     assert set(kinds(outcomes)) == {TransientError}
-    assert {o.code for o in outcomes if isinstance(o, TransientError) and not o.ambiguous} == {
+    assert {o.code for o in outcomes if isinstance(o, TransientError) and not o.is_ambiguous} == {
         FailureCode.PROVIDER_ERROR
     }
     assert [request["outcome"] for request in account.requests()] == [
@@ -263,7 +263,7 @@ def test_a_failure_after_a_refusal_ends_it(account: Account) -> None:
 def test_what_there_is_no_time_for_is_given_back_and_has_not_left(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "SHORTEST", LIMIT)
+    monkeypatch.setattr(provider, "MIN_REQUEST_SECONDS", LIMIT)
     outcomes = account.send(mails("invalid@example.com", *people(7)), timeout=LIMIT)
     assert set(kinds(outcomes)) == {NotAttemptedError}
     assert account.reached() == []
@@ -271,7 +271,7 @@ def test_what_there_is_no_time_for_is_given_back_and_has_not_left(
 
 def test_a_provider_that_is_not_there_got_nothing(account: Account) -> None:
     outcomes = account.send(mails(*people(3)), base_url="http://127.0.0.1:1")
-    assert [o.code for o in outcomes if isinstance(o, TransientError) and not o.ambiguous] == [
+    assert [o.code for o in outcomes if isinstance(o, TransientError) and not o.is_ambiguous] == [
         FailureCode.CONNECTION_FAILED
     ] * 3
 

@@ -20,13 +20,13 @@ from domain.errors import (
 from providers.contract import NotAttemptedError, SendResult
 from providers.sendgrid.provider import MAX_REQUESTS, Outcome, RequestResult, send_bisecting
 
-SENT = SendResult(provider_id="sg-1", answer=ProviderResponse(status=202))
+SENT = SendResult(provider_id="sg-1", response=ProviderResponse(status=202))
 
 
 BLAMED = InvalidRecipientError("no such address", action=RecipientAction.SUSPECT)
 
 
-LOST = TransientError("no answer", code=FailureCode.TIMEOUT, ambiguous=True)
+LOST = TransientError("no answer", code=FailureCode.TIMEOUT, is_ambiguous=True)
 
 
 BUSY = TransientError("busy", code=FailureCode.RATE_LIMITED, retry_after=5)
@@ -53,7 +53,7 @@ class Provider:
     def __call__(self, group: Sequence[int]) -> RequestResult:
         self.asked.append(list(group))
         if self.bad.intersection(group):
-            return RequestResult(outcome=BLAMED, is_about_a_recipient=True)
+            return RequestResult(outcome=BLAMED, can_bisect=True)
         outcome = self.answers.pop(0) if self.answers else SENT
         if isinstance(outcome, SendResult) or outcome is LOST:
             self.sent.update(group)
@@ -63,7 +63,7 @@ class Provider:
 def asked(provider: Provider, *requests: Sequence[int], seconds: int = 10**6) -> dict[int, Outcome]:
     """Ask; there is time for so many requests after the first."""
     left = iter(range(seconds))
-    return send_bisecting(requests, ask=provider, has_time=lambda: next(left, None) is not None)
+    return send_bisecting(requests, send=provider, has_time=lambda: next(left, None) is not None)
 
 
 @given(
@@ -132,7 +132,7 @@ def test_without_time_what_is_left_is_given_back() -> None:
     assert len(provider.asked) == 3
     assert {n for n, one in outcomes.items() if one is SENT} == set(range(8, 16))
     left = [outcomes[n] for n in range(8)]
-    assert all(isinstance(one, NotAttemptedError) and not one.ambiguous for one in left)
+    assert all(isinstance(one, NotAttemptedError) and not one.is_ambiguous for one in left)
 
 
 def test_the_first_request_is_made_however_little_time_there_is() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from domain.errors import FailureCode, PermanentError
 from providers.contract import Message
-from providers.mail import File
+from providers.mail import AttachmentFile
 from providers.sendgrid import provider
 from providers.sendgrid.provider import MAX_ID_LENGTH, SubstitutionTag
 from tests.support.fakes import socket_server
@@ -122,7 +122,7 @@ def test_a_body_is_what_sendgrids_own_builder_makes_of_the_mail(
         unsubscribe_url=url,
     )
     mail = outbound(message=message, recipient_name=name)
-    file = File(filename="invoice.pdf", content_type="application/pdf", content=b"%PDF-1.7")
+    file = AttachmentFile(filename="invoice.pdf", content_type="application/pdf", content=b"%PDF-1.7")
     body = provider.shared_body(
         message, sender=("Shop", "shop@example.com"), default_reply_to=None, files=[file], tag=tag
     )
@@ -142,8 +142,8 @@ def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: 
         socket_server.answering(socket_server.response(202, b"", *headers))
     ) as server:
         result = account(base_url=server.url).send(outbound(), timeout=LIMIT)
-    assert (result.provider_id, result.answer.status) == (provider_id, 202)
-    assert not result.delivered
+    assert (result.provider_id, result.response.status) == (provider_id, 202)
+    assert not result.is_delivered
 
 
 def test_an_id_is_kept_up_to_a_length() -> None:

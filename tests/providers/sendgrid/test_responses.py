@@ -89,8 +89,8 @@ def test_an_answer_other_than_202_is_an_error_of_its_class(
     error = refusal(socket_server.response(status, body))
     assert type(error) is kind
     assert error.code is code
-    assert error.answer is not None
-    assert error.answer.status == status
+    assert error.response is not None
+    assert error.response.status == status
 
 
 def test_a_complaint_about_another_part_of_the_personalization_is_not_about_the_address() -> None:
@@ -106,15 +106,15 @@ def test_a_complaint_about_another_part_of_the_personalization_is_not_about_the_
 def test_another_success_than_the_documented_one_may_mean_that_it_went(status: int) -> None:
     error = refusal(socket_server.response(status, b"{}"))
     assert isinstance(error, TransientError)
-    assert error.ambiguous
+    assert error.is_ambiguous
 
 
 def test_no_credit_left_is_a_matter_of_the_account() -> None:
     body = json.dumps({"errors": [{"message": "Maximum credits exceeded"}]}).encode()
     error = refusal(socket_server.response(401, body))
     assert isinstance(error, ProviderUnavailableError)
-    assert error.answer is not None
-    assert "Maximum credits exceeded" in error.answer.excerpt
+    assert error.response is not None
+    assert "Maximum credits exceeded" in error.response.excerpt
 
 
 def test_a_bad_address_is_counted_and_not_given_up_at_once() -> None:
@@ -135,16 +135,16 @@ def test_a_bad_address_is_counted_and_not_given_up_at_once() -> None:
 def test_a_body_sendgrid_does_not_document_is_no_defect_of_ours(body: bytes) -> None:
     error = refusal(socket_server.response(400, body))
     assert type(error) is PermanentError
-    assert error.answer is not None
-    assert error.answer.code is None
+    assert error.response is not None
+    assert error.response.code is None
 
 
 def test_a_field_is_kept_up_to_a_length_and_without_an_address() -> None:
     error = refusal(socket_server.response(400, errors(f"x ada@example.com {'x' * 5_000}")))
-    assert error.answer is not None
-    assert error.answer.code is not None
-    assert error.answer.code.startswith("x [address] xxx")
-    assert len(error.answer.code) == MAX_ID_LENGTH
+    assert error.response is not None
+    assert error.response.code is not None
+    assert error.response.code.startswith("x [address] xxx")
+    assert len(error.response.code) == MAX_ID_LENGTH
 
 
 def test_a_body_nested_without_end_is_no_defect_of_ours() -> None:
@@ -156,10 +156,10 @@ def test_what_sendgrid_complains_about_is_kept_without_the_address() -> None:
         {"errors": [{"field": "subject", "message": "ada@example.com may not get this"}]}
     ).encode()
     error = refusal(socket_server.response(400, body))
-    assert error.answer is not None
-    assert error.answer.code == "subject"
-    assert "ada" not in error.answer.excerpt
-    assert "may not get this" in error.answer.excerpt
+    assert error.response is not None
+    assert error.response.code == "subject"
+    assert "ada" not in error.response.excerpt
+    assert "may not get this" in error.response.excerpt
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_mail_that_left_and_got_no_whole_answer_may_have_gone(
 ) -> None:
     with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
         account(base_url=server.url).send(outbound(), timeout=LIMIT)
-    assert error.value.ambiguous
+    assert error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_LOST
 
 
@@ -218,14 +218,14 @@ def test_a_mail_that_was_taken_and_never_answered_may_have_gone() -> None:
         pytest.raises(TransientError) as error,
     ):
         account(base_url=server.url).send(outbound(), timeout=0.3)
-    assert error.value.ambiguous
+    assert error.value.is_ambiguous
     assert error.value.code is FailureCode.TIMEOUT
 
 
 def test_a_provider_that_is_not_there_got_nothing() -> None:
     with pytest.raises(TransientError) as error:
         account().send(outbound(), timeout=LIMIT)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
 
 
 def test_a_redirect_gets_neither_the_mail_nor_the_key() -> None:
@@ -251,5 +251,5 @@ def test_the_accounts_key_is_not_shown_when_the_account_is() -> None:
 def test_the_clock_of_the_account_is_the_one_it_was_given() -> None:
     moved = account(clock=lambda: NOON + timedelta(seconds=20))
     headers = {"x-ratelimit-reset": str(EPOCH + 30)}
-    assert moved._pause(headers) == 10.0
+    assert moved._parse_pause(headers) == 10.0
     assert datetime.fromtimestamp(EPOCH, UTC) == NOON

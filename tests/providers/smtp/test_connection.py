@@ -38,7 +38,7 @@ def test_a_connection_that_breaks_before_the_message_has_sent_nothing(
     replies = {command: reply} | ({"HELO": reply} if command == "EHLO" else {})
     error = refusal(replies)
     assert isinstance(error, TransientError)
-    assert not error.ambiguous
+    assert not error.is_ambiguous
     assert error.code is FailureCode.CONNECTION_FAILED
 
 
@@ -46,14 +46,14 @@ def test_a_connection_that_breaks_before_the_message_has_sent_nothing(
 def test_a_connection_that_breaks_in_the_message_may_have_sent_it(reply: str) -> None:
     error = refusal({"message": reply})
     assert isinstance(error, TransientError)
-    assert error.ambiguous
+    assert error.is_ambiguous
     assert error.code is FailureCode.CONNECTION_LOST
 
 
 def test_a_server_that_falls_silent_after_the_message_may_have_taken_it() -> None:
     error = refusal({"message": SILENCE}, timeout=SHORT)
     assert isinstance(error, TransientError)
-    assert error.ambiguous
+    assert error.is_ambiguous
     assert error.code is FailureCode.TIMEOUT
 
 
@@ -61,14 +61,14 @@ def test_a_server_that_falls_silent_after_the_message_may_have_taken_it() -> Non
 def test_a_server_that_falls_silent_before_the_message_has_not_got_it(command: str) -> None:
     error = refusal({command: SILENCE}, timeout=SHORT)
     assert isinstance(error, TransientError)
-    assert not error.ambiguous
+    assert not error.is_ambiguous
 
 
 @pytest.mark.parametrize("reply", [HANG_UP, RESET, SILENCE])
 def test_a_server_that_does_not_ask_for_the_message_has_not_got_it(reply: str) -> None:
     error = refusal({"DATA": reply}, timeout=SHORT)
     assert isinstance(error, TransientError)
-    assert not error.ambiguous
+    assert not error.is_ambiguous
 
 
 def test_a_server_that_is_not_there_has_not_got_it() -> None:
@@ -76,7 +76,7 @@ def test_a_server_that_is_not_there_has_not_got_it() -> None:
         port = running.port
     with pytest.raises(TransientError) as error:
         provider(port).send(outbound(), timeout=LIMIT)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
@@ -143,7 +143,7 @@ def test_a_server_that_has_closed_the_connection_and_gone_has_not_got_it() -> No
         running.close()
         with pytest.raises(TransientError) as error:
             smtp.send(outbound(), timeout=LIMIT)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert len(server.mails) == 1
 
 
@@ -154,7 +154,7 @@ def test_a_mail_that_may_have_gone_is_not_sent_again_by_itself() -> None:
         server.replies = {"message": HANG_UP}
         with pytest.raises(TransientError) as error:
             smtp.send(outbound(), timeout=LIMIT)
-        assert error.value.ambiguous
+        assert error.value.is_ambiguous
         assert running.connections == 1
     assert len(server.mails) == 2
 
@@ -191,7 +191,7 @@ def test_nothing_is_said_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(socket, "getaddrinfo", slowly)
         with pytest.raises(TransientError) as error:
             smtp.send(outbound(), timeout=SHORT)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert server.commands == []
 
 
@@ -207,7 +207,7 @@ def test_a_server_that_never_ends_its_reply_is_not_listened_to(line: bytes) -> N
 
     with socket_server.serving(talk) as running, pytest.raises(TransientError) as error:
         provider(running.port).send(outbound(), timeout=SILENT_FOR)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     # Most of it lies in the buffers of the connection.
     assert said < 32 * 1024 * 1024
 

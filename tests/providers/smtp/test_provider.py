@@ -29,7 +29,7 @@ def test_a_mail_is_handed_over_and_its_message_id_holds_the_reference() -> None:
     with mail_server(server) as (smtp, _):
         result = smtp.send(outbound(), timeout=LIMIT)
     assert result.provider_id == f"<{'a' * 24}.email.1@example.com>"
-    assert not result.delivered
+    assert not result.is_delivered
     envelope = [line for line in server.commands if line[:4].upper() in ("MAIL", "RCPT")]
     assert [line.partition(":")[2] for line in envelope] == [
         "<notifications@example.com>",
@@ -120,8 +120,8 @@ def test_a_reply_of_four_may_work_later_and_one_of_five_will_not(
     error = refusal({command: reply})
     assert type(error) is kind
     assert error.code is code
-    assert error.answer is not None
-    assert error.answer.status == int(reply[:3])
+    assert error.response is not None
+    assert error.response.status == int(reply[:3])
     assert not getattr(error, "ambiguous", False)
 
 
@@ -133,9 +133,9 @@ def test_a_mailbox_that_is_not_there_is_counted_and_not_given_up_at_once() -> No
 
 def test_what_the_server_said_is_kept_without_the_address() -> None:
     error = refusal({"RCPT": "550 5.1.1 <ada@example.com> is unknown here"})
-    assert error.answer is not None
-    assert "is unknown here" in error.answer.excerpt
-    for text in (error.answer.excerpt, error.reason):
+    assert error.response is not None
+    assert "is unknown here" in error.response.excerpt
+    for text in (error.response.excerpt, error.reason):
         assert "ada" not in text
 
 
@@ -151,8 +151,8 @@ def test_a_login_that_is_refused_is_a_matter_of_the_account(reply: str) -> None:
         pytest.raises(ProviderUnavailableError) as error,
     ):
         smtp.send(outbound(), timeout=LIMIT)
-    assert error.value.answer is not None
-    assert error.value.answer.status == int(reply[:3])
+    assert error.value.response is not None
+    assert error.value.response.status == int(reply[:3])
 
 
 def test_a_server_without_the_encryption_that_is_configured_is_not_used() -> None:
@@ -186,8 +186,8 @@ def test_a_server_that_wants_a_login_first_says_nothing_about_the_message() -> N
 def test_a_sender_that_is_not_taken_says_nothing_about_the_message(reply: str) -> None:
     error = refusal({"MAIL": reply})
     assert isinstance(error, ProviderUnavailableError)
-    assert error.answer is not None
-    assert error.answer.status == int(reply[:3])
+    assert error.response is not None
+    assert error.response.status == int(reply[:3])
 
 
 def test_a_mail_that_is_too_big_by_its_announcement_will_not_go() -> None:
@@ -205,8 +205,8 @@ def test_a_policy_against_us_is_not_held_against_the_mailbox(reply: str) -> None
 )
 def test_the_servers_own_code_is_kept(reply: str, code: str | None) -> None:
     error = refusal({"RCPT": reply})
-    assert error.answer is not None
-    assert error.answer.code == code
+    assert error.response is not None
+    assert error.response.code == code
 
 
 def test_a_server_that_does_not_want_to_be_greeted_says_nothing_about_the_message() -> None:
@@ -228,14 +228,14 @@ def test_without_a_way_to_log_in_that_both_know_nothing_is_sent() -> None:
 def test_nonsense_before_the_message_is_no_refusal_of_it(command: str, nonsense: str) -> None:
     error = refusal({command: nonsense})
     assert isinstance(error, TransientError)
-    assert not error.ambiguous
+    assert not error.is_ambiguous
 
 
 @pytest.mark.parametrize("nonsense", ["what?", "354 Go on", "999 Hello", "-12 Hello", "x" * 9000])
 def test_nonsense_after_the_message_may_mean_that_it_went(nonsense: str) -> None:
     error = refusal({"message": nonsense})
     assert isinstance(error, TransientError)
-    assert error.ambiguous
+    assert error.is_ambiguous
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_a_server_that_nobody_vouches_for_gets_nothing(option: str, certificate:
     handler = {"use_ssl": encrypted, "use_tls": upgrading}[option](server, certificate)
     with socket_server.serving(handler) as running, pytest.raises(TransientError) as error:
         provider(running.port, **{option: True}).send(outbound(), timeout=LIMIT)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
     assert "secure" in error.value.reason
     assert server.mails == []
 
@@ -113,4 +113,4 @@ def test_a_handshake_that_never_ends_is_not_waited_for(option: str) -> None:
 
     with socket_server.serving(stall) as running, pytest.raises(TransientError) as error, ending():
         provider(running.port, **{option: True}).send(outbound(), timeout=SHORT)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous

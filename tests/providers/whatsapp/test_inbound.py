@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from providers.whatsapp.webhooks import Inbound, redact_webhook
+from providers.whatsapp.webhooks import InboundMessage, redact_webhook
 from tests.support.providers.whatsapp import EPOCH, PHONE, change, number, status, webhook, written
 from tests.unit.building import NOON
 
 
-def who(*messages: Any, **fields: Any) -> list[Inbound]:
+def who(*messages: Any, **fields: Any) -> list[InboundMessage]:
     return number().parse_inbound(webhook(change(messages=messages, **fields)))
 
 
 def test_who_writes_is_known_by_number_and_time() -> None:
-    assert who(written()) == [Inbound(phone=PHONE, at=NOON)]
+    assert who(written()) == [InboundMessage(phone=PHONE, at=NOON)]
 
 
 def test_a_number_is_not_shown() -> None:
@@ -35,7 +35,7 @@ def test_what_whatsapp_itself_tells_us_is_not(kind: str) -> None:
 
 @pytest.mark.parametrize("sender", [..., None, "", "GB.1349120865530274", "+447700900999", "12"])
 def test_who_hides_the_number_is_passed_over(sender: Any) -> None:
-    assert who(written(**{"from": sender}), written()) == [Inbound(phone=PHONE, at=NOON)]
+    assert who(written(**{"from": sender}), written()) == [InboundMessage(phone=PHONE, at=NOON)]
 
 
 def test_what_is_written_to_another_number_of_the_account_opens_no_window_to_ours() -> None:
@@ -51,8 +51,8 @@ def test_several_entries_with_reports_between_them() -> None:
     later = written(timestamp=str(EPOCH + 60), **{"from": "351912345678"})
     raw = webhook(change(status()), change(messages=[written()]), change(messages=[later]))
     assert number().parse_inbound(raw) == [
-        Inbound(phone=PHONE, at=NOON),
-        Inbound(phone="+351912345678", at=datetime.fromtimestamp(EPOCH + 60, UTC)),
+        InboundMessage(phone=PHONE, at=NOON),
+        InboundMessage(phone="+351912345678", at=datetime.fromtimestamp(EPOCH + 60, UTC)),
     ]
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from domain.errors import FailureCode, PermanentError, ProviderError, TransientError
-from providers.contract import ApprovedTemplate, SendRequest, SendResult
+from providers.contract import WhatsAppTemplateMessage, SendRequest, SendResult
 from providers.whatsapp import provider
-from providers.whatsapp.provider import LONGEST_CAPTION, LONGEST_TEXT, WhatsApp
+from providers.whatsapp.provider import MAX_CAPTION_LENGTH, MAX_TEXT_LENGTH, WhatsApp
 from providers.whatsapp.responses import MAX_ID_LENGTH
 from tests.support.fakes import socket_server
 from tests.support.providers.whatsapp import (
@@ -116,15 +116,15 @@ def test_a_picture_without_a_text_has_no_caption() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "kind"), [(LONGEST_CAPTION, "image"), (LONGEST_CAPTION + 1, "text")]
+    ("length", "kind"), [(MAX_CAPTION_LENGTH, "image"), (MAX_CAPTION_LENGTH + 1, "text")]
 )
 def test_words_that_do_not_fit_below_a_picture_go_without_it(length: int, kind: str) -> None:
     assert sent(chat("x" * length, image_url=PICTURE))["type"] == kind
 
 
 def test_a_text_has_a_longest_length() -> None:
-    assert len(sent(chat("x" * LONGEST_TEXT))["text"]["body"]) == LONGEST_TEXT
-    for message in (chat("x" * (LONGEST_TEXT + 1)), chat("x" * LONGEST_TEXT, deep_link=LINK)):
+    assert len(sent(chat("x" * MAX_TEXT_LENGTH))["text"]["body"]) == MAX_TEXT_LENGTH
+    for message in (chat("x" * (MAX_TEXT_LENGTH + 1)), chat("x" * MAX_TEXT_LENGTH, deep_link=LINK)):
         error, got = attempt(message)
         assert isinstance(error, PermanentError)
         assert (error.code, got) == (FailureCode.TOO_LARGE, [])
@@ -152,7 +152,7 @@ def test_half_a_character_is_refused_before_anybody_is_called() -> None:
 
 
 def test_who_has_not_written_gets_the_approved_template() -> None:
-    message = sent(chat(approved=ORDER, window_open=False, image_url=PICTURE))
+    message = sent(chat(whatsapp_template=ORDER, is_service_window_open=False, image_url=PICTURE))
     assert message["type"] == "template"
     assert message["biz_opaque_callback_data"] == REFERENCE
     assert message["template"] == {
@@ -168,7 +168,7 @@ def test_who_has_not_written_gets_the_approved_template() -> None:
 
 
 def test_a_template_without_places_has_no_components() -> None:
-    message = sent(chat(approved=HELLO, window_open=False))
+    message = sent(chat(whatsapp_template=HELLO, is_service_window_open=False))
     assert message["template"] == {"name": "hello_world", "language": {"code": "en_US"}}
 
 
@@ -186,25 +186,25 @@ def test_a_template_without_places_has_no_components() -> None:
 def test_what_stands_in_a_place_is_one_line_as_whatsapp_wants_it(
     value: str, passed_on: str
 ) -> None:
-    template = ApprovedTemplate(name="order_shipped", language="pt_PT", parameters=(value,))
-    content = sent(chat(approved=template, window_open=False))["template"]
+    template = WhatsAppTemplateMessage(name="order_shipped", language="pt_PT", parameters=(value,))
+    content = sent(chat(whatsapp_template=template, is_service_window_open=False))["template"]
     assert content["language"] == {"code": "pt_PT"}
     assert content["components"][0]["parameters"] == [{"type": "text", "text": passed_on}]
 
 
 def test_who_may_be_sent_our_words_is_not_sent_the_template() -> None:
-    assert sent(chat(approved=ORDER))["type"] == "text"
+    assert sent(chat(whatsapp_template=ORDER))["type"] == "text"
 
 
 def test_without_a_template_nobody_is_called() -> None:
-    error, got = attempt(chat(window_open=False))
+    error, got = attempt(chat(is_service_window_open=False))
     assert isinstance(error, PermanentError)
     assert (error.code, got) == (FailureCode.WINDOW_CLOSED, [])
     assert "24 hours" in error.reason
 
 
 def test_a_text_that_is_too_long_does_not_matter_to_the_template() -> None:
-    message = chat("x" * 5_000, approved=ORDER, window_open=False)
+    message = chat("x" * 5_000, whatsapp_template=ORDER, is_service_window_open=False)
     assert sent(message)["type"] == "template"
 
 
@@ -212,7 +212,7 @@ def test_a_text_that_is_too_long_does_not_matter_to_the_template() -> None:
 
 
 def test_whatsapp_may_know_better_and_then_gets_the_template_once() -> None:
-    result, got = attempt(chat(approved=ORDER), refused(131047), acceptance())
+    result, got = attempt(chat(whatsapp_template=ORDER), refused(131047), acceptance())
     assert [message["type"] for message in got] == ["text", "template"]
     assert {message["biz_opaque_callback_data"] for message in got} == {REFERENCE}
     assert result.provider_id == "wamid.1"
@@ -223,19 +223,19 @@ def test_without_a_template_it_is_not_tried_again() -> None:
     error, got = attempt(chat(), refused(131047))
     assert isinstance(error, PermanentError)
     assert (error.code, len(got)) == (FailureCode.WINDOW_CLOSED, 1)
-    assert error.answer is not None
-    assert error.answer.code == "131047"
+    assert error.response is not None
+    assert error.response.code == "131047"
 
 
 def test_a_template_that_is_refused_is_not_tried_again() -> None:
-    error, got = attempt(chat(approved=ORDER), refused(131047), refused(131047))
+    error, got = attempt(chat(whatsapp_template=ORDER), refused(131047), refused(131047))
     assert isinstance(error, PermanentError)
     assert (error.code, len(got)) == (FailureCode.WINDOW_CLOSED, 2)
 
 
 @pytest.mark.parametrize("code", [131026, 131049, 100, 131000, 190])
 def test_no_other_refusal_is_answered_with_the_template(code: int) -> None:
-    error, got = attempt(chat(approved=ORDER), refused(code))
+    error, got = attempt(chat(whatsapp_template=ORDER), refused(code))
     assert isinstance(error, ProviderError)
     assert len(got) == 1
 
@@ -245,18 +245,18 @@ def test_no_doubt_is_answered_with_the_template() -> None:
         socket_server.serving(socket_server.resetting) as server,
         pytest.raises(TransientError) as error,
     ):
-        number(base_url=server.url).send(chat(approved=ORDER), timeout=LIMIT)
-    assert error.value.ambiguous
+        number(base_url=server.url).send(chat(whatsapp_template=ORDER), timeout=LIMIT)
+    assert error.value.is_ambiguous
     assert server.connections == 1
 
 
 def test_a_template_without_time_for_it_waits_for_the_next_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(provider, "SECOND_REQUEST", LIMIT)
-    error, got = attempt(chat(approved=ORDER), refused(131047))
+    monkeypatch.setattr(provider, "MIN_SECOND_REQUEST_SECONDS", LIMIT)
+    error, got = attempt(chat(whatsapp_template=ORDER), refused(131047))
     assert isinstance(error, TransientError)
-    assert (error.ambiguous, len(got)) == (False, 1)
+    assert (error.is_ambiguous, len(got)) == (False, 1)
 
 
 # What is accepted.
@@ -270,7 +270,7 @@ def test_an_acceptance_has_the_messages_id() -> None:
 
 @pytest.mark.parametrize("state", ["held_for_quality_assessment", "paused"])
 def test_a_template_that_is_held_for_a_check_is_sent_and_says_so(state: str) -> None:
-    message = chat(approved=ORDER, window_open=False)
+    message = chat(whatsapp_template=ORDER, is_service_window_open=False)
     result, _ = attempt(message, acceptance(message_status=state))
     assert (result.provider_id, result.answer.code) == ("wamid.1", state)
     result, _ = attempt(message, acceptance(message_status="accepted"))

@@ -18,7 +18,7 @@ from domain.errors import (
 )
 from providers.contract import ReceiptKind
 from providers.response_rules import ResponseKind
-from providers.whatsapp.responses import CODES, rule_for
+from providers.whatsapp.responses import CODE_RULES, rule_for
 from tests.support.fakes import socket_server
 from tests.support.providers.whatsapp import (
     PHONE,
@@ -86,21 +86,21 @@ def test_an_answer_is_the_error_of_its_code_with_whatever_status(
     for status in (400, 429, 500, 200):
         error = refusal(refused(code, status=status))
         assert type(error) is ERRORS[kind]
-        assert error.answer is not None
-        assert (error.answer.status, error.answer.code) == (status, str(code))
+        assert error.response is not None
+        assert (error.response.status, error.response.code) == (status, str(code))
         assert error.reason.endswith(f"({code})")
         assert not getattr(error, "ambiguous", False)
 
 
 def test_no_code_is_in_two_rows() -> None:
-    special = [code for rule in CODES for code in rule.codes if len(rule.codes) < 100]
+    special = [code for rule in CODE_RULES for code in rule.codes if len(rule.codes) < 100]
     twice = {code for code, count in Counter(special).items() if count > 1}
     assert twice == {100}, "one of them is for a subcode only"
 
 
 def test_every_row_has_words_for_people() -> None:
-    assert all(rule.reason.endswith(".") and rule.reason[0].isupper() for rule in CODES)
-    assert all("@" not in rule.reason and "{" not in rule.reason for rule in CODES)
+    assert all(rule.reason.endswith(".") and rule.reason[0].isupper() for rule in CODE_RULES)
+    assert all("@" not in rule.reason and "{" not in rule.reason for rule in CODE_RULES)
 
 
 @pytest.mark.parametrize("code", [131051 + 3, 139999, 5, 300, 199, 131999, 133000])
@@ -147,7 +147,7 @@ def test_a_recipient_is_suspected_and_not_given_up_at_once(
 def test_who_wants_no_marketing_is_not_a_dead_number() -> None:
     rule = rule_for(131050)
     assert rule is not None
-    assert rule.reported is ReceiptKind.REJECTED
+    assert rule.receipt_kind is ReceiptKind.REJECTED
 
 
 def test_a_sending_number_that_is_wrong_is_nobodys_fault_but_ours() -> None:
@@ -162,7 +162,7 @@ def test_a_sending_number_that_is_wrong_is_nobodys_fault_but_ours() -> None:
 def test_a_rate_limit_is_one_with_either_status(status: int) -> None:
     error = refusal(refused(130429, status=status))
     assert isinstance(error, TransientError)
-    assert (error.code, error.ambiguous, error.retry_after) == (F.RATE_LIMITED, False, None)
+    assert (error.code, error.is_ambiguous, error.retry_after) == (F.RATE_LIMITED, False, None)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_without_a_code_the_status_decides(raw: bytes, kind: type[ProviderError]
 def test_a_success_that_is_not_the_documented_one_may_mean_that_it_went(raw: bytes) -> None:
     error = refusal(raw)
     assert isinstance(error, TransientError)
-    assert error.ambiguous
+    assert error.is_ambiguous
 
 
 def test_a_redirect_gets_neither_the_message_nor_the_token() -> None:
@@ -268,7 +268,7 @@ def test_a_message_that_left_and_got_no_whole_answer_may_have_gone(
 ) -> None:
     with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
         number(base_url=server.url).send(chat(), timeout=LIMIT)
-    assert error.value.ambiguous
+    assert error.value.is_ambiguous
     assert error.value.code is F.CONNECTION_LOST
     assert server.connections == 1
 
@@ -279,13 +279,13 @@ def test_a_message_that_was_taken_and_never_answered_may_have_gone() -> None:
         pytest.raises(TransientError) as error,
     ):
         number(base_url=server.url).send(chat(), timeout=SHORT)
-    assert (error.value.ambiguous, error.value.code) == (True, F.TIMEOUT)
+    assert (error.value.is_ambiguous, error.value.code) == (True, F.TIMEOUT)
 
 
 def test_a_provider_that_is_not_there_got_nothing() -> None:
     with pytest.raises(TransientError) as error:
         number().send(chat(), timeout=LIMIT)
-    assert not error.value.ambiguous
+    assert not error.value.is_ambiguous
 
 
 def test_a_token_that_cannot_be_one_is_a_matter_of_the_configuration() -> None:
@@ -302,9 +302,9 @@ def test_a_token_that_cannot_be_one_is_a_matter_of_the_configuration() -> None:
 def test_what_whatsapp_says_is_kept_without_the_number() -> None:
     details: Any = {"details": f"The number {PHONE} is not on WhatsApp."}
     error = refusal(refused(131026, error_data=details))
-    assert error.answer is not None
-    assert "is not on WhatsApp" in error.answer.excerpt
-    assert PHONE[1:] not in json.dumps([error.answer.excerpt, error.reason])
+    assert error.response is not None
+    assert "is not on WhatsApp" in error.response.excerpt
+    assert PHONE[1:] not in json.dumps([error.response.excerpt, error.reason])
 
 
 def test_no_reason_holds_a_number_or_the_token() -> None:

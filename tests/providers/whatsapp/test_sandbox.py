@@ -101,8 +101,8 @@ def test_a_refusal_is_the_error_that_the_contract_says(line: Line, outcome: str)
     assert getattr(error, "ambiguous", False) is (outcome in AMBIGUOUS)
     assert len(line.requests()) == 1
     if outcome in ERRORS:
-        assert error.answer is not None
-        assert error.answer.code == str(ERRORS[outcome])
+        assert error.response is not None
+        assert error.response.code == str(ERRORS[outcome])
     assert "447700" not in str(error)
 
 
@@ -122,15 +122,15 @@ def test_a_rate_limit_may_say_for_how_long(line: Line) -> None:
 
 
 def test_a_closed_window_opens_for_the_template(line: Line) -> None:
-    result = line.send("window-closed", approved=line.add_template("order_shipped"))
+    result = line.send("window-closed", whatsapp_template=line.add_template("order_shipped"))
     assert isinstance(result, SendResult)
     assert [request["accepted"] for request in line.requests()] == [True, False]
 
 
 def test_a_template_may_be_held_for_a_check(line: Line) -> None:
-    result = line.send("held", approved=HELLO, window_open=False)
+    result = line.send("held", whatsapp_template=HELLO, is_service_window_open=False)
     assert isinstance(result, SendResult)
-    assert result.answer.code == "held_for_quality_assessment"
+    assert result.response.code == "held_for_quality_assessment"
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_a_template_that_does_not_fit_is_refused(
     line: Line, change: dict[str, Any], code: str
 ) -> None:
     template = replace(line.add_template("order_shipped"), **change)
-    error = line.send(approved=template, window_open=False)
+    error = line.send(whatsapp_template=template, is_service_window_open=False)
     assert type(error) is PermanentError
-    assert error.answer is not None
-    assert error.answer.code == code
+    assert error.response is not None
+    assert error.response.code == code
 
 
 @pytest.mark.parametrize(

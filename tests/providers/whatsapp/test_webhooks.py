@@ -13,8 +13,8 @@ from pywa.utils import webhook_updates_validator
 
 from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
 from providers.http import EXCERPT_LENGTH
-from providers.whatsapp.responses import CODES
-from providers.whatsapp.webhooks import LONGEST_CHALLENGE, MAX_ITEMS, SIGNATURE_HEADER
+from providers.whatsapp.responses import CODE_RULES
+from providers.whatsapp.webhooks import MAX_CHALLENGE_LENGTH, MAX_ITEMS, SIGNATURE_HEADER
 from tests.support.providers.whatsapp import (
     EPOCH,
     PHONE,
@@ -114,7 +114,7 @@ def test_who_knows_the_token_gets_the_challenge_back() -> None:
         *({"verify_token": token} for token in ("", "verify", "verify-token ", "é", "\ud800")),
         *({"mode": mode} for mode in ("", "unsubscribe", "SUBSCRIBE")),
         *({"challenge": text} for text in ("", "<script>", "a b", "é", "1\n", "\ud800")),
-        {"challenge": "1" * (LONGEST_CHALLENGE + 1)},
+        {"challenge": "1" * (MAX_CHALLENGE_LENGTH + 1)},
     ],
 )
 def test_anybody_else_is_refused(query: dict[str, str]) -> None:
@@ -192,7 +192,7 @@ def test_reports_keep_their_order_over_entries_and_changes() -> None:
 @pytest.mark.parametrize("code", [131026, 131047, 131000, 132001])
 def test_a_failure_has_the_reason_of_its_code(code: int) -> None:
     (receipt,) = received(failed(code))
-    rule = next(rule for rule in CODES if code in rule.codes)
+    rule = next(rule for rule in CODE_RULES if code in rule.codes)
     assert (receipt.kind, receipt.reason) == (K.FAILED, f"{rule.reason} ({code})")
 
 

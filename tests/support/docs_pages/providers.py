@@ -8,7 +8,7 @@ from notifications.receipts.processor import STATUSES, SUPPRESSIONS
 from providers.contract import ReceiptKind
 from providers.fcm import responses
 from providers.fcm.responses import FcmRule
-from providers.response_rules import UNKNOWN_RESPONSES, ResponseKind, ResponseRule
+from providers.response_rules import FALLBACK_RULES, ResponseKind, ResponseRule
 from providers.sendgrid import provider as sendgrid_provider
 from providers.sendgrid import webhooks
 from providers.smtp import provider as smtp_provider
@@ -55,15 +55,15 @@ def tables() -> Mapping[str, str]:
     """Return every table that stands on the page, by the heading it belongs to."""
     return {
         "Whatever the provider": _whatever(),
-        "What SendGrid answers": _rules("sendgrid", sendgrid_provider.ANSWERS),
-        "What SendGrid reports": _reported(webhooks.EVENTS),
-        "What a mail server answers": _rules("smtp", smtp_provider.ANSWERS),
-        "What Firebase answers": _firebase(responses.ROWS),
-        "What WhatsApp answers": _whatsapp(whatsapp_responses.CODES),
+        "What SendGrid answers": _rules("sendgrid", sendgrid_provider.RESPONSE_RULES),
+        "What SendGrid reports": _reported(webhooks.EVENT_KINDS),
+        "What a mail server answers": _rules("smtp", smtp_provider.RESPONSE_RULES),
+        "What Firebase answers": _firebase(responses.RULES),
+        "What WhatsApp answers": _whatsapp(whatsapp_responses.CODE_RULES),
         "What WhatsApp answers without a code": _rules(
-            "whatsapp", (*whatsapp_responses.STATUSES, *whatsapp_responses.NOT_THE_API)
+            "whatsapp", (*whatsapp_responses.STATUS_RULES, *whatsapp_responses.NO_CODE_RULES)
         ),
-        "What WhatsApp reports": _reported(whatsapp_webhooks.STATUSES),
+        "What WhatsApp reports": _reported(whatsapp_webhooks.STATUS_KINDS),
     }
 
 
@@ -86,7 +86,7 @@ def _rules(provider: str, rules: Sequence[ResponseRule]) -> str:
             _code(rule.kind, rule.code),
             rule.reason,
         )
-        for rule in _reachable((*rules, *UNKNOWN_RESPONSES))
+        for rule in _reachable((*rules, *FALLBACK_RULES))
     ]
     return _table(("answer", *MEANING), rows)
 
@@ -109,7 +109,7 @@ def _firebase(rows: Sequence[FcmRule]) -> str:
     return _table(
         ("answer", *MEANING),
         [
-            (row.when, _class(row.kind, row.action), _code(row.kind, row.failure), row.reason)
+            (row.description, _class(row.kind, row.action), _code(row.kind, row.failure_code), row.reason)
             for row in rows
         ],
     )
@@ -124,7 +124,7 @@ def _whatsapp(rules: Sequence[CodeRule]) -> str:
                 _class(rule.kind, rule.action),
                 _code(rule.kind, rule.code),
                 rule.reason,
-                f"`{processor.CODES[rule.reported].value}`",
+                f"`{processor.CODES[rule.receipt_kind].value}`",
             )
             for rule in rules
         ],

@@ -29,7 +29,7 @@ def push(token: str = "device-1", **fields: Any) -> SendRequest:
     """Return a push to one of Ada's phones."""
     default: dict[str, Any] = {
         "reference": f"{THREAD}.push.1",
-        "thread": THREAD,
+        "notification_id": THREAD,
         "recipient": token,
         "message": Message(subject="Paid", text="Your payment has arrived."),
         "platform": "android",

@@ -27,7 +27,7 @@ from sendgrid.helpers.mail import (
 
 from domain.errors import ProviderError
 from providers.contract import Message, SendRequest, SendResult
-from providers.mail import File
+from providers.mail import AttachmentFile
 from providers.sendgrid.provider import SendGrid, SubstitutionTag
 from sandbox.server import Sandbox
 from tests.unit.building import NOON, outbound
@@ -140,7 +140,7 @@ def account(**fields: Any) -> SendGrid:
     return SendGrid(**(default | fields))
 
 
-def built(outbound: SendRequest, file: File, tag: SubstitutionTag | None) -> dict[str, Any]:
+def built(outbound: SendRequest, file: AttachmentFile, tag: SubstitutionTag | None) -> dict[str, Any]:
     """Return the body of a mail from Shop, with an address for answers and one file."""
     message, url = outbound.message, outbound.message.unsubscribe_url
     person = Personalization()
@@ -157,7 +157,7 @@ def built(outbound: SendRequest, file: File, tag: SubstitutionTag | None) -> dic
     mail.reply_to = ReplyTo(message.reply_to)
     for kind, text in (("text/plain", message.text), ("text/html", message.html)):
         if text:
-            mail.add_content(Content(kind, tag.put_into(text, url=url) if tag else text))
+            mail.add_content(Content(kind, tag.substitute(text, url=url) if tag else text))
     mail.add_attachment(
         Attachment(
             FileContent(base64.b64encode(file.content).decode("ascii")),

@@ -16,9 +16,9 @@ from pywa.types.templates import BodyText, TemplateLanguage
 from domain.errors import ProviderError
 from domain.time import utc_now
 from notifyproject.settings.environment import Environment
-from providers.contract import ApprovedTemplate, Message, Receipt, SendRequest, SendResult
+from providers.contract import WhatsAppTemplateMessage, Message, Receipt, SendRequest, SendResult
 from providers.whatsapp.provider import Body, WhatsApp
-from providers.whatsapp.webhooks import SIGNATURE_HEADER, Inbound
+from providers.whatsapp.webhooks import SIGNATURE_HEADER, InboundMessage
 from sandbox.providers.whatsapp.outcomes import digits
 from sandbox.server import Sandbox
 from tests.sandbox.conftest import Post, Receiver, until
@@ -61,7 +61,7 @@ class Line:
         except ProviderError as error:
             return error
 
-    def add_template(self, name: str) -> ApprovedTemplate:
+    def add_template(self, name: str) -> WhatsAppTemplateMessage:
         """Have a template with two places approved."""
         account = self.sandbox.whatsapp
         body = {"type": "BODY", "text": "Hello {{1}}, your order {{2}} has shipped."}
@@ -80,7 +80,7 @@ class Line:
         assert len(self._receipts()) == count
         return self._receipts()
 
-    def inbound(self) -> list[Inbound]:
+    def inbound(self) -> list[InboundMessage]:
         """Wait until somebody has written; return who, and when."""
         until(lambda: bool(self._inbound()))
         return self._inbound()
@@ -100,7 +100,7 @@ class Line:
         found = [receipt for post in list(self.receiver.posts) for receipt in self.parsed(post)]
         return [receipt for receipt in found if receipt.reference == self.reference]
 
-    def _inbound(self) -> list[Inbound]:
+    def _inbound(self) -> list[InboundMessage]:
         posts = list(self.receiver.posts)
         return [one for post in posts for one in self.number().parse_inbound(post.raw)]
 
@@ -118,10 +118,10 @@ PHONE_NUMBER_ID = "100000000000001"
 API_VERSION = Environment().WHATSAPP_API_VERSION
 
 
-ORDER = ApprovedTemplate(name="order_shipped", language="en", parameters=("Ada", "1001"))
+ORDER = WhatsAppTemplateMessage(name="order_shipped", language="en", parameters=("Ada", "1001"))
 
 
-HELLO = ApprovedTemplate(name="hello_world", language="en_US")
+HELLO = WhatsAppTemplateMessage(name="hello_world", language="en_US")
 """The one template that every account has."""
 
 

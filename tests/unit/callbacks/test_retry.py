@@ -18,7 +18,7 @@ MIDDLE = 0.5
 def decided(
     status: int | None, *, tries: int = 1, pause: timedelta | None = None, dice: float = MIDDLE
 ) -> Decision:
-    return retry.decide_retry(status=status, tries=tries, pause=pause, now=NOW, dice=dice)
+    return retry.decide_retry(status=status, tries=tries, pause=pause, now=NOW, jitter=dice)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
@@ -28,7 +28,7 @@ def test_success_is_a_status_from_200_to_299(status: int) -> None:
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
 def test_all_else_is_tried_again(status: int | None) -> None:
-    assert decided(status).verdict is TryOutcome.RETRY
+    assert decided(status).outcome is TryOutcome.RETRY
 
 
 def test_who_is_gone_is_called_no_more() -> None:
@@ -79,8 +79,8 @@ def test_a_pause_that_is_asked_for_is_kept_and_no_shorter_than_the_wait() -> Non
     ],
 )
 def test_how_a_pause_is_asked_for(text: str, pause: timedelta | None) -> None:
-    assert retry.pause_of({"retry-after": text}, now=NOW) == pause
-    assert retry.pause_of({}, now=NOW) is None
+    assert retry.parse_retry_after({"retry-after": text}, now=NOW) == pause
+    assert retry.parse_retry_after({}, now=NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -100,29 +100,29 @@ def test_a_receiver_that_fails_again_and_again_is_left_alone_longer_each_time(
     failures: int, left_alone: timedelta | None
 ) -> None:
     until = NOW + left_alone if left_alone else None
-    assert retry.open_until(failures=failures, now=NOW) == until
+    assert retry.circuit_open_until(failures=failures, now=NOW) == until
 
 
 def test_a_receiver_fails_since_the_first_of_its_failures_in_a_row() -> None:
-    standing = ReceiverHealth().failed(at=NOW, error="It answered 500.")
-    standing = standing.failed(at=NOW + HOUR, error="It answered 503.")
+    standing = ReceiverHealth().after_failure(at=NOW, error="It answered 500.")
+    standing = standing.after_failure(at=NOW + HOUR, error="It answered 503.")
     assert standing == ReceiverHealth(
         failures=2, failing_since=NOW, last_failure_at=NOW + HOUR, last_error="It answered 503."
     )
 
 
 def test_one_success_makes_all_well() -> None:
-    standing = ReceiverHealth().failed(at=NOW, error="It answered 500.").succeeded(at=NOW + HOUR)
+    standing = ReceiverHealth().after_failure(at=NOW, error="It answered 500.").after_success(at=NOW + HOUR)
     assert standing == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 
 
 def test_a_callback_is_switched_off_after_five_days_of_failures() -> None:
-    standing = ReceiverHealth().failed(at=NOW, error="It answered 500.")
+    standing = ReceiverHealth().after_failure(at=NOW, error="It answered 500.")
     almost = timedelta(days=5) - SECOND
-    assert standing.to_be_disabled(now=NOW + almost) is None
-    assert standing.to_be_disabled(now=NOW + almost + SECOND) is DisabledReason.FAILING
+    assert standing.disable_reason(now=NOW + almost) is None
+    assert standing.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
 
 
 def test_a_callback_whose_receiver_is_gone_is_switched_off_at_once() -> None:
-    standing = ReceiverHealth().failed(at=NOW, error="It answered 410.", is_gone=True)
-    assert standing.to_be_disabled(now=NOW) is DisabledReason.GONE
+    standing = ReceiverHealth().after_failure(at=NOW, error="It answered 410.", is_gone=True)
+    assert standing.disable_reason(now=NOW) is DisabledReason.GONE

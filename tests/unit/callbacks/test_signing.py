@@ -15,11 +15,11 @@ SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 def test_a_known_message_has_the_known_signature() -> None:
-    assert signing.signature(MESSAGE, SENT, BODY, secret=SECRET) == SIGNATURE
+    assert signing.sign(MESSAGE, SENT, BODY, secret=SECRET) == SIGNATURE
 
 
 def test_the_headers_name_the_message_and_the_second_it_is_sent_in() -> None:
-    assert signing.headers(message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[SECRET]) == {
+    assert signing.sign_headers(message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[SECRET]) == {
         "webhook-id": MESSAGE,
         "webhook-timestamp": "1614265330",
         "webhook-signature": SIGNATURE,
@@ -28,10 +28,10 @@ def test_the_headers_name_the_message_and_the_second_it_is_sent_in() -> None:
 
 def test_every_secret_signs() -> None:
     other = signing.new_secret()
-    found = signing.headers(message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[other, SECRET])
+    found = signing.sign_headers(message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[other, SECRET])
     new, old = found["webhook-signature"].split(" ")
     assert old == SIGNATURE
-    assert new == signing.signature(MESSAGE, SENT, BODY, secret=other)
+    assert new == signing.sign(MESSAGE, SENT, BODY, secret=other)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_every_secret_signs() -> None:
 def test_whatever_differs_is_signed_differently(
     message_id: str, timestamp: int, body: bytes
 ) -> None:
-    assert signing.signature(message_id, timestamp, body, secret=SECRET) != SIGNATURE
+    assert signing.sign(message_id, timestamp, body, secret=SECRET) != SIGNATURE
 
 
 def test_an_id_that_could_be_taken_for_more_than_an_id_is_not_signed() -> None:
     with pytest.raises(ValueError, match="full stop"):
-        signing.headers(message_id="evt_1.2", timestamp=SENT, body=BODY, secrets=[SECRET])
+        signing.sign_headers(message_id="evt_1.2", timestamp=SENT, body=BODY, secrets=[SECRET])
 
 
 def test_a_new_secret_is_32_random_bytes_in_base64() -> None:
@@ -63,4 +63,4 @@ def test_a_new_secret_is_32_random_bytes_in_base64() -> None:
 @pytest.mark.parametrize("text", ["", "whsec_not base64", "c2VjcmV0"])
 def test_what_is_no_secret_is_not_signed_with(text: str) -> None:
     with pytest.raises(ValueError, match="not a secret"):
-        signing.key_of(text)
+        signing.decode_secret(text)

@@ -24,7 +24,7 @@ from callbacks.endpoints import Endpoint, InvalidUrlError
     ],
 )
 def test_a_url_that_is_called(url: str, target: Endpoint) -> None:
-    assert endpoints.parse_url(url, loopback=False) == target
+    assert endpoints.parse_url(url, allow_loopback=False) == target
 
 
 def test_the_host_is_named_with_its_port_unless_it_is_the_usual_one() -> None:
@@ -33,7 +33,7 @@ def test_the_host_is_named_with_its_port_unless_it_is_the_usual_one() -> None:
         ("https://shop.example.com:8443/x", "shop.example.com:8443"),
         ("https://[2606:4700::1111]:8443/x", "[2606:4700::1111]:8443"),
     ):
-        assert endpoints.parse_url(url, loopback=False).authority == authority
+        assert endpoints.parse_url(url, allow_loopback=False).authority == authority
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_the_host_is_named_with_its_port_unless_it_is_the_usual_one() -> None:
 )
 def test_a_url_that_is_not_called(url: str, code: str) -> None:
     with pytest.raises(InvalidUrlError) as problem:
-        endpoints.parse_url(url, loopback=False)
+        endpoints.parse_url(url, allow_loopback=False)
     assert problem.value.code == code
     assert not url or url not in str(problem.value)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9000/x", "http://[::1]/", "http://localhost/x"])
 def test_a_stack_on_one_machine_may_call_that_machine(url: str) -> None:
-    assert endpoints.parse_url(url, loopback=True).is_plain
+    assert endpoints.parse_url(url, allow_loopback=True).is_plain
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_a_stack_on_one_machine_may_call_that_machine(url: str) -> None:
 )
 def test_and_no_other_one(url: str) -> None:
     with pytest.raises(InvalidUrlError):
-        endpoints.parse_url(url, loopback=True)
+        endpoints.parse_url(url, allow_loopback=True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from delivery import eligibility
-from devices.preferences import ANYTHING, Preferences, allows, from_document, to_document
+from devices.preferences import NO_PREFERENCES, Preferences, allows, from_document, to_document
 from domain.states import Category, Priority
 
 QUIET = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
@@ -23,7 +23,7 @@ def allowed(
 
 @pytest.mark.parametrize("priority", list(Priority))
 def test_who_told_no_wish_is_told_everything(priority: Priority) -> None:
-    assert allowed(ANYTHING, priority=priority)
+    assert allowed(NO_PREFERENCES, priority=priority)
     assert allowed(Preferences(categories={"alert": False}), priority=priority)
 
 
@@ -61,7 +61,7 @@ def test_what_is_critical_passes_a_muted_category_and_not_a_muted_type() -> None
 @pytest.mark.parametrize(
     "preferences",
     [
-        ANYTHING,
+        NO_PREFERENCES,
         Preferences(enabled=False),
         Preferences(categories={"marketing": False, "mfa_code": True}),
         Preferences(quiet_hours=QUIET),
@@ -76,7 +76,7 @@ def test_what_is_stored_comes_back(preferences: Preferences) -> None:
     [None, {}, {"enabled": None}, {"categories": None}, {"categories": {"marketing": "no"}}],
 )
 def test_what_is_no_wish_is_as_if_it_had_not_been_told(stored: dict[str, Any] | None) -> None:
-    assert from_document(stored) == ANYTHING
+    assert from_document(stored) == NO_PREFERENCES
 
 
 @pytest.mark.parametrize(

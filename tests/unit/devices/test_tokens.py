@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.models import Platform
-from devices.preferences import ANYTHING
-from devices.queries import Target
+from devices.preferences import NO_PREFERENCES
+from devices.queries import PushTarget
 from devices.registration import Registration
-from devices.tokens import MAX_LENGTH, device_id, is_device_id, is_token, shortened
+from devices.tokens import MAX_LENGTH, device_id, is_device_id, is_token, mask_token
 
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 
@@ -39,24 +39,24 @@ def test_what_has_not_the_form_of_an_id_is_none(text: str) -> None:
 
 
 def test_a_long_token_is_shown_by_its_ends() -> None:
-    assert shortened(TOKEN) == "dGhpcy…RYqx"
+    assert mask_token(TOKEN) == "dGhpcy…RYqx"
 
 
 @given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=200))
 def test_never_more_than_ten_characters_of_a_token_are_shown(token: str) -> None:
-    shown = shortened(token)
+    shown = mask_token(token)
     assert len(shown) <= 11
     assert len(token) - len(shown.replace("…", "")) >= min(14, len(token))
 
 
 def test_what_holds_a_token_does_not_show_it() -> None:
     new = Registration(user_id="ada", token=TOKEN, platform=Platform.IOS)
-    target = Target(
+    target = PushTarget(
         device_id=device_id(TOKEN),
         user_id="ada",
         token=TOKEN,
         platform=Platform.IOS,
-        preferences=ANYTHING,
+        preferences=NO_PREFERENCES,
     )
     for holder in (new, target):
         assert TOKEN not in repr(holder)

@@ -31,7 +31,7 @@ def hidden(*, kind: str = "mfa_code", data: dict[str, Any] = CODE, **content: An
         assert CANARY not in f"{result}"
         assert CANARY not in f"{result.content}{result.data}"
         assert result.content.is_masked
-        opened = result.secret.reveal(result.content)
+        opened = result.secret.unmask(result.content)
         assert result.secret.data == data
         for name, value in content.items():
             if name != "attachments":
@@ -44,8 +44,8 @@ def test_variables_are_hidden_and_kept() -> None:
     assert result.data == {"code": MASK, "expires_in": 5}
     assert result.content.subject == f"{MASK} is your login code"
     assert result.secret is not None
-    assert result.secret.values == (CANARY,)
-    assert not result.secret.has_own_words
+    assert result.secret.secrets == (CANARY,)
+    assert not result.secret.has_inline_content
 
 
 def test_a_type_without_secrets_hides_nothing() -> None:
@@ -63,7 +63,7 @@ def test_words_of_the_apps_own_are_hidden_whole() -> None:
     result = hidden(subject=f"Code {CANARY}", body=f"Use {CANARY}", data={})
     assert (result.content.subject, result.content.body) == (MASK, MASK)
     assert result.secret is not None
-    assert result.secret.has_own_words
+    assert result.secret.has_inline_content
 
 
 def test_a_subject_made_of_the_bodys_first_line_is_hidden_with_it() -> None:
@@ -96,7 +96,7 @@ def test_what_goes_along_is_hidden_where_it_repeats_a_secret(settings: Any) -> N
     assert said.payload == {"code": MASK, "deep": [{"text": f"Use {MASK}"}], "kept": 1}
     assert said.attachments[0].url == f"https://files.example.com/{MASK}"
     assert result.secret is not None
-    (opened,) = result.secret.reveal(said).attachments
+    (opened,) = result.secret.unmask(said).attachments
     assert (opened.url, opened.filename) == (f"https://files.example.com/{CANARY}", "a.pdf")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from domain.content import MAX_COUNT, Attachment
+from domain.content import MAX_ATTACHMENTS, Attachment
 from notifications.intake.requests import AttachmentRequest, ContentRequest
 from notifications.models.notification import FILENAME_LENGTH
 from tests.unit.intake.composing import composed
@@ -187,7 +187,7 @@ def test_every_file_is_looked_at() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        {"attachments": [{"url": URL, "filename": "7.pdf"}] * (MAX_COUNT + 1)},
+        {"attachments": [{"url": URL, "filename": "7.pdf"}] * (MAX_ATTACHMENTS + 1)},
         {"attachments": [{"url": URL}]},
         {"attachments": [{"filename": "7.pdf"}]},
         {"attachments": [{"url": URL, "filename": ""}]},

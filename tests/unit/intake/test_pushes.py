@@ -43,7 +43,7 @@ def _sent(new: Any) -> None:
         channel=Channel.PUSH, content=new.content, data=new.data, recipient=new.recipient
     )
     reference = str(AttemptReference(new.id, Channel.PUSH, 11, "e" * 64))
-    build_payload(outbound(reference=reference, thread=str(new.id), message=message), now=NOON)
+    build_payload(outbound(reference=reference, notification_id=str(new.id), message=message), now=NOON)
 
 
 def saying(**more: Any) -> ContentRequest:
