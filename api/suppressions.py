@@ -24,9 +24,9 @@ from notifications.validation import (
     normalize_phone,
 )
 from recipients import suppressions
-from recipients.addresses import ADDRESSED, EMAIL
+from recipients.addresses import ADDRESS_CHANNELS, EMAIL
 from recipients.models import SuppressionReason
-from recipients.suppressions import NEWEST_FIRST, PERSONS_OWN
+from recipients.suppressions import NEWEST_FIRST, RECIPIENT_REASONS
 
 from .http import paging
 from .http.body import BODY_ERRORS, check_values, convert, decode, read_body
@@ -76,7 +76,7 @@ def suppression_view(document: Mapping[str, Any]) -> SuppressionView:
 
 LIST = "suppressions"
 REASONS = frozenset(reason.value for reason in SuppressionReason)
-CHANNEL_FILTER = OpenApiParameter("channel", str, enum=list(ADDRESSED))
+CHANNEL_FILTER = OpenApiParameter("channel", str, enum=list(ADDRESS_CHANNELS))
 REASON_FILTER = OpenApiParameter("reason", str, enum=sorted(REASONS))
 DESCRIBED = (CHANNEL_FILTER, REASON_FILTER, *paging.DESCRIBED)
 
@@ -137,7 +137,7 @@ def list_request(query: QueryDict) -> ListRequest:
     """Return a checked list request; raises Problem 400 or InvalidRequest."""
     problems = ProblemCollector()
     asked = paging.parse(query, of=LIST, problems=problems, others=("channel", "reason"))
-    channel = _one_of(query, "channel", ADDRESSED, problems)
+    channel = _one_of(query, "channel", ADDRESS_CHANNELS, problems)
     reason = _one_of(query, "reason", REASONS, problems)
     problems.raise_if_any()
     return ListRequest(
@@ -159,8 +159,8 @@ def named_reason(query: QueryDict) -> SuppressionReason | None:
 
 def _address(channel: str, address: str, problems: ProblemCollector) -> str:
     """Return the address of the path; what is wrong with it is told of the whole request."""
-    if channel not in ADDRESSED:
-        problems.add("", "unknown_channel", _expected(ADDRESSED))
+    if channel not in ADDRESS_CHANNELS:
+        problems.add("", "unknown_channel", _expected(ADDRESS_CHANNELS))
         return address
     try:
         return normalize_email(address) if channel == EMAIL else normalize_phone(address)
@@ -201,7 +201,7 @@ def _expected(words: Collection[str]) -> str:
 
 
 SUPPRESSIONS = Scope.SUPPRESSIONS_WRITE
-CHANNEL = path_parameter("channel", " or ".join(ADDRESSED), pattern=f"({'|'.join(ADDRESSED)})")
+CHANNEL = path_parameter("channel", " or ".join(ADDRESS_CHANNELS), pattern=f"({'|'.join(ADDRESS_CHANNELS)})")
 ADDRESS = path_parameter("address", "A mail address, or a number in E.164 form", at_most=320)
 SOURCE = "api"
 
@@ -225,7 +225,7 @@ class Suppressions(APIView):
             channel=wanted.channel,
             reason=wanted.reason,
             limit=wanted.asked.limit,
-            place=wanted.asked.place,
+            cursor=wanted.asked.place,
         )
         results = [suppression_view(document) for document in page.documents]
         cursors = paging.page_links(page, of=LIST, order=NEWEST_FIRST)
@@ -245,9 +245,9 @@ class AddressSuppressions(APIView):
     )
     def get(self, request: Any, channel: str, address: str) -> Response:
         """List every reason why an address is held back; none: it is not."""
-        if channel not in ADDRESSED:
+        if channel not in ADDRESS_CHANNELS:
             raise not_found()
-        found = suppressions.of_address(channel=channel, address=address)
+        found = suppressions.list_for_address(channel=channel, address=address)
         return Response(SuppressionList(results=[suppression_view(one) for one in found]))
 
     @describe(
@@ -285,9 +285,9 @@ class AddressSuppressions(APIView):
     def delete(self, request: Any, channel: str, address: str) -> Response:
         """Send to an address again. What the person wants is lifted only if `reason` names it."""
         named = named_reason(request.query_params)
-        reasons = [named] if named else [r for r in SuppressionReason if r not in PERSONS_OWN]
+        reasons = [named] if named else [r for r in SuppressionReason if r not in RECIPIENT_REASONS]
         lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
-        left = suppressions.of_address(channel=channel, address=address)
+        left = suppressions.list_for_address(channel=channel, address=address)
         if not lifted:
             raise _not_lifted(named, is_held_back=bool(left))
         for reason in lifted:

@@ -24,9 +24,9 @@ MAX_SECRETS = 5
 
 
 def encrypted_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
-    """Return a new secret as it is kept; raises NothingToSealWith."""
+    """Return a new secret as it is kept; raises NoEncryptionKeyError."""
     return {
-        "sealed": encrypt(secret.encode(), about=_associated_data(client_id)),
+        "sealed": encrypt(secret.encode(), associated_data=_associated_data(client_id)),
         "created_at": now,
     }
 
@@ -34,9 +34,9 @@ def encrypted_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict
 def signing_secrets(
     secrets: Sequence[Mapping[str, Any]], *, client_id: ObjectId, now: datetime
 ) -> list[str]:
-    """Return the secrets that sign now, the newest first; raises SealBroken."""
+    """Return the secrets that sign now, the newest first; raises DecryptionError."""
     return [
-        decrypt(one["sealed"], about=_associated_data(client_id)).decode()
+        decrypt(one["sealed"], associated_data=_associated_data(client_id)).decode()
         for one in secrets
         if one.get("until") is None or one["until"] > now
     ]

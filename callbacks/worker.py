@@ -106,7 +106,7 @@ AT_ONCE = 4
 """Requests to one receiver at the same time."""
 ROUND = 20.0
 """Seconds after which a round begins no further request: with the last one it takes 35 s."""
-SOON = timedelta(seconds=broker.SOON)
+SOON = timedelta(seconds=broker.MAX_COUNTDOWN)
 NO_ROOM = timedelta(seconds=1)
 """How long an app waits for a thread of this process."""
 _random = random.SystemRandom()
@@ -238,7 +238,7 @@ def _sent(
             for answer in answers:
                 failures = 0 if answer.error is None else failures + 1
             is_gone = any(answer.status == retry.GONE for answer in answers)
-            if deadline.is_over or is_gone or failures >= retry.FAILURES_TO_OPEN:
+            if deadline.is_expired or is_gone or failures >= retry.FAILURES_TO_OPEN:
                 return
 
 

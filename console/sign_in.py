@@ -16,13 +16,13 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from access.models import StaffUser
 from access.staff import second_factor
-from access.staff.second_factor import PAUSE, CodeResult, Enrollment
-from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_given, note_given
+from access.staff.second_factor import TRY_WINDOW, CodeResult, Enrollment
+from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from notifyproject.platform import audit
 
 SAYINGS = {
     CodeResult.WRONG: "This code is not right, or was used already. Wait for the next one.",
-    CodeResult.PAUSED: f"Too many codes were wrong. Try again in {PAUSE.seconds // 60} minutes.",
+    CodeResult.PAUSED: f"Too many codes were wrong. Try again in {TRY_WINDOW.seconds // 60} minutes.",
 }
 
 
@@ -44,14 +44,14 @@ def check(request: HttpRequest) -> HttpResponse:
     standing = second_factor.enrollment_of(request.user.pk)
     if standing is None:
         return HttpResponseRedirect(reverse(SET_UP))
-    if is_given(request, standing):
+    if is_verified(request, standing):
         return _onwards(request)
     form = CodeForm(request.POST or None)
     if form.is_valid():
         code = form.cleaned_data["code"]
         verdict = second_factor.check(request.user.pk, code, now=datetime.now(UTC))
         if verdict is CodeResult.RIGHT:
-            note_given(request, standing)
+            mark_verified(request, standing)
             _tell_of_recovery_codes(request, standing)
             return _onwards(request)
         form.add_error("code", SAYINGS[verdict])
@@ -65,7 +65,7 @@ def check(request: HttpRequest) -> HttpResponse:
 def set_up(request: HttpRequest) -> HttpResponse:
     """Set up the app on a phone: the first time, or another phone."""
     now, standing = datetime.now(UTC), second_factor.enrollment_of(request.user.pk)
-    if standing is not None and not is_given(request, standing):
+    if standing is not None and not is_verified(request, standing):
         return HttpResponseRedirect(f"{reverse(CHECK)}?next={reverse(SET_UP)}")
     form = CodeForm(request.POST or None)
     if form.is_valid():
@@ -92,7 +92,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
 def renew(request: HttpRequest) -> HttpResponse:
     """Make new recovery codes in place of the old ones."""
     standing = second_factor.enrollment_of(request.user.pk)
-    if standing is None or not is_given(request, standing):
+    if standing is None or not is_verified(request, standing):
         return HttpResponseRedirect(reverse(CHECK))
     codes = second_factor.renew_recovery_codes(request.user.pk)
     return _enrolled(request, codes, "Made new recovery codes.")
@@ -102,7 +102,7 @@ def _enrolled(request: HttpRequest, codes: list[str], what: str) -> HttpResponse
     """Show recovery codes, this once; the session goes on with the second factor given."""
     standing = second_factor.enrollment_of(request.user.pk)
     if standing is not None:
-        note_given(request, standing)
+        mark_verified(request, standing)
     user = request.user
     audit.record(
         by=user.pk,

@@ -48,7 +48,7 @@ class HeartbeatAdmin(ReadOnlyAdmin):
             "service_depth": workers.service_depth(),
             "signs": _signs(now),
             "workers": [_worker(one, now) for one in workers.active_workers(now=now)],
-            "seen": span(workers.SEEN.total_seconds()),
+            "seen": span(workers.ACTIVE_WITHIN.total_seconds()),
             "asked": asked,
             "answering": workers.ping_workers() if asked else None,
         }
@@ -58,7 +58,7 @@ class HeartbeatAdmin(ReadOnlyAdmin):
 
 def _lane(lane: workers.QueueStatus, now: datetime) -> dict[str, Any]:
     oldest = lane.oldest_due_at
-    capped = lane.due >= workers.COUNTED
+    capped = lane.due >= workers.COUNT_CAP
     return {
         "priority": lane.priority.value.capitalize(),
         "due": f"{lane.due:,}{' or more' if capped else ''}",
@@ -72,7 +72,7 @@ def _signs(now: datetime) -> Sequence[dict[str, Any]]:
     found = workers.heartbeats()
     return [
         _sign("Last sweep", found.sweep, "finds what no hint reached, four times a minute", now),
-        _sign("Canary", found.canary, "a worker took the message that each sweep publishes", now),
+        _sign("Canary", found.worker, "a worker took the message that each sweep publishes", now),
         _sign("Figures", found.rollup, "counted every minute", now),
     ]
 

@@ -15,8 +15,8 @@ from notifications.validation import (
     normalize_email,
     normalize_phone,
 )
-from recipients.preferences import told
-from recipients.registration import TOLD, UNCHANGED, Person
+from recipients.preferences import as_mapping
+from recipients.registration import PROFILE_FIELDS, UNCHANGED, Person
 
 from ..devices.schemas import DeviceView
 from ..http.fields import Language, QuietHours, Zone, check_language, check_quiet_hours, check_zone
@@ -181,7 +181,7 @@ def person_view(document: Document) -> PersonView:
     """Return a stored person as they are shown to apps."""
     return PersonView(
         user_id=document["_id"],
-        **{name: document.get(name) for name in TOLD},
+        **{name: document.get(name) for name in PROFILE_FIELDS},
         attributes=document.get("attributes") or {},
         quiet_hours=_quiet_hours(document),
         created_at=document["created_at"],
@@ -191,9 +191,9 @@ def person_view(document: Document) -> PersonView:
 
 def preferences_view(document: Document) -> PreferencesView:
     """Return what a stored person wants; what an older release stored otherwise is left out."""
-    stored = told(document.get("preferences"))
+    stored = as_mapping(document.get("preferences"))
     return PreferencesView(
-        preferences={name: _wish_view(told(wish)) for name, wish in stored.items()},
+        preferences={name: _wish_view(as_mapping(wish)) for name, wish in stored.items()},
         quiet_hours=_quiet_hours(document),
     )
 
@@ -207,6 +207,6 @@ def _wish_view(stored: Document) -> WishView:
 
 
 def _quiet_hours(document: Document) -> PersonalQuietHours | None:
-    stored = told(document.get("quiet_hours"))
+    stored = as_mapping(document.get("quiet_hours"))
     known = {name: stored[name] for name in PersonalQuietHours.__struct_fields__ if name in stored}
     return msgspec.convert(known, PersonalQuietHours) if known else None

@@ -93,7 +93,7 @@ class RecipientDetail(APIView):
         """Erase a person, registered or not; 202 with Retry-After if it has to be sent again."""
         user_id = user_id_or_404(user_id)
         erased = erasure.erase(user_id, now=utc_now())
-        if erased.found_anything:
+        if erased.has_found_anything:
             record_erasure(request, user_id, _audit_message(erased))
         answer = ErasureView(
             user_id=user_id,
@@ -133,7 +133,7 @@ class Export(APIView):
             user_id,
             client_id=None if of_all else request.user.id,
             limit=asked.limit,
-            place=asked.place,
+            cursor=asked.place,
         )
         if held.is_empty:
             raise not_found()
@@ -186,7 +186,7 @@ def _body(request: Any) -> dict[str, Any]:
 
 
 def _person(user_id: str) -> registration.Document:
-    found = registration.one(user_id_or_404(user_id))
+    found = registration.get(user_id_or_404(user_id))
     if found is None:
         raise not_found()
     return found

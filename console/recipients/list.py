@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import URLPattern, path
 
 from notifyproject.db.collections import collection
-from recipients.masking import may_see_addresses
+from recipients.masking import can_see_addresses
 from recipients.models import Recipient
 
 from ..widgets import columns
@@ -50,7 +50,7 @@ class RecipientAdmin(ReadOnlyAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask the rows' addresses for those who may not see them."""
-        whole = may_see_addresses(request.user)
+        whole = can_see_addresses(request.user)
         for row in rows:
             row.shown_email = columns.address(row.email, whole=whole)
             row.shown_phone = columns.address(row.phone, whole=whole)
@@ -79,7 +79,7 @@ class RecipientAdmin(ReadOnlyAdmin):
         """Show one person; nothing is changed here."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        return person_page(self, request, unquote(object_id), whole=may_see_addresses(request.user))
+        return person_page(self, request, unquote(object_id), whole=can_see_addresses(request.user))
 
     @admin.display(description="Email")
     def email_shown(self, row: Any) -> str:

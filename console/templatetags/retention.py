@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from django import template
 
-from analytics.metrics import KEPT as FIGURES
+from analytics.metrics import RETENTION as FIGURES
 from analytics.models import Interval
 from callbacks.outbox import MESSAGE_RETENTION as CALLBACKS
 from notifications.broadcasts.repository import RETENTION as BROADCASTS

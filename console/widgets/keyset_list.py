@@ -53,7 +53,7 @@ class KeysetChangeList(BoundedChangeList):
         backwards = place is not None and place.backwards
         try:
             found = self.read(place, order)
-        except keyset.NoPlace as error:
+        except keyset.InvalidCursorError as error:
             raise IncorrectLookupParameters(str(error)) from error
         goes_on = len(found) > self.list_per_page
         found = found[: self.list_per_page]
@@ -69,21 +69,21 @@ class KeysetChangeList(BoundedChangeList):
         for name in (AFTER, BEFORE):
             if text := request.GET.get(name):
                 try:
-                    return keyset.parse(text, backwards=name == BEFORE)
-                except keyset.NoPlace as error:
+                    return keyset.decode_cursor(text, backwards=name == BEFORE)
+                except keyset.InvalidCursorError as error:
                     raise IncorrectLookupParameters(str(error)) from error
         return None
 
     def read(self, place: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return the rows behind a place or before it, the next one first, and one too many.
 
-        Raises NoPlace for a place in another list.
+        Raises InvalidCursorError for a place in another list.
         """
         rows = self.queryset
         if self.model_admin.list_index and not self.query:
             rows = rows.filter(Match({}, index=self.model_admin.list_index))
         if place is not None:
-            rows = rows.filter(Match(keyset.beyond(place, order)))
+            rows = rows.filter(Match(keyset.match_beyond(place, order)))
             if place.backwards:
                 rows = rows.order_by(*(turned(name) for name in order))
         return list(rows[: self.list_per_page + 1])
@@ -94,7 +94,7 @@ class KeysetChangeList(BoundedChangeList):
         """Link to the pages on either side."""
         if not self.result_list:
             return
-        first, last = (keyset.as_text(keyset.of_row(self.result_list[n], order)) for n in (0, -1))
+        first, last = (keyset.encode_cursor(keyset.cursor_of_row(self.result_list[n], order)) for n in (0, -1))
         if goes_on or backwards:
             self.next_url = self.get_query_string({AFTER: last}, [BEFORE])
         if goes_on if backwards else has_place:

@@ -35,12 +35,12 @@ class WindowChangeList(KeysetChangeList):
     def read(self, place: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return the rows that match, of a window if they are looked for, and one too many.
 
-        Raises NoPlace for a place in another list.
+        Raises InvalidCursorError for a place in another list.
         """
         if self.query:
             return super().read(place, order)
         backwards = place is not None and place.backwards
-        way = keyset.in_mongodb(order)
+        way = keyset.mongodb_order(order)
         way = paging.reversed_order(way) if backwards else way
         end = self._end(place, way) if self._is_looked_through() else None
         names = [turned(name) if backwards else name for name in order]
@@ -53,7 +53,7 @@ class WindowChangeList(KeysetChangeList):
                 return found
         if end is not None:
             name, other = (BEFORE, AFTER) if backwards else (AFTER, BEFORE)
-            self.further_url = self.get_query_string({name: keyset.as_text(end)}, [other])
+            self.further_url = self.get_query_string({name: keyset.encode_cursor(end)}, [other])
         return found
 
     def link(
@@ -113,10 +113,10 @@ def _parts(start: Cursor | None, end: Cursor | None, way: Order) -> list[_Part]:
     """Return what lies behind ``start`` and not behind ``end``, in parts, each a range of an index.
 
     The order is a field and the key. In one condition MongoDB would read the rows to tell where
-    they stand, or sort them, as soon as there are several ranges for it to merge. Raises NoPlace.
+    they stand, or sort them, as soon as there are several ranges for it to merge. Raises InvalidCursorError.
     """
     if start is not None and len(start.values) != len(way):
-        raise keyset.NoPlace("a place in another list")
+        raise keyset.InvalidCursorError("a place in another list")
     (field, direction), (key, _) = way
     behind, upto = ("$gt", "$lt") if direction > 0 else ("$lt", "$gt")
     after = {behind: start.values[1]} if start else {}

@@ -241,7 +241,7 @@ def shared(source: str, *, clock: Callable[[], datetime]) -> TokenCache:
 
 def _result(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
     try:
-        return fetch.result(deadline.left())
+        return fetch.result(deadline.remaining())
     except TimeoutError as error:
         raise ProviderUnavailableError(SLOW) from error
     except ProviderUnavailableError as error:

@@ -108,7 +108,7 @@ class Client(FCMNotification):
             # It may have been the token that took so long.
             raise NotAttemptedError
         try:
-            left = deadline.left()
+            left = deadline.remaining()
         except TimeoutError as error:
             raise ProviderUnavailableError(fcm_credentials.SLOW) from error
         return Request(
