@@ -13,7 +13,7 @@ class AccessConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the system checks."""
-        from .checks import inbox_signing_key, second_factor
+        from .checks import check_inbox_signing_key, check_second_factor
 
-        checks.register(inbox_signing_key, checks.Tags.security)
-        checks.register(second_factor, checks.Tags.security, deploy=True)
+        checks.register(check_inbox_signing_key, checks.Tags.security)
+        checks.register(check_second_factor, checks.Tags.security, deploy=True)

@@ -8,7 +8,7 @@ from django.core import checks
 from .clients.inbox_tokens import MIN_KEY_BYTES
 
 
-def inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
+def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
     """Return what is wrong with the key that inbox tokens are signed with."""
     key = settings.INBOX_SIGNING_KEY
     if len(key.encode()) < MIN_KEY_BYTES:
@@ -30,7 +30,7 @@ def inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
     return []
 
 
-def second_factor(**_: Any) -> list[checks.CheckMessage]:
+def check_second_factor(**_: Any) -> list[checks.CheckMessage]:
     """Return that a stolen password would open the console."""
     if settings.ADMIN_REQUIRE_OTP:
         return []

@@ -8,7 +8,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelArrayField, O
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
-from notifyproject.db.fields import optional_moment, words
+from notifyproject.db.fields import optional_datetime, choices_field
 from notifyproject.db.indexes import MongoIndex
 
 
@@ -40,16 +40,16 @@ class APIKey(EmbeddedModel):
     prefix = models.CharField(max_length=16)
     secret_hash = models.CharField(max_length=64)
     created_at = models.DateTimeField()
-    expires_at = optional_moment()
-    revoked_at = optional_moment()
-    last_used_at = optional_moment()
+    expires_at = optional_datetime()
+    revoked_at = optional_datetime()
+    last_used_at = optional_datetime()
 
 
 class APIClient(models.Model):
     """An app that calls the API. It sees and changes its own notifications only."""
 
     name = models.CharField(max_length=120, unique=True)
-    scopes = words(Scope)
+    scopes = choices_field(Scope)
     is_test = models.BooleanField(default=False)
     """What it sends goes to the sandbox, and to nobody else. It never changes: its keys say so."""
     is_active = models.BooleanField(default=True)
@@ -100,16 +100,16 @@ class SecondFactor(models.Model):
     user_id = ObjectIdField(primary_key=True, db_column="_id")
     pending_key = models.TextField(null=True, blank=True)
     """Sealed: of a phone that is being set up."""
-    invited_at = optional_moment()
+    invited_at = optional_datetime()
     sealed_key = models.TextField(null=True, blank=True)
     """Sealed: what the phone makes its codes of."""
-    enrolled_at = optional_moment()
+    enrolled_at = optional_datetime()
     last_step = models.BigIntegerField(null=True, blank=True)
     """The half minute whose code was taken last: that code, and those before it, are used up."""
     recovery_codes = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """SHA-256 of those that are left."""
     tries = models.IntegerField(null=True, blank=True)
-    tries_until = optional_moment()
+    tries_until = optional_datetime()
     """They count until then."""
 
     objects = MongoManager()
@@ -128,7 +128,7 @@ class InboxRevocation(models.Model):
     """``token:<jti>``, or ``person:<SHA-256 of client and user>``."""
     epoch = models.IntegerField(null=True, blank=True)
     """Of a person: tokens of an earlier one are void."""
-    expires_at = optional_moment()
+    expires_at = optional_datetime()
     """Of a token: it has run out by then, and MongoDB forgets this."""
 
     objects = MongoManager()

@@ -13,7 +13,7 @@ from notifyproject.db.collections import Document, collection
 
 from .models import AlertKind
 
-CALM = timedelta(minutes=2)
+RESOLVE_AFTER = timedelta(minutes=2)
 """What has not been seen for so long is over: not everything that flickers is a new incident."""
 NEWEST_FIRST = (("opened_at", -1), ("_id", -1))
 
@@ -24,7 +24,7 @@ class Finding:
 
     rule_id: ObjectId
     kind: AlertKind
-    what: str
+    subject: str
     """Of which there is one incident at a time: a provider's account, or ``all``."""
     title: str
     detail: str
@@ -34,14 +34,14 @@ class Finding:
     @property
     def key(self) -> str:
         """What names an open incident."""
-        return f"{self.rule_id}:{self.what}"
+        return f"{self.rule_id}:{self.subject}"
 
 
 def record(finding: Finding, *, now: datetime) -> Document | None:
     """Open an incident, or note that it goes on; return it if this call has opened it."""
-    seen = {"last_seen_at": now, "title": finding.title, "detail": finding.detail}
-    goes_on = {"key": finding.key, "is_open": True}
-    if collection("incidents").update_one(goes_on, {"$set": seen}).matched_count:
+    latest = {"last_seen_at": now, "title": finding.title, "detail": finding.detail}
+    open_match = {"key": finding.key, "is_open": True}
+    if collection("incidents").update_one(open_match, {"$set": latest}).matched_count:
         return None
     new: Document = {
         "key": finding.key,
@@ -49,7 +49,7 @@ def record(finding: Finding, *, now: datetime) -> Document | None:
         "kind": finding.kind.value,
         "is_open": True,
         "opened_at": now,
-        **seen,
+        **latest,
     }
     if finding.broken_channel is not None:
         new["broken_channel"] = finding.broken_channel
@@ -61,28 +61,28 @@ def record(finding: Finding, *, now: datetime) -> Document | None:
     return new
 
 
-def resolve_others(going_on: Collection[str], *, now: datetime) -> list[Document]:
+def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Document]:
     """Resolve the open incidents that have not been seen for a while; return those."""
-    ended = []
-    wanted = {"is_open": True, "last_seen_at": {"$lte": now - CALM}}
+    resolved = []
+    wanted = {"is_open": True, "last_seen_at": {"$lte": now - RESOLVE_AFTER}}
     for one in collection("incidents").find(wanted).hint("inc_state"):
-        if one["key"] in going_on:
+        if one["key"] in active_keys:
             continue
-        over = collection("incidents").find_one_and_update(
+        incident = collection("incidents").find_one_and_update(
             {"_id": one["_id"], **wanted},
             {"$set": {"is_open": False, "resolved_at": now}},
             return_document=ReturnDocument.AFTER,
         )
-        if over is not None:
-            ended.append(over)
-    return ended
+        if incident is not None:
+            resolved.append(incident)
+    return resolved
 
 
 def unnotified(*, since: datetime) -> list[Document]:
     """Return incidents opened since then of which operators have yet to be told something."""
-    begun: dict[str, Any] = {"told_open_at": None}
-    over: dict[str, Any] = {"is_open": False, "told_over_at": None}
-    wanted = {"opened_at": {"$gte": since}, "$or": [begun, over]}
+    opened_unnotified: dict[str, Any] = {"told_open_at": None}
+    resolved_unnotified: dict[str, Any] = {"is_open": False, "told_over_at": None}
+    wanted = {"opened_at": {"$gte": since}, "$or": [opened_unnotified, resolved_unnotified]}
     return list(collection("incidents").find(wanted).sort(NEWEST_FIRST).hint("inc_opened"))
 
 
@@ -100,7 +100,7 @@ def acknowledge(incident_id: ObjectId, *, by: str, now: datetime) -> bool:
     return changed.modified_count == 1
 
 
-def open_ones(*, limit: int = 50) -> Sequence[Document]:
+def open_incidents(*, limit: int = 50) -> Sequence[Document]:
     """Return the open incidents, the newest first."""
     found = collection("incidents").find({"is_open": True}).sort(NEWEST_FIRST)
     return list(found.hint("inc_state").limit(limit))

@@ -18,12 +18,12 @@ BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 
 BUCKETS = len(BOUNDS) + 1
 
 
-def empty() -> list[int]:
+def empty_histogram() -> list[int]:
     """Return a histogram with nothing in it."""
     return [0] * BUCKETS
 
 
-def add(one: Sequence[int], other: Sequence[int]) -> list[int]:
+def add_histograms(one: Sequence[int], other: Sequence[int]) -> list[int]:
     """Return both together."""
     return [a + b for a, b in zip_longest(one, other, fillvalue=0)]
 
@@ -36,28 +36,28 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
     total = sum(counts)
     if not total:
         return None
-    wanted, passed = share * total, 0
-    for place, count in enumerate(counts):
-        if count and passed + count >= wanted:
-            if place >= len(BOUNDS):
+    target, passed = share * total, 0
+    for index, count in enumerate(counts):
+        if count and passed + count >= target:
+            if index >= len(BOUNDS):
                 return BOUNDS[-1]
-            lower = BOUNDS[place - 1] if place else 0.0
-            return lower + (BOUNDS[place] - lower) * (wanted - passed) / count
+            lower = BOUNDS[index - 1] if index else 0.0
+            return lower + (BOUNDS[index] - lower) * (target - passed) / count
         passed += count
     return BOUNDS[-1]
 
 
 INDEX = "met_span"
-LENGTH = {
+INTERVAL_LENGTH = {
     Interval.MINUTE: timedelta(minutes=1),
     Interval.HOUR: timedelta(hours=1),
     Interval.DAY: timedelta(days=1),
 }
-KEPT = {Interval.MINUTE: timedelta(days=4), Interval.HOUR: timedelta(days=100)}
+RETENTION = {Interval.MINUTE: timedelta(days=4), Interval.HOUR: timedelta(days=100)}
 """How long figures are kept; those of days for good."""
-LEAST_KEPT = timedelta(hours=1)
+MIN_RETENTION = timedelta(hours=1)
 """What is rebuilt later than that stays long enough for the longer spans to be summed up."""
-PARTS = {Interval.HOUR: Interval.MINUTE, Interval.DAY: Interval.HOUR}
+SOURCE_INTERVAL = {Interval.HOUR: Interval.MINUTE, Interval.DAY: Interval.HOUR}
 BATCH = 1_000
 
 
@@ -78,7 +78,7 @@ class MetricValue:
         return ",".join(f"{name}={self.dimensions[name]}" for name in sorted(self.dimensions))
 
 
-def begin(interval: Interval, instant: datetime) -> datetime:
+def interval_start(interval: Interval, instant: datetime) -> datetime:
     """Return when the span that an instant lies in begins."""
     minute = instant.replace(second=0, microsecond=0)
     if interval is Interval.MINUTE:
@@ -88,17 +88,17 @@ def begin(interval: Interval, instant: datetime) -> datetime:
 
 
 def replace(
-    interval: Interval, spans: Iterable[datetime], figures: Sequence[MetricValue], *, now: datetime
+    interval: Interval, spans: Iterable[datetime], values: Sequence[MetricValue], *, now: datetime
 ) -> None:
     """Make ``figures`` all there is of these spans."""
-    documents = [_document(interval, figure, now) for figure in figures]
+    documents = [_document(interval, metric_value, now) for metric_value in values]
     writes = [ReplaceOne({"_id": one["_id"]}, one, upsert=True) for one in documents]
     for start in range(0, len(writes), BATCH):
         collection("metrics_aggregates").bulk_write(writes[start : start + BATCH], ordered=False)
-    left: dict[datetime, list[str]] = {span: [] for span in spans}
+    kept_ids: dict[datetime, list[str]] = {span: [] for span in spans}
     for one in documents:
-        left.setdefault(one["timestamp"], []).append(one["_id"])
-    for span, ids in left.items():
+        kept_ids.setdefault(one["timestamp"], []).append(one["_id"])
+    for span, ids in kept_ids.items():
         collection("metrics_aggregates").delete_many(
             {"interval": interval.value, "timestamp": span, "_id": {"$nin": ids}}, hint=INDEX
         )
@@ -108,7 +108,7 @@ def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
     """Make an hour's figures of its minutes', or a day's of its hours'."""
     found = collection("metrics_aggregates").aggregate(
         [
-            {"$match": _within(PARTS[interval], span, span + LENGTH[interval])},
+            {"$match": _match(SOURCE_INTERVAL[interval], span, span + INTERVAL_LENGTH[interval])},
             {
                 "$group": {
                     "_id": {"metric": "$metric_name", "dimension": "$dimension"},
@@ -132,11 +132,11 @@ def read(
     metrics: Sequence[str] | None = None,
 ) -> list[MetricValue]:
     """Return the figures of the spans that begin within a time, in the order of time."""
-    wanted = _within(interval, since, until)
+    wanted = _match(interval, since, until)
     if metrics is not None:
         wanted["metric_name"] = {"$in": list(metrics)}
     found = collection("metrics_aggregates").find(wanted).sort("timestamp", 1).hint(INDEX)
-    return [_figure(document) for document in found]
+    return [_metric_value(document) for document in found]
 
 
 def read_summed(
@@ -151,14 +151,14 @@ def read_summed(
 
     MongoDB sums them: a day of many types is thousands of figures, of which a page needs hundreds.
     """
-    wanted = _within(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
-    told_apart = {name: f"$dimensions.{name}" for name in by}
+    wanted = _match(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
+    group_fields = {name: f"$dimensions.{name}" for name in by}
     found = collection("metrics_aggregates").aggregate(
         [
             {"$match": wanted},
             {
                 "$group": {
-                    "_id": {"at": "$timestamp", "metric": "$metric_name", **told_apart},
+                    "_id": {"at": "$timestamp", "metric": "$metric_name", **group_fields},
                     "value": {"$sum": "$value"},
                     "seconds": {"$sum": "$seconds"},
                     "histograms": {"$push": "$histogram"},
@@ -167,16 +167,16 @@ def read_summed(
         ],
         hint=INDEX,
     )
-    figures = []
+    values = []
     for row in found:
-        own = row["_id"]
-        dimensions = {name: own[name] for name in by if name in own}
-        summed = {**row, "_id": {"metric": own["metric"]}, "dimensions": dimensions}
-        figures.append(_summed(summed, own["at"]))
-    return sorted(figures, key=lambda figure: figure.timestamp)
+        group_key = row["_id"]
+        dimensions = {name: group_key[name] for name in by if name in group_key}
+        summed = {**row, "_id": {"metric": group_key["metric"]}, "dimensions": dimensions}
+        values.append(_summed(summed, group_key["at"]))
+    return sorted(values, key=lambda metric_value: metric_value.timestamp)
 
 
-def last(
+def last_timestamp(
     interval: Interval,
     metric: str,
     *,
@@ -185,7 +185,7 @@ def last(
     dimensions: Mapping[str, Sequence[str]],
 ) -> datetime | None:
     """Return the last span within a time that has a figure with these dimensions, any of each."""
-    wanted = _within(interval, since, until) | {"metric_name": metric}
+    wanted = _match(interval, since, until) | {"metric_name": metric}
     wanted |= {f"dimensions.{name}": {"$in": list(values)} for name, values in dimensions.items()}
     found = collection("metrics_aggregates").find_one(
         wanted, {"timestamp": 1}, sort=[("timestamp", -1)], hint=INDEX
@@ -193,52 +193,52 @@ def last(
     return found["timestamp"] if found else None
 
 
-def merge_histograms(figures: Iterable[MetricValue]) -> list[int]:
+def merge_histograms(values: Iterable[MetricValue]) -> list[int]:
     """Return the histograms of several figures as one."""
-    total = empty()
-    for figure in figures:
-        total = add(total, figure.histogram or ())
+    total = empty_histogram()
+    for metric_value in values:
+        total = add_histograms(total, metric_value.histogram or ())
     return total
 
 
-def _within(interval: Interval, since: datetime, until: datetime) -> dict[str, Any]:
+def _match(interval: Interval, since: datetime, until: datetime) -> dict[str, Any]:
     return {"interval": interval.value, "timestamp": {"$gte": since, "$lt": until}}
 
 
 def _summed(row: Mapping[str, Any], span: datetime) -> MetricValue:
-    kept = [one for one in row["histograms"] if one]
-    total = empty()
-    for one in kept:
-        total = add(total, one)
+    histograms = [one for one in row["histograms"] if one]
+    total = empty_histogram()
+    for one in histograms:
+        total = add_histograms(total, one)
     return MetricValue(
         metric=row["_id"]["metric"],
         dimensions=row["dimensions"],
         value=row["value"],
-        seconds=row["seconds"] if kept else None,
-        histogram=total if kept else None,
+        seconds=row["seconds"] if histograms else None,
+        histogram=total if histograms else None,
         timestamp=span,
     )
 
 
-def _document(interval: Interval, figure: MetricValue, now: datetime) -> dict[str, Any]:
-    at = f"{figure.timestamp:%Y-%m-%dT%H:%M}"
+def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> dict[str, Any]:
+    at = f"{metric_value.timestamp:%Y-%m-%dT%H:%M}"
     document: dict[str, Any] = {
-        "_id": f"{figure.metric}|{interval.value}|{at}|{figure.dimension}",
-        "metric_name": figure.metric,
-        "dimension": figure.dimension,
-        "dimensions": dict(figure.dimensions),
-        "value": float(figure.value),
-        "timestamp": figure.timestamp,
+        "_id": f"{metric_value.metric}|{interval.value}|{at}|{metric_value.dimension}",
+        "metric_name": metric_value.metric,
+        "dimension": metric_value.dimension,
+        "dimensions": dict(metric_value.dimensions),
+        "value": float(metric_value.value),
+        "timestamp": metric_value.timestamp,
         "interval": interval.value,
     }
-    if figure.histogram is not None:
-        document |= {"histogram": list(figure.histogram), "seconds": figure.seconds}
-    if interval in KEPT:
-        document["purge_at"] = max(figure.timestamp + KEPT[interval], now + LEAST_KEPT)
+    if metric_value.histogram is not None:
+        document |= {"histogram": list(metric_value.histogram), "seconds": metric_value.seconds}
+    if interval in RETENTION:
+        document["purge_at"] = max(metric_value.timestamp + RETENTION[interval], now + MIN_RETENTION)
     return document
 
 
-def _figure(document: Mapping[str, Any]) -> MetricValue:
+def _metric_value(document: Mapping[str, Any]) -> MetricValue:
     return MetricValue(
         metric=document["metric_name"],
         dimensions=document["dimensions"],

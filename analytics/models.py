@@ -6,7 +6,7 @@ from django.db import models
 from django_mongodb_backend.fields import ArrayField, ObjectIdField
 from django_mongodb_backend.managers import MongoManager
 
-from notifyproject.db.fields import optional_moment, optional_text, word
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field
 from notifyproject.db.indexes import MongoIndex
 
 
@@ -24,7 +24,7 @@ class AnalyticsEvent(models.Model):
     """Channel, type, provider and, of a failure, its code. No address and no text."""
     created_at = models.DateTimeField()
     """When it happened, not when it was written."""
-    purge_at = optional_moment()
+    purge_at = optional_datetime()
 
     objects = MongoManager()
 
@@ -63,8 +63,8 @@ class MetricsAggregate(models.Model):
     """Of a latency: how many fell into each bucket of :data:`analytics.metrics.BOUNDS`."""
     timestamp = models.DateTimeField()
     """When the span begins, UTC."""
-    interval = word(Interval)
-    purge_at = optional_moment()
+    interval = choice_field(Interval)
+    purge_at = optional_datetime()
 
     objects = MongoManager()
 
@@ -101,11 +101,11 @@ class RollupState(models.Model):
     """How far the roll-up has come, and who is at it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
-    changes_until = optional_moment()
+    changes_until = optional_datetime()
     """Changes up to here have been found."""
-    counted_at = optional_moment()
+    counted_at = optional_datetime()
     """When a roll-up last ended."""
-    lease_until = optional_moment()
+    lease_until = optional_datetime()
 
     objects = MongoManager()
 
@@ -136,7 +136,7 @@ class AlertRule(models.Model):
     name = models.CharField(max_length=120)
     slug = optional_text(40)
     """Of a rule the service ships: it is added once, and stays as operators changed it."""
-    kind = word(AlertKind)
+    kind = choice_field(AlertKind)
     channel = optional_text(16)
     """Failures: of this channel only; missing for all."""
     type = optional_text(64)
@@ -164,7 +164,7 @@ class Incident(models.Model):
     key = models.CharField(max_length=200)
     """``<rule>:<what>``: of one key there is one open incident."""
     rule_id = ObjectIdField()
-    kind = word(AlertKind)
+    kind = choice_field(AlertKind)
     title = models.CharField(max_length=200)
     detail = models.CharField(max_length=500)
     """What it was like when it was last looked at."""
@@ -173,11 +173,11 @@ class Incident(models.Model):
     """Nobody is told of it by this channel."""
     opened_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
-    resolved_at = optional_moment()
-    told_open_at = optional_moment()
+    resolved_at = optional_datetime()
+    told_open_at = optional_datetime()
     """When operators were told that it began."""
-    told_over_at = optional_moment()
-    acknowledged_at = optional_moment()
+    told_over_at = optional_datetime()
+    acknowledged_at = optional_datetime()
     acknowledged_by = optional_text(150)
 
     objects = MongoManager()

@@ -9,13 +9,13 @@ from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db.collections import collection
 
-FRESH = timedelta(minutes=10)
+RECENT = timedelta(minutes=10)
 """A minute that is younger is counted again at once."""
-PATIENCE = 12
+RECOUNT_AGE_DIVISOR = 12
 """An older one after this part of its age: a day-old minute at most every two hours."""
-REOPENED = timedelta(days=3)
+MAX_RECOUNT_AGE = timedelta(days=3)
 """Figures of older minutes stay as they are: reports hardly ever come later."""
-AT_ONCE = 600
+MAX_MINUTES = 600
 """Minutes that are looked at in one go."""
 LEASE = timedelta(minutes=5)
 STATE = "rollup"
@@ -36,33 +36,33 @@ def mark_changed(minutes: Iterable[datetime], *, now: datetime) -> None:
             {"_id": _id(minute)},
             {
                 "$set": {"touched_at": now},
-                "$setOnInsert": {"minute": minute, "due_at": _due(minute, now)},
+                "$setOnInsert": {"minute": minute, "due_at": _due_at(minute, now)},
             },
             upsert=True,
         )
         for minute in minutes
-        if now - minute <= REOPENED
+        if now - minute <= MAX_RECOUNT_AGE
     ]
     if writes:
         collection("metrics_due").bulk_write(writes, ordered=False)
 
 
-def due(*, now: datetime) -> list[ChangedMinute]:
+def due_minutes(*, now: datetime) -> list[ChangedMinute]:
     """Return minutes to be counted now, the newest first."""
     found = (
         collection("metrics_due")
         .find({"due_at": {"$lte": now}})
         .sort("due_at", -1)
-        .limit(AT_ONCE)
+        .limit(MAX_MINUTES)
         .hint("mdu_due")
     )
-    marks = [ChangedMinute(one["minute"], one["touched_at"]) for one in found]
-    return sorted(marks, key=lambda mark: mark.minute, reverse=True)
+    changed = [ChangedMinute(one["minute"], one["touched_at"]) for one in found]
+    return sorted(changed, key=lambda mark: mark.minute, reverse=True)
 
 
-def done(marks: Sequence[ChangedMinute]) -> None:
+def remove_counted(counted: Sequence[ChangedMinute]) -> None:
     """Forget minutes that were counted, unless something has changed meanwhile."""
-    writes = [DeleteOne({"_id": _id(mark.minute), "touched_at": mark.touched_at}) for mark in marks]
+    writes = [DeleteOne({"_id": _id(mark.minute), "touched_at": mark.touched_at}) for mark in counted]
     if writes:
         collection("metrics_due").bulk_write(writes, ordered=False)
 
@@ -91,7 +91,7 @@ def release_lease() -> None:
     collection("rollup_state").update_one({"_id": STATE}, {"$set": {"lease_until": None}})
 
 
-def note_counted(*, now: datetime) -> None:
+def record_counted(*, now: datetime) -> None:
     """Note that the figures are up to date, but for what is left to the next roll-up."""
     collection("rollup_state").update_one({"_id": STATE}, {"$set": {"counted_at": now}})
 
@@ -102,7 +102,7 @@ def changes_until() -> datetime | None:
     return state.get("changes_until") if state else None
 
 
-def note_changes(*, until: datetime) -> None:
+def record_changes_until(*, until: datetime) -> None:
     """Note up to when changes were found."""
     collection("rollup_state").update_one(
         {"_id": STATE}, {"$set": {"changes_until": until}}, upsert=True
@@ -119,6 +119,6 @@ def _id(minute: datetime) -> str:
     return f"{minute:%Y-%m-%dT%H:%M}"
 
 
-def _due(minute: datetime, now: datetime) -> datetime:
+def _due_at(minute: datetime, now: datetime) -> datetime:
     age = now - minute
-    return now if age <= FRESH else now + age / PATIENCE
+    return now if age <= RECENT else now + age / RECOUNT_AGE_DIVISOR

@@ -24,9 +24,9 @@ from notifications.validation import (
     normalize_phone,
 )
 from recipients import suppressions
-from recipients.addresses import ADDRESSED, EMAIL
+from recipients.addresses import ADDRESS_CHANNELS, EMAIL
 from recipients.models import SuppressionReason
-from recipients.suppressions import NEWEST_FIRST, PERSONS_OWN
+from recipients.suppressions import NEWEST_FIRST, RECIPIENT_REASONS
 
 from .http import paging
 from .http.body import BODY_ERRORS, check_values, convert, decode, read_body
@@ -76,7 +76,7 @@ def suppression_view(document: Mapping[str, Any]) -> SuppressionView:
 
 LIST = "suppressions"
 REASONS = frozenset(reason.value for reason in SuppressionReason)
-CHANNEL_FILTER = OpenApiParameter("channel", str, enum=list(ADDRESSED))
+CHANNEL_FILTER = OpenApiParameter("channel", str, enum=list(ADDRESS_CHANNELS))
 REASON_FILTER = OpenApiParameter("reason", str, enum=sorted(REASONS))
 PARAMETERS = (CHANNEL_FILTER, REASON_FILTER, *paging.PARAMETERS)
 
@@ -139,7 +139,7 @@ def parse_list_request(query: QueryDict) -> ListRequest:
     page_request = paging.parse_page_request(
         query, list_name=LIST, problems=problems, extra_parameters=("channel", "reason")
     )
-    channel = _parse_choice(query, "channel", ADDRESSED, problems)
+    channel = _parse_choice(query, "channel", ADDRESS_CHANNELS, problems)
     reason = _parse_choice(query, "reason", REASONS, problems)
     problems.raise_if_any()
     return ListRequest(
@@ -161,8 +161,8 @@ def parse_reason(query: QueryDict) -> SuppressionReason | None:
 
 def _parse_address(channel: str, address: str, problems: ProblemCollector) -> str:
     """Return the address of the path; what is wrong with it is told of the whole request."""
-    if channel not in ADDRESSED:
-        problems.add("", "unknown_channel", _expected(ADDRESSED))
+    if channel not in ADDRESS_CHANNELS:
+        problems.add("", "unknown_channel", _expected(ADDRESS_CHANNELS))
         return address
     try:
         return normalize_email(address) if channel == EMAIL else normalize_phone(address)
@@ -205,7 +205,7 @@ def _expected(choices: Collection[str]) -> str:
 
 
 SUPPRESSIONS = Scope.SUPPRESSIONS_WRITE
-CHANNEL = path_parameter("channel", " or ".join(ADDRESSED), pattern=f"({'|'.join(ADDRESSED)})")
+CHANNEL = path_parameter("channel", " or ".join(ADDRESS_CHANNELS), pattern=f"({'|'.join(ADDRESS_CHANNELS)})")
 ADDRESS = path_parameter("address", "A mail address, or a number in E.164 form", max_length=320)
 SOURCE = "api"
 
@@ -229,7 +229,7 @@ class Suppressions(APIView):
             channel=list_request.channel,
             reason=list_request.reason,
             limit=list_request.page.limit,
-            place=list_request.page.cursor,
+            cursor=list_request.page.cursor,
         )
         results = [suppression_view(document) for document in page.documents]
         cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
@@ -249,9 +249,9 @@ class AddressSuppressions(APIView):
     )
     def get(self, request: Any, channel: str, address: str) -> Response:
         """List every reason why an address is held back; none: it is not."""
-        if channel not in ADDRESSED:
+        if channel not in ADDRESS_CHANNELS:
             raise not_found()
-        found = suppressions.of_address(channel=channel, address=address)
+        found = suppressions.list_for_address(channel=channel, address=address)
         return Response(SuppressionList(results=[suppression_view(one) for one in found]))
 
     @describe(
@@ -292,10 +292,10 @@ class AddressSuppressions(APIView):
         reasons = (
             [named_reason]
             if named_reason
-            else [r for r in SuppressionReason if r not in PERSONS_OWN]
+            else [r for r in SuppressionReason if r not in RECIPIENT_REASONS]
         )
         lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
-        remaining = suppressions.of_address(channel=channel, address=address)
+        remaining = suppressions.list_for_address(channel=channel, address=address)
         if not lifted:
             raise _not_lifted(named_reason, is_suppressed=bool(remaining))
         for reason in lifted:

@@ -12,7 +12,7 @@ from access.models import Scope
 from domain.time import utc_now
 from notifications.validation import FieldProblem, ProblemCollector
 from recipients import topics
-from recipients.topics import BY_KEY, TOPIC
+from recipients.topics import KEY_ORDER, TOPIC
 
 from .http import paging
 from .http.paths import USER_ID, path_parameter, user_id_or_404
@@ -69,10 +69,10 @@ class TopicMembers(APIView):
         problems.raise_if_any()
         if not TOPIC.fullmatch(topic):
             raise not_found()
-        page = topics.members(topic=topic, limit=page_request.limit, place=page_request.cursor)
+        page = topics.members(topic=topic, limit=page_request.limit, cursor=page_request.cursor)
         results = [member_view(document) for document in page.documents]
         return Response(
-            MemberList(results=results, **paging.page_links(page, list_name=LIST, order=BY_KEY))
+            MemberList(results=results, **paging.page_links(page, list_name=LIST, order=KEY_ORDER))
         )
 
 

@@ -6,7 +6,7 @@ from delivery.sweeper import SWEEP_SECONDS
 
 MINUTE = 60
 """Seconds."""
-ROLL_UP, ALERTS = "notifications.roll_up", "notifications.alerts"
+ROLLUP, ALERTS = "notifications.roll_up", "notifications.alerts"
 CALLBACKS, RETENTION = "notifications.callbacks", "notifications.retention"
 SWEEP = "notifications.sweep"
 PERIODIC_TASKS = {
@@ -16,7 +16,7 @@ PERIODIC_TASKS = {
         "Finds notifications that no hint reached. Without it they wait.",
     ),
     "Figures": (
-        ROLL_UP,
+        ROLLUP,
         MINUTE,
         "Counts what has changed. Without it the charts stand still.",
     ),

@@ -21,7 +21,7 @@ from . import schedule
 
 
 @shared_task(name=wakeups.DELIVER)
-def deliver(ids: list[str], channel: str, priority: str) -> None:
+def handle_wakeup(ids: list[str], channel: str, priority: str) -> None:
     """Send what of these deliveries is due."""
     delivery_worker.handle_wakeup(
         [ObjectId(one) for one in ids], channel=Channel(channel), priority=Priority(priority)
@@ -29,14 +29,14 @@ def deliver(ids: list[str], channel: str, priority: str) -> None:
 
 
 @shared_task(name=wakeups.DRAW)
-def pull(client_id: str, channel: str, priority: str, ticket: tuple[int, str] | None) -> None:
+def pull(client_id: str, channel: str, priority: str, token: tuple[int, str] | None) -> None:
     """Send the next batch of what is due of a client in a lane."""
-    lane = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
-    delivery_worker.pull(lane, PullToken(*ticket) if ticket else None)
+    queue = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
+    delivery_worker.pull(queue, PullToken(*token) if token else None)
 
 
 @shared_task(name=wakeups.BROADCAST)
-def broadcast(broadcast_id: str) -> None:
+def run_broadcast(broadcast_id: str) -> None:
     """Tell the next people of a broadcast's audience."""
     runner.run_page(ObjectId(broadcast_id))
 
@@ -48,13 +48,13 @@ def publish_callback_events() -> None:
 
 
 @shared_task(name=outbox.CALL_TASK)
-def call_back(client_id: str) -> None:
+def send_callbacks(client_id: str) -> None:
     """Send an app what it is to be told."""
     worker.run_round(ObjectId(client_id), clock=utc_now, is_shutting_down=process.is_shutting_down)
 
 
 @shared_task(name=schedule.CALLBACKS)
-def callbacks() -> None:
+def sweep_callbacks() -> None:
     """Find what apps are to be told and no hint reached; every minute, by beat's schedule."""
     callback_events.publish_events(now=utc_now())
     worker.sweep(now=utc_now())
@@ -67,7 +67,7 @@ def remove_content() -> None:
 
 
 @shared_task(name=wakeups.CANARY)
-def canary() -> None:
+def record_worker_heartbeat() -> None:
     """Say that a worker is alive and gets what is published."""
     heartbeats.record_worker_heartbeat(now=utc_now())
 
@@ -78,7 +78,7 @@ def run_bulk_operation(operation_id: str) -> None:
     bulk_runner.run(ObjectId(operation_id))
 
 
-@shared_task(name=schedule.ROLL_UP)
+@shared_task(name=schedule.ROLLUP)
 def roll_up() -> None:
     """Bring the figures over time up to date; every minute, by beat's schedule."""
     rollup.run(now=utc_now())

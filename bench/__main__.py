@@ -47,7 +47,7 @@ ALONE = {
 def main() -> None:
     """Run what is asked for."""
     arguments = _arguments()
-    bytecode.keep()
+    bytecode.enable_cache()
     signal.signal(signal.SIGTERM, _stop)
     try:
         figures = _measure(arguments)

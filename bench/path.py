@@ -158,7 +158,7 @@ def _send() -> Way:
     ids = [str(one["_id"]) for one in collection("notifications").find().sort("_id")]
 
     def run(number: int) -> None:
-        tasks.deliver.run([ids[number]], "email", "normal")
+        tasks.handle_wakeup.run([ids[number]], "email", "normal")
 
     return Way(name="due email to recorded attempt", run=run, heading="One email, out", files=25)
 

@@ -82,7 +82,7 @@ class HTTPSink:
             command=[*_program("nginx"), "-p", str(self.folder), "-c", str(configuration)],
             data_dir=self.folder,
             port=self.port,
-            answers=lambda: _accepts(self.port),
+            is_ready=lambda: _accepts(self.port),
         )
 
     def count(self) -> int:
@@ -105,18 +105,18 @@ def smtp_sink(*, folder: Path, port: int) -> Server:
         command=[*_program("smtp-sink"), *unprivileged, f"{HOST}:{port}", str(BACKLOG)],
         data_dir=folder,
         port=port,
-        answers=lambda: _accepts(port),
+        is_ready=lambda: _accepts(port),
     )
 
 
 def _program(name: str) -> list[str]:
-    """Return how a program is started; raises MissingServer."""
+    """Return how a program is started; raises MissingServerError."""
     installed = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if installed:
         return [installed]
     unpacked = UNPACKED / "usr/sbin" / name
     if not unpacked.exists():
-        raise servers.MissingServer(f"There is no {name}: run `make bench-servers`.")
+        raise servers.MissingServerError(f"There is no {name}: run `make bench-servers`.")
     libraries = ":".join(str(UNPACKED / folder) for folder in LIBRARIES)
     return ["/usr/bin/env", f"LD_LIBRARY_PATH={libraries}", str(unpacked)]
 

@@ -209,7 +209,7 @@ _REASONS: Sequence[tuple[type[Exception], str]] = (
 
 
 def _failure_reason(error: Exception, deadline: Deadline) -> str:
-    if deadline.is_over and not isinstance(error, NotPublicError):
+    if deadline.is_expired and not isinstance(error, NotPublicError):
         return "It did not answer in time."
     reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
     return next(reasons, "It broke off, or its answer was none.")

@@ -5,7 +5,7 @@ from django_mongodb_backend.fields import EmbeddedModelArrayField, EmbeddedModel
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
-from notifyproject.db.fields import optional_moment, optional_text, word, words
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field, choices_field
 from notifyproject.db.indexes import MongoIndex
 
 from .events import CallbackState, CallbackStatus, DisabledReason, EventType
@@ -21,7 +21,7 @@ class CallbackSecret(EmbeddedModel):
 
     sealed = models.CharField(max_length=300)
     created_at = models.DateTimeField()
-    until = optional_moment()
+    until = optional_datetime()
     """It has been replaced, and signs along until then."""
 
 
@@ -39,22 +39,22 @@ class Callback(models.Model):
     url = models.CharField(max_length=URL_LENGTH)
     host = models.CharField(max_length=260)
     """Of the URL: what staff are shown. The rest may be secret."""
-    events = words(EventType)
-    state = word(CallbackState)
-    disabled_at = optional_moment()
-    disabled_reason = word(DisabledReason, null=True, blank=True)
+    events = choices_field(EventType)
+    state = choice_field(CallbackState)
+    disabled_at = optional_datetime()
+    disabled_reason = choice_field(DisabledReason, null=True, blank=True)
     secrets = EmbeddedModelArrayField(CallbackSecret, default=list)
-    enrols_from = optional_moment()
+    enrols_from = optional_datetime()
     """Notifications accepted since then are still to be looked for: see decision 23."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     """One worker at a time calls a receiver."""
     failures = models.IntegerField(default=0)
     """Tries that failed in a row."""
-    failing_since = optional_moment()
-    open_until = optional_moment()
+    failing_since = optional_datetime()
+    open_until = optional_datetime()
     """It is left alone until then."""
-    last_success_at = optional_moment()
-    last_failure_at = optional_moment()
+    last_success_at = optional_datetime()
+    last_failure_at = optional_datetime()
     last_error = optional_text(200)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -86,22 +86,22 @@ class CallbackMessage(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=120)
     """The event's id: whatever finds the event twice finds this."""
     client_id = ObjectIdField()
-    type = word(EventType)
+    type = choice_field(EventType)
     notification_id = ObjectIdField(null=True, blank=True)
     """What it is about; missing in a test."""
     body = models.TextField()
-    status = word(CallbackStatus)
+    status = choice_field(CallbackStatus)
     tries = models.IntegerField(default=0)
     """Since it was made, or replayed."""
-    next_try_at = optional_moment()
+    next_try_at = optional_datetime()
     """Missing when none is due."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     history = EmbeddedModelArrayField(CallbackTry, default=list, blank=True)
     """The last ten tries."""
     error = optional_text(200)
     """What the last try failed of."""
-    replayed_at = optional_moment()
-    delivered_at = optional_moment()
+    replayed_at = optional_datetime()
+    delivered_at = optional_datetime()
     created_at = models.DateTimeField()
     purge_at = models.DateTimeField()
 

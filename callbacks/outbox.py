@@ -12,7 +12,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.queues import CALLBACKS
 from notifyproject.db import paging
-from notifyproject.db.collections import came_twice, collection
+from notifyproject.db.collections import is_duplicate, collection
 from notifyproject.db.leases import unclaimed
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
@@ -85,7 +85,7 @@ def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
         try:
             collection("callback_messages").insert_many(documents, ordered=False)
         except BulkWriteError as error:
-            if not came_twice(error):
+            if not is_duplicate(error):
                 raise
     return list({d["client_id"]: None for d in documents if d["status"] == S.PENDING})
 
@@ -215,7 +215,7 @@ def page(
 ) -> Page:
     """Return part of an app's messages, newest first. Raises PyMongoError."""
     match = {"client_id": client_id} | ({} if status is None else {"status": status.value})
-    return paging.page("callback_messages", match, order=NEWEST_FIRST, limit=limit, place=cursor)
+    return paging.page("callback_messages", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
 
 def _is_subscribed(event: Event, callback: Document) -> bool:

@@ -26,7 +26,7 @@ MAX_SECRETS = 5
 def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
     """Return a new secret as it is kept; raises NoEncryptionKeyError."""
     return {
-        "sealed": encrypt(secret.encode(), about=_associated_data(client_id)),
+        "sealed": encrypt(secret.encode(), associated_data=_associated_data(client_id)),
         "created_at": now,
     }
 
@@ -36,7 +36,7 @@ def signing_secrets(
 ) -> list[str]:
     """Return the secrets that sign now, the newest first; raises DecryptionError."""
     return [
-        decrypt(one["sealed"], about=_associated_data(client_id)).decode()
+        decrypt(one["sealed"], associated_data=_associated_data(client_id)).decode()
         for one in secrets
         if one.get("until") is None or one["until"] > now
     ]

@@ -106,7 +106,7 @@ MAX_CONCURRENT_REQUESTS = 4
 """Requests to one receiver at the same time."""
 MAX_ROUND_SECONDS = 20.0
 """Seconds after which a round begins no further request: with the last one it takes 35 s."""
-MAX_WAKEUP_DELAY = timedelta(seconds=broker.SOON)
+MAX_WAKEUP_DELAY = timedelta(seconds=broker.MAX_COUNTDOWN)
 REQUEUE_DELAY = timedelta(seconds=1)
 """How long an app waits for a thread of this process."""
 _random = random.SystemRandom()
@@ -238,7 +238,7 @@ def _send_messages(
             for response in responses:
                 failures = 0 if response.error is None else failures + 1
             is_gone = any(response.status == retry.GONE for response in responses)
-            if deadline.is_over or is_gone or failures >= retry.FAILURES_TO_OPEN:
+            if deadline.is_expired or is_gone or failures >= retry.FAILURES_TO_OPEN:
                 return
 
 

@@ -181,7 +181,7 @@ class APIClientAdmin(ConsoleAdmin):
         expires_at = now + timedelta(days=days) if days else None
         try:
             issued = registry.issue_key(client_id=client.pk, now=now, expires_at=expires_at)
-        except registry.TooManyKeys as problem:
+        except registry.TooManyKeysError as problem:
             messages.error(request, str(problem))
             return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
         _record(request, client, f"Issued the key {_key_label(client, issued)}.")
@@ -248,7 +248,7 @@ def _is_active(key: Any, now: datetime) -> bool:
 
 
 def _key_label(client: Any, key: Any) -> str:
-    return registry.shown(key.prefix, is_test=client.is_test)
+    return registry.mask_key(key.prefix, is_test=client.is_test)
 
 
 def _key_row(client: Any, key: Any, now: datetime) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class FailedChangeList(KeysetChangeList):
                 raise
             messages.warning(request, TOO_SLOW)
             return
-        self.counted_since = found.counted_since if not found.is_whole else None
+        self.counted_since = found.counted_since if not found.is_complete else None
         self.groups = [self._row(group, found) for group in found.groups]
 
     def _list_conditions(self) -> list[dict[str, Any]]:
@@ -131,9 +131,9 @@ class FailedChangeList(KeysetChangeList):
             code=code_label(cause.code),
             provider=PROVIDER_LABELS.get(cause.provider or "", cause.provider or EMPTY),
             explanation=explain(cause.code),
-            count=f"{group.count:,}{'' if found.is_whole else '+'}",
-            trend=_trend(group) if found.has_before else "",
-            bars=_bars(group.course),
+            count=f"{group.count:,}{'' if found.is_complete else '+'}",
+            trend=_trend(group) if found.has_previous else "",
+            bars=_bars(group.trend),
             url=url,
             is_chosen=chosen,
         )
@@ -141,11 +141,11 @@ class FailedChangeList(KeysetChangeList):
 
 def _trend(group: failure_groups.FailureGroup) -> str:
     """Return how a group's count compares with the span before, in words."""
-    if not group.before:
+    if not group.previous_count:
         return "new"
-    if group.count == group.before:
-        return f"as before: {group.before:,}"
-    return f"{'up' if group.count > group.before else 'down'} from {group.before:,}"
+    if group.count == group.previous_count:
+        return f"as before: {group.previous_count:,}"
+    return f"{'up' if group.count > group.previous_count else 'down'} from {group.previous_count:,}"
 
 
 def _bars(counts: Sequence[int]) -> list[tuple[int, int, int]]:

@@ -18,7 +18,7 @@ from monitoring import failure_groups
 from monitoring.dashboard import WorkSummary
 from monitoring.failure_groups import FailureCounts
 from notifications import queries
-from recipients.masking import mask_address, may_see_addresses
+from recipients.masking import mask_address, can_see_addresses
 
 from .alerts import MAY_ACKNOWLEDGE
 from .failures import FAILED_LIST
@@ -109,7 +109,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     now = utc_now()
     traffic = monitoring_dashboard.traffic(now=now)
     failures = failure_groups.count_failures(
-        since=now - timedelta(hours=24), match=monitoring_dashboard.REAL
+        since=now - timedelta(hours=24), match=monitoring_dashboard.NOT_TEST
     )
     backlog = monitoring_dashboard.summarize_work(now=now, cap=BACKLOG_COUNT_CAP)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -126,7 +126,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "errors": _errors(failures),
         "errors_since": failures.counted_since,
         "incidents": [
-            {**one, "id": one["_id"]} for one in incidents.open_ones(limit=MAX_INCIDENTS)
+            {**one, "id": one["_id"]} for one in incidents.open_incidents(limit=MAX_INCIDENTS)
         ],
         "may_acknowledge": request.user.has_perm(MAY_ACKNOWLEDGE),
         "issues": issues(backlog=backlog, failures=failures, now=now),
@@ -140,7 +140,7 @@ def search_notifications(request: HttpRequest, _term: str) -> list[SearchResult]
     # As it was typed: keys differ by case.
     text = request.GET.get("s", "").strip()
     ids = sorted(search.find_ids(text, cap=SEARCH_LIMIT), reverse=True)[:SEARCH_LIMIT]
-    unmasked = may_see_addresses(request.user)
+    unmasked = can_see_addresses(request.user)
     found = {document["_id"]: document for document in queries.get_many(ids)}
     types = names.type_names({document["type"] for document in found.values()})
     return [
@@ -176,7 +176,7 @@ def _channels(traffic: monitoring_dashboard.Traffic, midnight: datetime) -> list
             "today": today[channel],
             "day": day[channel],
             "rate": _percent(day[channel].success_rate),
-            "p95": short_duration(day[channel].wait(0.95)),
+            "p95": short_duration(day[channel].latency_quantile(0.95)),
             "is_idle": not day[channel].total,
         }
         for channel in Channel
@@ -187,7 +187,7 @@ def _totals(traffic: monitoring_dashboard.Traffic) -> dict[str, Any]:
     total = monitoring_dashboard.ChannelTotals()
     for tally in traffic.per_channel(since=min(traffic.hours)).values():
         total.add(tally)
-    waits = {name: short_duration(total.wait(share)) for name, share in _PERCENTILES.items()}
+    waits = {name: short_duration(total.latency_quantile(share)) for name, share in _PERCENTILES.items()}
     return {"tally": total, "rate": _percent(total.success_rate), "waits": waits}
 
 

@@ -36,9 +36,9 @@ HEALTH_LABELS = {
     Health.OPEN: ("Takes nothing", "danger"),
     Health.PROBING: ("Being tried again", "warning"),
     Health.PARTLY_OPEN: ("Partly down", "warning"),
-    Health.SLOWED: ("Slowed down", "warning"),
+    Health.RATE_LIMITED: ("Slowed down", "warning"),
     Health.UNKNOWN: ("Not known", "calm"),
-    Health.WELL: ("Well", "success"),
+    Health.HEALTHY: ("Well", "success"),
 }
 CIRCUIT_LABELS = {
     State.CLOSED: ("Closed", "success"),
@@ -206,11 +206,11 @@ def _circuit(one: ProviderHealth, circuit: Any) -> dict[str, Any]:
 def _rate(one: ProviderHealth) -> str:
     if one.rate is None:
         limit = "no limit"
-    elif one.rate_now == one.rate:
+    elif one.current_rate == one.rate:
         limit = f"{one.rate:,.0f} a second"
     else:
-        limit = f"{one.rate_now:,.1f} a second now, of {one.rate:,.0f}"
-    until = one.standing.blocked_until if one.standing else None
+        limit = f"{one.current_rate:,.1f} a second now, of {one.rate:,.0f}"
+    until = one.rate_status.blocked_until if one.rate_status else None
     return f"{limit}; nothing before {until:%H:%M:%S}" if until else limit
 
 
@@ -231,7 +231,7 @@ def _require_provider(request: HttpRequest, name: str, permission: str) -> HttpR
     """Return why nothing is done; None if it may be."""
     if refused := require_post(request, allowed=request.user.has_perm(permission)):
         return refused
-    if name not in provider_health.names():
+    if name not in provider_health.provider_names():
         messages.warning(request, "There is no such provider.")
         return HttpResponseRedirect(reverse(PAGE))
     return None

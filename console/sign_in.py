@@ -16,13 +16,13 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from access.models import StaffUser
 from access.staff import second_factor
-from access.staff.second_factor import PAUSE, CodeResult, Enrollment
-from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_given, note_given
+from access.staff.second_factor import TRY_WINDOW, CodeResult, Enrollment
+from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from notifyproject.platform import audit
 
 ERRORS = {
     CodeResult.WRONG: "This code is not right, or was used already. Wait for the next one.",
-    CodeResult.PAUSED: f"Too many codes were wrong. Try again in {PAUSE.seconds // 60} minutes.",
+    CodeResult.PAUSED: f"Too many codes were wrong. Try again in {TRY_WINDOW.seconds // 60} minutes.",
 }
 
 
@@ -44,14 +44,14 @@ def check(request: HttpRequest) -> HttpResponse:
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is None:
         return HttpResponseRedirect(reverse(SET_UP))
-    if is_given(request, enrollment):
+    if is_verified(request, enrollment):
         return _redirect_to_next(request)
     form = CodeForm(request.POST or None)
     if form.is_valid():
         code = form.cleaned_data["code"]
         result = second_factor.check(request.user.pk, code, now=datetime.now(UTC))
         if result is CodeResult.RIGHT:
-            note_given(request, enrollment)
+            mark_verified(request, enrollment)
             _warn_of_used_code(request, enrollment)
             return _redirect_to_next(request)
         form.add_error("code", ERRORS[result])
@@ -65,7 +65,7 @@ def check(request: HttpRequest) -> HttpResponse:
 def set_up(request: HttpRequest) -> HttpResponse:
     """Set up the app on a phone: the first time, or another phone."""
     now, enrollment = datetime.now(UTC), second_factor.enrollment_of(request.user.pk)
-    if enrollment is not None and not is_given(request, enrollment):
+    if enrollment is not None and not is_verified(request, enrollment):
         return HttpResponseRedirect(f"{reverse(CHECK)}?next={reverse(SET_UP)}")
     form = CodeForm(request.POST or None)
     if form.is_valid():
@@ -92,7 +92,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
 def renew(request: HttpRequest) -> HttpResponse:
     """Make new recovery codes in place of the old ones."""
     enrollment = second_factor.enrollment_of(request.user.pk)
-    if enrollment is None or not is_given(request, enrollment):
+    if enrollment is None or not is_verified(request, enrollment):
         return HttpResponseRedirect(reverse(CHECK))
     codes = second_factor.renew_recovery_codes(request.user.pk)
     return _recovery_codes_page(request, codes, "Made new recovery codes.")
@@ -102,7 +102,7 @@ def _recovery_codes_page(request: HttpRequest, codes: list[str], what: str) -> H
     """Show recovery codes, this once; the session goes on with the second factor given."""
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is not None:
-        note_given(request, enrollment)
+        mark_verified(request, enrollment)
     user = request.user
     audit.record(
         by=user.pk,

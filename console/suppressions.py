@@ -19,7 +19,7 @@ from unfold.widgets import (
 )
 
 from notifyproject.db.fields import choices
-from recipients.masking import mask_address, may_see_addresses
+from recipients.masking import mask_address, can_see_addresses
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import lift_one, suppress, suppression_key
 
@@ -143,7 +143,7 @@ class SuppressionAdmin(ConsoleAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask the rows' addresses for those who may not see them."""
-        unmasked = may_see_addresses(request.user)
+        unmasked = can_see_addresses(request.user)
         for row in rows:
             if row.address is None:
                 row.shown = ERASED_LABEL

@@ -16,7 +16,7 @@ from domain.time import utc_now
 from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
 from notifyproject.platform import audit
-from recipients.masking import mask_text, may_see_addresses
+from recipients.masking import mask_text, can_see_addresses
 
 from .notifications import filters
 from .notifications.summary import PROVIDER_LABELS
@@ -99,7 +99,7 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     def get_object(self, request: HttpRequest, *args: Any) -> Any:
         """Return one call; its body without addresses, unless the user may see them."""
         found = super().get_object(request, *args)
-        if found is not None and not may_see_addresses(request.user):
+        if found is not None and not can_see_addresses(request.user):
             found.body = mask_text(found.body)
         return found
 

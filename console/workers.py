@@ -48,7 +48,7 @@ class HeartbeatAdmin(ReadOnlyAdmin):
             "service_depth": workers.service_depth(),
             "heartbeats": _heartbeats(now),
             "workers": [_worker(one, now) for one in workers.active_workers(now=now)],
-            "active_within": duration(workers.SEEN.total_seconds()),
+            "active_within": duration(workers.ACTIVE_WITHIN.total_seconds()),
             "is_pinged": is_pinged,
             "answering": workers.ping_workers() if is_pinged else None,
         }
@@ -58,7 +58,7 @@ class HeartbeatAdmin(ReadOnlyAdmin):
 
 def _queue(queue: workers.QueueStatus, now: datetime) -> dict[str, Any]:
     oldest = queue.oldest_due_at
-    is_capped = queue.due >= workers.COUNTED
+    is_capped = queue.due >= workers.COUNT_CAP
     return {
         "priority": queue.priority.value.capitalize(),
         "due": f"{queue.due:,}{' or more' if is_capped else ''}",
@@ -75,7 +75,7 @@ def _heartbeats(now: datetime) -> Sequence[dict[str, Any]]:
             "Last sweep", found.sweep, "finds what no hint reached, four times a minute", now
         ),
         _heartbeat(
-            "Canary", found.canary, "a worker took the message that each sweep publishes", now
+            "Canary", found.worker, "a worker took the message that each sweep publishes", now
         ),
         _heartbeat("Figures", found.rollup, "counted every minute", now),
     ]

@@ -100,7 +100,7 @@ def isolate_candidates(channel: Channel) -> Iterator[int]:
 
     The other half keeps sending what is not suspected.
     """
-    with _isolating_threads.enter(channel, most=max(channel_threads() // 2, 1)) as has_room:
+    with _isolating_threads.try_acquire(channel, limit=max(channel_threads() // 2, 1)) as has_room:
         yield ISOLATED_PER_WAKEUP if has_room else 0
 
 
@@ -162,7 +162,7 @@ S = DeliveryStatus
 
 def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
     """Send what of these deliveries is due; any number of callers at once is safe."""
-    crash_points.reach(Boundary.TASK_TAKEN)
+    crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()
     for some in batches(ids):
         cache.compare_at_next_read()
@@ -387,7 +387,7 @@ def _defer(parked: Sequence[Deferred], now: datetime, report: BatchReport) -> No
     parked = [_or_sent(one) for one in parked]
     store.defer(parked, now=now)
     callback_events.enqueue_publisher(now=now)
-    crash_points.reach(Boundary.PARKED)
+    crash_points.reach(Boundary.DEFERRED)
     for one in parked:
         report.count(one.status)
         if one.next_attempt_at is not None:

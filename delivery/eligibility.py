@@ -13,7 +13,7 @@ from domain.time import InvalidTimeError, QuietHours, zone_names
 from notifications.catalog import types
 from notifications.store import ClaimedDelivery, Deferred
 from recipients import queries as recipients
-from recipients.queries import KnownRecipient, Suppressed
+from recipients.queries import RegisteredRecipient, ActiveSuppression
 
 log = structlog.get_logger(__name__)
 MAX_CLAIMS = 3
@@ -148,11 +148,11 @@ def filter_eligible(
     claims: Sequence[ClaimedDelivery], *, now: datetime, has_provider: bool
 ) -> tuple[list[ClaimedDelivery], list[Deferred]]:
     """Return what is to be sent now, and what is not with the reason."""
-    people = recipients.known(c.user_id for c in claims if c.user_id)
+    people = recipients.find_registered(c.user_id for c in claims if c.user_id)
     addresses = {
         (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
     }
-    suppressed = recipients.suppressed(addresses, now=now)
+    suppressed = recipients.find_suppressed(addresses, now=now)
     ready: list[ClaimedDelivery] = []
     parked: list[Deferred] = []
     for claimed in claims:
@@ -177,7 +177,7 @@ def filter_eligible(
 
 
 def _suppression(
-    claimed: ClaimedDelivery, suppressed: Mapping[tuple[str, str], Suppressed]
+    claimed: ClaimedDelivery, suppressed: Mapping[tuple[str, str], ActiveSuppression]
 ) -> str | None:
     address = claimed.recipient.address(claimed.channel)
     found = suppressed.get((claimed.channel.value, address or ""))
@@ -186,11 +186,11 @@ def _suppression(
     return found.reason
 
 
-def _mute(claimed: ClaimedDelivery, person: KnownRecipient | None) -> str | None:
+def _mute(claimed: ClaimedDelivery, person: RegisteredRecipient | None) -> str | None:
     """Return why a person's wish holds this back; a critical type nobody mutes."""
     kind = types.find_type(claimed.type)
     if person is None or (kind is not None and kind.priority is Priority.CRITICAL):
         return None
-    wish = person.wish(type_slug=claimed.type, category=claimed.category.value)
+    wish = person.preference(type_slug=claimed.type, category=claimed.category.value)
     is_muted = wish.muted or claimed.channel.value in wish.muted_channels
     return MUTED if is_muted else None

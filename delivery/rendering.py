@@ -54,7 +54,7 @@ def render_batch(
 
 
 def _secret(claimed: ClaimedDelivery) -> SensitiveContent | None:
-    """Return what a delivery hides; raises SecretExpiredError, SealBroken."""
+    """Return what a delivery hides; raises SecretExpiredError, DecryptionError."""
     return decrypt(
         notification_id=claimed.notification_id, content=claimed.content, sealed=claimed.sealed
     )

@@ -37,7 +37,7 @@ def handle_wakeup(
     ids: Sequence[ObjectId], *, channel: Channel, priority: Priority, clock: Clock = utc_now
 ) -> None:
     """Send what of these is due, and see to it that what must wait is looked at again."""
-    with _threads.enter(channel, most=channel_threads()) as is_in:
+    with _threads.try_acquire(channel, limit=channel_threads()) as is_in:
         if not is_in or process.is_shutting_down():
             now = clock()
             wakeups.send_wakeups(
@@ -61,10 +61,10 @@ def pull(lane: FairQueue, ticket: PullToken | None, *, clock: Clock = utc_now) -
     second later all the same, for if these hang another process has room.
     """
     fair_queue.release_token(lane, ticket)
-    crash_points.reach(Boundary.TURN_TAKEN)
+    crash_points.reach(Boundary.PULL_STARTED)
     with (
-        _batches.enter(lane, most=_max_batches_per_client()) as has_room,
-        _threads.enter(lane.channel, most=channel_threads()) as is_in,
+        _batches.try_acquire(lane, limit=_max_batches_per_client()) as has_room,
+        _threads.try_acquire(lane.channel, limit=channel_threads()) as is_in,
     ):
         now = clock()
         if not has_room:
@@ -83,7 +83,7 @@ def pull(lane: FairQueue, ticket: PullToken | None, *, clock: Clock = utc_now) -
     now = clock()
     wakeups.send_later([w for w in report.wakeups if w.channel is not lane.channel], now=now)
     if are_more:
-        has_room = _batches.taken(lane) < _max_batches_per_client() - 1
+        has_room = _batches.in_use(lane) < _max_batches_per_client() - 1
         fair_queue.continue_pull(lane, ticket, has_room=has_room, at=_pause(report, lane), now=now)
     else:
         _prefetch(lane, now)

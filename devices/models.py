@@ -9,7 +9,7 @@ from django_mongodb_backend.fields import EmbeddedModelField
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
-from notifyproject.db.fields import optional_moment, optional_text, word
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field
 from notifyproject.db.indexes import MongoIndex
 
 Document = Mapping[str, Any]
@@ -88,7 +88,7 @@ class Device(models.Model):
     """SHA-256 of the token: unique on any shard."""
     user_id = models.CharField(max_length=128)
     device_token = models.CharField(max_length=4096)
-    platform = word(Platform)
+    platform = choice_field(Platform)
     app_version = optional_text(40)
     device_model = optional_text(120)
     os_version = optional_text(40, verbose_name="OS version")
@@ -96,23 +96,23 @@ class Device(models.Model):
     timezone = optional_text(64, verbose_name="time zone")
     notification_preferences = EmbeddedModelField(DevicePreferences, null=True, blank=True)
     is_active = models.BooleanField(default=True)
-    deactivated_at = optional_moment()
-    deactivation_reason = word(DeactivationReason, null=True, blank=True)
+    deactivated_at = optional_datetime()
+    deactivation_reason = choice_field(DeactivationReason, null=True, blank=True)
     deactivation_evidence = EmbeddedModelField(DeactivationEvidence, null=True, blank=True)
     suspicions = models.IntegerField(default=0)
     """How often in a row the token was called malformed, or another sender's; three deactivate."""
-    suspected_at = optional_moment()
+    suspected_at = optional_datetime()
     """When the last send began that ended so."""
-    last_accepted_at = optional_moment()
+    last_accepted_at = optional_datetime()
     """When the provider last took a message for it."""
-    last_receipt_at = optional_moment()
+    last_receipt_at = optional_datetime()
     """When the device itself last reported a message."""
-    proven_at = optional_moment()
+    proven_at = optional_datetime()
     """The last registration, undo or proof of life: older evidence deactivates nothing."""
     created_at = models.DateTimeField()
     """When its present user got it."""
     updated_at = models.DateTimeField()
-    last_seen = optional_moment()
+    last_seen = optional_datetime()
     """When its app last registered or sent a heartbeat, to five minutes."""
 
     objects = MongoManager()

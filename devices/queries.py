@@ -114,7 +114,7 @@ def page(
         {"user_id": user_id, "is_active": ACTIVE_OR_INACTIVE},
         order=NEWEST_FIRST,
         limit=limit,
-        place=paging.cursor_of(after=after, before=before),
+        cursor=paging.cursor_of(after=after, before=before),
     )
 
 

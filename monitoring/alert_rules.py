@@ -32,7 +32,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Default:
+class _ShippedRule:
     slug: str
     name: str
     kind: AlertKind
@@ -41,27 +41,27 @@ class _Default:
 
 
 SHIPPED_RULES = (
-    _Default("failures", "Many final failures", AlertKind.FAILURES, 10),
-    _Default("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
-    _Default("work-overdue", "Due work waits", AlertKind.WORK_OVERDUE, 5),
-    _Default("sweep-overdue", "No sweep", AlertKind.SWEEP_OVERDUE, 3),
-    _Default("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
-    _Default("callback-disabled", "A callback was switched off", AlertKind.CALLBACK_DISABLED, 0),
+    _ShippedRule("failures", "Many final failures", AlertKind.FAILURES, 10),
+    _ShippedRule("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
+    _ShippedRule("work-overdue", "Due work waits", AlertKind.WORK_OVERDUE, 5),
+    _ShippedRule("sweep-overdue", "No sweep", AlertKind.SWEEP_OVERDUE, 3),
+    _ShippedRule("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
+    _ShippedRule("callback-disabled", "A callback was switched off", AlertKind.CALLBACK_DISABLED, 0),
 )
-HOUR = 60
+DEFAULT_WINDOW_MINUTES = 60
 
 
-def add_missing_defaults() -> None:
+def add_missing_rules() -> None:
     """Add the shipped rules that were never added; what operators changed stays."""
-    for default in SHIPPED_RULES:
+    for rule in SHIPPED_RULES:
         collection("alert_rules").update_one(
-            {"slug": default.slug},
+            {"slug": rule.slug},
             {
                 "$setOnInsert": {
-                    "name": default.name,
-                    "kind": default.kind.value,
-                    "threshold": default.threshold,
-                    "window_minutes": HOUR,
+                    "name": rule.name,
+                    "kind": rule.kind.value,
+                    "threshold": rule.threshold,
+                    "window_minutes": DEFAULT_WINDOW_MINUTES,
                     "is_enabled": True,
                 }
             },
@@ -69,7 +69,7 @@ def add_missing_defaults() -> None:
         )
 
 
-def enabled() -> list[Rule]:
+def enabled_rules() -> list[Rule]:
     """Return the rules that are switched on."""
     return [_rule(document) for document in collection("alert_rules").find({"is_enabled": True})]
 
@@ -88,39 +88,39 @@ def _rule(document: Document) -> Rule:
 
 ALERT_TYPE = "system_alert"
 """What operators are told with. Its own failures raise no alert: that would go round for ever."""
-COUNTED = 1_000
+COUNT_CAP = 1_000
 """Notifications that failures are counted from; a threshold is below that."""
-CALLBACKS_SHOWN = 20
-SANDBOX = "sandbox-"
+MAX_CALLBACKS = 20
+SANDBOX_PREFIX = "sandbox-"
 """What an API client in test mode sends goes to providers of such names: nobody is woken for it."""
 
 
 def detect(rule: Rule, *, now: datetime) -> list[Finding]:
     """Return what breaks a rule now."""
-    return list(_LOOKS[rule.kind](rule, now))
+    return list(_DETECTORS[rule.kind](rule, now))
 
 
-def _failures(rule: Rule, now: datetime) -> Iterator[Finding]:
-    found = _failed(rule, since=now - timedelta(minutes=rule.window_minutes))
+def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
+    found = _count_failed(rule, since=now - timedelta(minutes=rule.window_minutes))
     if found <= rule.threshold:
         return
-    what = " ".join(part for part in (rule.channel, rule.type) if part)
-    number = f"{found:,}" if found < COUNTED else f"{COUNTED:,} or more"
+    scope = " ".join(part for part in (rule.channel, rule.type) if part)
+    count = f"{found:,}" if found < COUNT_CAP else f"{COUNT_CAP:,} or more"
     yield _finding(
         rule,
         "all",
-        title=f"{number} final failures{f' of {what}' if what else ''}",
-        detail=f"In the last {rule.window_minutes} minutes {number} deliveries failed for good. "
+        title=f"{count} final failures{f' of {scope}' if scope else ''}",
+        detail=f"In the last {rule.window_minutes} minutes {count} deliveries failed for good. "
         f"More than {rule.threshold} raise this alert.",
-        broken=rule.channel or _all_of_one_channel(rule, now),
+        broken_channel=rule.channel or _dominant_channel(rule, now),
     )
 
 
-def _failed(rule: Rule, *, since: datetime) -> int:
-    return sum(_failed_by_channel(rule, since=since).values())
+def _count_failed(rule: Rule, *, since: datetime) -> int:
+    return sum(_count_failed_by_channel(rule, since=since).values())
 
 
-def _failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
+def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
     """Return how many deliveries failed for good since then, by channel; never those of tests."""
     match: dict[str, Any] = {
         "failed_at": {"$gte": since},
@@ -137,7 +137,7 @@ def _failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
         [
             {"$match": match},
             {"$sort": {"failed_at": -1, "_id": -1}},
-            {"$limit": COUNTED},
+            {"$limit": COUNT_CAP},
             {"$project": {"delivery": 1}},
             {"$unwind": "$delivery"},
             {"$match": failed},
@@ -148,19 +148,19 @@ def _failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
     return {row["_id"]: row["count"] for row in found}
 
 
-def _all_of_one_channel(rule: Rule, now: datetime) -> str | None:
+def _dominant_channel(rule: Rule, now: datetime) -> str | None:
     """Return the channel that most failures are of, if it is nearly all of them."""
-    counts = _failed_by_channel(rule, since=now - timedelta(minutes=rule.window_minutes))
+    counts = _count_failed_by_channel(rule, since=now - timedelta(minutes=rule.window_minutes))
     channel = max(counts, key=lambda name: counts[name], default=None)
-    is_most = channel is not None and counts[channel] * 5 >= sum(counts.values()) * 4
-    return channel if is_most else None
+    is_dominant = channel is not None and counts[channel] * 5 >= sum(counts.values()) * 4
+    return channel if is_dominant else None
 
 
-def _breakers(rule: Rule, now: datetime) -> Iterator[Finding]:
+def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
     channels = _channels_of_providers()
     for circuit in circuit_breaker.circuit_states(now=now) or ():
         provider = circuit.account.partition(":")[0]
-        if circuit.opened_at is None or provider.startswith(SANDBOX):
+        if circuit.opened_at is None or provider.startswith(SANDBOX_PREFIX):
             continue
         if now - circuit.opened_at < timedelta(minutes=rule.threshold):
             continue
@@ -170,11 +170,11 @@ def _breakers(rule: Rule, now: datetime) -> Iterator[Finding]:
             title=f"{provider} takes nothing: its circuit is open",
             detail=f"It has been open since {circuit.opened_at:%H:%M:%S} UTC"
             f"{f': {circuit.reason}' if circuit.reason else ''}.",
-            broken=channels.get(provider),
+            broken_channel=channels.get(provider),
         )
 
 
-def _work(rule: Rule, now: datetime) -> Iterator[Finding]:
+def _detect_overdue_work(rule: Rule, now: datetime) -> Iterator[Finding]:
     oldest = backlog.measure_backlog(now=now, cap=1).oldest_due_at
     if oldest is None or now - oldest <= timedelta(minutes=rule.threshold):
         return
@@ -187,7 +187,7 @@ def _work(rule: Rule, now: datetime) -> Iterator[Finding]:
     )
 
 
-def _sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
+def _detect_overdue_sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
     last = last_sweep()
     if last is not None and now - last <= timedelta(minutes=rule.threshold):
         return
@@ -201,7 +201,7 @@ def _sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
     )
 
 
-def _pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
+def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
     channels = _channels_of_providers()
     for pause in circuit_breaker.pauses().values():
         if now - pause.since <= timedelta(minutes=rule.threshold):
@@ -212,14 +212,14 @@ def _pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
             title=f"{pause.provider} is still paused",
             detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. What would go "
             "there waits, and fails after three days.",
-            broken=channels.get(pause.provider),
+            broken_channel=channels.get(pause.provider),
         )
 
 
-def _callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
+def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
     limit = now - timedelta(minutes=rule.threshold)
     wanted = {"disabled_at": {"$lte": limit}, "disabled_reason": {"$in": ["failing", "gone"]}}
-    for one in collection("callbacks").find(wanted).limit(CALLBACKS_SHOWN):
+    for one in collection("callbacks").find(wanted).limit(MAX_CALLBACKS):
         yield _finding(
             rule,
             str(one["_id"]),
@@ -237,23 +237,23 @@ def _channels_of_providers() -> dict[str, str]:
 
 
 def _finding(
-    rule: Rule, what: str, *, title: str, detail: str, broken: str | None = None
+    rule: Rule, subject: str, *, title: str, detail: str, broken_channel: str | None = None
 ) -> Finding:
     return Finding(
         rule_id=rule.id,
         kind=rule.kind,
-        what=what,
+        subject=subject,
         title=title,
         detail=detail[:500],
-        broken_channel=broken,
+        broken_channel=broken_channel,
     )
 
 
-_LOOKS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = {
-    AlertKind.FAILURES: _failures,
-    AlertKind.BREAKER_OPEN: _breakers,
-    AlertKind.WORK_OVERDUE: _work,
-    AlertKind.SWEEP_OVERDUE: _sweep,
-    AlertKind.PROVIDER_PAUSED: _pauses,
-    AlertKind.CALLBACK_DISABLED: _callbacks,
+_DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = {
+    AlertKind.FAILURES: _detect_failures,
+    AlertKind.BREAKER_OPEN: _detect_open_circuits,
+    AlertKind.WORK_OVERDUE: _detect_overdue_work,
+    AlertKind.SWEEP_OVERDUE: _detect_overdue_sweep,
+    AlertKind.PROVIDER_PAUSED: _detect_long_pauses,
+    AlertKind.CALLBACK_DISABLED: _detect_disabled_callbacks,
 }

@@ -32,9 +32,9 @@ from . import alert_rules
 from .alert_rules import ALERT_TYPE
 
 log = structlog.get_logger(__name__)
-STANDSTILL = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
+STALL_KINDS = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
 """What beat and workers cannot raise, as it is they that stand still."""
-TOLD_WITHIN = timedelta(days=1)
+NOTIFY_WITHIN = timedelta(days=1)
 """Nobody is told of an older incident."""
 
 
@@ -43,30 +43,30 @@ def evaluate(*, now: datetime) -> int:
 
     Any number may do so at once: an incident is opened, ended and told of once.
     """
-    return _evaluate(alert_rules.enabled(), now)
+    return _evaluate(alert_rules.enabled_rules(), now)
 
 
 def evaluate_stalled(*, now: datetime) -> int:
     """Look at the rules that others than beat must look at: sweeps, and work that waits."""
     return _evaluate(
-        [rule for rule in alert_rules.enabled() if rule.kind in STANDSTILL], now, end=False
+        [rule for rule in alert_rules.enabled_rules() if rule.kind in STALL_KINDS], now, resolve=False
     )
 
 
-def _evaluate(looked_at: list[alert_rules.Rule], now: datetime, *, end: bool = True) -> int:
-    found = [finding for rule in looked_at for finding in alert_rules.detect(rule, now=now)]
-    for finding in found:
-        _note(finding, now)
-    going_on = {finding.key for finding in found}
-    if end:
-        for over in incidents.resolve_others(going_on, now=now):
-            log.warning("alert_resolved", incident=str(over["_id"]), kind=over["kind"])
-    for incident in incidents.unnotified(since=now - TOLD_WITHIN):
+def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = True) -> int:
+    findings = [finding for rule in rules for finding in alert_rules.detect(rule, now=now)]
+    for finding in findings:
+        _record(finding, now)
+    active_keys = {finding.key for finding in findings}
+    if resolve:
+        for resolved in incidents.resolve_others(active_keys, now=now):
+            log.warning("alert_resolved", incident=str(resolved["_id"]), kind=resolved["kind"])
+    for incident in incidents.unnotified(since=now - NOTIFY_WITHIN):
         notify_operators(incident, now=now)
-    return len(going_on)
+    return len(active_keys)
 
 
-def _note(finding: Finding, now: datetime) -> None:
+def _record(finding: Finding, now: datetime) -> None:
     opened = incidents.record(finding, now=now)
     if opened is not None:
         log.critical(
@@ -77,10 +77,10 @@ def _note(finding: Finding, now: datetime) -> None:
         )
 
 
-MOST_RECIPIENTS = 50
-ROLES = ("operator", "admin")
+MAX_OPERATORS = 50
+NOTIFIED_ROLES = ("operator", "admin")
 """The roles whose members are told, if the settings name nobody."""
-STAFF = "staff:"
+STAFF_PREFIX = "staff:"
 """The user ids of staff: ``staff:maria``."""
 
 
@@ -104,23 +104,23 @@ def notify_operators(incident: Document, *, now: datetime) -> None:
     Each is told once, however often this is called: the idempotency key says of what. What is over
     before anybody was told of it is told of once, as over.
     """
-    is_over = not incident["is_open"]
-    everybody = operators()
-    if not everybody:
+    is_resolved = not incident["is_open"]
+    all_operators = operators()
+    if not all_operators:
         log.error("alert_has_no_recipients", incident=str(incident["_id"]))
-    told = [_tell_one(operator, incident, is_over, now) for operator in everybody]
-    if any(told) or not everybody:
+    notified = [_notify_operator(operator, incident, is_resolved, now) for operator in all_operators]
+    if any(notified) or not all_operators:
         incidents.mark_notified(incident["_id"], "told_open_at", now=now)
-        if is_over:
+        if is_resolved:
             incidents.mark_notified(incident["_id"], "told_over_at", now=now)
 
 
 def operators() -> list[Operator]:
     """Return whom ALERT_RECIPIENTS names or, if it names nobody, the staff who operate."""
-    named = settings.ALERT_RECIPIENTS[:MOST_RECIPIENTS]
+    named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
         return list(_staff())
-    people = recipients.known(one for one in named if "@" not in one)
+    people = recipients.find_registered(one for one in named if "@" not in one)
     return [
         Operator(email=one)
         if "@" in one
@@ -132,24 +132,24 @@ def operators() -> list[Operator]:
 def _staff() -> Iterator[Operator]:
     """Yield the active staff whose roles are told of incidents, and superusers."""
     active = StaffUser.objects.filter(is_active=True)
-    found = {user.pk: user for user in active.filter(groups__name__in=ROLES)}
+    found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
     found |= {user.pk: user for user in active.filter(is_superuser=True)}
-    for user in list(found.values())[:MOST_RECIPIENTS]:
-        yield Operator(user_id=f"{STAFF}{user.get_username()}", email=user.email or None)
+    for user in list(found.values())[:MAX_OPERATORS]:
+        yield Operator(user_id=f"{STAFF_PREFIX}{user.get_username()}", email=user.email or None)
 
 
-def _tell_one(operator: Operator, incident: Document, is_over: bool, now: datetime) -> bool:
+def _notify_operator(operator: Operator, incident: Document, is_resolved: bool, now: datetime) -> bool:
     """Tell one operator; return whether it was accepted."""
     channels = _channels(operator, incident)
     if not channels:
         return False
-    phase = "over" if is_over else "open"
+    phase = "over" if is_resolved else "open"
     request = NotificationRequest(
         type=ALERT_TYPE,
         user_id=operator.user_id,
         recipient=NotificationRecipientRequest(email=operator.email),
         channels=[channel.value for channel in channels],
-        content=ContentRequest(subject=_subject(incident, is_over), body=_body(incident, is_over)),
+        content=ContentRequest(subject=_subject(incident, is_resolved), body=_body(incident, is_resolved)),
     )
     caller = Caller(
         client_id=registry.system_client_id(now=now),
@@ -162,7 +162,7 @@ def _tell_one(operator: Operator, incident: Document, is_over: bool, now: dateti
         return True
     except (validation.InvalidRequestError, requests.AlreadyNotifiedError) as error:
         reason = type(error).__name__
-        log.critical("alert_not_told", incident=str(incident["_id"]), reason=reason)
+        log.critical("alert_not_sent", incident=str(incident["_id"]), reason=reason)
         return False
     return True
 
@@ -179,17 +179,17 @@ def _channels(operator: Operator, incident: Document) -> list[Channel]:
         possible.append(Channel.IN_APP)
         if devices.find_push_targets(user_ids=[operator.user_id]).by_user:
             possible.append(Channel.PUSH)
-    working = [channel for channel in possible if channel != incident.get("broken_channel")]
-    return working or possible
+    usable = [channel for channel in possible if channel != incident.get("broken_channel")]
+    return usable or possible
 
 
-def _subject(incident: Document, is_over: bool) -> str:
-    return f"{'Over' if is_over else 'Alert'}: {incident['title']}"[:255]
+def _subject(incident: Document, is_resolved: bool) -> str:
+    return f"{'Over' if is_resolved else 'Alert'}: {incident['title']}"[:255]
 
 
-def _body(incident: Document, is_over: bool) -> str:
+def _body(incident: Document, is_resolved: bool) -> str:
     lines = [incident["detail"], f"It began at {incident['opened_at']:%Y-%m-%d %H:%M} UTC."]
-    if is_over:
+    if is_resolved:
         lines.append(f"It was over at {incident['resolved_at']:%Y-%m-%d %H:%M} UTC.")
     lines.append(f"{settings.PUBLIC_URL}/admin/analytics/incident/")
     return "\n\n".join(lines)

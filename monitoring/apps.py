@@ -20,4 +20,4 @@ class MonitoringConfig(AppConfig):
 def _after_migrate(**_: Any) -> None:
     from . import alert_rules
 
-    alert_rules.add_missing_defaults()
+    alert_rules.add_missing_rules()

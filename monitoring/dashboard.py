@@ -21,10 +21,10 @@ from notifyproject.db.collections import collection
 
 M = Metric
 HOURS = 24
-REAL: Mapping[str, Any] = {"is_test": {"$ne": True}}
+NOT_TEST: Mapping[str, Any] = {"is_test": {"$ne": True}}
 """What holds for all but the tests of API clients in test mode."""
 S = DeliveryStatus
-COUNTED = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
+COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class ChannelTotals:
     """Deliveries by what became of them, and how long they waited."""
 
     counts: Counter[Metric] = field(default_factory=Counter)
-    waits: list[int] = field(default_factory=metrics.empty)
+    latencies: list[int] = field(default_factory=metrics.empty_histogram)
 
     @property
     def accepted(self) -> int:
@@ -70,14 +70,14 @@ class ChannelTotals:
         ended = self.sent + self.failed
         return self.sent / ended if ended else None
 
-    def wait(self, share: float) -> float | None:
+    def latency_quantile(self, share: float) -> float | None:
         """Return the seconds from when it was due in which this share of what was sent went."""
-        return metrics.quantile(self.waits, share)
+        return metrics.quantile(self.latencies, share)
 
     def add(self, other: "ChannelTotals") -> None:
         """Add another tally to this one."""
         self.counts.update(other.counts)
-        self.waits = metrics.add(self.waits, other.waits)
+        self.latencies = metrics.add_histograms(self.latencies, other.latencies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +94,8 @@ class Traffic:
         sums = {channel: ChannelTotals() for channel in Channel}
         for hour, channels in self.hours.items():
             if hour >= since:
-                for channel, tally in channels.items():
-                    sums[channel].add(tally)
+                for channel, totals in channels.items():
+                    sums[channel].add(totals)
         return sums
 
 
@@ -117,20 +117,20 @@ class WorkSummary:
 
 def traffic(*, now: datetime) -> Traffic:
     """Return what happened in the last 24 clock hours, from the figures of the hours."""
-    last_hour = metrics.begin(Interval.HOUR, now)
+    last_hour = metrics.interval_start(Interval.HOUR, now)
     first_hour = last_hour - timedelta(hours=HOURS - 1)
     hours = {
         first_hour + timedelta(hours=n): {channel: ChannelTotals() for channel in Channel}
         for n in range(HOURS)
     }
     found = metrics.read_summed(
-        Interval.HOUR, since=first_hour, until=now, metrics=COUNTED, by=("channel",)
+        Interval.HOUR, since=first_hour, until=now, metrics=COUNTED_METRICS, by=("channel",)
     )
-    for figure in found:
-        tally = hours[figure.timestamp][Channel(figure.dimensions["channel"])]
-        tally.counts[Metric(figure.metric)] += int(figure.value)
-        if figure.histogram is not None:
-            tally.waits = metrics.add(tally.waits, figure.histogram)
+    for metric_value in found:
+        totals = hours[metric_value.timestamp][Channel(metric_value.dimensions["channel"])]
+        totals.counts[Metric(metric_value.metric)] += int(metric_value.value)
+        if metric_value.histogram is not None:
+            totals.latencies = metrics.add_histograms(totals.latencies, metric_value.histogram)
     return Traffic(hours=hours, counted_at=rollup_state.counted_at())
 
 
@@ -139,25 +139,25 @@ def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
 
     Each count ends at ``cap``, or at ``queries.COUNT_CAP``: it reads what it counts.
     """
-    most = cap or queries.COUNT_CAP
+    limit = cap or queries.COUNT_CAP
     oldest = [at for priority in Priority if (at := _oldest_due(priority, now)) is not None]
     priorities = {"$in": [priority.value for priority in Priority]}
-    in_doubt = {"channel": {"$in": [c.value for c in Channel]}, "status": S.UNKNOWN.value}
+    unknown_delivery = {"channel": {"$in": [c.value for c in Channel]}, "status": S.UNKNOWN.value}
     return WorkSummary(
-        due=_count({"priority": priorities, "due_at": {"$lte": now}}, "ntf_due", most)
+        due=_count({"priority": priorities, "due_at": {"$lte": now}}, "ntf_due", limit)
         if oldest
         else 0,
         oldest_due_at=min(oldest, default=None),
-        scheduled=_count({"status": NotificationStatus.CREATED.value}, "ntf_status_created", most),
-        retrying=_count({"status": NotificationStatus.RETRYING.value}, "ntf_status_created", most),
-        unknown=_count({"delivery": {"$elemMatch": in_doubt}}, "ntf_delivery_status", most),
+        scheduled=_count({"status": NotificationStatus.CREATED.value}, "ntf_status_created", limit),
+        retrying=_count({"status": NotificationStatus.RETRYING.value}, "ntf_status_created", limit),
+        unknown=_count({"delivery": {"$elemMatch": unknown_delivery}}, "ntf_delivery_status", limit),
         last_sweep=last_sweep(),
     )
 
 
 def _oldest_due(priority: Priority, now: datetime) -> datetime | None:
     found = collection("notifications").find_one(
-        {"priority": priority.value, "due_at": {"$lte": now}, **REAL},
+        {"priority": priority.value, "due_at": {"$lte": now}, **NOT_TEST},
         {"due_at": 1, "_id": 0},
         sort=[("due_at", 1)],
         hint="ntf_due",
@@ -165,5 +165,5 @@ def _oldest_due(priority: Priority, now: datetime) -> datetime | None:
     return found["due_at"] if found else None
 
 
-def _count(wanted: dict[str, Any], index: str, most: int) -> int:
-    return collection("notifications").count_documents(wanted | dict(REAL), limit=most, hint=index)
+def _count(wanted: dict[str, Any], index: str, limit: int) -> int:
+    return collection("notifications").count_documents(wanted | dict(NOT_TEST), limit=limit, hint=index)

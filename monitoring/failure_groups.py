@@ -10,7 +10,7 @@ from notifyproject.db.collections import collection
 
 CAP = 10_000
 """Failed notifications that are looked at for the groups, the newest."""
-BARS = 24
+TREND_BUCKETS = 24
 """Parts that a span is divided into for its course."""
 S = DeliveryStatus
 
@@ -32,9 +32,9 @@ class FailureGroup:
     count: int
     first_at: datetime
     last_at: datetime
-    course: tuple[int, ...]
+    trend: tuple[int, ...]
     """How many in each part of the span, the oldest first."""
-    before: int
+    previous_count: int
     """How many in the span of the same length before, as far as they were counted."""
 
 
@@ -49,12 +49,12 @@ class FailureGroups:
     """Only failures from here on are counted: there were more than the cap."""
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all of the span is counted; if not, there are more than the counts say."""
         return self.counted_since is None or self.counted_since <= self.since
 
     @property
-    def has_before(self) -> bool:
+    def has_previous(self) -> bool:
         """Whether the span before is counted too, so that the two can be compared."""
         return self.counted_since is None
 
@@ -68,25 +68,25 @@ def group_failures(
     before it is counted along, for the trend. Raises PyMongoError.
     """
     length = until - since
-    oldest = _looked_at_from(since - length, until)
-    both = {"$gte": oldest or since - length, "$lt": until}
-    part = max(int(length.total_seconds() * 1000) // BARS, 1)
-    place = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
+    oldest = _counted_since(since - length, until)
+    both_spans = {"$gte": oldest or since - length, "$lt": until}
+    part = max(int(length.total_seconds() * 1000) // TREND_BUCKETS, 1)
+    bucket = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
     rows = list(
         collection("notifications").aggregate(
             [
                 # The notification's own time is that of its last failure.
-                {"$match": {"$and": [{"failed_at": both}, *match]}},
+                {"$match": {"$and": [{"failed_at": both_spans}, *match]}},
                 {"$project": {"failed_at": 1, "delivery": 1}},
                 {"$unwind": "$delivery"},
-                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": both}},
+                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": both_spans}},
                 {
                     "$group": {
                         "_id": {
                             "channel": "$delivery.channel",
                             "code": {"$ifNull": ["$delivery.failure_code", ""]},
                             "provider": {"$ifNull": ["$delivery.provider", None]},
-                            "place": place,
+                            "place": bucket,
                         },
                         "count": {"$sum": 1},
                         "first_at": {"$min": "$delivery.failed_at"},
@@ -99,9 +99,9 @@ def group_failures(
     )
     causes: dict[FailureCause, list[Mapping[str, Any]]] = {}
     for row in rows:
-        told = row["_id"]
+        key = row["_id"]
         cause = FailureCause(
-            channel=Channel(told["channel"]), code=told["code"], provider=told.get("provider")
+            channel=Channel(key["channel"]), code=key["code"], provider=key.get("provider")
         )
         causes.setdefault(cause, []).append(row)
     groups = [found for cause, some in causes.items() if (found := _group(cause, some)).count]
@@ -113,7 +113,7 @@ def group_failures(
     )
 
 
-def _looked_at_from(since: datetime, until: datetime) -> datetime | None:
+def _counted_since(since: datetime, until: datetime) -> datetime | None:
     """Return when the last of the newest failures was that are looked at; None if all are.
 
     It is found in the index alone. What narrows the failures is compared in no more of them either:
@@ -133,17 +133,17 @@ def _looked_at_from(since: datetime, until: datetime) -> datetime | None:
 def _group(cause: FailureCause, rows: Sequence[Mapping[str, Any]]) -> FailureGroup:
     """Return a group of its parts; those before the span have places below zero."""
     within = [row for row in rows if row["_id"]["place"] >= 0]
-    course = [0] * BARS
+    trend = [0] * TREND_BUCKETS
     for row in within:
-        course[min(int(row["_id"]["place"]), BARS - 1)] += row["count"]
+        trend[min(int(row["_id"]["place"]), TREND_BUCKETS - 1)] += row["count"]
     counted = within or rows
     return FailureGroup(
         cause=cause,
-        count=sum(course),
+        count=sum(trend),
         first_at=min(row["first_at"] for row in counted),
         last_at=max(row["last_at"] for row in counted),
-        course=tuple(course),
-        before=sum(row["count"] for row in rows) - sum(course),
+        trend=tuple(trend),
+        previous_count=sum(row["count"] for row in rows) - sum(trend),
     )
 
 

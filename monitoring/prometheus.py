@@ -26,10 +26,10 @@ FRESH_SECONDS = 10.0
 WINDOW = timedelta(minutes=60)
 """What the counts are over. The last minutes are still being counted."""
 PREFIX = "notify"
-COUNTED = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAILED, Name.RETRIED)
-TYPES = 200
+COUNTED_METRICS = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAILED, Name.RETRIED)
+MAX_TYPES = 200
 """Types that are told apart; there is no more than that in any label."""
-OTHERS = "other"
+OTHER_TYPES = "other"
 
 
 def render_metrics(*, now: datetime) -> bytes:
@@ -42,30 +42,30 @@ class _Cache:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._made: bytes = b""
-        self._at = float("-inf")
+        self._text: bytes = b""
+        self._made_at = float("-inf")
 
     def get(self, now: datetime) -> bytes:
         with self._lock:
-            if time.monotonic() - self._at > FRESH_SECONDS:
+            if time.monotonic() - self._made_at > FRESH_SECONDS:
                 registry = CollectorRegistry(auto_describe=False)
-                registry.register(_Shared(now))
-                self._made, self._at = generate_latest(registry), time.monotonic()
-            return self._made
+                registry.register(_ServiceCollector(now))
+                self._text, self._made_at = generate_latest(registry), time.monotonic()
+            return self._text
 
-    def forget(self) -> None:
-        self._at = float("-inf")
+    def clear(self) -> None:
+        self._made_at = float("-inf")
 
 
 _cache = _Cache()
 
 
-def forget() -> None:
+def clear() -> None:
     """Read anew at the next question."""
-    _cache.forget()
+    _cache.clear()
 
 
-class _Shared(Collector):
+class _ServiceCollector(Collector):
     """Everything, read when it is collected."""
 
     def __init__(self, now: datetime) -> None:
@@ -83,7 +83,7 @@ class _Shared(Collector):
         yield from _latency(found)
         yield from _work(now)
         yield from _providers(now)
-        yield from _signs(now)
+        yield from _heartbeats(now)
         yield _incidents()
 
 
@@ -95,15 +95,15 @@ def _deliveries(found: list[MetricValue]) -> Metric:
     )
     counts: dict[tuple[str, str, str], float] = {}
     known: set[str] = set()
-    for figure in found:
-        if figure.metric in COUNTED:
-            channel, kind = figure.dimensions["channel"], figure.dimensions["type"]
-            if kind in known or len(known) < TYPES:
+    for metric_value in found:
+        if metric_value.metric in COUNTED_METRICS:
+            channel, kind = metric_value.dimensions["channel"], metric_value.dimensions["type"]
+            if kind in known or len(known) < MAX_TYPES:
                 known.add(kind)
             else:
-                kind = OTHERS
-            key = (str(figure.metric), channel, kind)
-            counts[key] = counts.get(key, 0) + figure.value
+                kind = OTHER_TYPES
+            key = (str(metric_value.metric), channel, kind)
+            counts[key] = counts.get(key, 0) + metric_value.value
     for key, value in sorted(counts.items()):
         family.add_metric(key, value)
     return family
@@ -115,14 +115,14 @@ def _latency(found: list[MetricValue]) -> Iterator[Metric]:
         "From when a delivery was due until the provider took it, of attempts of the last hour.",
         labels=("channel",),
     )
-    waits = [figure for figure in found if figure.metric == Name.LATENCY]
-    for channel in sorted({figure.dimensions["channel"] for figure in waits}):
-        own = [figure for figure in waits if figure.dimensions["channel"] == channel]
-        counts, total, buckets = metrics.merge_histograms(own), 0, []
+    latencies = [metric_value for metric_value in found if metric_value.metric == Name.LATENCY]
+    for channel in sorted({metric_value.dimensions["channel"] for metric_value in latencies}):
+        channel_latencies = [metric_value for metric_value in latencies if metric_value.dimensions["channel"] == channel]
+        counts, total, buckets = metrics.merge_histograms(channel_latencies), 0, []
         for bound, count in zip([*metrics.BOUNDS, float("inf")], counts, strict=True):
             total += count
             buckets.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
-        family.add_metric([channel], buckets, sum(figure.seconds or 0 for figure in own))
+        family.add_metric([channel], buckets, sum(metric_value.seconds or 0 for metric_value in channel_latencies))
     yield family
 
 
@@ -130,18 +130,18 @@ def _work(now: datetime) -> Iterator[Metric]:
     due = _gauge("due", "Notifications due and not done; 10,000 means at least that.", "priority")
     age = _gauge("oldest_due_seconds", "How long the oldest of them has been due.", "priority")
     depth = _gauge("queue_messages", "Messages in a queue.", "channel", "priority")
-    for lane in workers.queue_status(now=now):
-        name = lane.priority.value
-        due.add_metric([name], lane.due)
-        oldest = lane.oldest_due_at
+    for status in workers.queue_status(now=now):
+        name = status.priority.value
+        due.add_metric([name], status.due)
+        oldest = status.oldest_due_at
         age.add_metric([name], (now - oldest).total_seconds() if oldest else 0)
-        for channel, messages in lane.depths.items():
+        for channel, messages in status.depths.items():
             if messages is not None:
                 depth.add_metric([channel.value, name], messages)
-    backlog = dashboard.summarize_work(now=now)
+    summary = dashboard.summarize_work(now=now)
     waiting = _gauge("waiting", "Notifications that wait, up to 10,000.", "state")
-    states = ("scheduled", backlog.scheduled), ("retrying", backlog.retrying)
-    for state, number in (*states, ("unknown", backlog.unknown)):
+    states = ("scheduled", summary.scheduled), ("retrying", summary.retrying)
+    for state, number in (*states, ("unknown", summary.unknown)):
         waiting.add_metric([state], number)
     yield from (due, age, depth, waiting)
 
@@ -151,38 +151,38 @@ def _providers(now: datetime) -> Iterator[Metric]:
         "circuit_open", "A provider's circuit: 1 open, 0.5 half open, 0 closed.", "provider"
     )
     paused = _gauge("provider_paused", "Whether an operator has paused a provider.", "provider")
-    pauses, names = circuit_breaker.pauses(), sorted(provider_health.names())
+    pauses, names = circuit_breaker.pauses(), sorted(provider_health.provider_names())
     worst = dict.fromkeys(names, 0.0)
     for circuit in circuit_breaker.circuit_states(now=now) or ():
         name = circuit.account.partition(":")[0]
         if name in worst:
-            worst[name] = max(worst[name], _OPENNESS[circuit.state])
+            worst[name] = max(worst[name], _CIRCUIT_VALUES[circuit.state])
     for name in names:
         is_open.add_metric([name], worst[name])
         paused.add_metric([name], float(name in pauses))
     yield from (is_open, paused)
 
 
-def _signs(now: datetime) -> Iterator[Metric]:
+def _heartbeats(now: datetime) -> Iterator[Metric]:
     family = _gauge("last_seen_seconds", "How long ago something regular last happened.", "what")
-    signs = workers.heartbeats()
-    times = ("sweep", signs.sweep), ("canary", signs.canary), ("figures", signs.rollup)
-    for what, at in times:
+    heartbeats = workers.heartbeats()
+    times = ("sweep", heartbeats.sweep), ("canary", heartbeats.worker), ("figures", heartbeats.rollup)
+    for name, at in times:
         if at is not None:
-            family.add_metric([what], (now - at).total_seconds())
+            family.add_metric([name], (now - at).total_seconds())
     yield family
 
 
 def _incidents() -> Metric:
     family = _gauge("incidents_open", "Open incidents.", "kind")
-    kinds = [incident["kind"] for incident in incidents.open_ones()]
+    kinds = [incident["kind"] for incident in incidents.open_incidents()]
     for kind in AlertKind:
         family.add_metric([kind.value], kinds.count(kind))
     return family
 
 
-def _gauge(name: str, words: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", words, labels=labels)
+def _gauge(name: str, documentation: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", documentation, labels=labels)
 
 
-_OPENNESS = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}
+_CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}

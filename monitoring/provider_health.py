@@ -30,11 +30,11 @@ class Health(StrEnum):
     """Its circuit was open, and one message at a time tries whether it is well again."""
     PARTLY_OPEN = "partly_open"
     """One of its platforms takes nothing."""
-    SLOWED = "slowed"
+    RATE_LIMITED = "slowed"
     """It said that it was too much."""
     UNKNOWN = "unknown"
     """Valkey, which knows, does not answer."""
-    WELL = "well"
+    HEALTHY = "well"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +50,10 @@ class ProviderHealth:
     """Its own and, if it fails in parts, those of its platforms."""
     rate: float | None
     """Messages a second, as configured; None without a limit."""
-    standing: RateStatus | None
-    tried: int
+    rate_status: RateStatus | None
+    attempts: int
     """Attempts of the last 24 hours."""
-    refused: int
+    failures: int
     """Of these, those that failed or ended unknown."""
     last_success: datetime | None
     """To the minute, of the last 24 hours."""
@@ -62,11 +62,11 @@ class ProviderHealth:
     """Seconds from when it was due until it was sent, of the last 24 hours."""
 
     @property
-    def rate_now(self) -> float | None:
+    def current_rate(self) -> float | None:
         """Messages a second, as its last refusals have left it."""
-        if self.rate is None or self.standing is None:
+        if self.rate is None or self.rate_status is None:
             return self.rate
-        return self.rate * self.standing.share
+        return self.rate * self.rate_status.share
 
 
 def provider_health(*, now: datetime) -> list[ProviderHealth]:
@@ -78,8 +78,8 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
         for provider in providers_for(channel)
     ]
     circuits, pauses = circuit_breaker.circuit_states(now=now), circuit_breaker.pauses()
-    standings = rate_limiter.rate_statuses([provider.account for _, provider in known], now=now)
-    figures = _figures(now)
+    rate_statuses = rate_limiter.rate_statuses([provider.account for _, provider in known], now=now)
+    values = _read_metrics(now)
     return [
         _health(
             name=provider.name,
@@ -87,15 +87,15 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
             channel=channel,
             circuits=circuits,
             pause=pauses.get(provider.name),
-            standing=standings[provider.account] if standings is not None else None,
-            figures=[f for f in figures if f.dimensions.get("provider") == provider.name],
+            rate_status=rate_statuses[provider.account] if rate_statuses is not None else None,
+            values=[f for f in values if f.dimensions.get("provider") == provider.name],
             now=now,
         )
         for channel, provider in known
     ]
 
 
-def names() -> frozenset[str]:
+def provider_names() -> frozenset[str]:
     """Return the names of the providers that are set up."""
     return frozenset(
         p.name
@@ -112,76 +112,76 @@ def _health(
     channel: Channel,
     circuits: Sequence[CircuitState] | None,
     pause: Pause | None,
-    standing: RateStatus | None,
-    figures: Sequence[MetricValue],
+    rate_status: RateStatus | None,
+    values: Sequence[MetricValue],
     now: datetime,
 ) -> ProviderHealth:
-    own = [c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")]
-    tried = [f for f in figures if f.metric == Metric.TRIED]
-    bad = [f for f in tried if f.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
-    good = [f for f in tried if f.dimensions["status"] == A.SENT]
+    own_circuits = [c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")]
+    attempts = [f for f in values if f.metric == Metric.TRIED]
+    failures = [f for f in attempts if f.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
+    successes = [f for f in attempts if f.dimensions["status"] == A.SENT]
     rate, _ = settings.PROVIDER_RATES.get(name, (None, 1))
-    waits = metrics.merge_histograms(f for f in figures if f.metric == Metric.LATENCY)
+    latencies = metrics.merge_histograms(f for f in values if f.metric == Metric.LATENCY)
     return ProviderHealth(
         name=name,
         account=account,
         channel=channel,
-        health=_word(account, circuits is None, own, pause, standing),
+        health=_classify(account, circuits is None, own_circuits, pause, rate_status),
         pause=pause,
-        circuits=own,
+        circuits=own_circuits,
         rate=rate,
-        standing=standing,
-        tried=_sum(tried),
-        refused=_sum(bad),
-        last_success=_last_minute(good, name, (A.SENT,), now),
-        last_failure=_last_minute(bad, name, (A.FAILED, A.UNKNOWN), now),
-        p95=metrics.quantile(waits, 0.95),
+        rate_status=rate_status,
+        attempts=_sum(attempts),
+        failures=_sum(failures),
+        last_success=_last_minute(successes, name, (A.SENT,), now),
+        last_failure=_last_minute(failures, name, (A.FAILED, A.UNKNOWN), now),
+        p95=metrics.quantile(latencies, 0.95),
     )
 
 
-def _word(
+def _classify(
     account: str,
     is_unknown: bool,
     circuits: Sequence[CircuitState],
     pause: Pause | None,
-    standing: RateStatus | None,
+    rate_status: RateStatus | None,
 ) -> Health:
     states: Mapping[str, State] = {circuit.account: circuit.state for circuit in circuits}
-    is_slowed = standing is not None and (standing.blocked_until or standing.share < 1)
-    troubles = {
+    is_rate_limited = rate_status is not None and (rate_status.blocked_until or rate_status.share < 1)
+    conditions = {
         Health.PAUSED: pause is not None,
         Health.UNKNOWN: is_unknown,
         Health.OPEN: states.get(account) is State.OPEN,
         Health.PROBING: states.get(account) is State.HALF_OPEN,
         Health.PARTLY_OPEN: any(state is not State.CLOSED for state in states.values()),
-        Health.SLOWED: is_slowed,
+        Health.RATE_LIMITED: is_rate_limited,
     }
-    return next((word for word, is_so in troubles.items() if is_so), Health.WELL)
+    return next((health for health, is_met in conditions.items() if is_met), Health.HEALTHY)
 
 
-def _figures(now: datetime) -> list[MetricValue]:
+def _read_metrics(now: datetime) -> list[MetricValue]:
     wanted = (Metric.TRIED.value, Metric.LATENCY.value)
     return metrics.read_summed(
         Interval.HOUR, since=now - DAY, until=now, metrics=wanted, by=("provider", "status")
     )
 
 
-def _sum(figures: Iterable[MetricValue]) -> int:
-    return sum(int(figure.value) for figure in figures)
+def _sum(values: Iterable[MetricValue]) -> int:
+    return sum(int(metric_value.value) for metric_value in values)
 
 
 def _last_minute(
     hours: Sequence[MetricValue], provider: str, statuses: Sequence[AttemptStatus], now: datetime
 ) -> datetime | None:
     """Return the last minute with an attempt of this provider that ended so."""
-    hour = max((figure.timestamp for figure in hours), default=None)
+    hour = max((metric_value.timestamp for metric_value in hours), default=None)
     if hour is None:
         return None
-    minute = metrics.last(
+    minute = metrics.last_timestamp(
         Interval.MINUTE,
         Metric.TRIED.value,
         since=hour,
-        until=min(hour + metrics.LENGTH[Interval.HOUR], now),
+        until=min(hour + metrics.INTERVAL_LENGTH[Interval.HOUR], now),
         dimensions={"provider": [provider], "status": [status.value for status in statuses]},
     )
     return minute or hour

@@ -23,7 +23,7 @@ from notifyproject.db.collections import collection
 from .rollup_counts import count_minutes, minute_of
 
 INDEX = "ntf_updated"
-HAPPENINGS = ("sent", "delivered", "read", "failed")
+EVENTS = ("sent", "delivered", "read", "failed")
 """Each is an event ``delivery.<it>``, at the delivery's ``<it>_at``."""
 Stages = list[dict[str, Any]]
 
@@ -33,7 +33,7 @@ def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
 
     A notification belongs to the minute in which it was accepted and to those of its attempts.
     """
-    spans = {
+    minutes = {
         "$setUnion": [
             [minute_of("$created_at")],
             {"$map": {"input": "$delivery.last_attempt_at", "as": "at", "in": minute_of("$$at")}},
@@ -41,24 +41,24 @@ def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
     }
     found = collection("notifications").aggregate(
         [
-            *_changed(since, until),
-            {"$project": {"minute": spans}},
+            *_match_changed(since, until),
+            {"$project": {"minute": minutes}},
             {"$unwind": "$minute"},
             {"$group": {"_id": "$minute"}},
         ],
         hint=INDEX,
     )
-    return {row["_id"] for row in [*found, *_of_earlier_attempts(since, until)] if row["_id"]}
+    return {row["_id"] for row in [*found, *_minutes_of_retries(since, until)] if row["_id"]}
 
 
-def _of_earlier_attempts(since: datetime, until: datetime) -> Iterable[dict[str, Any]]:
+def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, Any]]:
     """Return the minutes of all attempts of what was tried more than once.
 
     What was the last attempt may be so no more.
     """
     return collection("notifications").aggregate(
         [
-            *_changed(since, until, narrowed={"delivery.attempt_count": {"$gt": 1}}),
+            *_match_changed(since, until, extra={"delivery.attempt_count": {"$gt": 1}}),
             {"$project": {"_id": 1}},
             {
                 "$lookup": {
@@ -84,17 +84,17 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
     days = settings.ANALYTICS_EVENTS_DAYS
     if not days:
         return
-    kept = timedelta(days=days)
-    events = [_event(name) for name in HAPPENINGS]
+    retention = timedelta(days=days)
+    events = [_event(name) for name in EVENTS]
     collection("notifications").aggregate(
         [
-            *_changed(since, until),
+            *_match_changed(since, until),
             {"$project": {"user_id": 1, "type": 1, "delivery": 1}},
             {"$unwind": "$delivery"},
             {"$project": {"event": events, "user_id": 1, "type": 1, "delivery": 1}},
             {"$unwind": "$event"},
-            {"$match": {"event.at": {"$gt": now - kept}}},
-            {"$replaceWith": _as_stored(kept)},
+            {"$match": {"event.at": {"$gt": now - retention}}},
+            {"$replaceWith": _event_document(retention)},
             {
                 "$merge": {
                     "into": "analytics_events",
@@ -108,18 +108,18 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
     )
 
 
-def _changed(since: datetime, until: datetime, *, narrowed: dict[str, Any] | None = None) -> Stages:
+def _match_changed(since: datetime, until: datetime, *, extra: dict[str, Any] | None = None) -> Stages:
     """Return the stage that finds what was changed, without tests."""
     changed = {"updated_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}
-    return [{"$match": changed | (narrowed or {})}]
+    return [{"$match": changed | (extra or {})}]
 
 
 def _event(name: str) -> dict[str, Any]:
     return {"name": name, "at": f"$delivery.{name}_at"}
 
 
-def _as_stored(kept: timedelta) -> dict[str, Any]:
-    milliseconds = kept // timedelta(milliseconds=1)
+def _event_document(retention: timedelta) -> dict[str, Any]:
+    milliseconds = retention // timedelta(milliseconds=1)
     is_failure = {"$eq": ["$event.name", "failed"]}
     return {
         "_id": {
@@ -149,28 +149,28 @@ log = structlog.get_logger(__name__)
 OVERLAP = timedelta(seconds=45)
 """Changes are looked for again this far back: clocks differ by a second at most, and a write that
 finds no primary is repeated for half a minute."""
-FIRST_LOOK = timedelta(days=1)
+FIRST_LOOKBACK = timedelta(days=1)
 """How far back the very first roll-up looks."""
-SLICE = timedelta(minutes=10)
+CHANGES_PER_READ = timedelta(minutes=10)
 """Of so long changes are looked for at once."""
-TOGETHER = 10
+MINUTES_PER_READ = 10
 """Minutes in a row that are counted by one read."""
 BUDGET_SECONDS = 40.0
 """What is left after that is for the next roll-up, a minute later."""
-MINUTE = metrics.LENGTH[Interval.MINUTE]
+MINUTE = metrics.INTERVAL_LENGTH[Interval.MINUTE]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RollupReport:
     """What one roll-up did."""
 
     counted: int
     """Minutes."""
-    left: int
+    remaining: int
     """Minutes that are due and wait for the next one."""
 
 
-def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> Report | None:
+def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None:
     """Bring the figures up to date; None if somebody else is at it.
 
     Twice is as good as once, and one that died is made good by the next.
@@ -179,10 +179,10 @@ def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> Report | None:
         return None
     try:
         report = _run(now, time.monotonic() + budget)
-        rollup_state.note_counted(now=now)
+        rollup_state.record_counted(now=now)
     finally:
         rollup_state.release_lease()
-    log.info("rolled_up", counted=report.counted, left=report.left)
+    log.info("rollup_finished", counted=report.counted, left=report.remaining)
     return report
 
 
@@ -191,15 +191,15 @@ def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
 
     Whole hours are counted, so that hours and days stay the sums of their parts.
     """
-    start = metrics.begin(Interval.HOUR, since)
+    start = metrics.interval_start(Interval.HOUR, since)
     minutes: list[datetime] = []
     while start + len(minutes) * MINUTE < until or len(minutes) % 60:
         minutes.append(start + len(minutes) * MINUTE)
     if not rollup_state.acquire_lease(now=now):
         return None
     try:
-        for some in _in_rows(minutes):
-            _recount(some, now)
+        for consecutive in _split_consecutive(minutes):
+            _recount(consecutive, now)
             rollup_state.renew_lease(now=utc_now())
         _sum_up(minutes, now)
     finally:
@@ -207,29 +207,29 @@ def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
     return len(minutes)
 
 
-def _run(now: datetime, deadline: float) -> Report:
+def _run(now: datetime, deadline: float) -> RollupReport:
     _find_changes(now, deadline)
-    marks = {mark.minute: mark for mark in rollup_state.due(now=now)}
+    due = {mark.minute: mark for mark in rollup_state.due_minutes(now=now)}
     counted: list[ChangedMinute] = []
-    for some in _in_rows(sorted(marks, reverse=True)):
+    for consecutive in _split_consecutive(sorted(due, reverse=True)):
         if counted and time.monotonic() > deadline:
             break
-        _recount(some, now)
-        counted += [marks[minute] for minute in some]
+        _recount(consecutive, now)
+        counted += [due[minute] for minute in consecutive]
     _sum_up([mark.minute for mark in counted], now)
-    rollup_state.done(counted)
-    return Report(counted=len(counted), left=len(marks) - len(counted))
+    rollup_state.remove_counted(counted)
+    return RollupReport(counted=len(counted), remaining=len(due) - len(counted))
 
 
 def _find_changes(now: datetime, deadline: float) -> None:
     """Note which minutes have changed, slice by slice: after a standstill there may be many."""
-    since = rollup_state.changes_until() or now - FIRST_LOOK
+    since = rollup_state.changes_until() or now - FIRST_LOOKBACK
     while since < now:
-        until = min(since + SLICE, now)
+        until = min(since + CHANGES_PER_READ, now)
         # What is being written this very moment is found by the next one.
         rollup_state.mark_changed(changed_minutes(since - OVERLAP, until), now=now)
         write_events(since - OVERLAP, until, now=now)
-        rollup_state.note_changes(until=until)
+        rollup_state.record_changes_until(until=until)
         since = until
         if time.monotonic() > deadline:
             break
@@ -237,26 +237,26 @@ def _find_changes(now: datetime, deadline: float) -> None:
 
 def _recount(minutes: Sequence[datetime], now: datetime) -> None:
     """Count minutes that follow one another."""
-    figures = count_minutes(min(minutes), max(minutes) + MINUTE)
-    metrics.replace(Interval.MINUTE, minutes, figures, now=now)
+    values = count_minutes(min(minutes), max(minutes) + MINUTE)
+    metrics.replace(Interval.MINUTE, minutes, values, now=now)
 
 
 def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
     """Sum up the hours of these minutes, and then their days."""
-    hours = {metrics.begin(Interval.HOUR, minute) for minute in minutes}
+    hours = {metrics.interval_start(Interval.HOUR, minute) for minute in minutes}
     for hour in sorted(hours):
         metrics.sum_up(Interval.HOUR, hour, now=now)
-    for day in sorted({metrics.begin(Interval.DAY, hour) for hour in hours}):
+    for day in sorted({metrics.interval_start(Interval.DAY, hour) for hour in hours}):
         metrics.sum_up(Interval.DAY, day, now=now)
 
 
-def _in_rows(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:
+def _split_consecutive(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:
     """Return minutes in rows that have no gap, the first ones first."""
-    row: list[datetime] = []
+    consecutive: list[datetime] = []
     for minute in minutes:
-        if row and (abs(minute - row[-1]) != MINUTE or len(row) == TOGETHER):
-            yield row
-            row = []
-        row.append(minute)
-    if row:
-        yield row
+        if consecutive and (abs(minute - consecutive[-1]) != MINUTE or len(consecutive) == MINUTES_PER_READ):
+            yield consecutive
+            consecutive = []
+        consecutive.append(minute)
+    if consecutive:
+        yield consecutive

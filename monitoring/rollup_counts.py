@@ -22,34 +22,34 @@ from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from notifyproject.db.collections import collection
 
 A, M, S = AttemptStatus, Metric, DeliveryStatus
-NEVER = "none"
+NONE = "none"
 """The provider of what no provider was asked for."""
 WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)
 ARRIVED = (S.DELIVERED, S.READ)
 PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
 """An attempt goes to several devices: it counts once, as the first of these that one of them is."""
-AT_ONCE = 1_000
+BATCH = 1_000
 Row = Mapping[str, Any]
 Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
 
 
 @dataclass(slots=True)
-class _Tally:
+class _Counts:
     """Counts by minute, metric and dimensions."""
 
     counts: Counter[Key] = field(default_factory=Counter)
-    waits: dict[Key, list[int]] = field(default_factory=lambda: defaultdict(metrics.empty))
+    latencies: dict[Key, list[int]] = field(default_factory=lambda: defaultdict(metrics.empty_histogram))
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
 
-    def add(self, row: Row, metric: Metric, **more: str) -> Key:
+    def add(self, row: Row, metric: Metric, **extra_dimensions: str) -> Key:
         """Count a row under a metric; return under which key."""
-        own = row["_id"]
-        dimensions = {"channel": own["channel"], "type": own["type"]} | more
-        key = own["minute"], metric, tuple(sorted(dimensions.items()))
+        group_key = row["_id"]
+        dimensions = {"channel": group_key["channel"], "type": group_key["type"]} | extra_dimensions
+        key = group_key["minute"], metric, tuple(sorted(dimensions.items()))
         self.counts[key] += row["count"]
         return key
 
-    def figures(self) -> Iterator[MetricValue]:
+    def metric_values(self) -> Iterator[MetricValue]:
         """Return the figures."""
         for key, value in self.counts.items():
             minute, metric, dimensions = key
@@ -57,7 +57,7 @@ class _Tally:
                 metric=metric.value,
                 dimensions=dict(dimensions),
                 value=value,
-                histogram=self.waits.get(key),
+                histogram=self.latencies.get(key),
                 seconds=self.seconds.get(key),
                 timestamp=minute,
             )
@@ -65,50 +65,50 @@ class _Tally:
 
 def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
     """Return the figures of every minute from ``since`` until before ``until``: whole minutes."""
-    tally = _Tally()
+    counts = _Counts()
     for row in _accepted(since, until):
-        tally.add(row, M.ACCEPTED)
+        counts.add(row, M.ACCEPTED)
         if row["_id"]["untried"]:
-            _count_outcome(tally, row, provider=row["_id"].get("provider") or NEVER)
-    for row in _tried(since, until):
-        _count_attempt(tally, row)
-    return list(tally.figures())
+            _count_outcome(counts, row, provider=row["_id"].get("provider") or NONE)
+    for row in _attempted(since, until):
+        _count_attempt(counts, row)
+    return list(counts.metric_values())
 
 
-def _count_attempt(tally: _Tally, row: Row) -> None:
-    own = row["_id"]
-    provider, outcome = own.get("provider") or NEVER, own["outcome"]
-    if own["is_last"]:
-        _count_outcome(tally, row, provider=provider)
+def _count_attempt(counts: _Counts, row: Row) -> None:
+    group_key = row["_id"]
+    provider, outcome = group_key.get("provider") or NONE, group_key["outcome"]
+    if group_key["is_last"]:
+        _count_outcome(counts, row, provider=provider)
     if outcome == A.EXPIRED:
         # It was never made: the time for it was over. Its delivery may have ended all the same.
         return
-    tally.add(row, M.TRIED, provider=provider, status=outcome)
+    counts.add(row, M.TRIED, provider=provider, status=outcome)
     if outcome == A.UNKNOWN:
-        tally.add(row, M.UNKNOWN, provider=provider)
-    if not own["is_last"] or (own["status"] == S.PENDING and outcome != A.STARTED):
-        tally.add(row, M.RETRIED, provider=provider)
+        counts.add(row, M.UNKNOWN, provider=provider)
+    if not group_key["is_last"] or (group_key["status"] == S.PENDING and outcome != A.STARTED):
+        counts.add(row, M.RETRIED, provider=provider)
 
 
-def _count_outcome(tally: _Tally, row: Row, *, provider: str) -> None:
+def _count_outcome(counts: _Counts, row: Row, *, provider: str) -> None:
     """Count what became of deliveries."""
-    own = row["_id"]
-    status = own["status"]
+    group_key = row["_id"]
+    status = group_key["status"]
     if status in SUCCEEDED:
-        tally.add(row, M.SENT, provider=provider)
+        counts.add(row, M.SENT, provider=provider)
     if status in ARRIVED:
-        tally.add(row, M.DELIVERED, provider=provider)
+        counts.add(row, M.DELIVERED, provider=provider)
     if status == S.READ:
-        tally.add(row, M.READ, provider=provider)
+        counts.add(row, M.READ, provider=provider)
     if status == S.FAILED:
-        tally.add(row, M.FAILED, provider=provider, code=own.get("code") or NEVER)
+        counts.add(row, M.FAILED, provider=provider, code=group_key.get("code") or NONE)
     if status in WITHHELD:
-        tally.add(row, M.WITHHELD, status=status)
-    bucket = own.get("bucket")
+        counts.add(row, M.WITHHELD, status=status)
+    bucket = group_key.get("bucket")
     if bucket is not None:
-        key = tally.add(row, M.LATENCY, provider=provider)
-        tally.waits[key][bucket] += row["count"]
-        tally.seconds[key] += row["seconds"]
+        key = counts.add(row, M.LATENCY, provider=provider)
+        counts.latencies[key][bucket] += row["count"]
+        counts.seconds[key] += row["seconds"]
 
 
 def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
@@ -138,7 +138,7 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
     )
 
 
-def _tried(since: datetime, until: datetime) -> Iterable[Row]:
+def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
     """Return the attempts, one for all devices, and what became of their deliveries since.
 
     The two collections are joined here, a thousand at a time: the server's own join looks
@@ -152,15 +152,15 @@ def _tried(since: datetime, until: datetime) -> Iterable[Row]:
             own = attempt["_id"]
             found = deliveries.get((own["notification"], own["channel"]))
             if found is not None:
-                key, waited = _judged(attempt, *found)
+                key, waited = _classify_attempt(attempt, *found)
                 counts[key] += 1
                 seconds[key] += waited
     for key, count in counts.items():
-        own = dict(zip(_TOLD_APART, key, strict=True))
+        own = dict(zip(_GROUP_FIELDS, key, strict=True))
         yield {"_id": own, "count": count, "seconds": seconds[key]}
 
 
-_TOLD_APART = (
+_GROUP_FIELDS = (
     *("minute", "channel", "type", "provider", "outcome"),
     *("is_last", "status", "code", "bucket"),
 )
@@ -185,7 +185,7 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
         ],
         hint="att_attempted",
         allowDiskUse=True,
-        batchSize=AT_ONCE,
+        batchSize=BATCH,
     )
 
 
@@ -195,7 +195,7 @@ def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row
     found = collection("notifications").find(
         {"_id": {"$in": list(ids)}},
         {"type": 1, "is_test": 1, **{f"delivery.{name}": 1 for name in names}},
-        batch_size=AT_ONCE,
+        batch_size=BATCH,
     )
     return {
         (document["_id"], delivery["channel"]): (document["type"], delivery)
@@ -205,7 +205,7 @@ def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row
     }
 
 
-def _judged(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], float]:
+def _classify_attempt(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], float]:
     """Return what is told apart of an attempt, and the seconds its delivery waited if it was it."""
     statuses = attempt["statuses"]
     outcome = next(status.value for status in PRECEDENCE if status in statuses)
@@ -215,15 +215,15 @@ def _judged(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], fl
         waited = max((delivery["sent_at"] - delivery["first_due_at"]).total_seconds(), 0.0)
         bucket = bisect_left(metrics.BOUNDS, waited)
     minute = attempt["at"].replace(second=0, microsecond=0)
-    own = (minute, attempt["_id"]["channel"], kind, attempt.get("provider"), outcome)
-    return (*own, is_last, delivery["status"], delivery.get("failure_code"), bucket), waited
+    group_key = (minute, attempt["_id"]["channel"], kind, attempt.get("provider"), outcome)
+    return (*group_key, is_last, delivery["status"], delivery.get("failure_code"), bucket), waited
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Return rows in batches, read as they are asked for."""
     rest = iter(rows)
-    while some := list(islice(rest, AT_ONCE)):
-        yield some
+    while batch := list(islice(rest, BATCH)):
+        yield batch
 
 
 def minute_of(path: str) -> dict[str, Any]:

@@ -73,11 +73,11 @@ class StatisticsFilter:
         return match
 
 
-def count_notifications(span: StatisticsFilter, *, by: GroupBy) -> Statistics:
+def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statistics:
     """Return the figures of each status, type or channel, the largest group first."""
     stages = _by_channel() if by is GroupBy.CHANNEL else _by_field(by)
     pipeline: list[dict[str, Any]] = [
-        {"$match": span.match()},
+        {"$match": selection.match()},
         {"$sort": {"created_at": -1, "_id": -1}},
         {"$limit": CAP},
         *stages,
@@ -92,7 +92,7 @@ def count_notifications(span: StatisticsFilter, *, by: GroupBy) -> Statistics:
             }
         },
     ]
-    index = "ntf_client_created" if span.user_id is None else "ntf_user_feed"
+    index = "ntf_client_created" if selection.user_id is None else "ntf_user_feed"
     found = list(collection("notifications").aggregate(pipeline, hint=index))
     groups = [
         Group(

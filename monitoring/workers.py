@@ -16,11 +16,11 @@ from domain.states import Channel, Priority
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 
-SEEN = timedelta(minutes=5)
+ACTIVE_WITHIN = timedelta(minutes=5)
 """Whoever made an attempt within this long is listed."""
 ATTEMPTS_READ = 5_000
 """Attempts that workers are looked for in, the newest."""
-COUNTED = 10_000
+COUNT_CAP = 10_000
 """What is due is counted up to this."""
 PING_SECONDS = 0.5
 """How long workers have to answer, if somebody asks them."""
@@ -32,7 +32,7 @@ class QueueStatus:
 
     priority: Priority
     due: int
-    """Notifications due, in MongoDB, which decides; COUNTED means at least that many."""
+    """Notifications due, in MongoDB, which decides; COUNT_CAP means at least that many."""
     oldest_due_at: datetime | None
     depths: Mapping[Channel, int | None]
     """Messages in the queue of each channel; None if the broker does not answer. They are hints:
@@ -53,7 +53,7 @@ class Heartbeats:
     """When what must happen regularly last did."""
 
     sweep: datetime | None
-    canary: datetime | None
+    worker: datetime | None
     rollup: datetime | None
 
 
@@ -83,7 +83,7 @@ def service_depth() -> int | None:
 def heartbeats() -> Heartbeats:
     """Return the signs of life."""
     return Heartbeats(
-        sweep=last_sweep(), canary=last_worker_heartbeat(), rollup=rollup_state.counted_at()
+        sweep=last_sweep(), worker=last_worker_heartbeat(), rollup=rollup_state.counted_at()
     )
 
 
@@ -91,7 +91,7 @@ def active_workers(*, now: datetime) -> list[Worker]:
     """Return the workers that made an attempt lately, by name."""
     found = collection("delivery_attempts").aggregate(
         [
-            {"$match": {"attempted_at": {"$gte": now - SEEN}}},
+            {"$match": {"attempted_at": {"$gte": now - ACTIVE_WITHIN}}},
             {"$sort": {"attempted_at": -1, "_id": -1}},
             {"$limit": ATTEMPTS_READ},
             {
@@ -116,10 +116,10 @@ def ping_workers() -> Sequence[str] | None:
     try:
         with valkey.connection() as broker:
             broker.ping()
-        answers = current_app.control.ping(timeout=PING_SECONDS)
+        replies = current_app.control.ping(timeout=PING_SECONDS)
     except (valkey.Unavailable, OperationalError, redis.RedisError, OSError):
         return None
-    return sorted(name for answer in answers for name in answer)
+    return sorted(name for reply in replies for name in reply)
 
 
 def _depths() -> dict[str, int] | None:
@@ -136,7 +136,7 @@ def _depths() -> dict[str, int] | None:
 
 def _due(priority: Priority, now: datetime) -> int:
     return collection("notifications").count_documents(
-        {"priority": priority.value, "due_at": {"$lte": now}}, limit=COUNTED, hint="ntf_due"
+        {"priority": priority.value, "due_at": {"$lte": now}}, limit=COUNT_CAP, hint="ntf_due"
     )
 
 

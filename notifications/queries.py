@@ -130,7 +130,7 @@ def page(
         filters.match(),
         order=NEWEST_FIRST,
         limit=limit,
-        place=paging.cursor_of(after=after, before=before),
+        cursor=paging.cursor_of(after=after, before=before),
     )
 
 

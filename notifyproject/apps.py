@@ -19,5 +19,5 @@ class NotifyprojectConfig(AppConfig):
         request_started.connect(cache.compare_at_next_read)
         task_prerun.connect(cache.compare_at_next_read)
         checks.register(check_keys, checks.Tags.security)
-        checks.register(tracing.wanted_and_possible)
+        checks.register(tracing.check_settings)
         tracing.start()

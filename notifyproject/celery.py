@@ -21,13 +21,13 @@ M_ARENA_MAX = -8
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
-app = Celery("notifyproject", task_cls="notifyproject.countdowns:Punctual")
+app = Celery("notifyproject", task_cls="notifyproject.countdowns:ClockCheckedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
 @setup_logging.connect
-def _keep_our_logging(**_: Any) -> None:
+def _skip_celery_logging(**_: Any) -> None:
     """Stop Celery from configuring logging: the settings have."""
 
 
@@ -47,15 +47,15 @@ def _refuse_unsafe_settings(**_: Any) -> None:
 
 
 @worker_init.connect
-def _know_the_time(**_: Any) -> None:
+def _check_clock(**_: Any) -> None:
     """Compare clocks before the first message is taken: one for later waits by ours."""
     from . import clock
 
-    clock.keep_right()
+    clock.check_clock()
 
 
 @worker_init.connect
-def _let_threads_work_longer(**_: Any) -> None:
+def _lengthen_switch_interval(**_: Any) -> None:
     """Let a thread keep the interpreter for longer before others ask for it.
 
     A worker's threads wait for providers and give it up by themselves every fraction of a
@@ -65,7 +65,7 @@ def _let_threads_work_longer(**_: Any) -> None:
 
 
 @worker_init.connect
-def _share_heaps(**_: Any) -> None:
+def _limit_malloc_arenas(**_: Any) -> None:
     """Let threads share two of glibc's heaps: what is freed in one serves nobody in another.
 
     A worker with 32 threads has 190 MB after 10,000 emails instead of 206.
@@ -76,7 +76,7 @@ def _share_heaps(**_: Any) -> None:
 
 
 @worker_ready.connect
-def _leave_alone_what_stays(**_: Any) -> None:
+def _freeze_gc(**_: Any) -> None:
     """Keep the garbage collector from going through all that is loaded, over and over."""
     from .platform.process import freeze_gc
 
@@ -84,14 +84,14 @@ def _leave_alone_what_stays(**_: Any) -> None:
 
 
 @worker_ready.connect
-def _end_in_time(sender: Any, **_: Any) -> None:
+def _start_watchdog(sender: Any, **_: Any) -> None:
     """End the process when another is to take its place: it hears nothing, or is too large."""
     from .platform import watchdog
 
-    heard = watchdog.begin(
+    on_message = watchdog.start(
         queues=tuple(sender.app.amqp.queues.consume_from), threads=sender.controller.concurrency
     )
-    task_received.connect(heard, weak=False)
+    task_received.connect(on_message, weak=False)
 
 
 @worker_process_init.connect
@@ -103,7 +103,7 @@ def _close_inherited_connections(**_: Any) -> None:
 
 
 @worker_shutting_down.connect
-def _begin_nothing_new(**_: Any) -> None:
+def _request_shutdown(**_: Any) -> None:
     """Let a running batch end after the round that is under way; the rest is given back."""
     from .platform import process
 

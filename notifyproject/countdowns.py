@@ -19,14 +19,14 @@ Handler = Callable[..., Any]
 ETA = "eta"
 
 
-class Punctual(Task):
+class ClockCheckedTask(Task):
     """A task that goes by the right clock, and whose messages wait by it."""
 
     Strategy = f"{__name__}:handler_of"
 
     def before_start(self, task_id: str, args: Any, kwargs: Any) -> None:
         """Right the clock: whatever a task does, it does by comparing times."""
-        clock.keep_right()
+        clock.check_clock()
 
 
 def handler_of(task: Task, app: Any, consumer: Any, **options: Any) -> Handler:
@@ -34,13 +34,13 @@ def handler_of(task: Task, app: Any, consumer: Any, **options: Any) -> Handler:
     handle: Handler = strategy.default(task, app, consumer, **options)
 
     def handle_in_time(message: Any, *arguments: Any, **more: Any) -> Any:
-        message.headers[ETA] = as_told_here(message.headers.get(ETA))
+        message.headers[ETA] = to_local_clock(message.headers.get(ETA))
         return handle(message, *arguments, **more)
 
     return handle_in_time
 
 
-def as_told_here(eta: str | None) -> str | None:
+def to_local_clock(eta: str | None) -> str | None:
     """Return a moment as this machine's clock will show it when it comes."""
     if eta is None or not wall.correction:
         return eta

@@ -23,9 +23,9 @@ from notifyproject.db.collections import collection
 
 log = structlog.get_logger(__name__)
 BATCH = 500
-SLICE = timedelta(hours=1)
+MAX_SPAN = timedelta(hours=1)
 """So much of the index is read by one query at most, however little of it is to be changed."""
-SECONDS = 20.0
+MAX_SECONDS = 20.0
 """How long one call goes on, unless it is told: the next one is a minute later."""
 INDEX = "ntf_updated"
 
@@ -54,20 +54,20 @@ class _Range:
 class _Batch:
     """Some of what is due; once it is done, all that was touched before ``until`` is."""
 
-    walk: _Range
+    source: _Range
     ids: Sequence[ObjectId]
     until: datetime
 
     @property
     def is_last(self) -> bool:
         """Whether the walk has come to its end."""
-        return self.until >= self.walk.until
+        return self.until >= self.source.until
 
 
 def remove_expired_content(
     *,
     now: datetime,
-    seconds: float | None = SECONDS,
+    seconds: float | None = MAX_SECONDS,
     is_from_beginning: bool = False,
     timer: Callable[[], float] = time.monotonic,
 ) -> ContentRemoval:
@@ -79,14 +79,14 @@ def remove_expired_content(
     until = None if seconds is None else timer() + seconds
     notifications = attempts = 0
     is_complete = True
-    for step in _steps(_walks(now, is_from_beginning=is_from_beginning)):
-        if step.ids:
-            removed = store.remove_content(ids=step.ids, before=step.walk.until, now=now)
+    for batch in _batches(_pending_ranges(now, is_from_beginning=is_from_beginning)):
+        if batch.ids:
+            removed = store.remove_content(ids=batch.ids, before=batch.source.until, now=now)
             notifications += removed.notifications
             attempts += removed.attempts
         is_complete = until is None or timer() < until
-        if step.ids or step.is_last or not is_complete:
-            _note(step)
+        if batch.ids or batch.is_last or not is_complete:
+            _record_progress(batch)
         if not is_complete:
             break
     log.info(
@@ -96,29 +96,29 @@ def remove_expired_content(
 
 
 def count_expired_content(*, now: datetime, is_from_beginning: bool = False) -> int:
-    """Return of how many notifications :func:`remove_due` would remove what they say."""
+    """Return of how many notifications :func:`remove_expired_content` would remove what they say."""
     return sum(
         collection("notifications").count_documents(
-            {**_wanted(walk, since, until), "content_removed_at": None}, hint=INDEX
+            {**_match(pending, since, until), "content_removed_at": None}, hint=INDEX
         )
-        for walk in _walks(now, is_from_beginning=is_from_beginning)
-        for since, until in _slices(walk)
+        for pending in _pending_ranges(now, is_from_beginning=is_from_beginning)
+        for since, until in _spans(pending)
     )
 
 
-def _walks(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
+def _pending_ranges(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
     """Return the ways that are left to go; categories that go the same way go it together."""
     oldest = _oldest()
     if oldest is None:
         return []
 
-    def ends(policy: Retention) -> tuple[datetime, datetime]:
+    def span_of(policy: Retention) -> tuple[datetime, datetime]:
         done = None if is_from_beginning else policy.removed_until
         return max(done or oldest, oldest), now - policy.content
 
-    policies = sorted(retention.read_all(), key=ends)
-    ways = [_Range(list(some), *way) for way, some in groupby(policies, key=ends)]
-    return [walk for walk in ways if walk.since < walk.until]
+    policies = sorted(retention.read_all(), key=span_of)
+    ranges = [_Range(list(group), *span) for span, group in groupby(policies, key=span_of)]
+    return [pending for pending in ranges if pending.since < pending.until]
 
 
 def _oldest() -> datetime | None:
@@ -130,46 +130,46 @@ def _oldest() -> datetime | None:
     return next((document["updated_at"] for document in found.hint(INDEX).limit(1)), None)
 
 
-def _steps(walks: Sequence[_Range]) -> Iterator[_Batch]:
+def _batches(ranges: Sequence[_Range]) -> Iterator[_Batch]:
     """Yield what is due, that touched longest ago first; the end of a slice, if there is none."""
-    for walk in walks:
-        for since, until in _slices(walk):
-            some: list[store.Document] = []
-            for document in _found(walk, since, until):
-                some.append(document)
-                if len(some) == BATCH:
-                    yield _Batch(walk, _ids(some), some[-1]["updated_at"])
-                    some = []
-            yield _Batch(walk, _ids(some), until)
+    for pending in ranges:
+        for since, until in _spans(pending):
+            documents: list[store.Document] = []
+            for document in _find(pending, since, until):
+                documents.append(document)
+                if len(documents) == BATCH:
+                    yield _Batch(pending, _ids(documents), documents[-1]["updated_at"])
+                    documents = []
+            yield _Batch(pending, _ids(documents), until)
 
 
 def _ids(documents: Sequence[store.Document]) -> list[ObjectId]:
     return [document["_id"] for document in documents]
 
 
-def _slices(walk: _Range) -> Iterator[tuple[datetime, datetime]]:
-    since = walk.since
-    while since < walk.until:
-        until = min(since + SLICE, walk.until)
+def _spans(pending: _Range) -> Iterator[tuple[datetime, datetime]]:
+    since = pending.since
+    while since < pending.until:
+        until = min(since + MAX_SPAN, pending.until)
         yield since, until
         since = until
 
 
-def _found(walk: _Range, since: datetime, until: datetime) -> Iterator[store.Document]:
-    found = collection("notifications").find(_wanted(walk, since, until), {"updated_at": 1})
+def _find(pending: _Range, since: datetime, until: datetime) -> Iterator[store.Document]:
+    found = collection("notifications").find(_match(pending, since, until), {"updated_at": 1})
     with found.sort("updated_at", 1).hint(INDEX).batch_size(BATCH) as cursor:
         yield from cursor
 
 
-def _wanted(walk: _Range, since: datetime, until: datetime) -> dict[str, Any]:
+def _match(pending: _Range, since: datetime, until: datetime) -> dict[str, Any]:
     return {
         **store.match_ended_before(until),
         "updated_at": {"$gte": since, "$lt": until},
-        "category": {"$in": [policy.category.value for policy in walk.policies]},
+        "category": {"$in": [policy.category.value for policy in pending.policies]},
         "erased_at": None,
     }
 
 
-def _note(step: _Batch) -> None:
-    for policy in step.walk.policies:
-        retention.record_progress(policy.category, until=step.until)
+def _record_progress(batch: _Batch) -> None:
+    for policy in batch.source.policies:
+        retention.record_progress(policy.category, until=batch.until)

@@ -21,7 +21,7 @@ from recipients.addresses import WHATSAPP
 
 log = structlog.get_logger(__name__)
 BATCH = 500
-SECONDS = 6.0
+MAX_SECONDS = 6.0
 """How long one call goes on, unless it is told: half of what a request has for the database."""
 
 
@@ -37,7 +37,7 @@ class Erasure:
     """False: its time was over first. Calling it again goes on."""
 
     @property
-    def found_anything(self) -> bool:
+    def has_found_anything(self) -> bool:
         """Whether there was anything to erase."""
         return self.was_registered or any((self.notifications, self.devices, self.topics))
 
@@ -56,20 +56,20 @@ def erase(
     what is pending is cancelled. What is registered goes last: a call that was broken off goes on
     with it. Raises PyMongoError.
     """
-    until = timer() + (SECONDS if seconds is None else seconds)
+    until = timer() + (MAX_SECONDS if seconds is None else seconds)
     person = registration.begin_erasure(user_id, now=now)
     if person is not None or store.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
-    own = _addresses((person or {}).get("email"), (person or {}).get("phone"))
-    device_count, topic_count = _forget_devices(user_id), topics.leave_all(user_id)
+    addresses = _addresses((person or {}).get("email"), (person or {}).get("phone"))
+    device_count, topic_count = _delete_devices(user_id), topics.leave_all(user_id)
     count, is_complete = 0, False
-    for batch in _batches(user_id, own):
+    for batch in _batches(user_id, addresses):
         count += _erase_batch(batch, user_id, now)
         if timer() >= until:
             break
     else:
-        _forget_addresses(own)
-        registration.forget(user_id)
+        _erase_addresses(addresses)
+        registration.finish_erasure(user_id)
         is_complete = True
     log.info("person_erased", user_id=user_id, notifications=count, is_complete=is_complete)
     return Erasure(
@@ -81,24 +81,24 @@ def erase(
     )
 
 
-def _batches(user_id: str, own: Iterable[tuple[Channel, str]]) -> Iterator[list[Erasable]]:
+def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator[list[Erasable]]:
     """Yield what is to be erased: all that is for the user, then what names only their address."""
     last: Erasable | None = None
     while batch := store.erasable(user_id=user_id, limit=BATCH, after=last):
         last = batch[-1]
         yield batch
-    for channel, address in own:
+    for channel, address in addresses:
         while batch := store.erasable_at(channel, address, limit=BATCH):
             yield batch
 
 
 def _erase_batch(batch: Sequence[Erasable], user_id: str, now: datetime) -> int:
     """Erase notifications; the addresses in them first, which nothing knows of afterwards."""
-    _forget_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
+    _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
     return store.erase(batch, user_id=user_id, now=now)
 
 
-def _forget_devices(user_id: str) -> int:
+def _delete_devices(user_id: str) -> int:
     """Forget a user's devices; return how many there were."""
     count = 0
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
@@ -106,11 +106,11 @@ def _forget_devices(user_id: str) -> int:
     return count
 
 
-def _forget_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
+def _erase_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
     """Forget addresses wherever they stand by themselves; what holds them back goes on to."""
     known = [(channel.value, address) for channel, address in pairs]
     suppressions.anonymise(known)
-    service_windows.forget(address for channel, address in known if channel == WHATSAPP)
+    service_windows.delete(address for channel, address in known if channel == WHATSAPP)
     for channel, address in known:
         suppressions.clear_soft_bounces(channel=channel, address=address)
 

@@ -39,27 +39,27 @@ class Export:
 
 
 def export(
-    user_id: str, *, client_id: ObjectId | None, limit: int, place: Cursor | None = None
+    user_id: str, *, client_id: ObjectId | None, limit: int, cursor: Cursor | None = None
 ) -> Export:
     """Return what is held about a person; of notifications, those of one client, or of all.
 
     Those behind ``place``, newest first, the deleted ones too. Raises PyMongoError.
     """
-    person = registration.one(user_id)
+    person = registration.get(user_id)
     email, phone = (person.get("email"), person.get("phone")) if person else (None, None)
-    wanted: dict[str, Any] = {"user_id": user_id}
+    match: dict[str, Any] = {"user_id": user_id}
     if client_id is not None:
-        wanted["client_id"] = client_id
-    page = paging.page("notifications", wanted, order=NEWEST_FIRST, limit=limit, place=place)
+        match["client_id"] = client_id
+    page = paging.page("notifications", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
     return Export(
         person=person,
         devices=devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents,
-        topics=[one["topic"] for one in topics.of_user(user_id)],
+        topics=[one["topic"] for one in topics.memberships_of(user_id)],
         suppressions=[
             one
             for channel, address in ((EMAIL, email), (WHATSAPP, phone))
             if address
-            for one in suppressions.of_address(channel=channel, address=address)
+            for one in suppressions.list_for_address(channel=channel, address=address)
         ],
         last_inbound_at=service_windows.last_inbound(phone) if phone else None,
         notifications=page.documents,
@@ -71,5 +71,5 @@ def export(
 def _attempts(ids: Sequence[ObjectId]) -> list[Document]:
     """Return every attempt of these notifications, by notification and time."""
     found = collection("delivery_attempts").find({"notification_id": {"$in": list(ids)}})
-    place = {one: number for number, one in enumerate(ids)}
-    return sorted(found, key=lambda a: (place[a["notification_id"]], a["attempted_at"], a["_id"]))
+    position = {one: number for number, one in enumerate(ids)}
+    return sorted(found, key=lambda a: (position[a["notification_id"]], a["attempted_at"], a["_id"]))

@@ -45,7 +45,7 @@ def purge_notifications(
         notifications += purged.notifications
         attempts += purged.attempts
     log.info(
-        "cleaned_up",
+        "notifications_purged",
         client_id=str(client_id) if client_id else None,
         notifications=notifications,
         attempts=attempts,
@@ -60,7 +60,7 @@ def purge_notifications(
 def count_purgeable(
     *, client_id: ObjectId | None, older_than: timedelta, at_most: int | None, now: datetime
 ) -> PurgeReport:
-    """Return what :func:`clean_up` would delete, without the attempts: they are not counted."""
+    """Return what :func:`purge_notifications` would delete, without the attempts: they are not counted."""
     found = sum(len(ids) for ids in _batches(client_id, now - older_than, at_most))
     return PurgeReport(
         notifications=found, attempts=0, is_complete=at_most is None or found < at_most
@@ -72,34 +72,34 @@ def _batches(
 ) -> Iterator[list[ObjectId]]:
     """Yield the ids of what is to be deleted, the oldest first."""
     last: store.Document | None = None
-    left = at_most
-    while left is None or left > 0:
-        size = BATCH if left is None else min(BATCH, left)
+    remaining = at_most
+    while remaining is None or remaining > 0:
+        size = BATCH if remaining is None else min(BATCH, remaining)
         found = _oldest(client_id, before, last, size)
         if found:
             yield [document["_id"] for document in found]
         if len(found) < size:
             return
         last = found[-1]
-        left = None if left is None else left - size
+        remaining = None if remaining is None else remaining - size
 
 
 def _oldest(
     client_id: ObjectId | None, before: datetime, last: store.Document | None, limit: int
 ) -> list[store.Document]:
-    wanted: dict[str, Any] = {"created_at": {"$lt": before}, **store.match_ended_before(before)}
+    match: dict[str, Any] = {"created_at": {"$lt": before}, **store.match_ended_before(before)}
     if client_id is not None:
-        wanted["client_id"] = client_id
+        match["client_id"] = client_id
     if last is not None:
         # What stays is not looked at again and again.
-        wanted["created_at"]["$gte"] = last["created_at"]
-        wanted["$or"] = [
+        match["created_at"]["$gte"] = last["created_at"]
+        match["$or"] = [
             {"created_at": {"$gt": last["created_at"]}},
             {"_id": {"$gt": last["_id"]}},
         ]
-    found = collection("notifications").find(wanted, {"created_at": 1})
-    by_client = "ntf_created" if client_id is None else "ntf_client_created"
-    return list(found.sort([("created_at", 1), ("_id", 1)]).hint(by_client).limit(limit))
+    found = collection("notifications").find(match, {"created_at": 1})
+    index = "ntf_created" if client_id is None else "ntf_client_created"
+    return list(found.sort([("created_at", 1), ("_id", 1)]).hint(index).limit(limit))
 
 
 BACKFILL_BATCH = 500
@@ -108,7 +108,7 @@ OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class PurgeDateChanges:
     """What :func:`apply` would do."""
 
     notifications: int
@@ -126,37 +126,37 @@ def backfill_purge_dates() -> int:
     for policy in retention.read_all():
         for ids in _backfill_batches(policy.category):
             changed += store.set_purge_dates(ids=ids, metadata=policy.metadata)
-    log.info("purge_times_applied", notifications=changed)
+    log.info("purge_dates_backfilled", notifications=changed)
     return changed
 
 
-def count_purge_dates(*, now: datetime) -> Changes:
+def count_purge_date_changes(*, now: datetime) -> PurgeDateChanges:
     """Return what :func:`apply` would do; it looks at everything that is over."""
     changed = deleted = 0
     for policy in retention.read_all():
         new = store.purged_at(policy.metadata)
-        other: dict[str, Any] = {**_over(policy.category), "$expr": {"$ne": ["$purge_at", new]}}
-        changed += _count(other)
-        deleted += _count({"$and": [other, {"$expr": {"$lte": [new, now]}}]})
-    return Changes(notifications=changed, deleted=deleted)
+        differing: dict[str, Any] = {**_match_ended(policy.category), "$expr": {"$ne": ["$purge_at", new]}}
+        changed += _count(differing)
+        deleted += _count({"$and": [differing, {"$expr": {"$lte": [new, now]}}]})
+    return PurgeDateChanges(notifications=changed, deleted=deleted)
 
 
 def _backfill_batches(category: Category) -> Iterator[list[ObjectId]]:
-    some: list[ObjectId] = []
-    found = collection("notifications").find(_over(category), {"_id": 1, "created_at": 1})
+    ids: list[ObjectId] = []
+    found = collection("notifications").find(_match_ended(category), {"_id": 1, "created_at": 1})
     with found.sort(OLDEST_FIRST).hint(INDEX).batch_size(BACKFILL_BATCH) as cursor:
         for document in cursor:
-            some.append(document["_id"])
-            if len(some) == BACKFILL_BATCH:
-                yield some
-                some = []
-    if some:
-        yield some
+            ids.append(document["_id"])
+            if len(ids) == BACKFILL_BATCH:
+                yield ids
+                ids = []
+    if ids:
+        yield ids
 
 
-def _over(category: Category) -> dict[str, Any]:
+def _match_ended(category: Category) -> dict[str, Any]:
     return {"category": category.value, "due_at": None}
 
 
-def _count(wanted: dict[str, Any]) -> int:
-    return int(collection("notifications").count_documents(wanted, hint=INDEX))
+def _count(match: dict[str, Any]) -> int:
+    return int(collection("notifications").count_documents(match, hint=INDEX))

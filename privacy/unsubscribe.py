@@ -87,24 +87,24 @@ def url_for(
     It holds for ever, and nobody without the service's secret key reads the address in it.
     """
     token = _Token(channel.value, address, notification_id.binary, locale, is_test)
-    sealed = _cipher(settings.SECRET_KEY).encrypt(msgspec.msgpack.encode(token), None)
-    text = base64.urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
+    encrypted = _cipher(settings.SECRET_KEY).encrypt(msgspec.msgpack.encode(token), None)
+    text = base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode("ascii")
     return f"{settings.PUBLIC_URL}/u/{text}"
 
 
 def parse_link(token: str) -> Subscriber:
-    """Return who is meant by the last part of a link; raises UnknownLink."""
+    """Return who is meant by the last part of a link; raises UnknownLinkError."""
     if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
         raise UnknownLinkError
     try:
-        sealed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        opened = msgspec.msgpack.decode(_opened(sealed), type=_Token)
+        encrypted = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+        payload = msgspec.msgpack.decode(_decrypt(encrypted), type=_Token)
         return Subscriber(
-            channel=Channel(opened.channel),
-            address=opened.address,
-            notification_id=ObjectId(opened.notification_id),
-            locale=opened.locale,
-            is_test=opened.is_test,
+            channel=Channel(payload.channel),
+            address=payload.address,
+            notification_id=ObjectId(payload.notification_id),
+            locale=payload.locale,
+            is_test=payload.is_test,
         )
     except (binascii.Error, ValueError) as error:
         raise UnknownLinkError from error
@@ -118,7 +118,7 @@ def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
     if subscriber.is_test:
         return True
     pair = (subscriber.channel.value, subscriber.address)
-    return not recipients.suppressed([pair], now=now)
+    return not recipients.find_suppressed([pair], now=now)
 
 
 def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
@@ -170,11 +170,11 @@ def _log_test(subscriber: Subscriber) -> None:
     log.info("test_link_used", notification_id=str(subscriber.notification_id))
 
 
-def _opened(sealed: bytes) -> bytes:
+def _decrypt(encrypted: bytes) -> bytes:
     """Return what a token holds; raises ValueError if no key of ours has sealed it."""
     for cipher in _ciphers():
         try:
-            return cipher.decrypt(sealed, None)
+            return cipher.decrypt(encrypted, None)
         except InvalidTag:
             continue
     raise ValueError("not sealed by us")

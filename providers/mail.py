@@ -233,7 +233,7 @@ def _too_large() -> PermanentError:
 
 
 def _failure_reason(error: Exception, deadline: Deadline) -> str:
-    if deadline.is_over:
+    if deadline.is_expired:
         return "its server did not give it in time"
     if isinstance(error, socket.gaierror):
         return "its host has no address"

@@ -6,7 +6,7 @@ import re
 from email_validator import EmailNotValidError, validate_email
 
 EMAIL, WHATSAPP = "email", "whatsapp"
-ADDRESSED = (EMAIL, WHATSAPP)
+ADDRESS_CHANNELS = (EMAIL, WHATSAPP)
 """The channels that go to an address; push goes to devices, in-app to users."""
 
 _BRAZILIAN_MOBILE = re.compile(r"(\+55[1-9]\d)9([6-9]\d{7})", re.ASCII)
@@ -15,7 +15,7 @@ _MEXICAN_MOBILE = re.compile(r"(\+52)1(\d{10})", re.ASCII)
 
 def address_key(channel: str, address: str) -> str:
     """Return ``<channel>:<address>``, the same for every way to write the address."""
-    normal = normal_phone(address) if channel == WHATSAPP else _normal_email(address)
+    normal = normalize_phone(address) if channel == WHATSAPP else _normalize_email(address)
     return f"{channel}:{normal}"
 
 
@@ -24,7 +24,7 @@ def address_digest(channel: str, address: str) -> str:
     return hashlib.sha256(address_key(channel, address).encode(errors="replace")).hexdigest()
 
 
-def normal_phone(phone: str) -> str:
+def normalize_phone(phone: str) -> str:
     """Return the one spelling of a number under which things are kept.
 
     Of Brazil's and Mexico's mobile numbers WhatsApp reports an older form than the one that is
@@ -34,7 +34,7 @@ def normal_phone(phone: str) -> str:
     return found[1] + found[2] if found else phone
 
 
-def _normal_email(address: str) -> str:
+def _normalize_email(address: str) -> str:
     """Return a mail address in its normal form.
 
     Mail addresses do not differ by case, nor by how a foreign domain is written: providers report
@@ -44,9 +44,9 @@ def _normal_email(address: str) -> str:
     if plain.isascii():
         return plain
     try:
-        checked = validate_email(
+        parsed = validate_email(
             plain, check_deliverability=False, allow_smtputf8=False, test_environment=True
         )
     except EmailNotValidError:
         return plain
-    return (checked.ascii_email or plain).lower()
+    return (parsed.ascii_email or plain).lower()

@@ -11,18 +11,18 @@ REVEAL_ADDRESSES = "notifications.reveal_addresses"
 _EMAIL = re.compile(r"[^\s<>\"'(),:;@\\]+@[^\s<>\"'(),:;@\\]+")
 # With a plus and in any spelling; or, as providers write them, ten digits and more in a row.
 _PHONE = re.compile(r"\+\d[\d ()-]{6,18}\d|(?<![\w.])\d{10,15}(?![\w.])", re.ASCII)
-_KEPT_HEAD = 4
-_KEPT_TAIL = 3
+_VISIBLE_HEAD = 4
+_VISIBLE_TAIL = 3
 
 
-def may_see_addresses(user: Any) -> bool:
+def can_see_addresses(user: Any) -> bool:
     """Return whether a member of staff may see addresses whole."""
     return bool(user.has_perm(SEE_ADDRESSES))
 
 
-def may_reveal_addresses(user: Any) -> bool:
+def can_reveal_addresses(user: Any) -> bool:
     """Return whether a member of staff, who sees them masked, may have some shown on record."""
-    return bool(user.has_perm(REVEAL_ADDRESSES)) and not may_see_addresses(user)
+    return bool(user.has_perm(REVEAL_ADDRESSES)) and not can_see_addresses(user)
 
 
 def mask_email(address: str) -> str:
@@ -33,10 +33,10 @@ def mask_email(address: str) -> str:
 
 def mask_phone(number: str) -> str:
     """Return the country and the last digits: ``+351*****678``."""
-    hidden = len(number) - _KEPT_HEAD - _KEPT_TAIL
+    hidden = len(number) - _VISIBLE_HEAD - _VISIBLE_TAIL
     if hidden < 1:
         return "*" * len(number)
-    return f"{number[:_KEPT_HEAD]}{'*' * hidden}{number[-_KEPT_TAIL:]}"
+    return f"{number[:_VISIBLE_HEAD]}{'*' * hidden}{number[-_VISIBLE_TAIL:]}"
 
 
 def mask_address(address: str) -> str:

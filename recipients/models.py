@@ -7,7 +7,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
-from notifyproject.db.fields import optional_moment, optional_text, word
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field
 from notifyproject.db.indexes import MongoIndex
 
 
@@ -33,7 +33,7 @@ class Recipient(models.Model):
     attributes = models.JSONField(default=dict, blank=True)
     preferences = models.JSONField(default=dict, blank=True)
     """By type or category: ``{"marketing": {"muted": true}, "alert": {"channels": ["push"]}}``;
-    what a wish may hold: :class:`recipients.preferences.Wish`."""
+    what a wish may hold: :class:`recipients.preferences.Preference`."""
     quiet_hours = EmbeddedModelField(PersonalQuietHours, null=True, blank=True)
     is_active = models.BooleanField(default=True)
     """False: being erased."""
@@ -78,13 +78,13 @@ class Suppression(models.Model):
     channel = models.CharField(max_length=40)
     address = optional_text(254)
     """Missing once its owner was erased: it is still recognised, and no longer known."""
-    reason = word(SuppressionReason)
+    reason = choice_field(SuppressionReason)
     source = models.CharField(max_length=40)
     """Who said so: a provider's name, ``api``, ``admin`` or ``one-click``."""
     marketing_only = models.BooleanField(default=False)
     """Only marketing is held back: somebody who unsubscribed still gets receipts and codes."""
     created_at = models.DateTimeField()
-    expires_at = optional_moment()
+    expires_at = optional_datetime()
 
     objects = MongoManager()
 
@@ -129,7 +129,7 @@ class Conversation(models.Model):
     """Somebody who has written to us on WhatsApp: for a day, we may answer in our own words."""
 
     phone = models.CharField(primary_key=True, db_column="_id", max_length=16)
-    """E.164, as :func:`recipients.addresses.normal_phone` writes it."""
+    """E.164, as :func:`recipients.addresses.normalize_phone` writes it."""
     last_inbound_at = models.DateTimeField()
     expires_at = models.DateTimeField()
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-WHETHER_AND_WHERE = ("muted", "channels", "muted_channels")
+CHANNEL_FIELDS = ("muted", "channels", "muted_channels")
 """Parts of a wish that hold together: a type's go before its category's as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Preference:
     """What a person wants of one type."""
 
     muted: bool = False
@@ -23,19 +23,19 @@ class Wish:
     """How long before an event to be reminded of it; None: as long as the type says."""
 
 
-NOTHING = Wish()
+NO_PREFERENCE = Preference()
 """The wish of somebody who has told none."""
 
 
-def wish_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -> Wish:
+def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -> Preference:
     """Return what holds for a type: what was told of it, or else of its category.
 
     Stored by an older release, a wish may have any form: what is none is passed over.
     """
-    of_type, of_category = (told(preferences.get(name)) for name in (type_slug, category))
-    chosen = of_type if any(name in of_type for name in WHETHER_AND_WHERE) else of_category
+    of_type, of_category = (as_mapping(preferences.get(name)) for name in (type_slug, category))
+    chosen = of_type if any(name in of_type for name in CHANNEL_FIELDS) else of_category
     before = of_type.get("notify_before", of_category.get("notify_before"))
-    return Wish(
+    return Preference(
         muted=chosen.get("muted") is True,
         channels=tuple(_names(chosen.get("channels"))),
         muted_channels=frozenset(_names(chosen.get("muted_channels"))),
@@ -43,7 +43,7 @@ def wish_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -
     )
 
 
-def told(stored: Any) -> Mapping[str, Any]:
+def as_mapping(stored: Any) -> Mapping[str, Any]:
     """Return what is stored as an object; nothing for what is none."""
     return stored if isinstance(stored, Mapping) else {}
 

@@ -8,7 +8,7 @@ from typing import Any
 from notifyproject.db.collections import collection
 
 from .models import SuppressionReason
-from .preferences import Wish, wish_for
+from .preferences import Preference, preference_for
 from .suppressions import suppression_key
 
 STRICTEST_FIRST = [
@@ -21,7 +21,7 @@ STRICTEST_FIRST = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownRecipient:
+class RegisteredRecipient:
     """A registered person."""
 
     user_id: str
@@ -33,43 +33,43 @@ class KnownRecipient:
     preferences: Mapping[str, Any]
     quiet_hours: Mapping[str, Any] | None = None
 
-    def wish(self, *, type_slug: str, category: str) -> Wish:
+    def preference(self, *, type_slug: str, category: str) -> Preference:
         """Return what the person wants of a type: told of it, or else of its category."""
-        return wish_for(self.preferences, type_slug=type_slug, category=category)
+        return preference_for(self.preferences, type_slug=type_slug, category=category)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suppressed:
+class ActiveSuppression:
     """An address that gets nothing more, or no marketing."""
 
     reason: str
     marketing_only: bool
 
 
-def known(user_ids: Iterable[str]) -> dict[str, KnownRecipient]:
+def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
     """Return the registered and active people among these, by user id."""
-    wanted = sorted(set(user_ids))
-    if not wanted:
+    ids = sorted(set(user_ids))
+    if not ids:
         return {}
-    found = collection("recipients").find({"_id": {"$in": wanted}, "is_active": True})
-    return {document["_id"]: _known(document) for document in found}
+    found = collection("recipients").find({"_id": {"$in": ids}, "is_active": True})
+    return {document["_id"]: _recipient(document) for document in found}
 
 
-def stream(*, after: str | None = None, limit: int) -> list[str]:
+def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
     """Return the next user ids of all registered and active people, behind the user id ``after``.
 
     Whoever is registered meanwhile before that place is passed over, and nobody comes twice.
     """
-    wanted: dict[str, Any] = {"is_active": True}
+    match: dict[str, Any] = {"is_active": True}
     if after is not None:
-        wanted["_id"] = {"$gt": after}
-    found = collection("recipients").find(wanted, {"_id": 1}, batch_size=limit)
+        match["_id"] = {"$gt": after}
+    found = collection("recipients").find(match, {"_id": 1}, batch_size=limit)
     return [document["_id"] for document in found.sort("_id", 1).limit(limit)]
 
 
-def suppressed(
+def find_suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
-) -> dict[tuple[str, str], Suppressed]:
+) -> dict[tuple[str, str], ActiveSuppression]:
     """Return the suppressed ones among these (channel, address) pairs, each as it was given.
 
     Of several reasons the strictest holds: one that is not about marketing only.
@@ -77,22 +77,22 @@ def suppressed(
     keys = {pair: suppression_key(*pair) for pair in addresses}
     if not keys:
         return {}
-    standing: dict[str, list[Mapping[str, Any]]] = {}
+    reasons: dict[str, list[Mapping[str, Any]]] = {}
     for document in collection("suppressions").find({"key": {"$in": sorted({*keys.values()})}}):
         if document.get("expires_at") is None or document["expires_at"] > now:
-            standing.setdefault(document["key"], []).append(document)
-    return {pair: _strictest(standing[key]) for pair, key in keys.items() if key in standing}
+            reasons.setdefault(document["key"], []).append(document)
+    return {pair: _strictest(reasons[key]) for pair, key in keys.items() if key in reasons}
 
 
-def _strictest(reasons: Iterable[Mapping[str, Any]]) -> Suppressed:
+def _strictest(reasons: Iterable[Mapping[str, Any]]) -> ActiveSuppression:
     first = min(
         reasons, key=lambda one: (one["marketing_only"], STRICTEST_FIRST.index(one["reason"]))
     )
-    return Suppressed(reason=first["reason"], marketing_only=first["marketing_only"])
+    return ActiveSuppression(reason=first["reason"], marketing_only=first["marketing_only"])
 
 
-def _known(document: Mapping[str, Any]) -> KnownRecipient:
-    return KnownRecipient(
+def _recipient(document: Mapping[str, Any]) -> RegisteredRecipient:
+    return RegisteredRecipient(
         user_id=document["_id"],
         email=document.get("email"),
         phone=document.get("phone"),

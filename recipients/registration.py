@@ -11,7 +11,7 @@ from pymongo.errors import DuplicateKeyError
 from notifyproject.db.collections import collection
 
 Document = Mapping[str, Any]
-TOLD = ("email", "phone", "name", "locale", "timezone")
+PROFILE_FIELDS = ("email", "phone", "name", "locale", "timezone")
 """What an app tells of a person; what is not told is missing."""
 
 
@@ -37,42 +37,42 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class Registration:
     """A person as they are stored. ``is_new``: they were not known before."""
 
     document: Document
     is_new: bool
 
 
-def register(person: Person, *, now: datetime) -> Registered:
+def register(person: Person, *, now: datetime) -> Registration:
     """Store a person; what was known of one and is not told now is forgotten.
 
     What they want is not the app's to forget: preferences stay, and so do quiet hours that are not
     spoken of. Raises PyMongoError; may be repeated.
     """
-    told = {name: getattr(person, name) for name in TOLD}
+    fields = {name: getattr(person, name) for name in PROFILE_FIELDS}
     if not isinstance(person.quiet_hours, _Unchanged):
-        told["quiet_hours"] = person.quiet_hours
+        fields["quiet_hours"] = person.quiet_hours
     change: dict[str, Any] = {
         "$set": {
-            **{name: value for name, value in told.items() if value is not None},
+            **{name: value for name, value in fields.items() if value is not None},
             "attributes": dict(person.attributes),
             "is_active": True,
             "updated_at": now,
         },
         "$setOnInsert": {"preferences": {}, "created_at": now},
     }
-    if forgotten := [name for name, value in told.items() if value is None]:
-        change["$unset"] = dict.fromkeys(forgotten, "")
+    if removed := [name for name, value in fields.items() if value is None]:
+        change["$unset"] = dict.fromkeys(removed, "")
     try:
-        stored = _upserted(person.user_id, change)
+        stored = _upsert(person.user_id, change)
     except DuplicateKeyError:
         # Two registered them for the first time at once.
-        stored = _upserted(person.user_id, change)
-    return Registered(stored, is_new=stored["created_at"] == stored["updated_at"] == now)
+        stored = _upsert(person.user_id, change)
+    return Registration(stored, is_new=stored["created_at"] == stored["updated_at"] == now)
 
 
-def one(user_id: str) -> Document | None:
+def get(user_id: str) -> Document | None:
     """Return a registered person; None if there is none, or they are being erased.
 
     Raises PyMongoError.
@@ -112,7 +112,7 @@ def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
     )
 
 
-def forget(user_id: str) -> bool:
+def finish_erasure(user_id: str) -> bool:
     """Remove a person who is being erased, unless somebody has registered them anew meanwhile.
 
     Raises PyMongoError; may be repeated.
@@ -121,7 +121,7 @@ def forget(user_id: str) -> bool:
     return collection("recipients").delete_one(erased).deleted_count > 0
 
 
-def _upserted(user_id: str, change: Mapping[str, Any]) -> Document:
+def _upsert(user_id: str, change: Mapping[str, Any]) -> Document:
     stored: Any = collection("recipients").find_one_and_update(
         {"_id": user_id}, change, upsert=True, return_document=ReturnDocument.AFTER
     )

@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 
 from pymongo.errors import BulkWriteError
 
-from notifyproject.db.collections import Document, came_twice, collection
+from notifyproject.db.collections import Document, is_duplicate, collection
 
-from .addresses import normal_phone
+from .addresses import normalize_phone
 
 WINDOW = timedelta(hours=24)
 """From a person's last message on; Meta's rule."""
 MARGIN = timedelta(minutes=1)
 """A window that closes within this time is taken for closed: the message has a way to go."""
-KEPT = timedelta(days=30)
+RETENTION = timedelta(days=30)
 """For how long it is known when somebody last wrote."""
 
 
@@ -24,14 +24,14 @@ def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -
     """
     latest: dict[str, datetime] = {}
     for phone, written_at in messages:
-        key = normal_phone(phone)
+        key = normalize_phone(phone)
         # The provider's clock may be ahead of ours; a window is not longer for that.
         at = min(written_at, now)
         latest[key] = max(latest.get(key, at), at)
-    if latest and _move_on(latest) < len(latest):
+    if latest and _advance(latest) < len(latest):
         _add_missing(latest)
         # Somebody else may have added one with an older message in the meantime.
-        _move_on(latest)
+        _advance(latest)
 
 
 def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
@@ -39,7 +39,7 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
 
     Raises PyMongoError.
     """
-    keys = {phone: normal_phone(phone) for phone in phones}
+    keys = {phone: normalize_phone(phone) for phone in phones}
     if not keys:
         return frozenset()
     recent = {"$gt": now - WINDOW + MARGIN}
@@ -50,30 +50,30 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
     return frozenset(phone for phone, key in keys.items() if key in is_open)
 
 
-def forget(phones: Iterable[str]) -> None:
+def delete(phones: Iterable[str]) -> None:
     """Forget when these people wrote to us. Raises PyMongoError; may be repeated."""
-    keys = sorted({normal_phone(phone) for phone in phones})
+    keys = sorted({normalize_phone(phone) for phone in phones})
     if keys:
         collection("conversations").delete_many({"_id": {"$in": keys}})
 
 
 def last_inbound(phone: str) -> datetime | None:
     """Return when the owner of a number last wrote to us, as far as it is known still."""
-    found = collection("conversations").find_one({"_id": normal_phone(phone)})
+    found = collection("conversations").find_one({"_id": normalize_phone(phone)})
     return found["last_inbound_at"] if found else None
 
 
-def _move_on(latest: Mapping[str, datetime]) -> int:
+def _advance(latest: Mapping[str, datetime]) -> int:
     """Move the times of known conversations on; return how many are known."""
     phones = sorted(latest)
     times = [latest[phone] for phone in phones]
-    place = {"$indexOfArray": [{"$literal": phones}, "$_id"]}
-    theirs = {"$arrayElemAt": [{"$literal": times}, place]}
-    later = {"$max": ["$last_inbound_at", theirs]}
-    kept = KEPT // timedelta(milliseconds=1)
+    index = {"$indexOfArray": [{"$literal": phones}, "$_id"]}
+    own_time = {"$arrayElemAt": [{"$literal": times}, index]}
+    later = {"$max": ["$last_inbound_at", own_time]}
+    retention = RETENTION // timedelta(milliseconds=1)
     pipeline: list[Document] = [
         {"$set": {"last_inbound_at": later}},
-        {"$set": {"expires_at": {"$add": ["$last_inbound_at", kept]}}},
+        {"$set": {"expires_at": {"$add": ["$last_inbound_at", retention]}}},
     ]
     result = collection("conversations").update_many({"_id": {"$in": phones}}, pipeline)
     return result.matched_count
@@ -81,11 +81,11 @@ def _move_on(latest: Mapping[str, datetime]) -> int:
 
 def _add_missing(latest: Mapping[str, datetime]) -> None:
     documents = [
-        {"_id": phone, "last_inbound_at": at, "expires_at": at + KEPT}
+        {"_id": phone, "last_inbound_at": at, "expires_at": at + RETENTION}
         for phone, at in latest.items()
     ]
     try:
         collection("conversations").insert_many(documents, ordered=False)
     except BulkWriteError as error:
-        if not came_twice(error):
+        if not is_duplicate(error):
             raise

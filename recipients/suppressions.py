@@ -14,12 +14,12 @@ from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
 
-from .addresses import ADDRESSED, address_digest, address_key
+from .addresses import ADDRESS_CHANNELS, address_digest, address_key
 from .models import SuppressionReason
 
 MAX_SOFT_BOUNCES = 3
 """So many in a row, and the address is not written to any more."""
-MEMORY = timedelta(days=30)
+SOFT_BOUNCE_TTL = timedelta(days=30)
 """A strike that no other follows for so long is forgotten."""
 
 
@@ -30,7 +30,7 @@ def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime)
     """
     stored = collection("suspicions").find_one_and_update(
         {"_id": address_key(channel, address)},
-        {"$addToSet": {"events": event}, "$set": {"expires_at": now + MEMORY}},
+        {"$addToSet": {"events": event}, "$set": {"expires_at": now + SOFT_BOUNCE_TTL}},
         upsert=True,
         return_document=ReturnDocument.AFTER,
     )
@@ -45,7 +45,7 @@ def clear_soft_bounces(*, channel: str, address: str) -> None:
 Document = Mapping[str, Any]
 Expression = Any
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-PERSONS_OWN = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
+RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
 """What the person wants. Nobody lifts it by the way: whoever does names it."""
 
 
@@ -74,25 +74,25 @@ def suppress(
     Twice for the same reason, the stricter stays: everything before marketing, then the later end.
     Raises PyMongoError; may be repeated.
     """
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "source": source,
         "marketing_only": marketing_only,
         "expires_at": expires_at,
         "created_at": now,
         "address": address.lower(),
     }
-    one = {"_id": suppression_id(channel, address, reason)}
-    named = {
+    match = {"_id": suppression_id(channel, address, reason)}
+    identity = {
         "key": suppression_key(channel, address),
         "channel": channel,
         "reason": reason.value,
     }
-    change = [*_stricter(given, now), {"$set": named}]
+    change = [*_keep_stricter(values, now), {"$set": identity}]
     try:
-        return _changed(one, change)
+        return _upsert(match, change)
     except DuplicateKeyError:
         # Somebody else has just added it.
-        return _changed(one, change)
+        return _upsert(match, change)
 
 
 def lift(
@@ -114,8 +114,8 @@ def lift(
         guard["created_at"] = {"$lte": before}
     lifted = []
     for reason in reasons:
-        one = {"_id": suppression_id(channel, address, reason), **guard}
-        if collection("suppressions").delete_one(one).deleted_count:
+        match = {"_id": suppression_id(channel, address, reason), **guard}
+        if collection("suppressions").delete_one(match).deleted_count:
             lifted.append(reason)
     if SuppressionReason.HARD_BOUNCE in lifted:
         clear_soft_bounces(channel=channel, address=address)
@@ -132,7 +132,7 @@ def lift_one(suppression_id: str) -> bool:
     return True
 
 
-def of_address(*, channel: str, address: str) -> list[Document]:
+def list_for_address(*, channel: str, address: str) -> list[Document]:
     """Return every reason why an address is held back, the newest first. Raises PyMongoError."""
     found = collection("suppressions").find({"key": suppression_key(channel, address)})
     return sorted(found, key=lambda one: (one["created_at"], one["_id"]), reverse=True)
@@ -143,16 +143,16 @@ def page(
     channel: str | None = None,
     reason: SuppressionReason | None = None,
     limit: int,
-    place: Cursor | None = None,
+    cursor: Cursor | None = None,
 ) -> Page:
     """Return up to ``limit`` suppressions, newest first. Raises PyMongoError."""
-    wanted: dict[str, Any] = {}
+    match: dict[str, Any] = {}
     if channel is not None or reason is not None:
         # Both are named, as all there are if need be: so one index serves each of them alone.
-        wanted["channel"] = channel if channel is not None else {"$in": list(ADDRESSED)}
+        match["channel"] = channel if channel is not None else {"$in": list(ADDRESS_CHANNELS)}
         known = [one.value for one in SuppressionReason]
-        wanted["reason"] = reason.value if reason is not None else {"$in": known}
-    return paging.page("suppressions", wanted, order=NEWEST_FIRST, limit=limit, place=place)
+        match["reason"] = reason.value if reason is not None else {"$in": known}
+    return paging.page("suppressions", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
 
 def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
@@ -169,36 +169,36 @@ def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
     return result.modified_count
 
 
-def _changed(one: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
+def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
     stored: Any = collection("suppressions").find_one_and_update(
-        one, change, upsert=True, return_document=ReturnDocument.AFTER
+        match, change, upsert=True, return_document=ReturnDocument.AFTER
     )
     return stored
 
 
-def _stricter(given: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:
+def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:
     """Return the pipeline that puts what is given in place of what is less strict, or over.
 
     One that is over holds nothing back any more, though MongoDB may not have removed it yet.
     """
     later = now + timedelta(milliseconds=1)
-    is_over = {"$lte": [{"$ifNull": ["$expires_at", later]}, now]}
-    is_new = {"$or": [{"$eq": [{"$type": "$created_at"}, "missing"]}, is_over]}
-    more = {"$and": ["$marketing_only", not given["marketing_only"]]}
-    as_much = {"$eq": ["$marketing_only", given["marketing_only"]]}
-    longer: Expression = {"$ne": [{"$ifNull": ["$expires_at", None]}, None]}
-    if given["expires_at"] is not None:
-        longer = {"$and": [longer, {"$lt": ["$expires_at", given["expires_at"]]}]}
-    wins = {"$or": ["$__is_new", more, {"$and": [as_much, longer]}]}
+    is_expired = {"$lte": [{"$ifNull": ["$expires_at", later]}, now]}
+    is_new = {"$or": [{"$eq": [{"$type": "$created_at"}, "missing"]}, is_expired]}
+    is_stricter = {"$and": ["$marketing_only", not values["marketing_only"]]}
+    is_equal = {"$eq": ["$marketing_only", values["marketing_only"]]}
+    is_longer: Expression = {"$ne": [{"$ifNull": ["$expires_at", None]}, None]}
+    if values["expires_at"] is not None:
+        is_longer = {"$and": [is_longer, {"$lt": ["$expires_at", values["expires_at"]]}]}
+    replaces = {"$or": ["$__is_new", is_stricter, {"$and": [is_equal, is_longer]}]}
 
     def chosen(when: str, name: str) -> Expression:
-        value = given[name]
-        mine = {"$literal": value} if value is not None else "$$REMOVE"
-        return {"$cond": [when, mine, f"${name}"]}
+        value = values[name]
+        new_value = {"$literal": value} if value is not None else "$$REMOVE"
+        return {"$cond": [when, new_value, f"${name}"]}
 
     return [
         {"$set": {"__is_new": is_new}},
-        {"$set": {"__wins": wins}},
+        {"$set": {"__wins": replaces}},
         {
             "$set": {
                 **{

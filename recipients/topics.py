@@ -12,9 +12,9 @@ from notifyproject.db.paging import Cursor, Document, Page
 TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 BATCH = 1_000
 """Members that are streamed at once."""
-MANY = 10_000
+MAX_TOPICS = 10_000
 """More topics of one person are not told."""
-BY_KEY = (("_id", 1),)
+KEY_ORDER = (("_id", 1),)
 
 
 def member_id(topic: str, user_id: str) -> str:
@@ -51,22 +51,22 @@ def leave_all(user_id: str) -> int:
     return collection("topic_members").delete_many({"user_id": user_id}).deleted_count
 
 
-def members(*, topic: str, limit: int, place: Cursor | None = None) -> Page:
+def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page:
     """Return up to ``limit`` members of a topic by user id. Raises PyMongoError."""
-    return paging.page("topic_members", {"topic": topic}, order=BY_KEY, limit=limit, place=place)
+    return paging.page("topic_members", {"topic": topic}, order=KEY_ORDER, limit=limit, cursor=cursor)
 
 
-def stream(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:
+def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:
     """Return the next user ids of a topic's members in their order, behind the user id ``after``.
 
     Whoever joins meanwhile before that place is passed over, and nobody comes twice: a broadcast
     keeps the last user id it has seen, and goes on from there. Raises PyMongoError.
     """
-    place = Cursor((member_id(topic, after),)) if after is not None else None
-    return [one["user_id"] for one in members(topic=topic, limit=limit, place=place).documents]
+    cursor = Cursor((member_id(topic, after),)) if after is not None else None
+    return [one["user_id"] for one in members(topic=topic, limit=limit, cursor=cursor).documents]
 
 
-def of_user(user_id: str) -> list[Document]:
+def memberships_of(user_id: str) -> list[Document]:
     """Return the memberships of somebody, by topic. Raises PyMongoError."""
     found = collection("topic_members").find({"user_id": user_id})
-    return list(found.sort("_id", 1).limit(MANY))
+    return list(found.sort("_id", 1).limit(MAX_TOPICS))

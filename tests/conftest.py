@@ -79,7 +79,7 @@ def _whoever_is_late_is_waited_for() -> Iterator[None]:
     """On a machine at its limit Valkey is late now and then, and no test is to run without it."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (platform_broker, valkey):
-            patch.setattr(module, "ANSWER", LIMIT)
+            patch.setattr(module, "TIMEOUT", LIMIT)
         patch.setattr(server, "START_TIMEOUT", LIMIT)
         yield
 
@@ -193,7 +193,7 @@ def _empty_what_was_written() -> None:
     if "notification_types" in names:
         types.add_missing_types()
     if "alert_rules" in names:
-        alert_rules.add_missing_defaults()
+        alert_rules.add_missing_rules()
     if retention.POLICIES in names:
         retention.add_missing_policies()
     written.names.clear()

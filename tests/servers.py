@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 
 from notifyproject.stack import servers
-from notifyproject.stack.libraries import MissingLibrary
+from notifyproject.stack.libraries import MissingLibraryError
 
 MEMORY = Path("/dev/shm")  # Linux has it; a container may have too little of it
 ENOUGH_MEMORY = 4 << 30
@@ -38,7 +38,7 @@ def pytest_load_initial_conftests() -> None:
         return
     try:
         _start_servers(_new_folder())
-    except (servers.MissingServer, servers.ServerFailed, MissingLibrary) as problem:
+    except (servers.MissingServerError, servers.ServerFailedError, MissingLibraryError) as problem:
         raise pytest.UsageError(str(problem)) from None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from notifyproject.stack import bytecode
 
-bytecode.keep()
+bytecode.enable_cache()
 gc.disable()
 
 

@@ -45,7 +45,7 @@ class InboxAuthentication(BaseAuthentication):
         header = request.headers.get("Authorization", "")
         if not header:
             return None
-        user = person(header, now=datetime.now(UTC))
+        user = inbox_user_of(header, now=datetime.now(UTC))
         if user is None:
             raise AuthenticationFailed
         return user, None
@@ -58,7 +58,7 @@ class InboxAuthentication(BaseAuthentication):
 INBOX_CHALLENGE = 'Bearer realm="inbox"'
 
 
-def person(header: str, *, now: datetime) -> InboxUser | None:
+def inbox_user_of(header: str, *, now: datetime) -> InboxUser | None:
     """Return whose inbox token an Authorization header holds; None if it holds none that counts."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer":
@@ -94,7 +94,7 @@ class HasScope(BasePermission):
         if not hasattr(view, request.method.lower()):
             return True  # It will be told 405.
         scope = getattr(view, "scopes", {}).get(request.method)
-        is_allowed = scope is not None and request.user.may(scope)
+        is_allowed = scope is not None and request.user.has_scope(scope)
         if is_allowed and request.user.is_test and refuses_test_keys(view, request.method):
             raise TestKeyError
         return is_allowed

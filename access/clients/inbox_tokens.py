@@ -60,7 +60,7 @@ class IssuedToken:
 
 def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
     """Return a new token for a person's inbox at a client; raises PyMongoError."""
-    person = collection("inbox_revocations").find_one({"_id": _person(client_id, user_id)})
+    revocation = collection("inbox_revocations").find_one({"_id": _user_revocation_id(client_id, user_id)})
     issued_at = now.replace(microsecond=0)
     expires_at = issued_at + LIFETIME
     jti = _jti(client_id, secrets.token_hex(_NONCE_LENGTH // 2))
@@ -72,7 +72,7 @@ def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
         "iat": int(issued_at.timestamp()),
         "exp": int(expires_at.timestamp()),
         "jti": jti,
-        "epoch": person["epoch"] if person else 0,
+        "epoch": revocation["epoch"] if revocation else 0,
     }
     text = jwt.encode(claims, settings.INBOX_SIGNING_KEY, algorithm=ALGORITHM)
     return IssuedToken(text, jti, expires_at)
@@ -81,7 +81,7 @@ def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
 def authenticate(text: str, *, now: datetime) -> InboxUser | None:
     """Return whose token this is, if it is one of ours and holds; raises PyMongoError."""
     user = _decode(text, now)
-    client = _issuer(user, now) if user is not None else None
+    client = _valid_issuer(user, now) if user is not None else None
     if user is None or client is None:
         return None
     return replace(user, is_test=client.get("is_test", False))
@@ -93,7 +93,7 @@ def is_valid(user: InboxUser, *, now: datetime) -> bool:
     It does until it runs out or is revoked, alone or with all others of the person, and while its
     client is switched on and may issue tokens.
     """
-    return _issuer(user, now) is not None
+    return _valid_issuer(user, now) is not None
 
 
 def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
@@ -104,7 +104,7 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
     # It may outlive the token, by other clocks too; MongoDB forgets it soon after.
     expires_at = now + LIFETIME + 2 * CLOCK_SKEW
     collection("inbox_revocations").update_one(
-        {"_id": _token(jti)}, {"$set": {"expires_at": expires_at}}, upsert=True
+        {"_id": _token_revocation_id(jti)}, {"$set": {"expires_at": expires_at}}, upsert=True
     )
     return True
 
@@ -112,7 +112,7 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
 def revoke_all(*, client_id: ObjectId, user_id: str) -> None:
     """End every token of a person at a client: the next ones are of another epoch."""
     collection("inbox_revocations").update_one(
-        {"_id": _person(client_id, user_id)}, {"$inc": {"epoch": 1}}, upsert=True
+        {"_id": _user_revocation_id(client_id, user_id)}, {"$inc": {"epoch": 1}}, upsert=True
     )
 
 
@@ -125,7 +125,7 @@ def revoke_everywhere(*, user_id: str) -> None:
         revoke_all(client_id=client["_id"], user_id=user_id)
 
 
-def _issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
+def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
     """Return the client that issued a token, if the token still holds."""
     if user.expires_at <= now:
         return None
@@ -134,10 +134,10 @@ def _issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
     )
     if client is None or not {Scope.INBOX_ISSUE, Scope.ADMIN} & set(client["scopes"]):
         return None
-    person = _person(user.client_id, user.user_id)
-    ends = collection("inbox_revocations").find({"_id": {"$in": [_token(user.jti), person]}})
-    epochs = {end["_id"]: end.get("epoch") for end in ends}
-    is_valid = _token(user.jti) not in epochs and user.epoch >= (epochs.get(person) or 0)
+    revocation_id = _user_revocation_id(user.client_id, user.user_id)
+    revocations = collection("inbox_revocations").find({"_id": {"$in": [_token_revocation_id(user.jti), revocation_id]}})
+    epochs = {end["_id"]: end.get("epoch") for end in revocations}
+    is_valid = _token_revocation_id(user.jti) not in epochs and user.epoch >= (epochs.get(revocation_id) or 0)
     return client if is_valid else None
 
 
@@ -172,8 +172,8 @@ def _user(claims: Mapping[str, Any], now: datetime) -> InboxUser | None:
     if not all(type(number) is int and 0 <= number < 2**40 for number in numbers):
         return None
     issued_at, expires_at = (datetime.fromtimestamp(n, UTC) for n in numbers[:2])
-    is_ours = expires_at - issued_at <= LIFETIME and issued_at <= now + CLOCK_SKEW
-    if not is_ours or expires_at <= now or not ObjectId.is_valid(claims["client_id"]):
+    is_well_formed = expires_at - issued_at <= LIFETIME and issued_at <= now + CLOCK_SKEW
+    if not is_well_formed or expires_at <= now or not ObjectId.is_valid(claims["client_id"]):
         return None
     return InboxUser(
         client_id=ObjectId(claims["client_id"]),
@@ -191,10 +191,10 @@ def _jti(client_id: ObjectId, nonce: str) -> str:
     return nonce + tag.hexdigest()[:_TAG_LENGTH]
 
 
-def _token(jti: str) -> str:
+def _token_revocation_id(jti: str) -> str:
     return f"token:{jti}"
 
 
-def _person(client_id: ObjectId, user_id: str) -> str:
+def _user_revocation_id(client_id: ObjectId, user_id: str) -> str:
     """Return the id of what is known of a person's tokens; it does not say who they are."""
     return f"person:{hashlib.sha256(f'{client_id}|{user_id}'.encode()).hexdigest()}"

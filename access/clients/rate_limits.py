@@ -48,12 +48,12 @@ class RateLimitStatus:
 
 def consume(counter: Counter, *, limit: int) -> RateLimitStatus | None:
     """Count a request if it may go on; None without a limit (0), or while Valkey is away."""
-    return _ask(counter, limit, cost=1)
+    return _run_script(counter, limit, cost=1)
 
 
 def peek(counter: Counter, *, limit: int) -> RateLimitStatus | None:
     """Return the same without counting anything."""
-    return _ask(counter, limit, cost=0)
+    return _run_script(counter, limit, cost=0)
 
 
 def client_ip(meta: Mapping[str, str], *, proxies: int) -> str:
@@ -67,11 +67,11 @@ def client_ip(meta: Mapping[str, str], *, proxies: int) -> str:
     return _network(chain[max(len(chain) - 1 - proxies, 0)].strip())
 
 
-def _ask(counter: Counter, limit: int, *, cost: int) -> RateLimitStatus | None:
+def _run_script(counter: Counter, limit: int, *, cost: int) -> RateLimitStatus | None:
     if not limit:
         return None
     try:
-        allowed, remaining, ends = valkey.run(
+        allowed, remaining, ends_in = valkey.run(
             _SCRIPT, keys=[counter.key], args=[limit, _WINDOW, cost]
         )
     except valkey.Unavailable:
@@ -80,7 +80,7 @@ def _ask(counter: Counter, limit: int, *, cost: int) -> RateLimitStatus | None:
         is_allowed=bool(allowed),
         limit=limit,
         remaining=remaining,
-        reset=max(math.ceil(ends / 1000), 1),
+        reset=max(math.ceil(ends_in / 1000), 1),
     )
 
 

@@ -23,11 +23,11 @@ from ..models import Scope
 KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
 """The old one and the new one, while an app is moved from one to the other."""
-USE_RECORDED_EVERY = timedelta(minutes=1)
+USE_RECORD_INTERVAL = timedelta(minutes=1)
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-class TooManyKeys(ValueError):
+class TooManyKeysError(ValueError):
     """A client has two active keys already."""
 
 
@@ -41,7 +41,7 @@ class Client:
     is_test: bool = False
     """What it sends goes to the sandbox."""
 
-    def may(self, scope: Scope) -> bool:
+    def has_scope(self, scope: Scope) -> bool:
         """Return whether it has the scope; ``admin`` has all."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
@@ -81,13 +81,13 @@ def find_client(name: str) -> ObjectId | None:
 def issue_key(
     *, client_id: ObjectId, now: datetime, expires_at: datetime | None = None
 ) -> IssuedKey:
-    """Add a key to a client; raises TooManyKeys, and LookupError if there is no such client."""
+    """Add a key to a client; raises TooManyKeysError, and LookupError if there is no such client."""
     clients = collection("api_clients")
     client = clients.find_one({"_id": client_id})
     if client is None:
         raise LookupError("no such client")
     if sum(is_active(key, now) for key in client["keys"]) >= MAX_ACTIVE_KEYS:
-        raise TooManyKeys(f"The client has {MAX_ACTIVE_KEYS} active keys: revoke one first.")
+        raise TooManyKeysError(f"The client has {MAX_ACTIVE_KEYS} active keys: revoke one first.")
     prefix = "".join(secrets.choice(_PREFIX_ALPHABET) for _ in range(10))
     secret = secrets.token_urlsafe(32)
     key: dict[str, Any] = {
@@ -103,12 +103,12 @@ def issue_key(
     if not result.modified_count:
         return issue_key(client_id=client_id, now=now, expires_at=expires_at)
     is_test = client.get("is_test", False)
-    return IssuedKey(text=f"{_beginning(prefix, is_test)}_{secret}", prefix=prefix)
+    return IssuedKey(text=f"{_public_part(prefix, is_test)}_{secret}", prefix=prefix)
 
 
-def shown(prefix: str, *, is_test: bool) -> str:
+def mask_key(prefix: str, *, is_test: bool) -> str:
     """Return what people may see of a key."""
-    return f"{_beginning(prefix, is_test)}…"
+    return f"{_public_part(prefix, is_test)}…"
 
 
 def revoke_key(*, prefix: str, now: datetime) -> bool:
@@ -162,13 +162,13 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _beginning(prefix: str, is_test: bool) -> str:
+def _public_part(prefix: str, is_test: bool) -> str:
     return f"ntf_test_{prefix}" if is_test else f"ntf_{prefix}"
 
 
 def _record_use(key: Mapping[str, Any], now: datetime) -> None:
     last = key.get("last_used_at")
-    if last is None or now - last > USE_RECORDED_EVERY:
+    if last is None or now - last > USE_RECORD_INTERVAL:
         collection("api_clients").update_one(
             {"keys.prefix": key["prefix"]}, {"$set": {"keys.$.last_used_at": now}}
         )
@@ -185,7 +185,7 @@ def system_client_id(*, now: datetime) -> ObjectId:
     try:
         return create_client(name=SYSTEM_CLIENT, scopes=[], now=now)
     except DuplicateKeyError:
-        made = find_client(SYSTEM_CLIENT)
-        if made is None:
+        created_meanwhile = find_client(SYSTEM_CLIENT)
+        if created_meanwhile is None:
             raise
-        return made
+        return created_meanwhile

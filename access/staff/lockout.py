@@ -82,14 +82,14 @@ def locked_out(
 
 def _count(key: str, now: datetime) -> int:
     """Count a failure and return how many there are; a window that is over begins anew."""
-    is_over = {"$lte": [{"$ifNull": ["$expires_at", now]}, now]}
+    is_expired = {"$lte": [{"$ifNull": ["$expires_at", now]}, now]}
     changed = collection("login_failures").find_one_and_update(
         {"_id": key},
         [
             {
                 "$set": {
-                    "count": {"$cond": [is_over, 1, {"$add": ["$count", 1]}]},
-                    "expires_at": {"$cond": [is_over, now + WINDOW, "$expires_at"]},
+                    "count": {"$cond": [is_expired, 1, {"$add": ["$count", 1]}]},
+                    "expires_at": {"$cond": [is_expired, now + WINDOW, "$expires_at"]},
                 }
             }
         ],
@@ -104,13 +104,13 @@ def _keys(request: HttpRequest, credentials: Credentials) -> dict[str, str]:
     account = str((credentials or {}).get("username") or "").strip().casefold()
     address = client_ip(request.META, proxies=settings.TRUSTED_PROXIES)
     return {
-        "account_from_address": _hashed("both", account, address),
-        "address": _hashed("address", address),
-        "account": _hashed("account", account),
+        "account_from_address": _hash("both", account, address),
+        "address": _hash("address", address),
+        "account": _hash("account", account),
     }
 
 
-def _hashed(*parts: str) -> str:
+def _hash(*parts: str) -> str:
     """Return a text that says nothing of its parts to who has not our secret key."""
     key, text = settings.SECRET_KEY.encode(), "\0".join(parts).encode()
     return hmac.new(key, text, hashlib.sha256).hexdigest()

@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 
 from ..models import StaffUser
 
-ACCOUNTS = frozenset({"access", "auth"})
+ACCOUNT_APPS = frozenset({"access", "auth"})
 """Apps whose objects say who may do what: for admins only."""
-OPERATES = frozenset(
+OPERATOR_PERMISSIONS = frozenset(
     {
         "notifications.resend_notification",
         "notifications.resend_several",
@@ -37,7 +37,7 @@ OPERATES = frozenset(
     }
 )
 """What an operator does beside looking."""
-ADMINISTERS = frozenset(
+ADMIN_PERMISSIONS = frozenset(
     {
         "notifications.view_addresses",
         "recipients.erase_recipient",
@@ -46,7 +46,7 @@ ADMINISTERS = frozenset(
     }
 )
 """What only an admin does, beside keeping accounts, types and the schedule."""
-SUPPORTS = frozenset(
+SUPPORT_PERMISSIONS = frozenset(
     {
         "notifications.view_notification",
         "notifications.view_deliveryattempt",
@@ -72,19 +72,19 @@ def roles(known: Iterable[str]) -> tuple[Role, ...]:
 
     An admin has all of them; who may look has each that shows something, accounts aside. Pure.
     """
-    everything = frozenset(known)
-    looks = frozenset(
+    all_permissions = frozenset(known)
+    view_permissions = frozenset(
         name
-        for name in everything
+        for name in all_permissions
         if name.partition(".")[2].startswith("view_")
-        and name.partition(".")[0] not in ACCOUNTS
-        and name not in ADMINISTERS
+        and name.partition(".")[0] not in ACCOUNT_APPS
+        and name not in ADMIN_PERMISSIONS
     )
     return (
-        Role(name="viewer", permissions=looks),
-        Role(name="support", permissions=SUPPORTS),
-        Role(name="operator", permissions=looks | OPERATES),
-        Role(name="admin", permissions=everything),
+        Role(name="viewer", permissions=view_permissions),
+        Role(name="support", permissions=SUPPORT_PERMISSIONS),
+        Role(name="operator", permissions=view_permissions | OPERATOR_PERMISSIONS),
+        Role(name="admin", permissions=all_permissions),
     )
 
 
@@ -97,10 +97,10 @@ class StaffBackend(ModelBackend):
 
     def _get_group_permissions(self, user_obj: Any) -> QuerySet:
         groups = StaffUser.groups.through.objects.filter(staffuser_id=user_obj.pk)
-        return _permissions(_of_groups(list(groups.values_list("group_id", flat=True))))
+        return _permissions(_group_permission_ids(list(groups.values_list("group_id", flat=True))))
 
 
-def _of_groups(groups: Sequence[Any]) -> Iterable[Any]:
+def _group_permission_ids(groups: Sequence[Any]) -> Iterable[Any]:
     found = Group.permissions.through.objects.filter(group_id__in=groups)
     return found.values_list("permission_id", flat=True)
 

@@ -25,7 +25,7 @@ from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt
 ISSUER = "Notifications"
 STEP = 30
 """Seconds a code is good for; the one before and the one after count as well, for slow clocks."""
-TRIES, PAUSE = 5, timedelta(minutes=15)
+MAX_TRIES, TRY_WINDOW = 5, timedelta(minutes=15)
 """How many codes may be tried in a quarter of an hour: six digits are not guessed in years."""
 RECOVERY_CODES = 10
 _RECOVERY_BYTES = 10
@@ -52,7 +52,7 @@ class Enrollment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Invitation:
+class PendingEnrollment:
     """What an app on a phone needs to know; nobody else may see it."""
 
     key: str
@@ -71,16 +71,16 @@ def enrollment_of(user_id: ObjectId) -> Enrollment | None:
     )
 
 
-def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> Invitation:
+def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingEnrollment:
     """Return what is to be set up on a phone: the same until it is confirmed."""
-    key = _pending(user_id)
+    key = _pending_key(user_id)
     if key is None:
-        fresh = encrypt(pyotp.random_base32().encode(), about=_associated_data(user_id))
+        encrypted = encrypt(pyotp.random_base32().encode(), associated_data=_associated_data(user_id))
         collection("second_factors").update_one(
-            {"_id": user_id}, {"$set": {"pending_key": fresh, "invited_at": now}}, upsert=True
+            {"_id": user_id}, {"$set": {"pending_key": encrypted, "invited_at": now}}, upsert=True
         )
-        key = decrypt(fresh, about=_associated_data(user_id)).decode()
-    return Invitation(key=key, uri=pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER))
+        key = decrypt(encrypted, associated_data=_associated_data(user_id)).decode()
+    return PendingEnrollment(key=key, uri=pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER))
 
 
 def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
@@ -88,9 +88,9 @@ def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
 
     An earlier phone and its recovery codes are good for nothing from then on.
     """
-    if not _may_try(user_id, now):
+    if not _consume_try(user_id, now):
         return None
-    key = _pending(user_id)
+    key = _pending_key(user_id)
     step = None if key is None else _step_of(key, text, now)
     if key is None or step is None:
         return None
@@ -99,10 +99,10 @@ def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
         {"_id": user_id},
         {
             "$set": {
-                "sealed_key": encrypt(key.encode(), about=_associated_data(user_id)),
+                "sealed_key": encrypt(key.encode(), associated_data=_associated_data(user_id)),
                 "last_step": step,
                 "enrolled_at": now,
-                "recovery_codes": [_hashed(user_id, code) for code in codes],
+                "recovery_codes": [_hash_code(user_id, code) for code in codes],
             },
             "$unset": {"pending_key": "", "invited_at": "", **_NO_TRIES},
         },
@@ -112,9 +112,9 @@ def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
 
 def check(user_id: ObjectId, text: str, *, now: datetime) -> CodeResult:
     """Take a code of the app or a recovery code, each once. Raises PyMongoError."""
-    if not _may_try(user_id, now):
+    if not _consume_try(user_id, now):
         return CodeResult.PAUSED
-    is_right = _take_code(user_id, text, now) or _take_recovery_code(user_id, text)
+    is_right = _consume_code(user_id, text, now) or _consume_recovery_code(user_id, text)
     return CodeResult.RIGHT if is_right else CodeResult.WRONG
 
 
@@ -123,7 +123,7 @@ def renew_recovery_codes(user_id: ObjectId) -> list[str]:
     codes = _new_codes()
     collection("second_factors").update_one(
         {"_id": user_id, "sealed_key": {"$exists": True}},
-        {"$set": {"recovery_codes": [_hashed(user_id, code) for code in codes]}},
+        {"$set": {"recovery_codes": [_hash_code(user_id, code) for code in codes]}},
     )
     return codes
 
@@ -136,22 +136,22 @@ def remove(user_id: ObjectId) -> bool:
 _NO_TRIES = {"tries": "", "tries_until": ""}
 
 
-def _may_try(user_id: ObjectId, now: datetime) -> bool:
+def _consume_try(user_id: ObjectId, now: datetime) -> bool:
     """Take one of the tries there are, before it is known whether it is a good one."""
-    is_over = {"$lte": [{"$ifNull": ["$tries_until", now]}, now]}
+    is_expired = {"$lte": [{"$ifNull": ["$tries_until", now]}, now]}
     changed = collection("second_factors").find_one_and_update(
         {
             "_id": user_id,
             "$or": [
-                {"tries": {"$not": {"$gte": TRIES}}},
+                {"tries": {"$not": {"$gte": MAX_TRIES}}},
                 {"tries_until": {"$lte": now}},
             ],
         },
         [
             {
                 "$set": {
-                    "tries": {"$cond": [is_over, 1, {"$add": ["$tries", 1]}]},
-                    "tries_until": {"$cond": [is_over, now + PAUSE, "$tries_until"]},
+                    "tries": {"$cond": [is_expired, 1, {"$add": ["$tries", 1]}]},
+                    "tries_until": {"$cond": [is_expired, now + TRY_WINDOW, "$tries_until"]},
                 }
             }
         ],
@@ -160,35 +160,35 @@ def _may_try(user_id: ObjectId, now: datetime) -> bool:
     return changed is not None
 
 
-def _take_code(user_id: ObjectId, text: str, now: datetime) -> bool:
+def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
     stored = collection("second_factors").find_one(
         {"_id": user_id, "sealed_key": {"$exists": True}}
     )
-    key = _opened(stored, "sealed_key", user_id)
+    key = _decrypted_key(stored, "sealed_key", user_id)
     step = None if key is None else _step_of(key, text, now)
     if stored is None or key is None or step is None:
         return False
-    taken = collection("second_factors").update_one(
+    updated = collection("second_factors").update_one(
         {"_id": user_id, "sealed_key": stored["sealed_key"], "last_step": {"$lt": step}},
         {
             # Sealed anew, so that it is with the newest key.
             "$set": {
                 "last_step": step,
-                "sealed_key": encrypt(key.encode(), about=_associated_data(user_id)),
+                "sealed_key": encrypt(key.encode(), associated_data=_associated_data(user_id)),
             },
             "$unset": _NO_TRIES,
         },
     )
-    return taken.modified_count == 1
+    return updated.modified_count == 1
 
 
-def _take_recovery_code(user_id: ObjectId, text: str) -> bool:
-    known = _hashed(user_id, text)
-    taken = collection("second_factors").update_one(
-        {"_id": user_id, "recovery_codes": known},
-        {"$pull": {"recovery_codes": known}, "$unset": _NO_TRIES},
+def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
+    code_hash = _hash_code(user_id, text)
+    updated = collection("second_factors").update_one(
+        {"_id": user_id, "recovery_codes": code_hash},
+        {"$pull": {"recovery_codes": code_hash}, "$unset": _NO_TRIES},
     )
-    return taken.modified_count == 1
+    return updated.modified_count == 1
 
 
 def _step_of(key: str, text: str, now: datetime) -> int | None:
@@ -201,19 +201,19 @@ def _step_of(key: str, text: str, now: datetime) -> int | None:
     return None
 
 
-def _pending(user_id: ObjectId) -> str | None:
+def _pending_key(user_id: ObjectId) -> str | None:
     stored = collection("second_factors").find_one(
         {"_id": user_id, "pending_key": {"$exists": True}}
     )
-    return _opened(stored, "pending_key", user_id)
+    return _decrypted_key(stored, "pending_key", user_id)
 
 
-def _opened(stored: Document | None, name: str, user_id: ObjectId) -> str | None:
+def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str | None:
     """Return a key; None if there is none, or none that opens: a recovery code works even then."""
     if stored is None:
         return None
     try:
-        return decrypt(stored[name], about=_associated_data(user_id)).decode()
+        return decrypt(stored[name], associated_data=_associated_data(user_id)).decode()
     except DecryptionError:
         return None
 
@@ -227,7 +227,7 @@ def _new_codes() -> list[str]:
     return ["-".join(text[start : start + 4] for start in range(0, 16, 4)) for text in texts]
 
 
-def _hashed(user_id: ObjectId, code: str) -> str:
+def _hash_code(user_id: ObjectId, code: str) -> str:
     plain = "".join(code.split()).replace("-", "").lower()
     return hashlib.sha256(f"{user_id}:{plain}".encode()).hexdigest()
 

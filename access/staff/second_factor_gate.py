@@ -10,8 +10,8 @@ from django.urls import reverse
 from . import second_factor
 from .second_factor import Enrollment
 
-MARK = "second_factor"
-OPEN = ("admin:login", "admin:logout", "admin:jsi18n")
+SESSION_KEY = "second_factor"
+PUBLIC_PAGES = ("admin:login", "admin:logout", "admin:jsi18n")
 CHECK, SET_UP, RENEW = "second-factor", "second-factor-set-up", "second-factor-renew"
 
 
@@ -23,35 +23,35 @@ class SecondFactorMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
-        page = self._instead(request)
+        page = self._required_page(request)
         if page is None:
             return self.get_response(request)
         query = QueryDict(mutable=True)
         query["next"] = request.get_full_path()
         return HttpResponseRedirect(f"{reverse(page)}?{query.urlencode()}")
 
-    def _instead(self, request: HttpRequest) -> str | None:
+    def _required_page(self, request: HttpRequest) -> str | None:
         """Return the page that comes first; None if there is none."""
         if not request.path.startswith(reverse("admin:index")) or not request.user.is_authenticated:
             return None
-        if request.path in {reverse(name) for name in (*OPEN, CHECK, SET_UP, RENEW)}:
+        if request.path in {reverse(name) for name in (*PUBLIC_PAGES, CHECK, SET_UP, RENEW)}:
             return None
-        standing = second_factor.enrollment_of(request.user.pk)
-        if standing is None:
+        enrollment = second_factor.enrollment_of(request.user.pk)
+        if enrollment is None:
             return SET_UP if settings.ADMIN_REQUIRE_OTP else None
-        return None if is_given(request, standing) else CHECK
+        return None if is_verified(request, enrollment) else CHECK
 
 
-def is_given(request: HttpRequest, standing: Enrollment) -> bool:
+def is_verified(request: HttpRequest, enrollment: Enrollment) -> bool:
     """Return whether it was given in this session, by the phone that is set up now."""
-    return request.session.get(MARK) == _mark(request.user.pk, standing)
+    return request.session.get(SESSION_KEY) == _session_value(request.user.pk, enrollment)
 
 
-def note_given(request: HttpRequest, standing: Enrollment) -> None:
+def mark_verified(request: HttpRequest, enrollment: Enrollment) -> None:
     """Note in the session that it was given; the session's key is another one from now on."""
     request.session.cycle_key()
-    request.session[MARK] = _mark(request.user.pk, standing)
+    request.session[SESSION_KEY] = _session_value(request.user.pk, enrollment)
 
 
-def _mark(user_id: ObjectId, standing: Enrollment) -> str:
-    return f"{user_id}:{standing.enrolled_at.isoformat()}"
+def _session_value(user_id: ObjectId, enrollment: Enrollment) -> str:
+    return f"{user_id}:{enrollment.enrolled_at.isoformat()}"

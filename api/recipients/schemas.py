@@ -15,8 +15,8 @@ from notifications.validation import (
     normalize_email,
     normalize_phone,
 )
-from recipients.preferences import told
-from recipients.registration import TOLD, UNCHANGED, Person
+from recipients.preferences import as_mapping
+from recipients.registration import PROFILE_FIELDS, UNCHANGED, Person
 
 from ..devices.schemas import DeviceView
 from ..http.fields import (
@@ -188,7 +188,7 @@ def recipient_view(document: Document) -> RecipientView:
     """Return a stored person as they are shown to apps."""
     return RecipientView(
         user_id=document["_id"],
-        **{name: document.get(name) for name in TOLD},
+        **{name: document.get(name) for name in PROFILE_FIELDS},
         attributes=document.get("attributes") or {},
         quiet_hours=_quiet_hours(document),
         created_at=document["created_at"],
@@ -198,10 +198,10 @@ def recipient_view(document: Document) -> RecipientView:
 
 def preferences_view(document: Document) -> PreferencesView:
     """Return what a stored person wants; what an older release stored otherwise is left out."""
-    stored = told(document.get("preferences"))
+    stored = as_mapping(document.get("preferences"))
     return PreferencesView(
         preferences={
-            name: _preference_view(told(preference)) for name, preference in stored.items()
+            name: _preference_view(as_mapping(preference)) for name, preference in stored.items()
         },
         quiet_hours=_quiet_hours(document),
     )
@@ -216,7 +216,7 @@ def _preference_view(stored: Document) -> PreferenceView:
 
 
 def _quiet_hours(document: Document) -> RecipientQuietHours | None:
-    stored = told(document.get("quiet_hours"))
+    stored = as_mapping(document.get("quiet_hours"))
     fields = {
         name: stored[name] for name in RecipientQuietHours.__struct_fields__ if name in stored
     }

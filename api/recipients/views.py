@@ -93,7 +93,7 @@ class RecipientDetail(APIView):
         """Erase a person, registered or not; 202 with Retry-After if it has to be sent again."""
         user_id = user_id_or_404(user_id)
         result = erasure.erase(user_id, now=utc_now())
-        if result.found_anything:
+        if result.has_found_anything:
             record_erasure(request, user_id, _audit_message(result))
         answer = ErasureView(
             user_id=user_id,
@@ -135,7 +135,7 @@ class Export(APIView):
             user_id,
             client_id=None if all_clients else request.user.id,
             limit=page_request.limit,
-            place=page_request.cursor,
+            cursor=page_request.cursor,
         )
         if data.is_empty:
             raise not_found()
@@ -188,7 +188,7 @@ def _read_json(request: Any) -> dict[str, Any]:
 
 
 def _recipient_or_404(user_id: str) -> registration.Document:
-    found = registration.one(user_id_or_404(user_id))
+    found = registration.get(user_id_or_404(user_id))
     if found is None:
         raise not_found()
     return found

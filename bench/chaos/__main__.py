@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="put the rows into this table")
     given = parser.parse_args()
     # Of two hundred workers that are killed, one after the other, each is started again.
-    bytecode.keep()
+    bytecode.enable_cache()
     results: dict[int, dict[str, Any]] = {}
     for number, result in _results(given):
         results[number] = result

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from notifications.models import DeliveryAttempt
 from notifyproject.db.collections import collection
-from recipients.masking import mask_text, may_see_addresses
+from recipients.masking import mask_text, can_see_addresses
 
 from ..widgets import columns
 from ..widgets.keyset_list import KeysetChangeList
@@ -91,7 +91,7 @@ class DeliveryAttemptAdmin(ReadOnlyAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask the rows' messages for those who may not see addresses."""
-        if not may_see_addresses(request.user):
+        if not can_see_addresses(request.user):
             for row in rows:
                 row.error_message = mask_text(row.error_message or "")
 

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from access.models import APIClient
 from notifications.models import Notification
-from recipients.masking import may_see_addresses
+from recipients.masking import can_see_addresses
 
 from ..widgets import columns, names
 from ..widgets.keyset_list import KeysetChangeList
@@ -61,7 +61,7 @@ class NotificationListAdmin(ReadOnlyAdmin):
         """Give each row its client's and type's names, and whether its addresses may be seen."""
         clients = APIClient.objects.only("name").in_bulk({row.client_id for row in rows})
         types = names.type_names({row.type for row in rows})
-        unmasked = may_see_addresses(request.user)
+        unmasked = can_see_addresses(request.user)
         for row in rows:
             row.type_name = types[row.type]
             client = clients.get(row.client_id)

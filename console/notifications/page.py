@@ -22,7 +22,7 @@ from notifications.models import Notification
 from notifications.resend.assessment import assess_risks
 from notifications.store import Document, is_content_removed
 from notifyproject.platform import audit, tracing
-from recipients.masking import may_reveal_addresses, may_see_addresses
+from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..widgets import columns, names
 from ..widgets.actions import require_post
@@ -37,13 +37,13 @@ AUDIT_LINES = 50
 
 def detail_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     """Show one notification; to the list with a word, if there is none of this id."""
-    return _page(admin, request, object_id, unmasked=may_see_addresses(request.user))
+    return _page(admin, request, object_id, unmasked=can_see_addresses(request.user))
 
 
 def revealed_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     """Show one notification with its addresses unmasked, this once and on record; POST only."""
     if refused := require_post(
-        request, allowed=admin.has_view_permission(request) and may_reveal_addresses(request.user)
+        request, allowed=admin.has_view_permission(request) and can_reveal_addresses(request.user)
     ):
         return refused
     return _page(admin, request, object_id, unmasked=True, is_revealed=True)
@@ -107,7 +107,7 @@ def _context(
         "resent_from": _link(document.get("resent_from")),
         "resent_as": [_link(one) for one in document["resent_as"]],
         "recipient_url": _recipient_url(request, document.get("user_id")),
-        "may_reveal": not unmasked and may_reveal_addresses(request.user),
+        "may_reveal": not unmasked and can_reveal_addresses(request.user),
         "audit": _audit(document["_id"]),
     }
 

@@ -31,7 +31,7 @@ from notifyproject.db.paging import MAX_PAGE, Cursor
 from notifyproject.platform import audit
 from privacy import erasure
 from privacy import export as privacy_export
-from recipients.masking import may_reveal_addresses
+from recipients.masking import can_reveal_addresses
 from recipients.models import Recipient
 
 from ..notifications import presentation
@@ -51,7 +51,7 @@ def _require_permission(admin: Any, request: HttpRequest, permission: str) -> Ht
 def reveal(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Show a person's addresses, this once and on record."""
     if refused := require_post(
-        request, allowed=admin.has_view_permission(request) and may_reveal_addresses(request.user)
+        request, allowed=admin.has_view_permission(request) and can_reveal_addresses(request.user)
     ):
         return refused
     _record(request, user_id, "Had the addresses shown.")
@@ -149,7 +149,7 @@ def _export_lines(user_id: str) -> Iterator[str]:
             break
         last = part.notifications[-1]
         place = Cursor((last["created_at"], last["_id"]))
-        part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE, place=place)
+        part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE, cursor=place)
     yield "]}"
 
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import URLPattern, path
 
 from notifyproject.db.collections import collection
-from recipients.masking import may_see_addresses
+from recipients.masking import can_see_addresses
 from recipients.models import Recipient
 
 from ..widgets import columns
@@ -50,7 +50,7 @@ class RecipientAdmin(ReadOnlyAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask the rows' addresses for those who may not see them."""
-        unmasked = may_see_addresses(request.user)
+        unmasked = can_see_addresses(request.user)
         for row in rows:
             row.shown_email = columns.address(row.email, unmasked=unmasked)
             row.shown_phone = columns.address(row.phone, unmasked=unmasked)
@@ -80,7 +80,7 @@ class RecipientAdmin(ReadOnlyAdmin):
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         return recipient_page(
-            self, request, unquote(object_id), unmasked=may_see_addresses(request.user)
+            self, request, unquote(object_id), unmasked=can_see_addresses(request.user)
         )
 
     @admin.display(description="Email")

@@ -23,7 +23,7 @@ from notifications.store import Document
 from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions, topics
 from recipients.addresses import EMAIL, WHATSAPP
-from recipients.masking import mask_text, may_reveal_addresses
+from recipients.masking import mask_text, can_reveal_addresses
 from recipients.models import Recipient, SuppressionReason
 
 from ..devices import PLATFORM_LABELS, REASON_LABELS
@@ -84,15 +84,15 @@ def recipient_page(
         "attributes": _attributes(person or {}, unmasked=unmasked),
         "suppressions": _suppressions(person or {}),
         "last_inbound": _last_inbound(person or {}),
-        "topics": [one["topic"] for one in topics.of_user(user_id)],
+        "topics": [one["topic"] for one in topics.memberships_of(user_id)],
         "devices": [_device(one) for one in own_devices],
         "sent": sent,
         "may_see_sent": may_see_sent,
         "all_sent": f"{reverse(NOTIFICATIONS)}?{_query(user_id)}",
         "issuers": _issuers(),
         "token_minutes": int(LIFETIME.total_seconds() // 60),
-        "is_revealed": unmasked and may_reveal_addresses(request.user),
-        "may_reveal": not unmasked and may_reveal_addresses(request.user),
+        "is_revealed": unmasked and can_reveal_addresses(request.user),
+        "may_reveal": not unmasked and can_reveal_addresses(request.user),
         **{
             f"may_{verb}": request.user.has_perm(f"recipients.{verb}_recipient")
             for verb in ("erase", "export", "sign_out")
@@ -160,7 +160,7 @@ def _suppressions(person: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for channel, address in ((EMAIL, person.get("email")), (WHATSAPP, person.get("phone")))
         if address
-        for one in suppressions.of_address(channel=channel, address=address)
+        for one in suppressions.list_for_address(channel=channel, address=address)
     ]
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from django import template
 
-from analytics.metrics import KEPT as METRICS_RETENTION
+from analytics.metrics import RETENTION as METRICS_RETENTION
 from analytics.models import Interval
 from callbacks.outbox import MESSAGE_RETENTION as CALLBACK_RETENTION
 from notifications.broadcasts.repository import RETENTION as BROADCAST_RETENTION

@@ -53,7 +53,7 @@ class KeysetChangeList(BoundedChangeList):
         backwards = cursor is not None and cursor.backwards
         try:
             found = self.read(cursor, order)
-        except keyset.NoPlace as error:
+        except keyset.InvalidCursorError as error:
             raise IncorrectLookupParameters(str(error)) from error
         has_more = len(found) > self.list_per_page
         found = found[: self.list_per_page]
@@ -69,21 +69,21 @@ class KeysetChangeList(BoundedChangeList):
         for name in (AFTER, BEFORE):
             if text := request.GET.get(name):
                 try:
-                    return keyset.parse(text, backwards=name == BEFORE)
-                except keyset.NoPlace as error:
+                    return keyset.decode_cursor(text, backwards=name == BEFORE)
+                except keyset.InvalidCursorError as error:
                     raise IncorrectLookupParameters(str(error)) from error
         return None
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return the rows behind a cursor or before it, the next one first, and one too many.
 
-        Raises NoPlace for a cursor in another list.
+        Raises InvalidCursorError for a cursor in another list.
         """
         rows = self.queryset
         if self.model_admin.list_index and not self.query:
             rows = rows.filter(Match({}, index=self.model_admin.list_index))
         if cursor is not None:
-            rows = rows.filter(Match(keyset.beyond(cursor, order)))
+            rows = rows.filter(Match(keyset.match_beyond(cursor, order)))
             if cursor.backwards:
                 rows = rows.order_by(*(reversed_field(name) for name in order))
         return list(rows[: self.list_per_page + 1])
@@ -94,7 +94,7 @@ class KeysetChangeList(BoundedChangeList):
         """Link to the pages on either side."""
         if not self.result_list:
             return
-        first, last = (keyset.as_text(keyset.of_row(self.result_list[n], order)) for n in (0, -1))
+        first, last = (keyset.encode_cursor(keyset.cursor_of_row(self.result_list[n], order)) for n in (0, -1))
         if has_more or backwards:
             self.next_url = self.get_query_string({AFTER: last}, [BEFORE])
         if has_more if backwards else has_cursor:

@@ -35,12 +35,12 @@ class WindowChangeList(KeysetChangeList):
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return the rows that match, of a window if they are looked for, and one too many.
 
-        Raises NoPlace for a cursor in another list.
+        Raises InvalidCursorError for a cursor in another list.
         """
         if self.query:
             return super().read(cursor, order)
         backwards = cursor is not None and cursor.backwards
-        sort_order = keyset.in_mongodb(order)
+        sort_order = keyset.mongodb_order(order)
         sort_order = paging.reversed_order(sort_order) if backwards else sort_order
         end = self._window_end(cursor, sort_order) if self._is_scanning() else None
         names = [reversed_field(name) if backwards else name for name in order]
@@ -53,7 +53,7 @@ class WindowChangeList(KeysetChangeList):
                 return found
         if end is not None:
             name, other = (BEFORE, AFTER) if backwards else (AFTER, BEFORE)
-            self.next_window_url = self.get_query_string({name: keyset.as_text(end)}, [other])
+            self.next_window_url = self.get_query_string({name: keyset.encode_cursor(end)}, [other])
         return found
 
     def link(
@@ -113,10 +113,10 @@ def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[
     """Return what lies behind ``start`` and not behind ``end``, in parts, each a range of an index.
 
     The order is a field and the key. In one condition MongoDB would read the rows to tell where
-    they stand, or sort them, as soon as there are several ranges for it to merge. Raises NoPlace.
+    they stand, or sort them, as soon as there are several ranges for it to merge. Raises InvalidCursorError.
     """
     if start is not None and len(start.values) != len(sort_order):
-        raise keyset.NoPlace("a cursor in another list")
+        raise keyset.InvalidCursorError("a cursor in another list")
     (field, direction), (key, _) = sort_order
     behind, upto = ("$gt", "$lt") if direction > 0 else ("$lt", "$gt")
     after = {behind: start.values[1]} if start else {}

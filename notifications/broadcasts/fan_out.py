@@ -16,7 +16,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
-from recipients.queries import KnownRecipient
+from recipients.queries import RegisteredRecipient
 
 from .. import callback_events, queries, store
 from ..content.engine import RenderCache
@@ -167,7 +167,7 @@ def _named(request: NotificationRequest) -> list[Channel] | None:
     return parse_channels(request.channels, problems=ProblemCollector())
 
 
-def _reached(named: Sequence[Channel] | None, person: KnownRecipient | None) -> list[str] | None:
+def _reached(named: Sequence[Channel] | None, person: RegisteredRecipient | None) -> list[str] | None:
     """Return those of the named channels that reach a person, as far as their addresses say."""
     if named is None:
         return None

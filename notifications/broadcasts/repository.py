@@ -31,9 +31,9 @@ def next_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
     Raises PyMongoError.
     """
     if audience.topic is not None:
-        return topics.stream(audience.topic, after=after, limit=limit)
+        return topics.next_members(audience.topic, after=after, limit=limit)
     if audience.user_ids is None:
-        return recipients.stream(after=after, limit=limit)
+        return recipients.next_user_ids(after=after, limit=limit)
     start = 0 if after is None else bisect_right(audience.user_ids, after)
     return list(audience.user_ids[start : start + limit])
 
@@ -249,7 +249,7 @@ def page(*, client_id: ObjectId, limit: int, place: Cursor | None = None) -> Pag
         {"client_id": client_id},
         order=NEWEST_FIRST,
         limit=limit,
-        place=place,
+        cursor=place,
         fields=WITHOUT_USER_IDS,
     )
 

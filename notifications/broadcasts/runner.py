@@ -48,10 +48,10 @@ def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
     turn = repository.acquire_lease(broadcast_id, worker=worker_name(), now=now)
     if turn is None:
         return False
-    crash_points.reach(Boundary.BROADCAST_TAKEN)
+    crash_points.reach(Boundary.BROADCAST_LEASED)
     is_withdrawing = turn.status is BroadcastStatus.CANCELLING
     at = _withdraw(turn, clock) if is_withdrawing else _read(turn, clock)
-    crash_points.reach(Boundary.BROADCAST_NOTED)
+    crash_points.reach(Boundary.BROADCAST_ADVANCED)
     if at is not None:
         control.enqueue(broadcast_id, at=at, now=clock())
     return True

@@ -13,7 +13,7 @@ from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel
-from notifyproject.db.collections import came_twice, collection
+from notifyproject.db.collections import is_duplicate, collection
 
 from ..resend.risk import ResendRisk, RiskKind
 from ..store import Document
@@ -68,7 +68,7 @@ def add(
     try:
         collection("operation_results").insert_many(rows, ordered=False)
     except BulkWriteError as error:
-        if not came_twice(error):
+        if not is_duplicate(error):
             raise
 
 

@@ -62,7 +62,7 @@ def next_page(operation: Operation) -> list[Position]:
     oldest_first = ((order, 1), ("_id", 1))
     wanted = [dict(operation.cohort.match), {order: {"$lte": operation.frozen_at}}]
     if (after := operation.after) is not None:
-        wanted.append(paging.beyond(paging.Cursor((after.at, after.id)), oldest_first))
+        wanted.append(paging.match_beyond(paging.Cursor((after.at, after.id)), oldest_first))
     found = collection("notifications").find({"$and": wanted}, {order: 1})
     some = found.sort(oldest_first).limit(PAGE).max_time_ms(READ_MILLISECONDS)
     try:

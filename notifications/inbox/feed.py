@@ -58,8 +58,8 @@ def page(
         inbox.holds(**which),
         order=NEWEST_FIRST,
         limit=limit,
-        place=paging.cursor_of(after=after, before=before),
-        hint=INDEX,
+        cursor=paging.cursor_of(after=after, before=before),
+        index=INDEX,
     )
 
 

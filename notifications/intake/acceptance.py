@@ -63,7 +63,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     fair_queue.enqueue_wakeups([result.document], now=now)
     inbox_wakeups.wake_accepted([result.document])
     callback_events.enqueue_publisher(now=now)
-    crash_points.reach(Boundary.ACCEPT_HINTED)
+    crash_points.reach(Boundary.ACCEPT_ENQUEUED)
     return Acceptance(
         document=result.document, replayed=result.repeated, adjusted=prepared.adjusted
     )

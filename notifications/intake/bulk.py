@@ -64,7 +64,7 @@ def accept_bulk(
         return _again(promise, requests, caller=caller, now=now)
     mine, prepared = _assess(requests, contents, caller=caller, now=now)
     promise, is_mine = idempotency.reserve(mine, caller=caller, fingerprint=fingerprint)
-    crash_points.reach(Boundary.BULK_PROMISED)
+    crash_points.reach(Boundary.BULK_RESERVED)
     if not is_mine:
         return _again(promise, requests, caller=caller, now=now)
     kept = _store_accepted(promise, prepared, {}, caller=caller, now=now)
@@ -198,7 +198,7 @@ def _store_accepted(
     fair_queue.enqueue_wakeups(accepted, now=now)
     inbox_wakeups.wake_accepted(accepted)
     callback_events.enqueue_publisher(now=now)
-    crash_points.reach(Boundary.BULK_HINTED)
+    crash_points.reach(Boundary.BULK_ENQUEUED)
     kept = replace(
         promise,
         ids={place: one for place, one in promise.ids.items() if place not in refused},

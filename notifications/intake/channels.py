@@ -6,8 +6,8 @@ from dataclasses import replace
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
-from recipients.preferences import NOTHING, Wish
-from recipients.queries import KnownRecipient
+from recipients.preferences import NO_PREFERENCE, Preference
+from recipients.queries import RegisteredRecipient
 
 from ..catalog.types import Fallback, TypeConfig
 from ..store import NewDelivery
@@ -29,7 +29,7 @@ def choose_channels(
     *,
     kind: TypeConfig,
     recipient: Recipient,
-    person: KnownRecipient | None,
+    person: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> list[NewDelivery]:
     """Return a delivery for each channel; one that nobody named and nothing reaches is skipped."""
@@ -54,15 +54,15 @@ def choose_channels(
     return deliveries
 
 
-def preference_of(person: KnownRecipient | None, kind: TypeConfig) -> Wish:
+def preference_of(person: RegisteredRecipient | None, kind: TypeConfig) -> Preference:
     """Return what a person wants of a type.
 
     Nobody mutes what is critical, such as a login code: not with its category, and not because
     they muted it before an operator made it critical.
     """
     if person is None:
-        return NOTHING
-    wish = person.wish(type_slug=kind.slug, category=kind.category.value)
+        return NO_PREFERENCE
+    wish = person.preference(type_slug=kind.slug, category=kind.category.value)
     if kind.priority is Priority.CRITICAL:
         return replace(wish, muted=False, muted_channels=frozenset())
     return wish
@@ -71,7 +71,7 @@ def preference_of(person: KnownRecipient | None, kind: TypeConfig) -> Wish:
 def _wanted(
     request: NotificationRequest,
     kind: TypeConfig,
-    wish: Wish,
+    wish: Preference,
     problems: ProblemCollector,
 ) -> tuple[bool, Sequence[Channel]]:
     """Return whether the caller named the channels, and the channels."""
@@ -82,7 +82,7 @@ def _wanted(
     return True, parse_channels(request.channels, problems=problems)
 
 
-def _preferred(wish: Wish) -> Sequence[Channel]:
+def _preferred(wish: Preference) -> Sequence[Channel]:
     """Return the channels a person chose, each once; one that is no more is passed over."""
     channels = (_channel(name) for name in wish.channels)
     return list(dict.fromkeys(c for c in channels if c is not None))

@@ -11,7 +11,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from recipients import queries as recipients
-from recipients.queries import KnownRecipient, Suppressed
+from recipients.queries import RegisteredRecipient, ActiveSuppression
 
 from ..catalog import retention, types
 from ..catalog.types import TypeConfig
@@ -51,7 +51,7 @@ def priority_of(
 
 
 def resolve(
-    given: NotificationRecipientRequest, person: KnownRecipient | None, problems: ProblemCollector
+    given: NotificationRecipientRequest, person: RegisteredRecipient | None, problems: ProblemCollector
 ) -> Recipient:
     """Return the recipient; a problem of a given field is noted, and the field left out."""
     return Recipient(
@@ -109,8 +109,8 @@ def _timezone(given: NotificationRecipientRequest, problems: ProblemCollector) -
 class Known:
     """What the database knows about the people and addresses of a batch."""
 
-    people: Mapping[str, KnownRecipient]
-    suppressed: Mapping[tuple[str, str], Suppressed]
+    people: Mapping[str, RegisteredRecipient]
+    suppressed: Mapping[tuple[str, str], ActiveSuppression]
     memory: RenderCache | None = None
     """What was rendered for others of the batch."""
 
@@ -238,7 +238,7 @@ def _without_suppressed(
 
 
 def addresses_of(
-    request: NotificationRequest, person: KnownRecipient | None
+    request: NotificationRequest, person: RegisteredRecipient | None
 ) -> list[tuple[str, str]]:
     """Return the (channel, address) pairs to look up suppressions for, as they will be stored."""
     email = _normal_email(request) or (person.email if person else None)
@@ -259,6 +259,6 @@ def _normal_email(request: NotificationRequest) -> str | None:
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> Known:
     """Read what a batch of requests needs, in two queries."""
-    people = recipients.known(r.user_id for r in requests if r.user_id)
+    people = recipients.find_registered(r.user_id for r in requests if r.user_id)
     addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]
-    return Known(people=people, suppressed=recipients.suppressed(addresses, now=now))
+    return Known(people=people, suppressed=recipients.find_suppressed(addresses, now=now))

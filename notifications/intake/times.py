@@ -11,7 +11,7 @@ import msgspec
 from domain import time
 from domain.content import Recipient
 from domain.time import MAX_REMINDER, MIN_REMINDER
-from recipients.queries import KnownRecipient
+from recipients.queries import RegisteredRecipient
 
 from ..catalog.types import TypeConfig
 from ..validation import ProblemCollector
@@ -26,7 +26,7 @@ def apply_reminder(
     request: NotificationRequest,
     *,
     kind: TypeConfig | None,
-    person: KnownRecipient | None,
+    person: RegisteredRecipient | None,
     now: datetime,
     problems: ProblemCollector,
 ) -> NotificationRequest:
@@ -50,7 +50,7 @@ def _times(
     event: str,
     request: NotificationRequest,
     kind: TypeConfig,
-    person: KnownRecipient | None,
+    person: RegisteredRecipient | None,
     now: datetime,
 ) -> tuple[datetime, datetime]:
     """Return when the event begins and when to remind of it; raises InvalidTimeError."""

@@ -5,7 +5,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, Object
 from django_mongodb_backend.managers import MongoManager
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
-from notifyproject.db.fields import optional_moment, optional_text, word
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field
 from notifyproject.db.indexes import MongoIndex
 
 from .notification import USER_ID_LENGTH, Claim
@@ -22,21 +22,21 @@ class Broadcast(models.Model):
     is_test = models.BooleanField(default=False)
     """The client is in test mode: all of it goes to the sandbox. Missing in all others."""
     type = models.CharField(max_length=64)
-    priority = word(Priority)
+    priority = choice_field(Priority)
     request = models.JSONField()
     """What everybody is told: the parts of a notification's request that are the same for all."""
-    audience = word(AudienceKind)
+    audience = choice_field(AudienceKind)
     topic = optional_text(64)
     user_ids = ArrayField(models.CharField(max_length=USER_ID_LENGTH), null=True, blank=True)
     """In order, each once."""
     audience_size = models.IntegerField(null=True, blank=True)
     """About how many there were when it was asked for; missing when it was too many to count."""
-    scheduled_at = optional_moment()
-    expires_at = optional_moment()
+    scheduled_at = optional_datetime()
+    expires_at = optional_datetime()
     """Nobody more is told at or after this instant."""
 
-    status = word(BroadcastStatus)
-    due_at = optional_moment()
+    status = choice_field(BroadcastStatus)
+    due_at = optional_datetime()
     """When to go on with it; missing when there is nothing to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
     """A worker's lease on the next page. Whoever does not hold the token writes nothing."""
@@ -56,9 +56,9 @@ class Broadcast(models.Model):
     """Notifications of which something was cancelled with it."""
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
-    started_at = optional_moment()
-    finished_at = optional_moment()
-    purge_at = optional_moment()
+    started_at = optional_datetime()
+    finished_at = optional_datetime()
+    purge_at = optional_datetime()
     """MongoDB deletes it then: as long after its end as a notification after its time."""
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()

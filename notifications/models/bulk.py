@@ -8,7 +8,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, Object
 from django_mongodb_backend.managers import MongoManager
 
 from domain.states import BulkAction, BulkOutcome, BulkStage, Channel
-from notifyproject.db.fields import optional_moment, optional_text, word, words
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field, choices_field
 from notifyproject.db.indexes import MongoIndex
 
 from .notification import Claim
@@ -20,27 +20,27 @@ TO_GO_ON_WITH = {"next_at": {"$exists": True}}
 class BulkOperation(models.Model):
     """One thing to do to all notifications of a cohort, as it was when it was chosen."""
 
-    action = word(BulkAction)
-    stage = word(BulkStage)
+    action = choice_field(BulkAction)
+    stage = choice_field(BulkStage)
     match = models.TextField()
     """What holds for the cohort: a MongoDB filter in canonical extended JSON."""
     order = models.CharField(max_length=20)
     """The time by which the cohort is gone through, the oldest first."""
     described = ArrayField(models.CharField(max_length=300), default=list)
     """The filter in words, a line each."""
-    channels = words(Channel)
+    channels = choices_field(Channel)
     """It is about the deliveries on these."""
     only = models.JSONField(default=dict)
     """And only about those with these values: ``failure_code``, ``provider``, ``status``."""
-    send_at = optional_moment()
+    send_at = optional_datetime()
     """When to send what is rescheduled."""
     frozen_at = models.DateTimeField()
     """What was created, or failed, after this instant is not in the cohort."""
 
-    after_at = optional_moment()
+    after_at = optional_datetime()
     """How far it has come: the time and the id of the last notification that was looked at."""
     after_id = ObjectIdField(null=True, blank=True)
-    next_at = optional_moment()
+    next_at = optional_datetime()
     """When a worker is to go on; missing while there is nothing for one to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
     """The worker that is at it."""
@@ -72,10 +72,10 @@ class BulkOperation(models.Model):
     started_by = ObjectIdField(null=True, blank=True)
     started_by_name = optional_text(150)
     created_at = models.DateTimeField()
-    started_at = optional_moment()
-    finished_at = optional_moment()
+    started_at = optional_datetime()
+    finished_at = optional_datetime()
     updated_at = models.DateTimeField()
-    purge_at = optional_moment()
+    purge_at = optional_datetime()
     """MongoDB deletes it then."""
 
     objects = MongoManager()
@@ -103,16 +103,16 @@ class OperationResult(models.Model):
     """``<operation>:<notification>:<channel>``: it is acted on once."""
     operation_id = ObjectIdField()
     notification_id = ObjectIdField()
-    channel = word(Channel)
+    channel = choice_field(Channel)
     verdict = models.CharField(max_length=40)
     """What acting on it would be: as previewed, and then as judged again when its turn came."""
     why = models.CharField(max_length=REASON_LENGTH)
-    outcome = word(BulkOutcome)
+    outcome = choice_field(BulkOutcome)
     reason = optional_text(40)
     """Why not, as a word: the verdict, ``changed``, ``gone`` or ``refused``."""
     detail = optional_text(REASON_LENGTH)
     at = models.DateTimeField()
-    purge_at = optional_moment()
+    purge_at = optional_datetime()
     """MongoDB deletes it then."""
 
     objects = MongoManager()

@@ -6,7 +6,7 @@ from django_mongodb_backend.managers import MongoManager
 
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Channel, Priority
-from notifyproject.db.fields import optional_moment, word, words
+from notifyproject.db.fields import optional_datetime, choice_field, choices_field
 
 SLUG_LENGTH = 64
 NAME_LENGTH = 120
@@ -23,9 +23,9 @@ class NotificationType(models.Model):
     slug = models.SlugField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH)
     name = models.CharField(max_length=NAME_LENGTH)
     description = models.TextField(blank=True)
-    category = word(Category)
-    priority = word(Priority, default=Priority.NORMAL)
-    channels = words(Channel)
+    category = choice_field(Category)
+    priority = choice_field(Priority, default=Priority.NORMAL)
+    channels = choices_field(Channel)
     """Used when neither the caller nor the recipient's preferences name any."""
     max_retries = models.IntegerField(default=DEFAULT_MAX_RETRIES)
     ttl_seconds = models.IntegerField(null=True, blank=True)
@@ -33,7 +33,7 @@ class NotificationType(models.Model):
     notify_before_seconds = models.IntegerField(null=True, blank=True)
     """How long before an event people are reminded of it who want nothing else; empty: it is no
     reminder."""
-    on_unknown = word(UnknownPolicy, default=UnknownPolicy.RETRY)
+    on_unknown = choice_field(UnknownPolicy, default=UnknownPolicy.RETRY)
     """What to do when nobody can tell whether a message went."""
     example_data = models.JSONField(default=dict, blank=True)
     """Variables for previews; their names document what the templates need."""
@@ -43,7 +43,7 @@ class NotificationType(models.Model):
     """Variables that are secrets, such as a code."""
     template_version = models.IntegerField(default=0, editable=False)
     """The published version of what it says; 0 is the files of the release."""
-    fallback_channel = word(Channel, null=True, blank=True)
+    fallback_channel = choice_field(Channel, null=True, blank=True)
     """Used only if the type's first other channel has not delivered in time; empty: all at once."""
     fallback_after_seconds = models.IntegerField(default=600)
     """How long the other channel has for that."""
@@ -80,7 +80,7 @@ class TemplateVersion(models.Model):
     note = models.CharField(max_length=NOTE_LENGTH, blank=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=AUTHOR_LENGTH)
-    published_at = optional_moment()
+    published_at = optional_datetime()
 
     objects = MongoManager()
 

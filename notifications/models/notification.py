@@ -12,7 +12,7 @@ from django_mongodb_backend.models import EmbeddedModel
 
 from domain.retry import DEFAULT_MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
-from notifyproject.db.fields import optional_moment, optional_text, word, words
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field, choices_field
 from notifyproject.db.indexes import MongoIndex
 
 USER_ID_LENGTH = 128
@@ -68,8 +68,8 @@ class Claim(EmbeddedModel):
 class Delivery(EmbeddedModel):
     """One channel of a notification and where it stands."""
 
-    channel = word(Channel)
-    status = word(DeliveryStatus)
+    channel = choice_field(Channel)
+    status = choice_field(DeliveryStatus)
     attempt_count = models.IntegerField(default=0)
     excused_count = models.IntegerField(default=0)
     """Attempts an outage of the provider spoiled: they do not count against max_attempts."""
@@ -79,9 +79,9 @@ class Delivery(EmbeddedModel):
     instead_of = optional_text(16)
     """It is sent only if this channel has not delivered the notification in time."""
     first_due_at = models.DateTimeField()
-    next_attempt_at = optional_moment()
+    next_attempt_at = optional_datetime()
     """Pending: when it is due. Unknown: when the type's policy decides."""
-    last_attempt_at = optional_moment()
+    last_attempt_at = optional_datetime()
     claim = EmbeddedModelField(Claim, null=True, blank=True)
     provider = optional_text(40)
     provider_message_id = optional_text(200)
@@ -95,17 +95,17 @@ class Delivery(EmbeddedModel):
     """Who may have taken it, in an attempt that nobody knows the end of: no other is given it."""
     passed_over = optional_text(40)
     """Who has just not taken it: the next provider is asked at once."""
-    sent_at = optional_moment()
-    delivered_at = optional_moment()
-    read_at = optional_moment()
-    failed_at = optional_moment()
+    sent_at = optional_datetime()
+    delivered_at = optional_datetime()
+    read_at = optional_datetime()
+    failed_at = optional_datetime()
 
 
 class ErrorRecord(EmbeddedModel):
     """One line of a notification's error history."""
 
     timestamp = models.DateTimeField()
-    channel = word(Channel)
+    channel = choice_field(Channel)
     code = models.CharField(max_length=40)
     error = models.CharField(max_length=500)
 
@@ -143,56 +143,56 @@ class Notification(models.Model):
     user_id = optional_text(USER_ID_LENGTH)
     recipient = EmbeddedModelField(RecipientCopy)
     type = models.CharField(max_length=64)
-    category = word(Category)
-    priority = word(Priority)
+    category = choice_field(Category)
+    priority = choice_field(Priority)
     entity_id = optional_text(128)
-    channels = words(Channel)
+    channels = choices_field(Channel)
     content = EmbeddedModelField(Content)
     data = models.JSONField(default=dict, blank=True)
     sealed = models.TextField(null=True, blank=True, editable=False)
     """What content and data hide, sealed; missing once nobody needs it any more."""
-    sealed_until = optional_moment()
+    sealed_until = optional_datetime()
     """When it is removed that only the inbox is left to show."""
 
     delivery = EmbeddedModelArrayField(Delivery, default=list)
-    status = word(NotificationStatus)
-    due_at = optional_moment()
+    status = choice_field(NotificationStatus)
+    due_at = optional_datetime()
     """When anything about this document must be looked at again; missing when nothing is open."""
-    scheduled_at = optional_moment()
+    scheduled_at = optional_datetime()
     scheduled_local = optional_text(19)
     """What the registered person's own clock shows then; missing if a zone was named with it."""
-    expires_at = optional_moment()
+    expires_at = optional_datetime()
     """No send starts at or after this instant."""
     ttl_seconds = models.IntegerField(null=True, blank=True)
     """What expires_at follows from, if it counts from the send time."""
-    purge_at = optional_moment()
+    purge_at = optional_datetime()
     """MongoDB deletes the document then."""
 
     error = optional_text(500)
     error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
-    inbox_at = optional_moment()
+    inbox_at = optional_datetime()
     """Since when it is in the person's inbox: delivered in-app."""
     is_read = models.BooleanField(default=False)
     """Read on any channel, and not marked as unread since."""
-    read_at = optional_moment()
-    unread_at = optional_moment()
+    read_at = optional_datetime()
+    unread_at = optional_datetime()
     """When its owner marked it as unread; missing when they did not, or have read it again."""
     is_archived = models.BooleanField(default=False)
     """Put away by its owner. Nothing to do with is_active, which says that it was not deleted."""
-    archived_at = optional_moment()
+    archived_at = optional_datetime()
     is_active = models.BooleanField(default=True)
-    erased_at = optional_moment()
+    erased_at = optional_datetime()
     """When what it says and whom it was for was erased, as the person was."""
-    content_removed_at = optional_moment()
+    content_removed_at = optional_datetime()
     """When what it says was removed, as the retention of its category says; missing before that."""
     callback_revision = models.IntegerField(null=True, blank=True)
     """Counts the writes of what its app is told of; missing if the app is not called back."""
-    callback_due_at = optional_moment()
+    callback_due_at = optional_datetime()
     """Since when there is something that the app has not been told; missing if there is not."""
     resent_from = ObjectIdField(null=True, blank=True)
     resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
-    sent_at = optional_moment()
-    failed_at = optional_moment()
+    sent_at = optional_datetime()
+    failed_at = optional_datetime()
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 

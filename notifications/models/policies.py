@@ -4,7 +4,7 @@ from django.db import models
 from django_mongodb_backend.managers import MongoManager
 
 from domain.states import Category
-from notifyproject.db.fields import optional_moment, optional_text, word
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field
 
 
 class ProviderState(models.Model):
@@ -12,7 +12,7 @@ class ProviderState(models.Model):
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     """The provider's name."""
-    paused_at = optional_moment()
+    paused_at = optional_datetime()
     """Missing: it is used."""
     paused_by = optional_text(150)
     reason = optional_text(200)
@@ -35,14 +35,14 @@ class ProviderState(models.Model):
 class RetentionPolicy(models.Model):
     """How long the notifications of one category are kept. There is one for each category."""
 
-    category = word(Category, primary_key=True, db_column="_id")
+    category = choice_field(Category, primary_key=True, db_column="_id")
     content_days = models.IntegerField(null=True, blank=True)
     """Days after the last thing that happened to a notification until what it says, and to which
     address, is removed; empty: as RETENTION_CONTENT_DAYS says."""
     metadata_days = models.IntegerField(null=True, blank=True)
     """Days after its send time until it is deleted with its attempts; empty: as
     RETENTION_METADATA_DAYS says. Only what is accepted from now on goes by it."""
-    removed_until = optional_moment(editable=False)
+    removed_until = optional_datetime(editable=False)
     """What was last touched before this has been looked at."""
 
     objects = MongoManager()

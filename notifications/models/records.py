@@ -5,7 +5,7 @@ from django_mongodb_backend.fields import ArrayField, ObjectIdField
 from django_mongodb_backend.managers import MongoManager
 
 from domain.states import AttemptStatus, Channel
-from notifyproject.db.fields import optional_moment, optional_text, word
+from notifyproject.db.fields import optional_datetime, optional_text, choice_field
 from notifyproject.db.indexes import MongoIndex
 
 INBOX_VISIT_SECONDS = 400 * 86_400
@@ -19,10 +19,10 @@ class DeliveryAttempt(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=140)
     """``<notification>.<channel>.<number>[.<device>]``: writing it twice is writing it once."""
     notification_id = ObjectIdField()
-    channel = word(Channel)
+    channel = choice_field(Channel)
     device_id = optional_text(64)
     attempt_number = models.IntegerField()
-    status = word(AttemptStatus)
+    status = choice_field(AttemptStatus)
     provider = optional_text(40)
     provider_message_id = optional_text(200)
     platform_response = models.JSONField(null=True, blank=True)
@@ -31,9 +31,9 @@ class DeliveryAttempt(models.Model):
     error_message = optional_text(500)
     worker = optional_text(120)
     attempted_at = models.DateTimeField()
-    finished_at = optional_moment()
+    finished_at = optional_datetime()
     duration_ms = models.IntegerField(null=True, blank=True)
-    purge_at = optional_moment()
+    purge_at = optional_datetime()
 
     objects = MongoManager()
 
@@ -70,7 +70,7 @@ class IdempotencyKey(models.Model):
     broadcast_id = ObjectIdField(null=True, blank=True)
     """Of a call that began a broadcast: the id it was given before it was stored."""
     created_at = models.DateTimeField()
-    kept_at = optional_moment()
+    kept_at = optional_datetime()
     """When all notifications of such a call were stored."""
     expires_at = models.DateTimeField()
 
@@ -154,8 +154,8 @@ class WebhookLog(models.Model):
     """Events that changed a delivery."""
     unmatched_count = models.IntegerField(default=0)
     """Events whose delivery is not known here."""
-    processed_at = optional_moment()
-    purge_at = optional_moment()
+    processed_at = optional_datetime()
+    purge_at = optional_datetime()
 
     objects = MongoManager()
 

@@ -17,7 +17,7 @@ from notifyproject.platform import broker
 DELIVER, DRAW, CANARY = "notifications.deliver", "notifications.draw", "notifications.canary"
 BROADCAST = "notifications.broadcast"
 OPERATE = "notifications.operate"
-SOON = broker.SOON
+SOON = broker.MAX_COUNTDOWN
 """Hints are published up to this many seconds ahead; the sweep takes care of what lies further."""
 
 

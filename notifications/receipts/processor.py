@@ -10,7 +10,7 @@ from pymongo.errors import BulkWriteError, PyMongoError
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifyproject.db.collections import came_twice, collection
+from notifyproject.db.collections import is_duplicate, collection
 from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.tracing import Kind, Span
@@ -81,7 +81,7 @@ def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime)
     _keep_early(unmatched, provider, now)
     callback_events.enqueue_publisher(now=now)
     _mark_applied(matched, provider, now)
-    crash_points.reach(Boundary.RECEIPTS_REMEMBERED)
+    crash_points.reach(Boundary.RECEIPTS_MARKED)
     reported(changed, codes=CODES, provider=provider, now=now)
     return Applied(len(receipts), len(changed), len(receipts) - len(new), len(unmatched))
 
@@ -229,7 +229,7 @@ def _mark_applied(receipts: Sequence[Receipt], provider: str, now: datetime) -> 
         collection("provider_events").insert_many(documents, ordered=False)
     except BulkWriteError as error:
         # The same events came twice at once; both were applied, to the same end.
-        if not came_twice(error):
+        if not is_duplicate(error):
             raise
 
 

@@ -16,7 +16,7 @@ from notifyproject.db.collections import collection
 from providers.registry import is_configured
 from recipients import queries as recipients
 from recipients import service_windows
-from recipients.queries import KnownRecipient, Suppressed
+from recipients.queries import RegisteredRecipient, ActiveSuppression
 
 from ..catalog import types
 from ..content import rendering
@@ -32,8 +32,8 @@ F = FailureCode
 class _Context:
     """What is true today of the people and addresses of a batch."""
 
-    people: Mapping[str, KnownRecipient]
-    suppressed: Mapping[tuple[str, str], Suppressed]
+    people: Mapping[str, RegisteredRecipient]
+    suppressed: Mapping[tuple[str, str], ActiveSuppression]
     targets: devices.PushTargets
     open_windows: frozenset[str]
     in_doubt: frozenset[tuple[ObjectId, str]]
@@ -73,8 +73,8 @@ def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
     phones = [one.phone for one in whom if one.phone] if Channel.WHATSAPP in channels else []
     in_doubt, refused = _attempts([document["_id"] for document in documents])
     return _Context(
-        people=recipients.known(d["user_id"] for d in documents if d.get("user_id")),
-        suppressed=recipients.suppressed(pairs, now=now),
+        people=recipients.find_registered(d["user_id"] for d in documents if d.get("user_id")),
+        suppressed=recipients.find_suppressed(pairs, now=now),
         targets=devices.find_push_targets(user_ids=users, device_ids=device_ids),
         open_windows=service_windows.open_windows(phones, now=now),
         in_doubt=in_doubt,
@@ -136,7 +136,7 @@ def _suppressed(
     kind = types.find_type(document["type"])
     if person is None or (kind is not None and kind.priority is Priority.CRITICAL):
         return None
-    wish = person.wish(type_slug=document["type"], category=document["category"])
+    wish = person.preference(type_slug=document["type"], category=document["category"])
     if wish.muted or channel.value in wish.muted_channels:
         return "The person has muted this kind of message."
     return None

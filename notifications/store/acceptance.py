@@ -11,7 +11,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.content import Content, Recipient
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, overall_status
-from notifyproject.db.collections import came_twice
+from notifyproject.db.collections import is_duplicate
 
 from . import encrypted_content
 from .collections import notifications
@@ -69,7 +69,7 @@ def _sort_out(
 ) -> list[Accepted | DuplicateEntityError]:
     """Tell repeated documents from duplicates; raise ``error`` if anything else went wrong."""
     problems = error.details["writeErrors"]
-    if not came_twice(error):
+    if not is_duplicate(error):
         raise error
     results: list[Accepted | DuplicateEntityError] = [Accepted(document) for document in documents]
     refused = [documents[problem["index"]] for problem in problems]

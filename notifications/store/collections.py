@@ -8,7 +8,7 @@ import structlog
 from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
 
-from notifyproject.db.collections import collection, is_passing
+from notifyproject.db.collections import collection, is_transient
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +45,7 @@ def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -
         try:
             return write(*args, **options)
         except PyMongoError as error:
-            if not is_passing(error) or time.monotonic() > deadline:
+            if not is_transient(error) or time.monotonic() > deadline:
                 raise
             log.warning("store_write_repeated", reason=type(error).__name__)
             time.sleep(PAUSE)

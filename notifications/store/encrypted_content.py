@@ -26,7 +26,7 @@ Document = Mapping[str, Any]
 def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
     """Return a secret as it is stored with its notification, and with no other."""
     fields = (secret.data, secret.content, secret.secrets, secret.has_inline_content)
-    return encryption.encrypt(msgspec.json.encode(fields), about=_about(notification_id))
+    return encryption.encrypt(msgspec.json.encode(fields), associated_data=_about(notification_id))
 
 
 def decrypt(
@@ -34,14 +34,14 @@ def decrypt(
 ) -> SensitiveContent | None:
     """Return what a notification hides; None if that is nothing.
 
-    Raises SecretExpiredError, and SealBroken if no key of this process opens it.
+    Raises SecretExpiredError, and DecryptionError if no key of this process opens it.
     """
     if sealed is None:
         if content.is_masked:
             raise SecretExpiredError("What it says is not kept any more.")
         return None
     data, given, values, has_inline_content = msgspec.json.decode(
-        encryption.decrypt(sealed, about=_about(notification_id))
+        encryption.decrypt(sealed, associated_data=_about(notification_id))
     )
     return SensitiveContent(
         data=data, content=given, secrets=tuple(values), has_inline_content=has_inline_content

@@ -11,7 +11,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.errors import FailureCode
 from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
-from notifyproject.db.collections import came_twice
+from notifyproject.db.collections import is_duplicate
 from notifyproject.db.leases import unclaimed
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
@@ -57,7 +57,7 @@ def log_started(
         retry_transient(attempts().insert_many, documents, ordered=False)
     except BulkWriteError as error:
         # The driver repeats a write whose answer was lost: then the record is there already.
-        if not came_twice(error):
+        if not is_duplicate(error):
             raise
 
 
@@ -235,7 +235,7 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     if not started:
         return 0
     log_withdrawn(started, now=now)
-    crash_points.reach(Boundary.WITHDRAW_LOGGED)
+    crash_points.reach(Boundary.RETURN_LOGGED)
     changes = {
         one.reference: {
             "status": S.PENDING.value,

@@ -61,7 +61,7 @@ def expire_leases(*, now: datetime, limit: int = 500) -> int:
         lost += [_lost_attempt(key, document, delivery, now) for key in keys]
         ends.append(_end(document, delivery, own, now))
     attempts().bulk_write(lost, ordered=False)
-    crash_points.reach(Boundary.RESCUE_LOGGED)
+    crash_points.reach(Boundary.EXPIRY_LOGGED)
     return notifications().bulk_write(ends, ordered=False).matched_count
 
 

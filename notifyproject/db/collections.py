@@ -38,15 +38,15 @@ def collection(name: str) -> Collection[Document]:
     return database()[name]
 
 
-def came_twice(error: BulkWriteError) -> bool:
+def is_duplicate(error: BulkWriteError) -> bool:
     """Return whether all that went wrong is that some documents were stored before.
 
     A write that no majority has acknowledged is not among it: it may be undone.
     """
-    return _only_repeats(error) and not error.details["writeConcernErrors"]
+    return _has_only_duplicates(error) and not error.details["writeConcernErrors"]
 
 
-def is_passing(error: PyMongoError) -> bool:
+def is_transient(error: PyMongoError) -> bool:
     """Return whether a write that may be repeated is to be repeated after this error.
 
     Its answer was lost, or no majority has acknowledged it: because the time for that was over, or
@@ -54,12 +54,12 @@ def is_passing(error: PyMongoError) -> bool:
     """
     if isinstance(error, BulkWriteError):
         # Of a write of many the driver makes one error of all kinds: its details say which.
-        return _only_repeats(error) and bool(error.details["writeConcernErrors"])
+        return _has_only_duplicates(error) and bool(error.details["writeConcernErrors"])
     if isinstance(error, (AutoReconnect, WriteConcernError)):
         return True
     return error.has_error_label("RetryableWriteError")
 
 
-def _only_repeats(error: BulkWriteError) -> bool:
+def _has_only_duplicates(error: BulkWriteError) -> bool:
     problems = error.details["writeErrors"]
     return all(problem["code"] == DUPLICATE_KEY for problem in problems)

@@ -12,14 +12,14 @@ def choices(vocabulary: type[StrEnum]) -> list[tuple[str, str]]:
     return [(member.value, member.value.replace("_", " ").capitalize()) for member in vocabulary]
 
 
-def word(vocabulary: type[StrEnum], **options: Any) -> models.CharField:
+def choice_field(vocabulary: type[StrEnum], **options: Any) -> models.CharField:
     """Return a field that holds one word of ``vocabulary``."""
     return models.CharField(max_length=40, choices=choices(vocabulary), **options)
 
 
-def words(vocabulary: type[StrEnum], **options: Any) -> ArrayField:
+def choices_field(vocabulary: type[StrEnum], **options: Any) -> ArrayField:
     """Return a field that holds a list of words of ``vocabulary``."""
-    return ArrayField(word(vocabulary), default=list, blank=True, **options)
+    return ArrayField(choice_field(vocabulary), default=list, blank=True, **options)
 
 
 def optional_text(max_length: int, **options: Any) -> models.CharField:
@@ -27,6 +27,6 @@ def optional_text(max_length: int, **options: Any) -> models.CharField:
     return models.CharField(max_length=max_length, null=True, blank=True, **options)
 
 
-def optional_moment(**options: Any) -> models.DateTimeField:
+def optional_datetime(**options: Any) -> models.DateTimeField:
     """Return an instant that may be missing from a document."""
     return models.DateTimeField(null=True, blank=True, **options)

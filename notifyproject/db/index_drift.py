@@ -55,7 +55,7 @@ class _RecordingEditor(DatabaseSchemaEditor):
         return self.recorder
 
 
-def declared(model: type[models.Model]) -> dict[str, IndexModel]:
+def declared_indexes(model: type[models.Model]) -> dict[str, IndexModel]:
     """Return a model's indexes by name, those that Django makes for its fields included."""
     editor = _RecordingEditor()
     editor._create_model_indexes(model)
@@ -84,7 +84,7 @@ def create_missing() -> list[Drift]:
 def _by_collection() -> dict[str, dict[str, IndexModel]]:
     """Return the declared indexes of each collection that a model of ours has."""
     return {
-        model._meta.db_table: declared(model)
+        model._meta.db_table: declared_indexes(model)
         for model in apps.get_models()
         if model._meta.managed and not model._meta.proxy
     }
@@ -98,14 +98,14 @@ def _compare(
     for name in existing.keys() - wanted.keys() - {ID_INDEX}:
         yield name, Problem.UNDECLARED
     for name in wanted.keys() & existing.keys():
-        if _essence(wanted[name].document) != _essence(existing[name]):
+        if _definition(wanted[name].document) != _definition(existing[name]):
             yield name, Problem.DIFFERENT
 
 
-def _essence(index: Mapping[str, Any]) -> dict[str, Any]:
+def _definition(index: Mapping[str, Any]) -> dict[str, Any]:
     """Return what matters of an index; the order of its keys does."""
-    essence = {name: index[name] for name in OPTIONS if index.get(name)}
+    definition = {name: index[name] for name in OPTIONS if index.get(name)}
     if "expireAfterSeconds" in index:
-        essence["expireAfterSeconds"] = index["expireAfterSeconds"]
+        definition["expireAfterSeconds"] = index["expireAfterSeconds"]
     keys = index["key"].items() if isinstance(index["key"], Mapping) else index["key"]
-    return essence | {"key": [tuple(key) for key in keys]}
+    return definition | {"key": [tuple(key) for key in keys]}

@@ -44,42 +44,42 @@ def cursor_of(
 
 def page(
     name: str,
-    wanted: Mapping[str, Any],
+    match: Mapping[str, Any],
     *,
     order: Order,
     limit: int,
-    place: Cursor | None = None,
+    cursor: Cursor | None = None,
     fields: Mapping[str, int] | None = None,
-    hint: str | None = None,
+    index: str | None = None,
 ) -> Page:
     """Return up to ``limit`` documents of a collection, from a place on.
 
     ``fields``: projected. ``hint``: the index to go by. Raises PyMongoError.
     """
-    if place is not None:
+    if cursor is not None:
         # Side by side: what is wanted may bound the first field of the order too.
-        wanted = {"$and": [wanted, beyond(place, order)]} if wanted else beyond(place, order)
-    backwards = place is not None and place.backwards
-    one_more = limit + 1
-    read = collection(name).find(wanted, fields, batch_size=one_more, hint=hint)
+        match = {"$and": [match, match_beyond(cursor, order)]} if match else match_beyond(cursor, order)
+    backwards = cursor is not None and cursor.backwards
+    fetch_limit = limit + 1
+    read = collection(name).find(match, fields, batch_size=fetch_limit, hint=index)
     ordered = read.sort(reversed_order(order) if backwards else list(order))
-    found: list[Document] = list(ordered.limit(one_more))
-    more = len(found) > limit
+    found: list[Document] = list(ordered.limit(fetch_limit))
+    has_more = len(found) > limit
     found = found[:limit]
     if backwards:
-        return Page(found[::-1], has_next=True, has_previous=more)
-    return Page(found, has_next=more, has_previous=place is not None)
+        return Page(found[::-1], has_next=True, has_previous=has_more)
+    return Page(found, has_next=has_more, has_previous=cursor is not None)
 
 
-def beyond(place: Cursor, order: Order) -> dict[str, Any]:
+def match_beyond(cursor: Cursor, order: Order) -> dict[str, Any]:
     """Return what holds for the documents behind a place, or before it.
 
     Each step is a document that is the same up to a field and lies beyond the place in that one.
     The range before them says less than they do: it gives the index scan its bound.
     """
-    way = reversed_order(order) if place.backwards else order
-    operators = ["$gt" if direction > 0 else "$lt" for _, direction in way]
-    fields = list(zip([name for name, _ in way], operators, place.values, strict=True))
+    directed_order = reversed_order(order) if cursor.backwards else order
+    operators = ["$gt" if direction > 0 else "$lt" for _, direction in directed_order]
+    fields = list(zip([name for name, _ in directed_order], operators, cursor.values, strict=True))
     (first, operator, value), *others = fields
     if not others:
         return {first: {operator: value}}

@@ -20,11 +20,11 @@ from redis.retry import Retry
 log = structlog.get_logger(__name__)
 PAUSE_AFTER_FAILURE = 5.0
 """Seconds without a further try after the broker could not be reached."""
-ANSWER = 0.3
+TIMEOUT = 0.3
 """Seconds a broker may take over a command; its client tries four times. A caller waits for it."""
 TRUSTED_SECONDS = 1.0
 """A broker that answered this recently is not pinged first."""
-SOON = 60.0
+MAX_COUNTDOWN = 60.0
 """Messages are published up to this many seconds ahead."""
 
 
@@ -36,10 +36,10 @@ def publish(
     ``queue`` None: the one for what has none of its own. Returns whether the broker took it.
     """
     countdown = max((at - now).total_seconds(), 0.0) if at is not None else 0.0
-    if countdown > SOON or not _health.is_up():
+    if countdown > MAX_COUNTDOWN or not _health.is_up():
         return False
     try:
-        with producers[_connection(os.getpid())].acquire(block=True, timeout=ANSWER) as producer:
+        with producers[_connection(os.getpid())].acquire(block=True, timeout=TIMEOUT) as producer:
             current_app.send_task(
                 task,
                 args=args,
@@ -52,13 +52,13 @@ def publish(
             )
     except LimitExceeded:
         # Every producer of this process waits for the broker, and none of them has failed yet.
-        log.warning("hint_not_published", reason="LimitExceeded")
+        log.warning("message_not_published", reason="LimitExceeded")
         return False
     except (OperationalError, redis.RedisError, OSError) as error:
-        _health.failed()
-        log.warning("hint_not_published", reason=type(error).__name__)
+        _health.record_failure()
+        log.warning("message_not_published", reason=type(error).__name__)
         return False
-    _health.answered()
+    _health.record_success()
     return True
 
 
@@ -72,7 +72,7 @@ def load_driver() -> None:
 def queue_depth(queue: str) -> int | None:
     """Return how many messages wait in a queue; None if the broker cannot be reached."""
     try:
-        return int(_broker().llen(queue))
+        return int(_client().llen(queue))
     except (redis.RedisError, OSError):
         return None
 
@@ -83,11 +83,11 @@ class _BrokerHealth:
     def __init__(self) -> None:
         self._answered_at = self._failed_at = float("-inf")
 
-    def answered(self) -> None:
+    def record_success(self) -> None:
         """Note that it took a hint."""
         self._answered_at = time.monotonic()
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """Note that it did not, or did not answer."""
         self._failed_at = time.monotonic()
 
@@ -99,12 +99,12 @@ class _BrokerHealth:
         if now - self._answered_at < TRUSTED_SECONDS:
             return True
         try:
-            _broker().ping()
+            _client().ping()
         except (redis.RedisError, OSError):
-            self.failed()
+            self.record_failure()
             log.warning("broker_unreachable")
             return False
-        self.answered()
+        self.record_success()
         return True
 
 
@@ -115,22 +115,22 @@ _health = _BrokerHealth()
 def _connection(_process_id: int) -> Connection:
     """Return this process's connection for publishing: it gives up sooner than a worker's."""
     connection = current_app.connection_for_write()
-    impatient = {
-        "socket_timeout": ANSWER,
-        "socket_connect_timeout": ANSWER,
+    transport_options = {
+        "socket_timeout": TIMEOUT,
+        "socket_connect_timeout": TIMEOUT,
         # Without these a channel to a broker that is gone is asked for again for six seconds.
         "max_retries": 1,
         "interval_start": 0,
         "interval_step": 0,
     }
-    return connection.clone(transport_options={**connection.transport_options, **impatient})
+    return connection.clone(transport_options={**connection.transport_options, **transport_options})
 
 
 @cache
-def _broker() -> redis.Redis:
+def _client() -> redis.Redis:
     return redis.Redis.from_url(
         settings.REDIS_URL,
-        socket_connect_timeout=ANSWER,
-        socket_timeout=ANSWER,
+        socket_connect_timeout=TIMEOUT,
+        socket_timeout=TIMEOUT,
         retry=Retry(NoBackoff(), 0),
     )

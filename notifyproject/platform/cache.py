@@ -23,7 +23,7 @@ MAX_AGE = 1.0
 MAX_LOADED = 30.0
 """Seconds after which a value is loaded again, whatever its version: it may have been changed
 without one, in MongoDB's shell, by a restored backup, or by a process that died right before."""
-_ALL = "all"
+_VERSIONS_ID = "all"
 
 T = TypeVar("T")
 
@@ -40,15 +40,15 @@ class SharedCache(Generic[T]):
 
     def get(self) -> T:
         """Return the value as of this request, task or batch. Raises PyMongoError."""
-        version = _versions.of(self._name)
+        version = _versions.version_of(self._name)
         loaded = self._loaded
         if loaded is None or not loaded.is_current(version):
             with self._lock:
                 loaded = self._loaded
                 # Of the threads that waited, the first has loaded it for all.
                 if loaded is None or not loaded.is_current(version):
-                    at = time.monotonic()
-                    loaded = self._loaded = _Loaded(self._load(), version, at)
+                    loaded_at = time.monotonic()
+                    loaded = self._loaded = _Loaded(self._load(), version, loaded_at)
         return loaded.value
 
     def invalidate(self) -> None:
@@ -58,7 +58,7 @@ class SharedCache(Generic[T]):
         """
         self.clear()
         collection("cache_versions").update_one(
-            {"_id": _ALL}, {"$set": {self._name: ObjectId()}}, upsert=True
+            {"_id": _VERSIONS_ID}, {"$set": {self._name: ObjectId()}}, upsert=True
         )
         compare_at_next_read()
 
@@ -87,10 +87,10 @@ class _Loaded(Generic[T]):
     value: T
     version: ObjectId | None
     """Read before the value was: the value has all that this version stands for."""
-    at: float
+    loaded_at: float
 
     def is_current(self, version: ObjectId | None) -> bool:
-        return self.version == version and time.monotonic() - self.at <= MAX_LOADED
+        return self.version == version and time.monotonic() - self.loaded_at <= MAX_LOADED
 
 
 class _Thread(threading.local):
@@ -105,11 +105,11 @@ class _Versions:
     def __init__(self) -> None:
         self._found: Mapping[str, Any] = {}
         self._read_at = float("-inf")
-        self._begun = 0
-        self._kept = 0
+        self._reads_started = 0
+        self._last_applied = 0
         self._lock = threading.Lock()
 
-    def of(self, name: str) -> ObjectId | None:
+    def version_of(self, name: str) -> ObjectId | None:
         """Return the version of a cache; None if it never changed. Raises PyMongoError."""
         is_old = time.monotonic() - self._read_at > MAX_AGE
         if is_old or not _thread.is_compared:
@@ -119,25 +119,25 @@ class _Versions:
 
     def _read(self) -> None:
         with self._lock:
-            self._begun += 1
-            turn = self._begun
-        at = time.monotonic()
+            self._reads_started += 1
+            number = self._reads_started
+        read_at = time.monotonic()
         found = _fetch()
         with self._lock:
             # A read that began later has seen all that this one had to see.
-            if turn > self._kept:
-                self._kept, self._found, self._read_at = turn, found, at
+            if number > self._last_applied:
+                self._last_applied, self._found, self._read_at = number, found, read_at
 
 
 def _fetch() -> Mapping[str, Any]:
     """Return the stored versions. A bare command costs two thirds of the processor of a find."""
     try:
         reply = database().command(
-            "find", "cache_versions", filter={"_id": _ALL}, limit=1, singleBatch=True
+            "find", "cache_versions", filter={"_id": _VERSIONS_ID}, limit=1, singleBatch=True
         )
     except AutoReconnect:
         # The driver repeats a find while a primary is elected, but no command.
-        return collection("cache_versions").find_one({"_id": _ALL}) or {}
+        return collection("cache_versions").find_one({"_id": _VERSIONS_ID}) or {}
     return next(iter(reply["cursor"]["firstBatch"]), {})
 
 

@@ -11,23 +11,23 @@ class ConcurrencyLimiter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._taken: Counter[Hashable] = Counter()
+        self._in_use: Counter[Hashable] = Counter()
 
     @contextmanager
-    def enter(self, key: Hashable, *, most: int) -> Iterator[bool]:
+    def try_acquire(self, key: Hashable, *, limit: int) -> Iterator[bool]:
         """Take a place, if fewer than ``most`` are taken; say whether it has been."""
         with self._lock:
-            is_in = self._taken[key] < most
-            self._taken[key] += is_in
+            is_acquired = self._in_use[key] < limit
+            self._in_use[key] += is_acquired
         try:
-            yield is_in
+            yield is_acquired
         finally:
             with self._lock:
-                self._taken[key] -= is_in
-                if not self._taken[key]:
-                    del self._taken[key]
+                self._in_use[key] -= is_acquired
+                if not self._in_use[key]:
+                    del self._in_use[key]
 
-    def taken(self, key: Hashable) -> int:
+    def in_use(self, key: Hashable) -> int:
         """Return how many places are taken just now."""
         with self._lock:
-            return self._taken[key]
+            return self._in_use[key]

@@ -30,11 +30,11 @@ def is_public(address: Address) -> bool:
     """Return whether an address is one of the public Internet, and of one machine."""
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
-    hidden = address.ipv4_mapped
+    embedded = address.ipv4_mapped
     if address in _NAT64:
-        hidden = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    if hidden is not None:
-        return is_public(hidden)
+        embedded = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    if embedded is not None:
+        return is_public(embedded)
     is_tunnel = any(address in network for network in _TUNNELS)
     return address.is_global and address in _UNICAST and not is_tunnel
 
@@ -42,17 +42,17 @@ def is_public(address: Address) -> bool:
 def addresses_of(host: str, port: int) -> list[tuple[str, int]]:
     """Return where to connect to for a host.
 
-    Raises NotPublic if any of its addresses is not public, OSError if it has none.
+    Raises NotPublicError if any of its addresses is not public, OSError if it has none.
     """
-    return _resolved(host, port, is_public)
+    return _resolve(host, port, is_public)
 
 
 def loopback_of(host: str, port: int) -> list[tuple[str, int]]:
-    """Return where this machine listens under a name; raises NotPublic if that is another's."""
-    return _resolved(host, port, lambda address: address.is_loopback)
+    """Return where this machine listens under a name; raises NotPublicError if that is another's."""
+    return _resolve(host, port, lambda address: address.is_loopback)
 
 
-def _resolved(host: str, port: int, is_allowed: Callable[[Address], bool]) -> list[tuple[str, int]]:
+def _resolve(host: str, port: int, is_allowed: Callable[[Address], bool]) -> list[tuple[str, int]]:
     # It may take any time, and nothing hurries it; the deadline is looked at again after it.
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
@@ -73,11 +73,11 @@ class Deadline:
         return cls(time.monotonic() + seconds)
 
     @property
-    def is_over(self) -> bool:
+    def is_expired(self) -> bool:
         """Whether no time is left."""
         return time.monotonic() >= self.at
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Return the seconds that are left; raises TimeoutError if there are none."""
         seconds = self.at - time.monotonic()
         if seconds <= 0:
@@ -93,11 +93,11 @@ class DeadlineReader(io.RawIOBase):
     """
 
     def __init__(
-        self, sock: socket.socket, left: Callable[[], float], *, allowance: int | None = None
+        self, sock: socket.socket, remaining: Callable[[], float], *, allowance: int | None = None
     ) -> None:
         self._sock = sock
         self._raw = sock.makefile("rb", buffering=0)
-        self._left = left
+        self._remaining = remaining
         self.allowance = allowance
 
     def readable(self) -> bool:
@@ -108,7 +108,7 @@ class DeadlineReader(io.RawIOBase):
         """Read once; raises TimeoutError at the deadline, OSError when the allowance is used up."""
         if self.allowance is not None and self.allowance <= 0:
             raise OSError("the other side says more than is read")
-        self._sock.settimeout(self._left())
+        self._sock.settimeout(self._remaining())
         count = self._raw.readinto(buffer)
         if self.allowance is not None:
             self.allowance -= count or 0
@@ -127,10 +127,10 @@ class _DeadlineSocket:
         self._sock, self._deadline = sock, deadline
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        return _WholeLines(DeadlineReader(self._sock, self._deadline.left))
+        return _CompleteLineReader(DeadlineReader(self._sock, self._deadline.remaining))
 
 
-class _WholeLines(io.BufferedReader):
+class _CompleteLineReader(io.BufferedReader):
     """A response's input without half a line.
 
     http.client takes the end of the connection for the end of a head or of the last chunk, and the
@@ -153,7 +153,7 @@ class _Response(http.client.HTTPResponse):
 class Connection(http.client.HTTPConnection):
     """A connection by https, within a time limit. It is for one request.
 
-    ``connect_timeout``: seconds that each address has to take it. Connecting raises NotPublic, and
+    ``connect_timeout``: seconds that each address has to take it. Connecting raises NotPublicError, and
     OSError as any connection does.
     """
 
@@ -168,11 +168,11 @@ class Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         """Connect, and see that it is the host."""
-        plain = self._reach(addresses_of(self.host, self.port))
+        plain = self._connect_first(addresses_of(self.host, self.port))
         try:
-            plain.settimeout(self._deadline.left())
+            plain.settimeout(self._deadline.remaining())
             # A connection that is cut off must not look like one that is over: see trust().
-            self.sock: Any = trust().wrap_socket(
+            self.sock: Any = tls_context().wrap_socket(
                 plain, server_hostname=self.host, suppress_ragged_eofs=False
             )
         except OSError:
@@ -182,22 +182,22 @@ class Connection(http.client.HTTPConnection):
     def send(self, data: Any) -> None:
         """Send some of a request, in what time is left."""
         if self.sock is not None:
-            self.sock.settimeout(self._deadline.left())
+            self.sock.settimeout(self._deadline.remaining())
         super().send(data)
 
-    def _reach(self, addresses: list[tuple[str, int]]) -> socket.socket:
+    def _connect_first(self, addresses: list[tuple[str, int]]) -> socket.socket:
         """Return a connection to the first address that takes one; raises OSError."""
         failure = OSError("the host has no address")
         for address in addresses:
-            timeout = min(self._connect_timeout, self._deadline.left())
+            timeout = min(self._connect_timeout, self._deadline.remaining())
             try:
-                reached = socket.create_connection(address, timeout=timeout)
+                sock = socket.create_connection(address, timeout=timeout)
                 # The head of a request leaves before its body: neither waits for the other.
-                reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError as error:
                 failure = error
             else:
-                return reached
+                return sock
         raise failure
 
 
@@ -207,12 +207,12 @@ class PlainConnection(Connection):
     default_port = http.client.HTTP_PORT
 
     def connect(self) -> None:
-        """Connect to this machine; raises NotPublic for any other."""
-        self.sock = self._reach(loopback_of(self.host, self.port))
+        """Connect to this machine; raises NotPublicError for any other."""
+        self.sock = self._connect_first(loopback_of(self.host, self.port))
 
 
 @cache
-def trust() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """Return whose certificates are believed, and how TLS ends: with a close_notify alone."""
     context = ssl.create_default_context()
     # Some releases of Python set it (3.11.2 does, 3.11.7 does not): OpenSSL 3 then reports the end

@@ -29,7 +29,7 @@ _PURPOSE = b"notifyproject sealing v1"
 _NONCE_BYTES = 12
 """What NIST SP 800-38D recommends. Random, so no key should seal more than 2**32 secrets."""
 _TAG_BYTES = 16
-_SEALED = re.compile(r"v1\.([a-z0-9_-]{1,32})\.([A-Za-z0-9_-]+)", re.ASCII)
+_ENCRYPTED = re.compile(r"v1\.([a-z0-9_-]{1,32})\.([A-Za-z0-9_-]+)", re.ASCII)
 
 
 class DecryptionError(Exception):
@@ -43,34 +43,34 @@ class NoEncryptionKeyError(Exception):
     """``FIELD_ENCRYPTION_KEYS`` lists no key."""
 
 
-def encrypt(plain: bytes, *, about: str) -> str:
+def encrypt(plain: bytes, *, associated_data: str) -> str:
     """Return a text that only our keys open, and only for what it is ``about``.
 
-    Sealing the same twice gives two texts. Raises NothingToSealWith.
+    Sealing the same twice gives two texts. Raises NoEncryptionKeyError.
     """
     keys: Mapping[str, bytes] = settings.FIELD_ENCRYPTION_KEYS
     for key_id, secret in keys.items():
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = nonce + _cipher(secret).encrypt(nonce, plain, _bound(key_id, about))
-        return f"{VERSION}.{key_id}.{_encoded(sealed)}"
+        encrypted = nonce + _cipher(secret).encrypt(nonce, plain, _bound_data(key_id, associated_data))
+        return f"{VERSION}.{key_id}.{_encode(encrypted)}"
     raise NoEncryptionKeyError("FIELD_ENCRYPTION_KEYS lists no key")
 
 
-def decrypt(sealed: str, *, about: str) -> bytes:
-    """Return what was sealed about this; raises SealBroken."""
-    match = _SEALED.fullmatch(sealed)
+def decrypt(encrypted: str, *, associated_data: str) -> bytes:
+    """Return what was sealed about this; raises DecryptionError."""
+    match = _ENCRYPTED.fullmatch(encrypted)
     if match is None:
         raise DecryptionError("not a sealed text")
     key_id, text = match.groups()
     secret = settings.FIELD_ENCRYPTION_KEYS.get(key_id)
     if secret is None:
         raise DecryptionError(f"FIELD_ENCRYPTION_KEYS does not list its key, {key_id}")
-    raw = _decoded(text)
+    raw = _decode(text)
     if len(raw) < _NONCE_BYTES + _TAG_BYTES:
         raise DecryptionError("cut short")
     nonce, ciphertext = raw[:_NONCE_BYTES], raw[_NONCE_BYTES:]
     try:
-        return _cipher(secret).decrypt(nonce, ciphertext, _bound(key_id, about))
+        return _cipher(secret).decrypt(nonce, ciphertext, _bound_data(key_id, associated_data))
     except InvalidTag as error:
         raise DecryptionError("changed, or sealed about something else") from error
 
@@ -92,9 +92,9 @@ def check_keys(**_: Any) -> list[checks.CheckMessage]:
         for key_id, secret in keys.items()
         if len(secret) < MIN_KEY_BYTES
     ]
-    others = {settings.SECRET_KEY, settings.INBOX_SIGNING_KEY}
-    written = {form for key in others for form in (key.encode(), _unwritten(key)) if form}
-    if written & set(keys.values()):
+    other_keys = {settings.SECRET_KEY, settings.INBOX_SIGNING_KEY}
+    other_key_bytes = {form for key in other_keys for form in (key.encode(), _decode_or_empty(key)) if form}
+    if other_key_bytes & set(keys.values()):
         problems.append(
             checks.Error(
                 "A key of FIELD_ENCRYPTION_KEYS is the SECRET_KEY or the INBOX_SIGNING_KEY.",
@@ -105,7 +105,7 @@ def check_keys(**_: Any) -> list[checks.CheckMessage]:
     return problems
 
 
-def _unwritten(key: str) -> bytes:
+def _decode_or_empty(key: str) -> bytes:
     """Return what a key is if it is read as base64; nothing if it is none."""
     try:
         return base64.b64decode(key, validate=True)
@@ -113,21 +113,21 @@ def _unwritten(key: str) -> bytes:
         return b""
 
 
-def _bound(key_id: str, about: str) -> bytes:
-    return f"{VERSION}.{key_id}.{about}".encode()
+def _bound_data(key_id: str, associated_data: str) -> bytes:
+    return f"{VERSION}.{key_id}.{associated_data}".encode()
 
 
-def _encoded(raw: bytes) -> str:
+def _encode(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
 
 
-def _decoded(text: str) -> bytes:
-    """Return the bytes of a text; raises SealBroken if it is not how we would write them."""
+def _decode(text: str) -> bytes:
+    """Return the bytes of a text; raises DecryptionError if it is not how we would write them."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:
         raise DecryptionError("not base64") from error
-    if _encoded(raw) != text:
+    if _encode(raw) != text:
         raise DecryptionError("not base64 as it is written here")
     return raw
 

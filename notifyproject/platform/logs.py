@@ -17,18 +17,18 @@ SHARED_PROCESSORS: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.StackInfoRenderer(),
 ]
-QUOTING = ("django", "celery.app.trace")
+FOREIGN_LOGGERS = ("django", "celery.app.trace")
 """Loggers whose lines quote what they were given: a path, an error with its words."""
 _ADDRESS = re.compile(
     r"(?<![\w.+'%-])[\w.+'%-]+(?:@|%40)[\w-]+(?:\.[\w-]+)+|(?<!\w)\+[1-9]\d{6,14}(?!\d)"
 )
 
 
-def without_addresses(
+def redact_addresses(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """Take mail addresses and phone numbers out of what others wrote: errors name what they met."""
-    foreign = str(event.get("logger") or "").startswith(QUOTING)
+    foreign = str(event.get("logger") or "").startswith(FOREIGN_LOGGERS)
     for name in ("exception", "stack", *(["event"] if foreign else [])):
         if isinstance(event.get(name), str):
             event[name] = _ADDRESS.sub("[address]", event[name])
@@ -39,13 +39,13 @@ def without_addresses(
 _ENCODER = json.JSONEncoder(default=repr)
 
 
-def _json(event: MutableMapping[str, Any], **_: Any) -> str:
+def _serialize(event: MutableMapping[str, Any], **_: Any) -> str:
     return _ENCODER.encode(event)
 
 
 def logging_config(*, level: str, form: str) -> dict[str, Any]:
     """Return a logging configuration; ``form`` is ``console`` for people, ``json`` for machines."""
-    renderer: Any = structlog.processors.JSONRenderer(serializer=_json)
+    renderer: Any = structlog.processors.JSONRenderer(serializer=_serialize)
     if form != "json":
         # Plain tracebacks: the rich ones show local variables, addresses and bodies among them.
         plain = structlog.dev.plain_traceback
@@ -62,7 +62,7 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                     structlog.processors.format_exc_info,
-                    without_addresses,
+                    redact_addresses,
                     renderer,
                 ],
             }

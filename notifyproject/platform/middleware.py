@@ -14,12 +14,12 @@ from .. import clock
 HEADER = "X-Request-Id"
 DATABASE_SECONDS = 12
 """A primary is elected within this time, or the caller is told to come again."""
-_ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
+_VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 
 
 def request_id(given: str) -> str:
     """Return the caller's request id if it is a sane one, or else a new one."""
-    return given if _ACCEPTABLE.fullmatch(given) else uuid.uuid4().hex
+    return given if _VALID_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 class RequestIdMiddleware:
@@ -61,13 +61,13 @@ class ClockMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
         if request.method == "POST":
-            clock.keep_right()
+            clock.check_clock()
         return self.get_response(request)
 
 
-NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+API_CONTENT_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """An answer for programs: if a browser shows it all the same, it does nothing."""
-PAGES = "; ".join(
+PAGE_CONTENT_POLICY = "; ".join(
     (
         "default-src 'self'",
         # The console's own framework evaluates what stands in its attributes.
@@ -84,9 +84,9 @@ PAGES = "; ".join(
     )
 )
 """The console and the API's description: all of it from here, and inside nobody's frame."""
-WITH_PAGES = ("/admin/", "/api/docs")
-UNCACHED = ("/admin/", "/api/v1/", "/webhooks/", "/u/")
-ALWAYS = MappingProxyType(
+PAGE_PATHS = ("/admin/", "/api/docs")
+NO_STORE_PATHS = ("/admin/", "/api/v1/", "/webhooks/", "/u/")
+SECURITY_HEADERS = MappingProxyType(
     {
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
@@ -105,10 +105,10 @@ class SecurityHeadersMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
         response = self.get_response(request)
-        for name, value in ALWAYS.items():
+        for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
-        policy = PAGES if request.path.startswith(WITH_PAGES) else NOTHING
+        policy = PAGE_CONTENT_POLICY if request.path.startswith(PAGE_PATHS) else API_CONTENT_POLICY
         response.headers.setdefault("Content-Security-Policy", policy)
-        if request.path.startswith(UNCACHED):
+        if request.path.startswith(NO_STORE_PATHS):
             response.headers.setdefault("Cache-Control", "no-store")
         return response

@@ -43,22 +43,22 @@ def freeze_gc() -> None:
     gc.set_threshold(10_000, 20, 20)
 
 
-_asked = Event()
+_shutdown_requested = Event()
 
 
 def request_shutdown() -> None:
     """Ask this process to stop; what was claimed and not begun is given back."""
-    _asked.set()
+    _shutdown_requested.set()
 
 
 def is_shutting_down() -> bool:
     """Return whether it has been asked."""
-    return _asked.is_set()
+    return _shutdown_requested.is_set()
 
 
 def clear_shutdown() -> None:
     """Go on after all; for tests, whose process outlives many workers."""
-    _asked.clear()
+    _shutdown_requested.clear()
 
 
 @cache

@@ -19,7 +19,7 @@ from redis.commands.core import Script
 from redis.retry import Retry
 
 log = structlog.get_logger(__name__)
-ANSWER = 0.3
+TIMEOUT = 0.3
 """Seconds Valkey may take over a connection or an answer. A send waits for it."""
 PAUSE_AFTER_FAILURE = 5.0
 """Seconds in which this process does not ask again after it got no answer."""
@@ -40,7 +40,7 @@ def client() -> redis.Redis:
 def connection() -> Iterator[redis.Redis]:
     """Lend the client to somebody who can do without an answer.
 
-    Raises Away when there is none, and then at once for PAUSE_AFTER_FAILURE seconds: whatever is
+    Raises Unavailable when there is none, and then at once for PAUSE_AFTER_FAILURE seconds: whatever is
     sent meanwhile does not wait for each question in turn.
     """
     if _pause.is_on():
@@ -49,17 +49,17 @@ def connection() -> Iterator[redis.Redis]:
         yield client()
     except (redis.RedisError, OSError) as error:
         if not _pause.is_on():
-            log.warning("valkey_away", reason=type(error).__name__)
+            log.warning("valkey_unavailable", reason=type(error).__name__)
         _pause.begin()
         raise Unavailable from error
 
 
 def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) -> Any:
-    """Return what a Lua script answers, in one round trip once Valkey knows it; raises Away."""
+    """Return what a Lua script answers, in one round trip once Valkey knows it; raises Unavailable."""
     # hiredis raises at half a character, of what a provider said say: here it is spoilt.
-    sent = [one.encode(errors="replace") if isinstance(one, str) else one for one in args]
-    with connection() as lent:
-        return _script(lent, script)(keys=keys, args=sent)
+    encoded = [arg.encode(errors="replace") if isinstance(arg, str) else arg for arg in args]
+    with connection() as redis_client:
+        return _script(redis_client, script)(keys=keys, args=encoded)
 
 
 def clear() -> None:
@@ -99,9 +99,9 @@ _pause = _Pause()
 
 
 @lru_cache(maxsize=100)
-def _script(lent: redis.Redis, script: str) -> Script:
+def _script(redis_client: redis.Redis, script: str) -> Script:
     """Return a script as the client names it: its digest is reckoned once."""
-    return lent.register_script(script)
+    return redis_client.register_script(script)
 
 
 @cache
@@ -109,8 +109,8 @@ def _client(_process_id: int, url: str) -> redis.Redis:
     return redis.Redis.from_url(
         url,
         decode_responses=False,
-        socket_connect_timeout=ANSWER,
-        socket_timeout=ANSWER,
+        socket_connect_timeout=TIMEOUT,
+        socket_timeout=TIMEOUT,
         retry=Retry(NoBackoff(), 0),
         # Version 3 begins each connection with two more questions, and each may take so long.
         protocol=2,

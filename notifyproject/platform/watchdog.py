@@ -23,13 +23,13 @@ from django.conf import settings
 from . import valkey
 
 log = structlog.get_logger(__name__)
-SILENCE = 45.0
+MAX_SILENCE = 45.0
 """Seconds in which messages wait, threads are free and none comes: then it does not hear."""
-LOOK = 5.0
+SAMPLE_SECONDS = 5.0
 """Seconds between two looks."""
-LAST_WORD = 60.0
+SHUTDOWN_SECONDS = 60.0
 """Seconds it has to end in good order."""
-SPREAD = 0.1
+JITTER = 0.1
 """Workers that were started at once do not all end at once: limits differ by up to so much."""
 MEGABYTE = 1024 * 1024
 
@@ -40,7 +40,7 @@ class WorkerSample:
 
     waiting: int
     """Messages in its queues."""
-    has_room: bool
+    has_free_thread: bool
     """It could take one."""
     megabytes: float
     """What it has in memory."""
@@ -55,62 +55,62 @@ class WorkerLimits:
     clock: Callable[[], float] = time.monotonic
     _tasks: int = field(default=0, init=False)
     _deaf_since: float | None = field(default=None, init=False)
-    _looked_at: float = field(default=float("inf"), init=False)
+    _sampled_at: float = field(default=float("inf"), init=False)
 
-    def heard(self) -> None:
+    def record_message(self) -> None:
         """Note that a message has come."""
         self._tasks += 1
         self._deaf_since = None
 
-    def end(self, look: WorkerSample) -> str | None:
+    def recycle_reason(self, sample: WorkerSample) -> str | None:
         """Return why it is to end, if it is."""
         now = self.clock()
-        slept, self._looked_at = now - self._looked_at > 3 * LOOK, now
-        if not look.waiting or not look.has_room:
+        was_suspended, self._sampled_at = now - self._sampled_at > 3 * SAMPLE_SECONDS, now
+        if not sample.waiting or not sample.has_free_thread:
             self._deaf_since = None
-        elif self._deaf_since is None or slept:
+        elif self._deaf_since is None or was_suspended:
             # A process that was frozen had no chance to hear anything.
             self._deaf_since = now
-        if self._deaf_since is not None and now - self._deaf_since >= SILENCE:
-            return "hears_nothing"
-        if look.megabytes > self.max_megabytes:
+        if self._deaf_since is not None and now - self._deaf_since >= MAX_SILENCE:
+            return "receives_nothing"
+        if sample.megabytes > self.max_megabytes:
             return "too_large"
-        return "enough_done" if self._tasks >= self.max_tasks else None
+        return "task_limit_reached" if self._tasks >= self.max_tasks else None
 
 
-def begin(*, queues: Collection[str], threads: int) -> Callable[..., None]:
+def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
     """Look after this process for as long as it runs; return what is to be called with a message.
 
     That is a receiver of Celery's ``task_received``. ``threads``: how many tasks it takes at once.
     A limit of 0 is none.
     """
-    spread = 1 + SPREAD * random.SystemRandom().random()
-    life = WorkerLimits(
-        max_tasks=settings.WORKER_MAX_TASKS * spread or float("inf"),
-        max_megabytes=settings.WORKER_MAX_MEMORY_MB * spread or float("inf"),
+    jitter = 1 + JITTER * random.SystemRandom().random()
+    limits = WorkerLimits(
+        max_tasks=settings.WORKER_MAX_TASKS * jitter or float("inf"),
+        max_megabytes=settings.WORKER_MAX_MEMORY_MB * jitter or float("inf"),
     )
 
-    def heard(**_: Any) -> None:
-        life.heard()
+    def on_message(**_: Any) -> None:
+        limits.record_message()
 
     threading.Thread(
-        target=_watch, args=(life, queues, threads), name="renewal", daemon=True
+        target=_watch, args=(limits, queues, threads), name="watchdog", daemon=True
     ).start()
-    return heard
+    return on_message
 
 
-def _watch(life: WorkerLimits, queues: Collection[str], threads: int) -> None:
+def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
     while True:
-        time.sleep(LOOK)
-        look = WorkerSample(
+        time.sleep(SAMPLE_SECONDS)
+        sample = WorkerSample(
             waiting=count_waiting(queues),
-            has_room=len(state.active_requests) < threads,
-            megabytes=megabytes(),
+            has_free_thread=len(state.active_requests) < threads,
+            megabytes=memory_megabytes(),
         )
-        if reason := life.end(look):
-            log.error("worker_ends_itself", reason=reason, waiting=look.waiting)
+        if reason := limits.recycle_reason(sample):
+            log.error("worker_recycled", reason=reason, waiting=sample.waiting)
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(LAST_WORD)
+            time.sleep(SHUTDOWN_SECONDS)
             # The first process of a container cannot kill itself by a signal.
             os._exit(1)
 
@@ -118,7 +118,7 @@ def _watch(life: WorkerLimits, queues: Collection[str], threads: int) -> None:
 def count_waiting(queues: Collection[str]) -> int:
     """Return how many messages wait in these queues; none if the broker does not say."""
     try:
-        with valkey.connection() as lent, lent.pipeline(transaction=False) as pipe:
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             for queue in queues:
                 pipe.llen(queue)
             return sum(pipe.execute())
@@ -126,7 +126,7 @@ def count_waiting(queues: Collection[str]) -> int:
         return 0
 
 
-def megabytes() -> float:
+def memory_megabytes() -> float:
     """Return what this process has in memory; 0 where the system does not say, as on macOS."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])

@@ -6,20 +6,20 @@ import socket
 from collections import deque
 from typing import Any
 
-GATHERED = 64 * 1024
+FLUSH_BYTES = 64 * 1024
 """Bytes of an answer that are sent together; fewer wait for the answer's end."""
-UNSENT = 1024 * 1024
+MAX_UNSENT = 1024 * 1024
 """Bytes of an answer made piece by piece that may wait for the client before more are made."""
 
 
-class Answer:
+class ResponseBuffer:
     """A buffer that gunicorn writes a response into, in place of the socket."""
 
     def __init__(self, client: socket.socket, *, seconds: float) -> None:
         self._socket = client
         self._seconds = seconds
         self._parts: deque[memoryview] = deque()
-        self.held = 0
+        self.buffered = 0
         """Bytes that occupy memory of this process."""
         self.sent = 0
 
@@ -27,11 +27,11 @@ class Answer:
         """Take bytes of the answer; wait for the client only if it has left too many unread."""
         if not data:
             return
-        if self.held > UNSENT:
-            self._make_room()
+        if self.buffered > MAX_UNSENT:
+            self._wait_for_client()
         self._parts.append(memoryview(data))
-        self.held += len(data)
-        if self.held >= GATHERED:
+        self.buffered += len(data)
+        if self.buffered >= FLUSH_BYTES:
             self.flush()
 
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> None:
@@ -47,10 +47,10 @@ class Answer:
                 sent = self._socket.sendmsg(parts)
             except BlockingIOError:
                 return False
-            self._drop(sent)
+            self._discard_sent(sent)
         return True
 
-    def _drop(self, count: int) -> None:
+    def _discard_sent(self, count: int) -> None:
         self.sent += count
         while count:
             part = self._parts.popleft()
@@ -58,15 +58,15 @@ class Answer:
             count -= len(part) - len(rest)
             is_mapped = isinstance(part.obj, mmap.mmap)
             if not is_mapped:
-                self.held -= len(part) - len(rest)
+                self.buffered -= len(part) - len(rest)
             if len(rest):
                 self._parts.appendleft(rest)
 
-    def _make_room(self) -> None:
+    def _wait_for_client(self) -> None:
         """Wait until the client has read something; raises TimeoutError and other OSErrors."""
         poll = select.poll()
         poll.register(self._socket, select.POLLOUT)
-        while not self.flush() and self.held > UNSENT:
+        while not self.flush() and self.buffered > MAX_UNSENT:
             if not poll.poll(self._seconds * 1_000):
                 raise TimeoutError("the client does not read its answer")
 

@@ -16,14 +16,14 @@ from gunicorn.http.body import LengthReader
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.http.parser import RequestParser
 
-from .answer import Answer
+from .answer import ResponseBuffer
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 5 * 1024 * 1024
 """Above what any view takes: a view says more clearly by how much a body is too large."""
 MAX_CHUNK_LINE = 8 * 1024
 RECEIVE_BYTES = 64 * 1024
-IN_KERNEL = 128 * 1024
+KERNEL_SEND_BUFFER = 128 * 1024
 """Bytes not yet on their way that the kernel takes from us: more would hide how fast a client
 reads, and occupy memory that nobody counts."""
 LINGER_SECONDS = 2.0
@@ -32,7 +32,7 @@ HEAD_END = re.compile(rb"\n\r?\n")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class BodyTooLarge(Exception):
+class BodyTooLargeError(Exception):
     """The body is larger than any view takes."""
 
 
@@ -45,9 +45,9 @@ class Phase(StrEnum):
     """The rest of a request's head."""
     BODY = "body"
     """The rest of its body."""
-    WORKING = "working"
+    PROCESSING = "processing"
     """A thread, and its answer."""
-    ANSWER = "answer"
+    RESPONSE = "answer"
     """The client, to read the answer."""
     LINGER = "linger"
     """The client, to close the connection."""
@@ -73,62 +73,62 @@ class Connection:
     ) -> None:
         client.setblocking(False)
         if hasattr(socket, "TCP_NOTSENT_LOWAT") and client.family != socket.AF_UNIX:
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, IN_KERNEL)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_SEND_BUFFER)
         self.socket = client
         # These three names are gunicorn's.
-        self.sock = Answer(client, seconds=limits.seconds)
+        self.sock = ResponseBuffer(client, seconds=limits.seconds)
         self.client = address
         self.server = server
         self.request: Any = None
         self.events = 0
         """What the poller is asked to look for."""
-        self.stays_open = False
+        self.is_keepalive = False
         """Whether another request may follow the answer that is being sent."""
-        self.latest = float("inf")
+        self.hard_deadline = float("inf")
         """When it ends, whatever it waits for."""
         self._limits = limits
-        self._parser = RequestParser(config, self._taken(), address)
+        self._parser = RequestParser(config, self._read_received(), address)
         self._received = bytearray()
         self._searched = 0
         self._chunks = ChunkedBody()
         self.phase = Phase.IDLE
         self._since = 0.0
-        self._moved = 0
+        self._transferred = 0
 
     def enter(self, phase: Phase, *, now: float) -> None:
         """Begin to wait for something else."""
         self.phase, self._since = phase, now
-        self._moved = self.sock.sent if phase is Phase.ANSWER else 0
+        self._transferred = self.sock.sent if phase is Phase.RESPONSE else 0
 
     @property
-    def held(self) -> int:
+    def buffered(self) -> int:
         """Bytes of memory that the client makes us hold."""
-        return len(self._received) + self.sock.held
+        return len(self._received) + self.sock.buffered
 
     def deadline(self) -> float:
         """Return when the client has had the time it may take."""
         limits = self._limits
         match self.phase:
-            case Phase.WORKING:
+            case Phase.PROCESSING:
                 return float("inf")
             case Phase.IDLE:
                 allowed = limits.idle if self.request else limits.seconds
             case Phase.HEAD:
                 allowed = limits.seconds
             case Phase.BODY:
-                allowed = limits.seconds + self._moved / limits.rate
-            case Phase.ANSWER:
-                allowed = limits.seconds + (self.sock.sent - self._moved) / limits.rate
+                allowed = limits.seconds + self._transferred / limits.rate
+            case Phase.RESPONSE:
+                allowed = limits.seconds + (self.sock.sent - self._transferred) / limits.rate
             case Phase.LINGER:
                 allowed = LINGER_SECONDS
-        return min(self._since + allowed, self.latest)
+        return min(self._since + allowed, self.hard_deadline)
 
     def receive(self) -> int:
         """Take what has come, and return how much; 0 at the end. Raises OSError."""
         data = self.socket.recv(RECEIVE_BYTES)
         if self.phase is not Phase.LINGER:
             self._received += data
-            self._moved += len(data)
+            self._transferred += len(data)
         return len(data)
 
     def has_request(self, *, now: float) -> bool:
@@ -175,7 +175,7 @@ class Connection:
             is_complete = self._chunks.is_complete(self._received)
             size = 0 if is_complete else len(self._received)
         if size > MAX_BODY:
-            raise BodyTooLarge
+            raise BodyTooLargeError
         if self.request._expected_100_continue:
             # Said here, so that gunicorn does not say it again.
             self.request._expected_100_continue = False
@@ -183,7 +183,7 @@ class Connection:
                 self.socket.send(_CONTINUE)
         return is_complete
 
-    def _taken(self) -> Iterator[bytes]:
+    def _read_received(self) -> Iterator[bytes]:
         """Give the parser what has come; nothing, to it, is the end."""
         while True:
             data = bytes(self._received)
@@ -195,25 +195,25 @@ class ChunkedBody:
     """Finds where a chunked body ends. What is malformed is complete: the parser refuses it."""
 
     def __init__(self) -> None:
-        self._at = 0
+        self._next_chunk = 0
         """Where the next chunk begins; it may not be here yet."""
 
     def is_complete(self, data: bytearray) -> bool:
         """Return whether the parser need not wait for more."""
-        while self._at < len(data):
-            end = data.find(b"\r\n", self._at)
+        while self._next_chunk < len(data):
+            end = data.find(b"\r\n", self._next_chunk)
             if end < 0:
-                return len(data) - self._at > MAX_CHUNK_LINE
-            size = _size(bytes(data[self._at : end]))
+                return len(data) - self._next_chunk > MAX_CHUNK_LINE
+            size = _chunk_size(bytes(data[self._next_chunk : end]))
             if size is None:
                 return True
             if size == 0:
                 return data.find(b"\r\n\r\n", end) >= 0 or len(data) - end > MAX_HEAD
-            self._at = end + 2 + size + 2
+            self._next_chunk = end + 2 + size + 2
         return False
 
 
-def _size(line: bytes) -> int | None:
+def _chunk_size(line: bytes) -> int | None:
     """Return the size that a chunk's first line says; None if it says none."""
     digits = line.partition(b";")[0].strip(b" \t")
     return int(digits, 16) if re.fullmatch(rb"[0-9A-Fa-f]{1,16}", digits) else None

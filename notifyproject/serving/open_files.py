@@ -6,7 +6,7 @@ OTHER_FILES = 256
 """Open files that are no clients: connections to servers, libraries, logs."""
 
 
-def raised() -> int:
+def raise_limit() -> int:
     """Have as many open files allowed as can be; return how many may be clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:

@@ -7,10 +7,10 @@ from http import HTTPStatus
 
 from gunicorn.http import errors
 
-from .connection import MAX_BODY, BodyTooLarge
+from .connection import MAX_BODY, BodyTooLargeError
 
 
-class ClientTooSlow(Exception):
+class ClientTooSlowError(Exception):
     """A request was begun and did not come in time."""
 
 
@@ -61,7 +61,7 @@ _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
     (errors.InvalidResponseHeaderName, _FAILED),
     (errors.ConfigurationProblem, _FAILED),
     (
-        ClientTooSlow,
+        ClientTooSlowError,
         Refusal(
             status=408,
             code="request_timeout",
@@ -69,7 +69,7 @@ _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
         ),
     ),
     (
-        BodyTooLarge,
+        BodyTooLargeError,
         Refusal(status=413, code="too_large", detail=f"A body may have at most {MAX_BODY} bytes."),
     ),
     (
@@ -106,4 +106,4 @@ REFUSED = tuple(kind for kind, _ in _REFUSALS)
 
 def refusal_of(error: BaseException) -> Refusal:
     """Return what an error is answered with."""
-    return next((answer for kind, answer in _REFUSALS if isinstance(error, kind)), _FAILED)
+    return next((refusal for kind, refusal in _REFUSALS if isinstance(error, kind)), _FAILED)

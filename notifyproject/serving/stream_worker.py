@@ -10,7 +10,7 @@ from ..settings import environment
 from . import open_files, refusals
 from .connection import HEAD_END, MAX_HEAD
 
-NewProtocol = Callable[[], asyncio.Protocol]
+ProtocolFactory = Callable[[], asyncio.Protocol]
 
 
 class StreamWorker(ASGIWorker):
@@ -22,54 +22,54 @@ class StreamWorker(ASGIWorker):
 
     def init_process(self) -> None:
         """Make room for as many clients as there may be, and run."""
-        self._files = open_files.raised()
+        self._max_files = open_files.raise_limit()
         super().init_process()
 
     def handle_exit_signal(self) -> None:
         """Stop taking requests, and end the streams."""
         super().handle_exit_signal()
-        self._ending = self.loop.create_task(self.asgi.stop())
+        self._stop_task = self.loop.create_task(self.asgi.stop())
 
     def _setup_event_loop(self) -> None:
-        ours = environment.current()
-        self.loop = HeadsFirst(
-            seconds=ours.WEB_CLIENT_SECONDS, most=min(ours.WEB_CONNECTIONS, self._files)
+        env = environment.current()
+        self.loop = HeadBufferingLoop(
+            seconds=env.WEB_CLIENT_SECONDS, max_waiting=min(env.WEB_CONNECTIONS, self._max_files)
         )
         asyncio.set_event_loop(self.loop)
 
 
-class HeadsFirst(asyncio.SelectorEventLoop):
+class HeadBufferingLoop(asyncio.SelectorEventLoop):
     """Gives a server's connections to its protocol when they have sent a request's head."""
 
-    def __init__(self, *, seconds: float, most: int) -> None:
+    def __init__(self, *, seconds: float, max_waiting: int) -> None:
         super().__init__()
         self.seconds = seconds
-        self._most = most
-        self._waiting: dict[HeadDeadline, None] = {}
+        self._max_waiting = max_waiting
+        self._waiting: dict[HeadBufferingProtocol, None] = {}
 
     async def create_server(self, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
         """Start a server as asyncio does."""
         return await super().create_server(
-            lambda: HeadDeadline(loop=self, new_protocol=protocol_factory), *args, **kwargs
+            lambda: HeadBufferingProtocol(loop=self, protocol_factory=protocol_factory), *args, **kwargs
         )
 
-    def add(self, connection: "HeadDeadline") -> None:
+    def add(self, connection: "HeadBufferingProtocol") -> None:
         """Count a connection that has sent no head yet; with too many, the oldest goes."""
         self._waiting[connection] = None
-        if len(self._waiting) > self._most:
+        if len(self._waiting) > self._max_waiting:
             next(iter(self._waiting)).abort()
 
-    def remove(self, connection: "HeadDeadline") -> None:
+    def remove(self, connection: "HeadBufferingProtocol") -> None:
         """Forget a connection that is over, or has sent its head."""
         self._waiting.pop(connection, None)
 
 
-class HeadDeadline(asyncio.Protocol):
+class HeadBufferingProtocol(asyncio.Protocol):
     """A connection that has yet to send the head of its first request."""
 
-    def __init__(self, *, loop: HeadsFirst, new_protocol: NewProtocol) -> None:
+    def __init__(self, *, loop: HeadBufferingLoop, protocol_factory: ProtocolFactory) -> None:
         self._loop = loop
-        self._new_protocol = new_protocol
+        self._protocol_factory = protocol_factory
         self._head = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -83,29 +83,29 @@ class HeadDeadline(asyncio.Protocol):
         searched = max(0, len(self._head) - 2)
         self._head += data
         if HEAD_END.search(self._head, searched) or len(self._head) > MAX_HEAD:
-            self._end()
-            protocol = self._new_protocol()
+            self._stop_waiting()
+            protocol = self._protocol_factory()
             self._transport.set_protocol(protocol)
             protocol.connection_made(self._transport)
             protocol.data_received(bytes(self._head))
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Stop waiting."""
-        self._end()
+        self._stop_waiting()
 
     def abort(self) -> None:
         """Make room for another."""
-        self._end()
+        self._stop_waiting()
         self._transport.abort()
 
     def _refuse(self) -> None:
-        self._end()
+        self._stop_waiting()
         if self._head:
-            refusal = refusals.refusal_of(refusals.ClientTooSlow())
+            refusal = refusals.refusal_of(refusals.ClientTooSlowError())
             request_id = refusals.new_request_id()
             self._transport.write(refusal.as_bytes(request_id=request_id))
         self._transport.close()
 
-    def _end(self) -> None:
+    def _stop_waiting(self) -> None:
         self._timer.cancel()
         self._loop.remove(self)

@@ -24,9 +24,9 @@ from .connection import Connection, Limits, Phase
 log = structlog.get_logger(__name__)
 SWEEP_SECONDS = 0.5
 """How often clients that have had their time are looked for."""
-MOST_HELD = 256 * 1024 * 1024
+MAX_BUFFERED = 256 * 1024 * 1024
 """Bytes of memory for what clients have sent in part, and not read, in one process."""
-NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class WebWorker(ThreadWorker):
@@ -34,11 +34,11 @@ class WebWorker(ThreadWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        ours = environment.current()
-        self._most = ours.WEB_CONNECTIONS
+        env = environment.current()
+        self._max_connections = env.WEB_CONNECTIONS
         self._limits = Limits(
-            seconds=ours.WEB_CLIENT_SECONDS,
-            rate=ours.WEB_CLIENT_RATE,
+            seconds=env.WEB_CLIENT_SECONDS,
+            rate=env.WEB_CLIENT_RATE,
             idle=float(self.cfg.keepalive),
         )
         self._waiting: dict[Connection, None] = {}
@@ -55,7 +55,7 @@ class WebWorker(ThreadWorker):
     def init_process(self) -> None:
         """Make room for as many clients as there may be, and run."""
         # An answer from a file has the file open besides.
-        self.worker_connections = min(self._most, open_files.raised() // 2)
+        self.worker_connections = min(self._max_connections, open_files.raise_limit() // 2)
         super().init_process()
 
     def accept(self, listener: Any) -> None:
@@ -63,7 +63,7 @@ class WebWorker(ThreadWorker):
         try:
             client, address = listener.accept()
         except OSError as error:
-            if error.errno in NO_MORE_FILES:
+            if error.errno in OUT_OF_FILES:
                 self._drop_oldest()
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
                 raise
@@ -76,7 +76,7 @@ class WebWorker(ThreadWorker):
             config=self.cfg,
             limits=self._limits,
         )
-        self._await(connection, Phase.IDLE, selectors.EVENT_READ)
+        self._wait_for(connection, Phase.IDLE, selectors.EVENT_READ)
         # One less than gunicorn's limit: there it stops to accept.
         if self.nr_conns >= self.worker_connections:
             self._drop_oldest()
@@ -85,18 +85,18 @@ class WebWorker(ThreadWorker):
         """Answer a request, in a thread; return whether another may follow."""
         try:
             conn.read_body()
-            stays_open = self.handle_request(conn.request, conn)
+            is_keepalive = self.handle_request(conn.request, conn)
         except StopIteration:
             # The answer had begun when it failed, and gunicorn has logged that.
-            stays_open = False
+            is_keepalive = False
         except OSError as error:
-            log.info("web_client_gone", reason=type(error).__name__)
-            stays_open = False
+            log.info("web_client_disconnected", reason=type(error).__name__)
+            is_keepalive = False
         except Exception as error:
             self.handle_error(conn.request, conn.sock, conn.client, error)
-            stays_open = False
+            is_keepalive = False
         conn.sock.flush()
-        return stays_open
+        return is_keepalive
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Answer what cannot be answered by Django; no name of gunicorn's may change."""
@@ -123,7 +123,7 @@ class WebWorker(ThreadWorker):
         if error is not None or fs.cancelled():
             self._close(conn)
             return
-        conn.stays_open = fs.result()
+        conn.is_keepalive = fs.result()
         self._send(conn)
 
     def murder_keepalived(self, force: bool = False) -> None:
@@ -133,24 +133,24 @@ class WebWorker(ThreadWorker):
             return
         self._sweep_at = now + SWEEP_SECONDS
         for connection in [one for one in self._waiting if force or one.deadline() <= now]:
-            is_begun = connection.phase in (Phase.HEAD, Phase.BODY)
-            if is_begun and not force and self.alive:
-                self._refuse(connection, refusals.ClientTooSlow())
+            is_partial = connection.phase in (Phase.HEAD, Phase.BODY)
+            if is_partial and not force and self.alive:
+                self._refuse(connection, refusals.ClientTooSlowError())
             else:
                 self._close(connection)
-        self._give_memory_back()
+        self._free_memory()
 
     def _cap_keepalive(self, deadline: float) -> None:
         """Have those end by then who are not being answered: the process stops."""
         for connection in self._waiting:
-            if connection.phase is not Phase.ANSWER:
-                connection.latest = deadline
+            if connection.phase is not Phase.RESPONSE:
+                connection.hard_deadline = deadline
 
     def _on_event(self, connection: Connection, _file: Any) -> None:
         # It may have gone since the poller saw it.
         if connection not in self._waiting:
             return
-        if connection.phase is Phase.ANSWER:
+        if connection.phase is Phase.RESPONSE:
             self._send(connection)
         else:
             self._receive(connection)
@@ -181,14 +181,14 @@ class WebWorker(ThreadWorker):
             self._refuse(connection, error)
         else:
             if is_complete:
-                self._leave(connection)
-                connection.enter(Phase.WORKING, now=time.monotonic())
+                self._stop_polling(connection)
+                connection.enter(Phase.PROCESSING, now=time.monotonic())
                 self.enqueue_req(connection)
             elif connection.phase is not phase or not connection.events:
-                self._look_for(connection, selectors.EVENT_READ)
+                self._poll_for(connection, selectors.EVENT_READ)
 
     def _refuse(self, connection: Connection, error: BaseException) -> None:
-        connection.stays_open = False
+        connection.is_keepalive = False
         self.handle_error(None, connection.sock, connection.client, error)
         self._send(connection)
 
@@ -199,13 +199,13 @@ class WebWorker(ThreadWorker):
             self._close(connection)
             return
         if not is_sent:
-            if connection.phase is not Phase.ANSWER:
-                self._await(connection, Phase.ANSWER, selectors.EVENT_WRITE)
-        elif connection.stays_open:
+            if connection.phase is not Phase.RESPONSE:
+                self._wait_for(connection, Phase.RESPONSE, selectors.EVENT_WRITE)
+        elif connection.is_keepalive:
             now = time.monotonic()
             connection.begin_next(now=now)
             if not self.alive:
-                connection.latest = now + STOP_KEEPALIVE_LINGER
+                connection.hard_deadline = now + STOP_KEEPALIVE_LINGER
             self._proceed(connection)
         else:
             self._linger(connection)
@@ -217,33 +217,33 @@ class WebWorker(ThreadWorker):
         except OSError:
             self._close(connection)
             return
-        self._await(connection, Phase.LINGER, selectors.EVENT_READ)
+        self._wait_for(connection, Phase.LINGER, selectors.EVENT_READ)
 
-    def _await(self, connection: Connection, phase: Phase, events: int) -> None:
+    def _wait_for(self, connection: Connection, phase: Phase, events: int) -> None:
         connection.enter(phase, now=time.monotonic())
-        self._look_for(connection, events)
+        self._poll_for(connection, events)
 
-    def _look_for(self, connection: Connection, events: int) -> None:
+    def _poll_for(self, connection: Connection, events: int) -> None:
         """Wait for a client from now on, behind those who wait already."""
         self._waiting.pop(connection, None)
         self._waiting[connection] = None
         if connection.events == events:
             return
-        told: Callable[[Any], None] = partial(self._on_event, connection)
+        callback: Callable[[Any], None] = partial(self._on_event, connection)
         if connection.events:
-            self.poller.modify(connection.socket, events, told)
+            self.poller.modify(connection.socket, events, callback)
         else:
-            self.poller.register(connection.socket, events, told)
+            self.poller.register(connection.socket, events, callback)
         connection.events = events
 
-    def _leave(self, connection: Connection) -> None:
+    def _stop_polling(self, connection: Connection) -> None:
         self._waiting.pop(connection, None)
         if connection.events:
             self.poller.unregister(connection.socket)
             connection.events = 0
 
     def _close(self, connection: Connection) -> None:
-        self._leave(connection)
+        self._stop_polling(connection)
         self.nr_conns -= 1
         connection.socket.close()
 
@@ -251,12 +251,12 @@ class WebWorker(ThreadWorker):
         if self._waiting:
             self._close(next(iter(self._waiting)))
 
-    def _give_memory_back(self) -> None:
+    def _free_memory(self) -> None:
         """Close what holds most, until all together hold what they may."""
-        held = {one: one.held for one in self._waiting if one.held}
-        total = sum(held.values())
-        for connection in sorted(held, key=held.__getitem__, reverse=True):
-            if total <= MOST_HELD:
+        buffered = {one: one.buffered for one in self._waiting if one.buffered}
+        total = sum(buffered.values())
+        for connection in sorted(buffered, key=buffered.__getitem__, reverse=True):
+            if total <= MAX_BUFFERED:
                 return
-            total -= held[connection]
+            total -= buffered[connection]
             self._close(connection)

@@ -14,7 +14,7 @@ from domain.states import Channel, Priority
 
 from ..platform.logs import logging_config
 from . import console, providers
-from .environment import BASE_DIR, DATA_DIR, Environment, listed
+from .environment import BASE_DIR, DATA_DIR, Environment, split_list
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
 ENCRYPTION_KEY_ID = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
@@ -169,7 +169,7 @@ def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that follow from the environment."""
     return {
         "SECRET_KEY": environment.SECRET_KEY,
-        "ALLOWED_HOSTS": listed(environment.ALLOWED_HOSTS),
+        "ALLOWED_HOSTS": split_list(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
         "REDIS_URL": environment.REDIS_URL,
         "WORKER_THREADS": environment.WORKER_THREADS,
@@ -183,7 +183,7 @@ def configure(environment: Environment) -> dict[str, Any]:
         "RATE_LIMIT_FAILED": environment.RATE_LIMIT_FAILED,
         "TRUSTED_PROXIES": environment.TRUSTED_PROXIES,
         "CALLBACK_LOOPBACK": environment.CALLBACK_LOOPBACK,
-        "ALERT_RECIPIENTS": tuple(listed(environment.ALERT_RECIPIENTS)),
+        "ALERT_RECIPIENTS": tuple(split_list(environment.ALERT_RECIPIENTS)),
         "ANALYTICS_EVENTS_DAYS": environment.ANALYTICS_EVENTS_DAYS,
         "RETENTION_CONTENT_DAYS": environment.RETENTION_CONTENT_DAYS,
         "RETENTION_METADATA_DAYS": environment.RETENTION_METADATA_DAYS,
@@ -228,7 +228,7 @@ def _databases(environment: Environment) -> dict[str, Any]:
 def _field_encryption_keys(text: str) -> dict[str, bytes]:
     """Return the keys by their ids, the newest first. What is wrong is told without the text."""
     keys: dict[str, bytes] = {}
-    for number, item in enumerate(listed(text), start=1):
+    for number, item in enumerate(split_list(text), start=1):
         key_id, _, encoded = item.partition(":")
         try:
             secret = base64.b64decode(encoded, validate=True)
@@ -244,7 +244,7 @@ def _field_encryption_keys(text: str) -> dict[str, bytes]:
 
 
 def _inbox(environment: Environment) -> dict[str, Any]:
-    origins = listed(environment.INBOX_ORIGINS.lower())
+    origins = split_list(environment.INBOX_ORIGINS.lower())
     if not all(ORIGIN.fullmatch(origin) for origin in origins):
         raise ImproperlyConfigured(
             "environment variable INBOX_ORIGINS: expected origins such as https://app.example.com, "
@@ -260,8 +260,8 @@ def _inbox(environment: Environment) -> dict[str, Any]:
 
 def queue_names() -> list[str]:
     """Return every queue in the order a worker serves them: strictly from the first to the last."""
-    lanes = [f"{channel}.{p}" for p in Priority for channel in Channel]
-    return [SERVICE_QUEUE, *lanes, CALLBACK_QUEUE, BROADCAST_QUEUE]
+    delivery_queues = [f"{channel}.{p}" for p in Priority for channel in Channel]
+    return [SERVICE_QUEUE, *delivery_queues, CALLBACK_QUEUE, BROADCAST_QUEUE]
 
 
 def urgent_queue_names() -> list[str]:

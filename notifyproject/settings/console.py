@@ -27,7 +27,7 @@ def environment_badge(_request: HttpRequest) -> tuple[str, str]:
     return _BADGES.get(name, (name.capitalize(), "warning"))
 
 
-def _may(permission: str) -> Callable[[HttpRequest], bool]:
+def _has_permission(permission: str) -> Callable[[HttpRequest], bool]:
     """Return a check that the user has a permission."""
 
     def check(request: HttpRequest) -> bool:
@@ -41,14 +41,14 @@ def _is_home(request: HttpRequest) -> bool:
     return request.path == reverse("admin:index")
 
 
-def _item(title: str, icon: str, model: str) -> dict[str, Any]:
+def _menu_item(title: str, icon: str, model: str) -> dict[str, Any]:
     """Return a menu entry for a model's list: ``app_model``."""
     app, _, name = model.rpartition("_")
     return {
         "title": title,
         "icon": icon,
         "link": reverse_lazy(f"admin:{model}_changelist"),
-        "permission": _may(f"{app}.view_{name}"),
+        "permission": _has_permission(f"{app}.view_{name}"),
     }
 
 
@@ -62,58 +62,58 @@ NAVIGATION = [
                 "active": _is_home,
             },
             {
-                **_item("Failed deliveries", "error", "notifications_failednotification"),
-                "permission": _may("notifications.view_notification"),
+                **_menu_item("Failed deliveries", "error", "notifications_failednotification"),
+                "permission": _has_permission("notifications.view_notification"),
             },
-            _item("All notifications", "notifications", "notifications_notification"),
-            _item("Broadcasts", "campaign", "notifications_broadcast"),
+            _menu_item("All notifications", "notifications", "notifications_notification"),
+            _menu_item("Broadcasts", "campaign", "notifications_broadcast"),
             {
-                **_item("Scheduled and waiting", "schedule", "notifications_waitingnotification"),
-                "permission": _may("notifications.view_notification"),
+                **_menu_item("Scheduled and waiting", "schedule", "notifications_waitingnotification"),
+                "permission": _has_permission("notifications.view_notification"),
             },
-            _item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
+            _menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
         ],
     },
     {
         "title": "People",
         "separator": True,
         "items": [
-            _item("Recipients", "group", "recipients_recipient"),
-            _item("Devices", "devices", "devices_device"),
-            _item("Suppressions", "block", "recipients_suppression"),
+            _menu_item("Recipients", "group", "recipients_recipient"),
+            _menu_item("Devices", "devices", "devices_device"),
+            _menu_item("Suppressions", "block", "recipients_suppression"),
         ],
     },
     {
         "title": "What happened",
         "separator": True,
         "items": [
-            _item("Attempts", "send", "notifications_deliveryattempt"),
-            _item("Provider webhooks", "webhook", "notifications_webhooklog"),
-            _item("Callbacks to apps", "call_made", "callbacks_callbackmessage"),
-            _item("Audit log", "history", "admin_logentry"),
+            _menu_item("Attempts", "send", "notifications_deliveryattempt"),
+            _menu_item("Provider webhooks", "webhook", "notifications_webhooklog"),
+            _menu_item("Callbacks to apps", "call_made", "callbacks_callbackmessage"),
+            _menu_item("Audit log", "history", "admin_logentry"),
         ],
     },
     {
         "title": "How it runs",
         "separator": True,
         "items": [
-            _item("Providers", "hub", "notifications_providerstate"),
-            _item("Workers and queues", "conveyor_belt", "notifications_heartbeat"),
-            _item("Incidents", "notifications_active", "analytics_incident"),
-            _item("Alert rules", "rule", "analytics_alertrule"),
-            _item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
-            _item("Retention", "auto_delete", "notifications_retentionpolicy"),
+            _menu_item("Providers", "hub", "notifications_providerstate"),
+            _menu_item("Workers and queues", "conveyor_belt", "notifications_heartbeat"),
+            _menu_item("Incidents", "notifications_active", "analytics_incident"),
+            _menu_item("Alert rules", "rule", "analytics_alertrule"),
+            _menu_item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
+            _menu_item("Retention", "auto_delete", "notifications_retentionpolicy"),
         ],
     },
     {
         "title": "Set-up",
         "separator": True,
         "items": [
-            _item("Types", "category", "notifications_notificationtype"),
-            _item("API clients and keys", "key", "access_apiclient"),
-            _item("Callbacks", "phone_callback", "callbacks_callback"),
-            _item("Staff", "badge", "access_staffuser"),
-            _item("Roles", "shield_person", "auth_group"),
+            _menu_item("Types", "category", "notifications_notificationtype"),
+            _menu_item("API clients and keys", "key", "access_apiclient"),
+            _menu_item("Callbacks", "phone_callback", "callbacks_callback"),
+            _menu_item("Staff", "badge", "access_staffuser"),
+            _menu_item("Roles", "shield_person", "auth_group"),
         ],
     },
     {
@@ -121,10 +121,10 @@ NAVIGATION = [
         "separator": True,
         "collapsible": True,
         "items": [
-            _item("Intervals", "timer", "django_celery_beat_intervalschedule"),
-            _item("Crontabs", "calendar_clock", "django_celery_beat_crontabschedule"),
-            _item("Clocked", "alarm", "django_celery_beat_clockedschedule"),
-            _item("Solar", "wb_twilight", "django_celery_beat_solarschedule"),
+            _menu_item("Intervals", "timer", "django_celery_beat_intervalschedule"),
+            _menu_item("Crontabs", "calendar_clock", "django_celery_beat_crontabschedule"),
+            _menu_item("Clocked", "alarm", "django_celery_beat_clockedschedule"),
+            _menu_item("Solar", "wb_twilight", "django_celery_beat_solarschedule"),
         ],
     },
 ]

@@ -163,23 +163,23 @@ def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = Non
 
     Raises ImproperlyConfigured naming the variable that has a wrong value.
     """
-    given = {
+    values = {
         name: value
         for name in Environment.__struct_fields__
         if (value := environ.get(name) or (defaults or {}).get(name))
     }
     try:
-        return msgspec.convert(given, Environment, strict=False)
+        return msgspec.convert(values, Environment, strict=False)
     except msgspec.ValidationError as error:
         raise ImproperlyConfigured(f"environment variable: {error}") from error
 
 
-def listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Return what a variable lists, separated by commas."""
     return [item for part in text.split(",") if (item := part.strip())]
 
 
-def of_local_stack() -> dict[str, str]:
+def local_stack_environment() -> dict[str, str]:
     """Return what a local stack has written down for other processes; empty if none runs."""
     if not STACK_FILE.exists():
         return {}

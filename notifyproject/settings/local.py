@@ -6,7 +6,7 @@ from .base import configure
 
 DEBUG = False
 
-_stack = _environment.of_local_stack()
+_stack = _environment.local_stack_environment()
 _current = _environment.current(
     defaults={
         "SECRET_KEY": "only-for-one-machine-" + "0" * 40,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .environment import Environment, listed
+from .environment import Environment, split_list
 
 
 def configure(environment: Environment) -> dict[str, Any]:
@@ -17,13 +17,13 @@ def configure(environment: Environment) -> dict[str, Any]:
 
 
 def _email(environment: Environment) -> dict[str, Any]:
-    real = bool(environment.SENDGRID_API_KEY)
-    default_url = "https://api.sendgrid.com" if real else environment.SANDBOX_URL
+    has_key = bool(environment.SENDGRID_API_KEY)
+    default_url = "https://api.sendgrid.com" if has_key else environment.SANDBOX_URL
     return {
         "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
         "EMAIL_FROM": environment.EMAIL_FROM,
         "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
-        "ATTACHMENT_HOSTS": frozenset(listed(environment.ATTACHMENT_HOSTS.lower())),
+        "ATTACHMENT_HOSTS": frozenset(split_list(environment.ATTACHMENT_HOSTS.lower())),
         "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
         "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
         "SENDGRID_WEBHOOK_PUBLIC_KEY": environment.SENDGRID_WEBHOOK_PUBLIC_KEY,

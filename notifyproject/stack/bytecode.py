@@ -7,7 +7,7 @@ from pathlib import Path
 BYTECODE = Path(sys.prefix) / "bytecode"
 
 
-def keep() -> None:
+def enable_cache() -> None:
     """Keep the bytecode of this process, and of those it starts, in the virtual environment.
 
     Where ``PYTHONDONTWRITEBYTECODE`` is set, as in most container images, each process would

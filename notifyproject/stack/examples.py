@@ -18,7 +18,7 @@ FOLDER = BASE_DIR / "tests" / "examples"
 REQUEST_SECONDS = 10.0
 POLL_SECONDS = 0.5
 WEBHOOK_SECONDS = 1.0
-WITHIN_SECONDS = 110.0
+TIMEOUT_SECONDS = 110.0
 """The slowest example has two retries, 15 and 30 seconds apart, give or take a fifth."""
 _RELATIVE = re.compile(r"now\+(\d+)h")
 
@@ -28,16 +28,16 @@ class Example:
     """A request, and what is to become of it."""
 
     name: str
-    about: str
+    description: str
     request: Mapping[str, Any]
     expected: Mapping[str, Any]
     read_in_app: bool
     """The person opens it in the app."""
     devices: tuple[Mapping[str, Any], ...] = ()
     """Registered beforehand."""
-    behaviours: Mapping[str, Any] = field(default_factory=dict)
+    sandbox_behaviours: Mapping[str, Any] = field(default_factory=dict)
     """What the sandbox is told beforehand to do with an address or token."""
-    written: tuple[str, ...] = ()
+    inbound_phones: tuple[str, ...] = ()
     """Phone numbers whose owners write to us on WhatsApp beforehand."""
 
 
@@ -54,20 +54,20 @@ class Outcome:
         expected, notification = self.example.expected, self.notification
         deliveries = {d["channel"]: d for d in notification["delivery"]}
 
-        def are(field: str, wanted: Mapping[str, Any]) -> bool:
-            return all(deliveries[channel][field] == value for channel, value in wanted.items())
+        def have_values(field: str, values: Mapping[str, Any]) -> bool:
+            return all(deliveries[channel][field] == value for channel, value in values.items())
 
         return (
             notification["status"] == expected["status"]
             and deliveries.keys() == expected["delivery"].keys()
-            and are("status", expected["delivery"])
-            and are("attempt_count", expected.get("attempts", {}))
-            and are("failure_reason", expected.get("reasons", {}))
+            and have_values("status", expected["delivery"])
+            and have_values("attempt_count", expected.get("attempts", {}))
+            and have_values("failure_reason", expected.get("reasons", {}))
             and len(notification["error_history"]) >= expected.get("errors", 0)
         )
 
 
-class RefusedExample(RuntimeError):
+class ExampleRefusedError(RuntimeError):
     """The API did not accept an example; the message is its problem."""
 
 
@@ -82,11 +82,11 @@ class API:
     """The base URL of the providers' sandbox."""
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """Return the answer's JSON; raises RefusedExample for anything but a success."""
+        """Return the answer's JSON; raises ExampleRefusedError for anything but a success."""
         return self._call(method, f"{self.base_url}/api/v1{path}", body)
 
-    def tell_sandbox(self, method: str, path: str, body: Any) -> None:
-        """Tell the sandbox what to do; raises RefusedExample if it will not."""
+    def configure_sandbox(self, method: str, path: str, body: Any) -> None:
+        """Tell the sandbox what to do; raises ExampleRefusedError if it will not."""
         self._call(method, f"{self.sandbox}/_sandbox{path}", body)
 
     def _call(self, method: str, url: str, body: Any) -> dict[str, Any]:
@@ -98,10 +98,10 @@ class API:
             timeout=REQUEST_SECONDS,
             retries=False,
         )
-        answer = response.json() if response.data else {}
+        reply = response.json() if response.data else {}
         if response.status >= HTTPStatus.BAD_REQUEST:
-            raise RefusedExample(f"{method} {url}: {answer.get('detail')} {answer.get('errors')}")
-        return answer
+            raise ExampleRefusedError(f"{method} {url}: {reply.get('detail')} {reply.get('errors')}")
+        return reply
 
 
 def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
@@ -112,13 +112,13 @@ def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
         examples.append(
             Example(
                 name=path.stem.partition("_")[2],
-                about=stored["about"],
-                request=_absolute(stored["request"], now),
+                description=stored["about"],
+                request=_resolve_times(stored["request"], now),
                 expected=stored["expect"],
                 read_in_app=stored.get("read_in_app", False),
                 devices=tuple(stored.get("devices", ())),
-                behaviours=stored.get("sandbox", {}),
-                written=tuple(stored.get("written", ())),
+                sandbox_behaviours=stored.get("sandbox", {}),
+                inbound_phones=tuple(stored.get("written", ())),
             )
         )
     return examples
@@ -126,14 +126,14 @@ def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
 
 def send_all(api: API, examples: list[Example]) -> list[Outcome]:
     """Prepare and send the examples and return them as accepted."""
-    for one in examples:
-        for device in one.devices:
+    for example in examples:
+        for device in example.devices:
             api.call("PUT", "/devices", device)
-        for match, behaviour in one.behaviours.items():
-            api.tell_sandbox("PUT", f"/behaviours/{match}", behaviour)
-        for phone in one.written:
-            api.tell_sandbox("POST", "/whatsapp/written", {"from": phone, "text": "Hello"})
-    if any(one.written for one in examples):
+        for match, behaviour in example.sandbox_behaviours.items():
+            api.configure_sandbox("PUT", f"/behaviours/{match}", behaviour)
+        for phone in example.inbound_phones:
+            api.configure_sandbox("POST", "/whatsapp/written", {"from": phone, "text": "Hello"})
+    if any(one.inbound_phones for one in examples):
         # The sandbox tells the service by webhook that they have written.
         time.sleep(WEBHOOK_SECONDS)
     return [
@@ -146,7 +146,7 @@ def follow(
     api: API, outcomes: list[Outcome], *, stop: Callable[[], bool]
 ) -> Iterator[list[Outcome]]:
     """Yield the outcomes each time one has changed, until all are as expected or time is up."""
-    deadline = time.monotonic() + WITHIN_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     to_read = {o.example.request["user_id"] for o in outcomes if o.example.read_in_app}
     for user_id in to_read:
         api.call("POST", f"/recipients/{user_id}/notifications/read-all")
@@ -167,11 +167,11 @@ def follow(
             yield outcomes
 
 
-def table(outcomes: list[Outcome]) -> str:
+def format_table(outcomes: list[Outcome]) -> str:
     """Return the outcomes as a table for a terminal."""
     rows = [("example", "status", "what became of it")]
     rows += [
-        (o.example.name, o.notification["status"], _in_words(o.notification)) for o in outcomes
+        (o.example.name, o.notification["status"], _describe(o.notification)) for o in outcomes
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines = [
@@ -181,8 +181,8 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def _in_words(notification: Mapping[str, Any]) -> str:
-    def word(delivery: Mapping[str, Any]) -> str:
+def _describe(notification: Mapping[str, Any]) -> str:
+    def describe_delivery(delivery: Mapping[str, Any]) -> str:
         text = f"{delivery['channel']} {delivery['status']}"
         if delivery["status"] == "pending" and delivery["next_attempt_at"]:
             text += f" until {delivery['next_attempt_at'][:16].replace('T', ' ')}"
@@ -190,13 +190,13 @@ def _in_words(notification: Mapping[str, Any]) -> str:
             text += f" after {delivery['attempt_count']} attempts"
         return f"{text} ({delivery['failure_code']})" if delivery["failure_code"] else text
 
-    return ", ".join(word(delivery) for delivery in notification["delivery"])
+    return ", ".join(describe_delivery(delivery) for delivery in notification["delivery"])
 
 
-def _absolute(value: Any, now: datetime) -> Any:
+def _resolve_times(value: Any, now: datetime) -> Any:
     if isinstance(value, dict):
-        return {name: _absolute(item, now) for name, item in value.items()}
+        return {name: _resolve_times(item, now) for name, item in value.items()}
     if isinstance(value, str) and (match := _RELATIVE.fullmatch(value)):
-        moment = now.astimezone(UTC) + timedelta(hours=int(match[1]))
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        time_at = now.astimezone(UTC) + timedelta(hours=int(match[1]))
+        return time_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     return value

@@ -44,11 +44,11 @@ def main() -> None:
     pool = urllib3.PoolManager()
     _wait_for(pool, f"{arguments.web}/healthz")
     is_new = not CREDENTIALS_FILE.exists()
-    credentials = _credentials(arguments.web, arguments.sandbox)
+    credentials = _load_credentials(arguments.web, arguments.sandbox)
     create_roles()
-    _greet(credentials, is_new=is_new)
+    _print_greeting(credentials, is_new=is_new)
     if is_new and not arguments.no_examples:
-        _show_examples(
+        _run_examples(
             examples.API(
                 base_url=credentials.web,
                 key=credentials.api_key,
@@ -58,18 +58,18 @@ def main() -> None:
         )
 
 
-def _credentials(web: str, sandbox: str) -> Credentials:
+def _load_credentials(web: str, sandbox: str) -> Credentials:
     """Return the credentials, made the first time; the addresses are those of this start."""
     if CREDENTIALS_FILE.exists():
         stored = json.loads(CREDENTIALS_FILE.read_text())
         credentials = Credentials(**{**stored, "web": web, "sandbox": sandbox})
     else:
-        credentials = Credentials(admin=_admin(), api_key=_key(), web=web, sandbox=sandbox)
+        credentials = Credentials(admin=_create_admin(), api_key=_create_api_key(), web=web, sandbox=sandbox)
     _write(CREDENTIALS_FILE, json.dumps(asdict(credentials), indent=2))
     return credentials
 
 
-def _admin() -> dict[str, str]:
+def _create_admin() -> dict[str, str]:
     """Make the admin, or give the one there is a new password."""
     from django.contrib.auth import get_user_model
 
@@ -91,7 +91,7 @@ def create_roles() -> None:
         call_command("create_roles", stdout=io.StringIO())
 
 
-def _key() -> str:
+def _create_api_key() -> str:
     """Return a new API key of the local client, which replaces its earlier ones."""
     from django.core.management import call_command
 
@@ -101,7 +101,7 @@ def _key() -> str:
     return key.getvalue().strip()
 
 
-def _greet(credentials: Credentials, *, is_new: bool) -> None:
+def _print_greeting(credentials: Credentials, *, is_new: bool) -> None:
     _print(
         "",
         f"  Admin    {credentials.web}/admin/",
@@ -123,22 +123,22 @@ def _greet(credentials: Credentials, *, is_new: bool) -> None:
     _print("")
 
 
-def _show_examples(api: examples.API) -> None:
+def _run_examples(api: examples.API) -> None:
     """Send the examples, and print a table at first and when all have ended."""
     _print("Sending some examples through the API …", "")
     started = time.monotonic()
     outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
-    shown = False
+    is_table_printed = False
     for latest in examples.follow(api, outcomes, stop=lambda: False):
         outcomes = latest
-        most = sum(o.is_as_expected for o in outcomes) >= len(outcomes) - 1
-        if most and not shown and not all(o.is_as_expected for o in outcomes):
-            _print(examples.table(outcomes), "", "One is still being retried …", "")
-            shown = True
-    _print(examples.table(outcomes), "")
+        is_nearly_done = sum(o.is_as_expected for o in outcomes) >= len(outcomes) - 1
+        if is_nearly_done and not is_table_printed and not all(o.is_as_expected for o in outcomes):
+            _print(examples.format_table(outcomes), "", "One is still being retried …", "")
+            is_table_printed = True
+    _print(examples.format_table(outcomes), "")
     unexpected = [o.example.name for o in outcomes if not o.is_as_expected]
-    verdict = f"Not as expected: {', '.join(unexpected)}." if unexpected else "All as expected."
-    _print(f"{verdict} ({time.monotonic() - started:.0f} s)", "")
+    summary = f"Not as expected: {', '.join(unexpected)}." if unexpected else "All as expected."
+    _print(f"{summary} ({time.monotonic() - started:.0f} s)", "")
 
 
 def _wait_for(pool: urllib3.PoolManager, url: str) -> None:

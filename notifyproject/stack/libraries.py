@@ -13,12 +13,12 @@ _MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 _TOO_OLD = re.compile(r"version `(\S+)' not found")
 
 
-class MissingLibrary(RuntimeError):
+class MissingLibraryError(RuntimeError):
     """The system lacks a library that a program needs. The message says how to install it."""
 
 
-def check(*, program: str, binary: Path) -> None:
-    """Look at what a binary needs; raises MissingLibrary.
+def check_libraries(*, program: str, binary: Path) -> None:
+    """Look at what a binary needs; raises MissingLibraryError.
 
     Nothing is said of a system without ``ldd``, or of a binary that ``ldd`` cannot read: the
     program itself says more when it is started.
@@ -39,9 +39,9 @@ def check(*, program: str, binary: Path) -> None:
     except subprocess.TimeoutExpired:
         return
     if missing := sorted(set(_MISSING.findall(traced))):
-        raise MissingLibrary(_advice(program, missing))
+        raise MissingLibraryError(_advice(program, missing))
     if versions := sorted(set(_TOO_OLD.findall(traced))):
-        raise MissingLibrary(
+        raise MissingLibraryError(
             f"This system is too old for {program}: its libraries lack {', '.join(versions)}."
         )
 
@@ -56,13 +56,13 @@ def playwright_binary() -> Path | None:
 
 
 def check_playwright() -> None:
-    """Look at what Playwright's Node.js needs; raises MissingLibrary."""
+    """Look at what Playwright's Node.js needs; raises MissingLibraryError."""
     if (binary := playwright_binary()) is not None:
-        check(program="Playwright", binary=binary)
+        check_libraries(program="Playwright", binary=binary)
 
 
 def _advice(program: str, missing: list[str]) -> str:
-    lacks = f"This machine lacks {prerequisites.in_words([(name, program) for name in missing])}"
+    lacks = f"This machine lacks {prerequisites.format_missing([(name, program) for name in missing])}"
     unknown = [name for name in missing if name not in prerequisites.PACKAGES]
     known = [prerequisites.PACKAGES[name] for name in missing if name not in unknown]
     advice = [f"install the package that has {' and '.join(unknown)}"] if unknown else []

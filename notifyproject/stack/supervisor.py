@@ -24,7 +24,7 @@ from .servers import die_with_parent
 COLOURS = (36, 32, 33, 35, 34, 96, 92)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FIRST_RESTART_SECONDS = 0.5
-LONGEST_RESTART_SECONDS = 10.0
+MAX_RESTART_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 """A program that ran this long is restarted at once when it ends."""
 POLL_SECONDS = 0.1
@@ -34,7 +34,7 @@ RELAY_SECONDS = 1.0
 """Until the last lines of a program that has ended are read."""
 
 
-class ProgramFailed(RuntimeError):
+class ProgramFailedError(RuntimeError):
     """A program cannot start. The message has the last lines it wrote."""
 
 
@@ -50,12 +50,12 @@ class Program:
 
 
 @dataclass(kw_only=True)
-class _Running:
+class _RunningProgram:
     program: Program
     colour: int
     process: subprocess.Popen[bytes]
     relay: threading.Thread
-    said: deque[str]
+    output: deque[str]
     started_at: float
     restarts: int = 0
     restart_at: float | None = None
@@ -67,38 +67,38 @@ class Supervisor:
     """Starts programs, shows what they say, restarts what ends, and stops them all."""
 
     def __init__(self) -> None:
-        self._running: list[_Running] = []
+        self._running: list[_RunningProgram] = []
         self._colours = itertools.cycle(COLOURS)
         self._stopping = threading.Event()
         self._coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self._width = 8
-        self._output = threading.Lock()
+        self._print_lock = threading.Lock()
 
     def start(self, program: Program) -> subprocess.Popen[bytes]:
         """Start a program. Call it from the main thread: the kernel ends its children with it."""
         self._width = max(self._width, len(program.name))
-        colour, said = next(self._colours), deque[str](maxlen=log_tail.LINES)
-        process, relay = self._launch(program, colour, said)
+        colour, output = next(self._colours), deque[str](maxlen=log_tail.LINES)
+        process, relay = self._launch(program, colour, output)
         self._running.append(
-            _Running(
+            _RunningProgram(
                 program=program,
                 colour=colour,
                 process=process,
                 relay=relay,
-                said=said,
+                output=output,
                 started_at=time.monotonic(),
             )
         )
         return process
 
-    def said(self, name: str) -> list[str]:
+    def output_of(self, name: str) -> list[str]:
         """Return the last lines that a program wrote."""
         running = next(r for r in self._running if r.program.name == name)
         if running.process.poll() is not None:
             running.relay.join(RELAY_SECONDS)
-        return list(running.said)
+        return list(running.output)
 
-    def say(self, text: str) -> None:
+    def print_lines(self, text: str) -> None:
         """Print lines of our own, between those of the programs."""
         for line in text.splitlines() or [""]:
             self._print("stack", 37, line)
@@ -106,25 +106,25 @@ class Supervisor:
     def run(
         self,
         *,
-        tick: Callable[[], None] = lambda: None,
-        before_the_end: Callable[[], None] = lambda: None,
+        on_tick: Callable[[], None] = lambda: None,
+        before_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """Watch over the programs until SIGINT, SIGTERM or :meth:`stop_soon`, then stop them.
+        """Watch over the programs until SIGINT, SIGTERM or :meth:`request_stop`, then stop them.
 
-        Raises ProgramFailed when one exits with an error as it starts, and does so again.
+        Raises ProgramFailedError when one exits with an error as it starts, and does so again.
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         try:
             while not self._stopping.wait(POLL_SECONDS):
-                tick()
+                on_tick()
                 for running in self._running:
-                    self._look_after(running)
+                    self._restart_if_ended(running)
         finally:
-            before_the_end()
+            before_stop()
             self.stop()
 
-    def stop_soon(self) -> None:
+    def request_stop(self) -> None:
         """Make :meth:`run` end."""
         self._stopping.set()
 
@@ -136,15 +136,15 @@ class Supervisor:
     def stop(self) -> None:
         """End every program within 10 seconds: first those that work, then the servers."""
         self._stopping.set()
-        self._end([r for r in self._running if not r.program.stop_last], patience=6.0)
-        self._end([r for r in self._running if r.program.stop_last], patience=3.0)
+        self._terminate([r for r in self._running if not r.program.stop_last], timeout=6.0)
+        self._terminate([r for r in self._running if r.program.stop_last], timeout=3.0)
         self._running.clear()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping.set()
 
     def _launch(
-        self, program: Program, colour: int, said: deque[str]
+        self, program: Program, colour: int, output: deque[str]
     ) -> tuple[subprocess.Popen[bytes], threading.Thread]:
         process = subprocess.Popen(
             program.command,
@@ -157,18 +157,18 @@ class Supervisor:
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
-        said.clear()
+        output.clear()
         relay = threading.Thread(
-            target=self._relay, args=(program.name, colour, process, said), daemon=True
+            target=self._relay, args=(program.name, colour, process, output), daemon=True
         )
         relay.start()
         return process, relay
 
     def _relay(
-        self, name: str, colour: int, process: subprocess.Popen[bytes], said: deque[str]
+        self, name: str, colour: int, process: subprocess.Popen[bytes], output: deque[str]
     ) -> None:
         for line in _lines(process):
-            said.append(_ANSI.sub("", line)[: log_tail.LONGEST_LINE])
+            output.append(_ANSI.sub("", line)[: log_tail.MAX_LINE])
             self._print(name, colour, line)
 
     def _print(self, name: str, colour: int, line: str) -> None:
@@ -177,11 +177,11 @@ class Supervisor:
             text = f"\x1b[{colour}m{label}\x1b[0m {line}"
         else:
             text = f"{label} {_ANSI.sub('', line)}"
-        with self._output:
+        with self._print_lock:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
 
-    def _look_after(self, running: _Running) -> None:
+    def _restart_if_ended(self, running: _RunningProgram) -> None:
         """Start a program again if it has ended, later each time if it ends at once."""
         code, now = running.process.poll(), time.monotonic()
         if code is None:
@@ -191,38 +191,38 @@ class Supervisor:
                 running.restarts, running.has_been_steady = 0, True
             elif code > 0 and not running.has_been_steady:
                 self._count_failed_start(running, code)
-            wait = min(FIRST_RESTART_SECONDS * 2**running.restarts, LONGEST_RESTART_SECONDS)
+            wait = min(FIRST_RESTART_SECONDS * 2**running.restarts, MAX_RESTART_SECONDS)
             running.restart_at = now + wait
-            self.say(f"{running.program.name} ended ({code}); it starts again in {wait:.0f} s")
+            self.print_lines(f"{running.program.name} ended ({code}); it starts again in {wait:.0f} s")
         elif now >= running.restart_at:
             running.process, running.relay = self._launch(
-                running.program, running.colour, running.said
+                running.program, running.colour, running.output
             )
             running.started_at, running.restart_at = now, None
             running.restarts += 1
 
-    def _count_failed_start(self, running: _Running, code: int) -> None:
+    def _count_failed_start(self, running: _RunningProgram, code: int) -> None:
         running.failed_starts += 1
         if running.failed_starts >= FAILED_STARTS:
             name = running.program.name
-            raise ProgramFailed(
+            raise ProgramFailedError(
                 f"{name} failed {FAILED_STARTS} times as it started "
-                f"({log_tail.exit_in_words(code)})."
-                f"{log_tail.quoted(self.said(name))}"
+                f"({log_tail.describe_exit(code)})."
+                f"{log_tail.indent(self.output_of(name))}"
             )
 
-    def _end(self, some: Sequence[_Running], *, patience: float) -> None:
-        alive = [r.process for r in some if r.process.poll() is None]
+    def _terminate(self, programs: Sequence[_RunningProgram], *, timeout: float) -> None:
+        alive = [r.process for r in programs if r.process.poll() is None]
         for process in alive:
             process.terminate()
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         for process in alive:
             try:
                 process.wait(max(deadline - time.monotonic(), 0.05))
             except subprocess.TimeoutExpired:
                 _kill_group(process)
         # A program that had ended may have left children of its own.
-        for running in some:
+        for running in programs:
             _kill_group(running.process)
 
 

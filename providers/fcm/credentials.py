@@ -241,7 +241,7 @@ def shared_token_cache(source: str, *, clock: Callable[[], datetime]) -> TokenCa
 
 def _await_fetch(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
     try:
-        return fetch.result(deadline.left())
+        return fetch.result(deadline.remaining())
     except TimeoutError as error:
         raise ProviderUnavailableError(TOKEN_TIMEOUT_REASON) from error
     except ProviderUnavailableError as error:

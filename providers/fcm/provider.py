@@ -108,7 +108,7 @@ class Client(FCMNotification):
             # It may have been the token that took so long.
             raise NotAttemptedError
         try:
-            time_left = deadline.left()
+            time_left = deadline.remaining()
         except TimeoutError as error:
             raise ProviderUnavailableError(fcm_credentials.TOKEN_TIMEOUT_REASON) from error
         return Request(

@@ -29,10 +29,10 @@ class _TrackedSMTP(smtplib.SMTP):
         super().__init__(*args, **options)
 
     def send(self, s: Any) -> None:
-        if self.deadline.is_over:
+        if self.deadline.is_expired:
             raise smtplib.SMTPServerDisconnected("the time limit is over")
         if self.sock is not None:
-            self.sock.settimeout(self.deadline.left())
+            self.sock.settimeout(self.deadline.remaining())
         # Commands are text; nothing but the mail is bytes.
         self.has_sent_data = self.has_sent_data or isinstance(s, bytes)
         super().send(s)
@@ -47,7 +47,7 @@ class _TrackedSMTP(smtplib.SMTP):
 
     def _time_left(self) -> float:
         # Of the send it is in now: the connection outlives a deadline.
-        return self.deadline.left()
+        return self.deadline.remaining()
 
 
 class _TrackedSMTPOverTLS(_TrackedSMTP, smtplib.SMTP_SSL):
@@ -80,7 +80,7 @@ class Connection(EmailBackend):
     def send_mail(self, mail: bytes, *, sender: str, recipient: str, deadline: Deadline) -> None:
         """Give the server one mail, over a new connection if there is none; raises OSError."""
         self.deadline = deadline
-        self.timeout = min(CONNECT_TIMEOUT, deadline.left())
+        self.timeout = min(CONNECT_TIMEOUT, deadline.remaining())
         self.open()
         self.connection.deadline, self.connection.message_left = deadline, False
         self.connection.sendmail(sender, [recipient], mail)

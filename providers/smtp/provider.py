@@ -251,7 +251,7 @@ def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline
     if has_sent_data:
         return TransientError(
             "The mail server fell silent while it was taking the message.",
-            code=FailureCode.TIMEOUT if deadline.is_over else FailureCode.CONNECTION_LOST,
+            code=FailureCode.TIMEOUT if deadline.is_expired else FailureCode.CONNECTION_LOST,
             is_ambiguous=True,
         )
     if isinstance(error, smtplib.SMTPNotSupportedError) or type(error) is smtplib.SMTPException:
@@ -262,7 +262,7 @@ def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline
     reason = "No connection to the mail server."
     if isinstance(error, ssl.SSLError):
         reason = "No secure connection to the mail server."
-    elif deadline.is_over:
+    elif deadline.is_expired:
         reason = "The mail server fell silent before it had the message."
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 

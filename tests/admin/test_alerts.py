@@ -30,7 +30,7 @@ def opened(what: str = "all") -> ObjectId:
         Finding(
             rule_id=ObjectId(),
             kind=AlertKind.FAILURES,
-            what=what,
+            subject=what,
             title="12 final failures",
             detail="In the last hour.",
         ),
@@ -64,7 +64,7 @@ def test_a_rule_that_cannot_be_is_refused(console: Client, wrong: dict[str, str]
 
 
 def test_the_shipped_rules_are_listed(console: Client) -> None:
-    alert_rules.add_missing_defaults()
+    alert_rules.add_missing_rules()
     page = console.get(RULES).content.decode()
     assert "more than 10 in 60 min" in page
     assert "at once" in page

@@ -79,7 +79,7 @@ def test_the_list_of_all_notifications(
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
-    place = keyset.as_text(Cursor((many["created_at"], many["_id"])))
+    place = keyset.encode_cursor(Cursor((many["created_at"], many["_id"])))
     url = f"/admin/notifications/notification/{query.format(place=place)}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
@@ -152,7 +152,7 @@ def test_the_list_of_what_waits(many: Any, console: Client, query: str, examined
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
-    place = keyset.as_text(Cursor((utc_now() - timedelta(days=9), many["_id"])))
+    place = keyset.encode_cursor(Cursor((utc_now() - timedelta(days=9), many["_id"])))
     url = f"/admin/notifications/waitingnotification/{query.format(place=place)}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
@@ -162,7 +162,7 @@ def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
     many: Any, console: Client, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 500)
-    place = keyset.as_text(Cursor((utc_now() - timedelta(days=1), many["_id"])))
+    place = keyset.encode_cursor(Cursor((utc_now() - timedelta(days=1), many["_id"])))
     url = f"/admin/notifications/waitingnotification/?reason=rate{query.format(place=place)}"
     found = plans(console, url, of="notifications")
     assert sum(plan.documents_examined for plan in found) <= 500

@@ -33,7 +33,7 @@ def grouped(now: datetime, **match: str) -> failure_groups.FailureGroups:
 def test_all_of_them_are_counted(now: datetime) -> None:
     found = grouped(now)
     assert [group.count for group in found.groups] == [6]
-    assert (found.counted_since, found.is_whole, found.has_before) == (None, True, True)
+    assert (found.counted_since, found.is_complete, found.has_previous) == (None, True, True)
 
 
 def test_only_the_newest_are_looked_at(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def test_only_the_newest_are_looked_at(now: datetime, monkeypatch: pytest.Monkey
     found = grouped(now)
     assert [group.count for group in found.groups] == [3]
     assert found.counted_since == now - timedelta(hours=2, minutes=1)
-    assert not found.is_whole
+    assert not found.is_complete
 
 
 def test_what_narrows_them_does_not_reach_further(

@@ -64,9 +64,9 @@ def test_traffic_counts_deliveries_by_hour_and_channel(now: datetime) -> None:
     email = day[Channel.EMAIL]
     assert (email.accepted, email.sent, email.delivered, email.failed) == (4, 2, 1, 1)
     assert email.success_rate == pytest.approx(2 / 3)
-    assert email.wait(0.95) == pytest.approx(0.095)
+    assert email.latency_quantile(0.95) == pytest.approx(0.095)
     assert (day[Channel.IN_APP].sent, day[Channel.IN_APP].success_rate) == (1, 1.0)
-    assert (day[Channel.PUSH].success_rate, day[Channel.PUSH].wait(0.95)) == (None, None)
+    assert (day[Channel.PUSH].success_rate, day[Channel.PUSH].latency_quantile(0.95)) == (None, None)
     this_hour = traffic.per_channel(since=now.replace(minute=0))
     assert (this_hour[Channel.EMAIL].sent, this_hour[Channel.EMAIL].failed) == (1, 0)
 
@@ -190,7 +190,7 @@ def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> 
     finding = Finding(
         rule_id=ObjectId(),
         kind=AlertKind.SWEEP_OVERDUE,
-        what="all",
+        subject="all",
         title="No sweep for over 3 minutes",
         detail="There was none ever.",
     )

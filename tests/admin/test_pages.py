@@ -71,7 +71,7 @@ def one_of_each() -> None:
     heartbeats.record_worker_heartbeat(now=now)
     incidents.record(
         Finding(
-            rule_id=ObjectId(), kind=AlertKind.FAILURES, what="all", title="Many", detail="Many."
+            rule_id=ObjectId(), kind=AlertKind.FAILURES, subject="all", title="Many", detail="Many."
         ),
         now=now,
     )

@@ -84,7 +84,7 @@ def test_a_person_is_not_changed_here(console: Client) -> None:
 def test_an_address_is_suppressed_by_hand(console: Client, channel: str, address: str) -> None:
     response = console.post(f"{SUPPRESSIONS}add/", {"channel": channel, "address": address})
     assert response.status_code == 302
-    found = queries.suppressed([(channel, address)], now=utc_now())
+    found = queries.find_suppressed([(channel, address)], now=utc_now())
     assert found[(channel, address)].reason == "manual"
     stored = Suppression.objects.get()
     assert (stored.source, stored.marketing_only) == ("admin", False)

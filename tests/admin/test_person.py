@@ -152,7 +152,7 @@ def page_of_audit(client: Client) -> str:
 def test_an_erasure_that_takes_long_goes_on_when_asked_again(
     ada: Any, console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("privacy.erasure.SECONDS", -1.0)
+    monkeypatch.setattr("privacy.erasure.MAX_SECONDS", -1.0)
     first = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True).content.decode()
     assert "There are more: erase again to go on." in first
     monkeypatch.undo()

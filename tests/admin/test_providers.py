@@ -42,7 +42,7 @@ def test_it_shows_what_a_provider_did(console: Client) -> None:
     factories.settled(S.FAILED, at=now, created_at=now)
     rollup.run(now=now + timedelta(seconds=1))
     one = health()
-    assert (one.tried, one.refused, one.health) == (2, 1, Health.WELL)
+    assert (one.attempts, one.failures, one.health) == (2, 1, Health.HEALTHY)
     minute = now.replace(second=0, microsecond=0)
     assert (one.last_success, one.last_failure) == (minute, minute)
     assert health("smtp").last_success is None
@@ -56,15 +56,15 @@ def test_a_circuit_and_a_slowed_rate_are_seen(console: Client, settings: Any) ->
     account, now = registry.sendgrid().account, utc_now()
     rate_limiter.throttle(account, retry_after=None, now=now)
     rate_limiter.take(account, 1, rate=100.0, burst=10, now=now)
-    assert health().health is Health.SLOWED
-    assert health().rate_now == pytest.approx(50.0)
+    assert health().health is Health.RATE_LIMITED
+    assert health().current_rate == pytest.approx(50.0)
     assert "50.0 a second now, of 100" in text_of(console)
     circuit_breaker.trip(account, now=now, retry_after=600, reason="The key is revoked.")
     assert health().health is Health.OPEN
     page = text_of(console)
     assert "Takes nothing" in page
     assert "The key is revoked." in page
-    assert (circuit_breaker.close(account), health().health) == (True, Health.SLOWED)
+    assert (circuit_breaker.close(account), health().health) == (True, Health.RATE_LIMITED)
 
 
 def test_pause_and_resume_are_recorded(console: Client) -> None:
@@ -85,7 +85,7 @@ def test_an_open_circuit_is_closed_by_hand(console: Client) -> None:
     circuit_breaker.trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
     assert "Close it" in text_of(console)
     console.post(f"{URL}sendgrid/close/", {"circuit": account})
-    assert health().health is Health.WELL
+    assert health().health is Health.HEALTHY
     assert "Close it" not in text_of(console)
     (entry,) = LogEntry.objects.all()
     assert entry.get_change_message() == f"Closed the circuit {account}."

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 
-from access.staff.permissions import ADMINISTERS, OPERATES, SUPPORTS, roles
+from access.staff.permissions import ADMIN_PERMISSIONS, OPERATOR_PERMISSIONS, SUPPORT_PERMISSIONS, roles
 from console.staff import console_permissions
 from notifyproject.stack import first_run
 
@@ -37,8 +37,8 @@ def test_four_roles_are_made() -> None:
         *("viewer", "support", "operator", "admin")
     ]
     assert "created" in said
-    assert names("support") == SUPPORTS
-    assert names("operator") >= OPERATES
+    assert names("support") == SUPPORT_PERMISSIONS
+    assert names("operator") >= OPERATOR_PERMISSIONS
     assert len(names("admin")) == console_permissions().count()
 
 
@@ -79,7 +79,7 @@ def test_every_permission_of_ours_is_given_to_a_role_knowingly() -> None:
         if (kind := ContentType.objects.get_for_id(permission.content_type_id)).app_label in OURS
         and not permission.codename.startswith(USUAL)
     }
-    assert own - OPERATES - SUPPORTS - ADMINISTERS == set(), "name them in access.staff.permissions"
+    assert own - OPERATOR_PERMISSIONS - SUPPORT_PERMISSIONS - ADMIN_PERMISSIONS == set(), "name them in access.staff.permissions"
 
 
 def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:
@@ -90,14 +90,14 @@ def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:
     support.permissions.add(more)
     support.permissions.remove(less)
     assert "complete" in created()
-    assert names("support") == SUPPORTS | {"notifications.cancel_notification"}
+    assert names("support") == SUPPORT_PERMISSIONS | {"notifications.cancel_notification"}
     assert "reset" in created("--reset")
-    assert names("support") == SUPPORTS
+    assert names("support") == SUPPORT_PERMISSIONS
 
 
 def test_without_its_permissions_no_role_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    unknown = SUPPORTS | {"notifications.no_such_thing"}
-    monkeypatch.setattr("access.staff.permissions.SUPPORTS", unknown)
+    unknown = SUPPORT_PERMISSIONS | {"notifications.no_such_thing"}
+    monkeypatch.setattr("access.staff.permissions.SUPPORT_PERMISSIONS", unknown)
     with pytest.raises(CommandError, match="no_such_thing"):
         created()
 

@@ -16,7 +16,7 @@ from django.test import Client, override_settings
 
 from access.models import StaffUser
 from access.staff import second_factor
-from access.staff.second_factor import PAUSE, STEP, TRIES, CodeResult
+from access.staff.second_factor import TRY_WINDOW, STEP, MAX_TRIES, CodeResult
 from notifyproject.db.collections import collection
 from tests.admin.conftest import make_staff, signed_in
 
@@ -173,17 +173,17 @@ def test_of_requests_with_one_code_at_the_same_moment_one_gets_in(
     ana: StaffUser, phone: pyotp.TOTP
 ) -> None:
     code = phone.at(later(10))
-    assert at_once(ana, code, TRIES, later(10)).count(CodeResult.RIGHT) == 1
+    assert at_once(ana, code, MAX_TRIES, later(10)).count(CodeResult.RIGHT) == 1
 
 
 def test_of_many_guesses_at_the_same_moment_a_few_are_looked_at(
     ana: StaffUser, phone: pyotp.TOTP
 ) -> None:
-    verdicts = at_once(ana, "12345", 3 * TRIES, later(10))
-    assert verdicts.count(CodeResult.WRONG) == TRIES
+    verdicts = at_once(ana, "12345", 3 * MAX_TRIES, later(10))
+    assert verdicts.count(CodeResult.WRONG) == MAX_TRIES
     right = phone.at(later(11))
     assert second_factor.check(ana.pk, right, now=later(11)) is CodeResult.PAUSED
-    after = later(10) + PAUSE
+    after = later(10) + TRY_WINDOW
     assert second_factor.check(ana.pk, phone.at(after), now=after) is CodeResult.RIGHT
 
 

@@ -83,7 +83,7 @@ def test_nothing_more_is_sent(ada: App) -> None:
 
 def test_what_they_wanted_held_back_is_recognised_if_the_address_comes_back(ada: App) -> None:
     erase(ada)
-    held = queries.suppressed(PAIRS, now=utc_now())
+    held = queries.find_suppressed(PAIRS, now=utc_now())
     assert {one.reason for one in held.values()} == {"unsubscribed"}
     assert [s["address"] for s in ada.get("/suppressions").json()["results"]] == [None, None]
     ada.put(ONE, ADA)
@@ -170,14 +170,14 @@ def test_a_call_that_runs_out_of_time_goes_on_when_it_is_repeated(
         assert len(erased) < 9
         ticks = itertools.count()
         erased.append(erasure.erase("ada", now=utc_now(), seconds=1, timer=ticks.__next__))
-        assert queries.known(["ada"]) == {}, "from the first call on"
+        assert queries.find_registered(["ada"]) == {}, "from the first call on"
     assert [one.notifications for one in erased] == [2, 2, 1, 1, 0]
     assert ADA["email"] not in everything()
 
 
 def test_an_app_is_told_to_repeat_it(ada: App, monkeypatch: pytest.MonkeyPatch) -> None:
     notify(ada)
-    monkeypatch.setattr(erasure, "SECONDS", -1.0)
+    monkeypatch.setattr(erasure, "MAX_SECONDS", -1.0)
     answer = erase(ada)
     assert (answer.status_code, answer.json()["is_complete"]) == (202, False)
     assert answer.headers["Retry-After"]

@@ -103,7 +103,7 @@ def test_a_page_is_read_by_indexes_in_its_order(ada: App) -> None:
         place = Cursor((last["created_at"], last["_id"]))
         for name in ("notifications", "delivery_attempts"):
             with plans(name) as found:
-                held = export.export("user-7", client_id=client_id, limit=10, place=place)
+                held = export.export("user-7", client_id=client_id, limit=10, cursor=place)
             (plan,) = found
             assert plan.is_indexed
             assert not plan.sorts

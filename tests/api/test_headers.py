@@ -36,14 +36,14 @@ def test_no_answer_is_framed_or_guessed_at(app: App, path: str) -> None:
 @pytest.mark.parametrize("path", PROGRAMS)
 def test_an_answer_for_programs_loads_and_runs_nothing(app: App, path: str) -> None:
     headers = app.http.get(path).headers
-    assert headers["Content-Security-Policy"] == middleware.NOTHING
+    assert headers["Content-Security-Policy"] == middleware.API_CONTENT_POLICY
     assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_loads_code_from_here_alone(app: App, path: str) -> None:
     policy = app.http.get(path).headers["Content-Security-Policy"]
-    assert policy == middleware.PAGES
+    assert policy == middleware.PAGE_CONTENT_POLICY
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     for kind in ("default-src", "script-src", "connect-src", "form-action"):
         assert "http" not in rules[kind]
@@ -52,7 +52,7 @@ def test_a_page_loads_code_from_here_alone(app: App, path: str) -> None:
 
 def test_a_page_with_a_policy_of_its_own_keeps_it(app: App) -> None:
     policy = app.http.get("/u/nonsense").headers["Content-Security-Policy"]
-    assert policy != middleware.NOTHING
+    assert policy != middleware.API_CONTENT_POLICY
     assert policy.startswith("default-src 'none'")
 
 
@@ -70,5 +70,5 @@ def test_what_is_answered_before_any_view_has_them_too(db: None) -> None:
     question = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
     answer = DjangoClient().options("/api/v1/inbox", headers=question)
     assert answer.status_code == 204
-    assert answer.headers["Content-Security-Policy"] == middleware.NOTHING
+    assert answer.headers["Content-Security-Policy"] == middleware.API_CONTENT_POLICY
     assert answer.headers["X-Content-Type-Options"] == "nosniff"

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 @pytest.fixture(autouse=True)
 def _the_shipped_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     collection("alert_rules").delete_many({})
-    alert_rules.add_missing_defaults()
+    alert_rules.add_missing_rules()
     monkeypatch.setattr(health, "_standstill_alert", health._StandstillAlert())
 
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
-from access.checks import inbox_signing_key
+from access.checks import check_inbox_signing_key
 from access.clients import inbox_tokens
 from access.models import Scope
 from domain.time import utc_now
@@ -258,14 +258,14 @@ def test_a_short_key_stops_the_start(key: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="INBOX_SIGNING_KEY"):
         read({"INBOX_SIGNING_KEY": key})
     with override_settings(INBOX_SIGNING_KEY=key):
-        assert [problem.id for problem in inbox_signing_key()] == ["access.E001"]
+        assert [problem.id for problem in check_inbox_signing_key()] == ["access.E001"]
 
 
 def test_no_key_or_that_of_sessions_does_not_pass_the_checks(app: App) -> None:
-    assert inbox_signing_key() == []
+    assert check_inbox_signing_key() == []
     text = token(app)
     with override_settings(INBOX_SIGNING_KEY=""):
-        assert [problem.id for problem in inbox_signing_key()] == ["access.E001"]
+        assert [problem.id for problem in check_inbox_signing_key()] == ["access.E001"]
         assert Person(app=app, token=text).get().status_code == 401
     with override_settings(INBOX_SIGNING_KEY=settings.SECRET_KEY):
-        assert [problem.id for problem in inbox_signing_key()] == ["access.E002"]
+        assert [problem.id for problem in check_inbox_signing_key()] == ["access.E002"]

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 @pytest.fixture(autouse=True)
 def _read_anew(pauses_anew: None) -> Iterator[None]:
-    prometheus.forget()
+    prometheus.clear()
     yield
-    prometheus.forget()
+    prometheus.clear()
 
 
 def told() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    prometheus.forget()
+    prometheus.clear()
     text = Client().get("/metrics").content.decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -77,7 +77,7 @@ def test_it_tells_what_it_knows_when_valkey_does_not_answer() -> None:
 
 
 def test_types_beyond_a_number_are_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prometheus, "TYPES", 1)
+    monkeypatch.setattr(prometheus, "MAX_TYPES", 1)
     now = utc_now()
     for kind in ("alert", "new_sale", "order_shipped"):
         factories.accepted(created_at=now, type=kind)

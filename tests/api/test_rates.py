@@ -161,7 +161,7 @@ def test_without_valkey_requests_go_through_and_it_is_said_once(
     answers = [app.get("/notifications") for _ in range(6)]
     assert {answer.status_code for answer in answers} == {200}
     assert "RateLimit-Limit" not in answers[0].headers
-    assert caplog.text.count("valkey_away") == 1
+    assert caplog.text.count("valkey_unavailable") == 1
 
 
 @pytest.mark.parametrize(

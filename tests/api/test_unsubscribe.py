@@ -8,7 +8,7 @@ from django.test import Client
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
-from recipients.queries import suppressed
+from recipients.queries import find_suppressed
 from tests import factories
 from tests.api.unsubscribing import ADA, actions, heading, link
 
@@ -29,7 +29,7 @@ def stored() -> list[dict[str, Any]]:
 
 
 def is_held_back() -> bool:
-    return PAIR in suppressed([PAIR], now=utc_now())
+    return PAIR in find_suppressed([PAIR], now=utc_now())
 
 
 # Looking.

@@ -75,7 +75,7 @@ def test_a_database_that_is_away_is_told_as_ours_and_to_try_again(
         raise NetworkTimeout("away")
 
     monkeypatch.setattr(unsubscribe, "suppress", away)
-    monkeypatch.setattr(unsubscribe.recipients, "suppressed", away)
+    monkeypatch.setattr(unsubscribe.recipients, "find_suppressed", away)
     path = link()
     answer = getattr(http, method)(f"{path}{step}")
     if (method, step) == ("get", "/undo"):

@@ -28,7 +28,7 @@ def test_each_package_of_the_service_has_a_line() -> None:
 
 def test_its_figures_are_those_of_the_code() -> None:
     assert f"finds due work in MongoDB every {SWEEP_SECONDS} seconds" in PAGE
-    assert f"every {clock.EVERY:.0f} seconds and corrects" in PAGE
+    assert f"every {clock.CHECK_SECONDS:.0f} seconds and corrects" in PAGE
     assert f"a lease of {LEASE.total_seconds():.0f} seconds" in PAGE
     assert MAX_CLAIMS == 3
     assert "After three claims" in PAGE

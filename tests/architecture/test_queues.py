@@ -43,7 +43,7 @@ def test_there_are_tasks() -> None:
         wakeups.CANARY,
         wakeups.OPERATE,
         schedule.ALERTS,
-        schedule.ROLL_UP,
+        schedule.ROLLUP,
         schedule.RETENTION,
         "notifications.sweep",
         *(callback_events.TELL, outbox.CALL_TASK, schedule.CALLBACKS),
@@ -120,9 +120,9 @@ def test_what_beat_starts_is_a_task_there_is() -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        *(tasks.deliver, tasks.pull, tasks.broadcast, tasks.canary, tasks.run_bulk_operation),
+        *(tasks.handle_wakeup, tasks.pull, tasks.run_broadcast, tasks.record_worker_heartbeat, tasks.run_bulk_operation),
         *(tasks.sweep, tasks.roll_up, tasks.evaluate_alerts, tasks.remove_content),
-        *(tasks.publish_callback_events, tasks.call_back, tasks.callbacks),
+        *(tasks.publish_callback_events, tasks.send_callbacks, tasks.sweep_callbacks),
     ],
     ids=lambda task: task.name,
 )

@@ -18,7 +18,7 @@ from delivery import circuit_breaker
 from domain.states import BulkAction, Channel
 from domain.time import utc_now
 from monitoring import alert_rules
-from monitoring.alert_rules import enabled
+from monitoring.alert_rules import enabled_rules
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Staff
@@ -87,11 +87,11 @@ def _note_trouble(now: datetime) -> None:
     circuit_breaker.pause(
         "whatsapp", by="maria", reason="The number moves to another account", now=now
     )
-    alert_rules.add_missing_defaults()
+    alert_rules.add_missing_rules()
     finding = Finding(
-        rule_id=enabled()[0].id,
+        rule_id=enabled_rules()[0].id,
         kind=AlertKind.FAILURES,
-        what="email",
+        subject="email",
         title="Many final failures: 27 mails in an hour",
         detail="Most of them: SendGrid had a problem of its own (provider error).",
     )

@@ -14,7 +14,7 @@ from delivery import circuit_breaker
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import alert_rules, rollup
-from monitoring.alert_rules import enabled
+from monitoring.alert_rules import enabled_rules
 from notifyproject.db.collections import collection
 from providers import registry
 from tests import factories
@@ -46,12 +46,12 @@ def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     )
     account = registry.smtp().account
     circuit_breaker.trip(account, now=now, retry_after=600, reason="535 Authentication failed")
-    alert_rules.add_missing_defaults()
+    alert_rules.add_missing_rules()
     incidents.record(
         Finding(
-            rule_id=enabled()[0].id,
+            rule_id=enabled_rules()[0].id,
             kind=AlertKind.BREAKER_OPEN,
-            what=account,
+            subject=account,
             title="smtp takes nothing: its circuit is open",
             detail="It has been open since 12:00:00 UTC: 535 Authentication failed.",
         ),

@@ -38,7 +38,7 @@ def _do(job: dict[str, Any]) -> None:
     from notifyproject.platform import crash_points
 
     settings.SENDGRID_URL = job["provider"]
-    crash_points.reach = crash_points.stopper(job["crash_at"])
+    crash_points.reach = crash_points.make_reach(job["crash_at"])
     if job[DO] == "deliver":
         dispatcher.dispatch([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
     elif job[DO] == "broadcast":

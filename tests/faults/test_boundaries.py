@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from bench.chaos.boundaries import ARRIVALS
-from notifyproject.platform.crash_points import Boundary, stopper
+from notifyproject.platform.crash_points import Boundary, make_reach
 from notifyproject.settings.environment import BASE_DIR
 from tests.architecture.code import SERVICE, calls, files
 from tests.waiting import LIMIT
@@ -70,4 +70,4 @@ def test_a_process_is_frozen_at_its_boundary_and_goes_on_when_it_is_told_to() ->
 @pytest.mark.parametrize("wanted", ["nowhere", "claimed:x", "claimed:-1", "CLAIMED"])
 def test_a_place_that_is_not_there_is_refused(wanted: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="is not a boundary"):
-        stopper(wanted)
+        make_reach(wanted)

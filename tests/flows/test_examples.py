@@ -32,14 +32,14 @@ def test_every_example_ends_as_it_says(app: App, live_server: Any, provider: San
         outcomes = latest
     unexpected = [o.example.name for o in outcomes if not o.is_as_expected]
     assert unexpected == []
-    table = examples.table(outcomes)
+    table = examples.format_table(outcomes)
     assert "email delivered, push failed after 2 attempts (invalid_recipient), in_app read" in table
     assert "email delivered after 3 attempts" in table
 
 
 def test_an_example_the_api_refuses_says_why(app: App, live_server: Any, provider: Sandbox) -> None:
     api = api_of(app, live_server, provider)
-    with pytest.raises(examples.RefusedExample, match="unknown_type"):
+    with pytest.raises(examples.ExampleRefusedError, match="unknown_type"):
         api.call("POST", "/notifications", {"type": "nope"})
 
 

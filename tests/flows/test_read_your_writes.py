@@ -83,14 +83,14 @@ class Service:
             yield number, first, second
 
 
-@pytest.fixture(scope="module", params=["valkey", "valkey_away"])
+@pytest.fixture(scope="module", params=["valkey", "valkey_unavailable"])
 def processes(
     request: pytest.FixtureRequest, _database: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[str]]:
     """Start three processes, with Valkey and without it; give their addresses."""
     data = tmp_path_factory.mktemp("sandbox")
     variables = {**os.environ, **environment()}
-    if request.param == "valkey_away":
+    if request.param == "valkey_unavailable":
         variables["REDIS_URL"] = NOBODY_LISTENS
     with ExitStack() as stack:
         sandbox = stack.enter_context(running(Config(data=data)))

@@ -42,9 +42,9 @@ def traced(collector: Collector) -> Iterator[Callable[[], None]]:
     """Turn traces on in this process; what is given ends them, and the collector has it all."""
     tracer = OpenTelemetry(collector.url)
     tracing.set_tracer(tracer)
-    yield tracer.end
+    yield tracer.shutdown
     tracing.set_tracer(None)
-    tracer.end()
+    tracer.shutdown()
 
 
 def test_one_trace_goes_from_the_caller_through_another_process_to_the_provider(
@@ -175,25 +175,25 @@ def test_a_collector_that_is_away_costs_spans_and_nothing_else(
     app: App, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(otel, "TIMEOUT", 0.2)
-    monkeypatch.setattr(otel, "PARTING", 0.0)
-    monkeypatch.setattr(otel, "QUEUE", 2 * otel.BATCH)
+    monkeypatch.setattr(otel, "SHUTDOWN_GRACE", 0.0)
+    monkeypatch.setattr(otel, "MAX_QUEUE", 2 * otel.BATCH)
     tracer = OpenTelemetry(f"http://127.0.0.1:{free_port()}")
     tracing.set_tracer(tracer)
     try:
         assert stored(app.notify())["traceparent"]
         now = utc_now()
         span = Span(name="one", kind=Kind.CLIENT, began_at=now, ended_at=now)
-        for _ in range(3 * otel.QUEUE):
+        for _ in range(3 * otel.MAX_QUEUE):
             tracing.record(span, parent=SAMPLED)
     finally:
         tracing.set_tracer(None)
         with ending():
-            tracer.end()
+            tracer.shutdown()
 
 
 def test_an_endpoint_that_is_no_url_is_warned_of(settings: Any) -> None:
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "collector:4318"
-    (warning,) = tracing.wanted_and_possible()
+    (warning,) = tracing.check_settings()
     assert warning.id == "notifyproject.W002"
 
 
@@ -201,9 +201,9 @@ def test_an_endpoint_without_the_libraries_is_warned_of(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
-    assert tracing.wanted_and_possible() == []
+    assert tracing.check_settings() == []
     monkeypatch.setattr(tracing, "LIBRARIES", ("no_such_library.sdk",))
     tracing.start()
     assert not tracing.is_on()
-    (warning,) = tracing.wanted_and_possible()
+    (warning,) = tracing.check_settings()
     assert warning.id == "notifyproject.W001"

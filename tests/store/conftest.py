@@ -48,7 +48,7 @@ def second() -> Scripted:
 def calm(broker: redis.Redis, pauses_anew: None) -> None:
     """Give a test of alerts the shipped rules, a sweep a moment ago, and nothing remembered."""
     collection("alert_rules").delete_many({})
-    alert_rules.add_missing_defaults()
+    alert_rules.add_missing_rules()
     swept(NOW)
 
 

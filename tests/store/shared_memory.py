@@ -82,7 +82,7 @@ def silent(*, brief: float = BRIEF) -> Iterator[Silent]:
         pytest.MonkeyPatch.context() as patch,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
-        patch.setattr(valkey, "ANSWER", brief)
+        patch.setattr(valkey, "TIMEOUT", brief)
         patch.setattr(valkey, "PAUSE_AFTER_FAILURE", SILENT_FOR)
         listener = Silent(server)
         try:

@@ -65,7 +65,7 @@ def test_it_is_logged_once_that_valkey_is_away() -> None:
     with away(), capture_logs() as logs:
         use_everything()
         use_everything()
-    assert [entry["event"] for entry in logs] == ["valkey_away"]
+    assert [entry["event"] for entry in logs] == ["valkey_unavailable"]
 
 
 def test_a_valkey_that_was_restarted_is_asked_at_once_and_learns_the_scripts(

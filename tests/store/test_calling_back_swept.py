@@ -108,7 +108,7 @@ def test_without_a_broker_it_says_so_and_a_process_can_call_by_itself(
 ) -> None:
     called_back(receiver.url)
     tell()
-    platform_broker._health.failed()
+    platform_broker._health.record_failure()
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=1)
     assert worker.run_inline(clock=lambda: NOON) == 1
     assert statuses() == ["delivered"]
@@ -128,7 +128,7 @@ def test_the_sweeper_without_beat_tells_apps_too(
     monkeypatch.setattr("signal.signal", lambda *_: process.clear_shutdown())
     called_back(receiver.url)
     settled(DeliveryStatus.FAILED, calls_back=True)
-    platform_broker._health.failed()
+    platform_broker._health.record_failure()
     call_command("sweeper", once=True, deliver=True, stdout=StringIO())
     told = sorted(request.body["type"] for request in receiver.requests)
     assert told == ["delivery.failed", "notification.completed"]

@@ -186,7 +186,7 @@ MAIL, PHONE = ("email", "ada@example.com"), ("whatsapp", "+351912345678")
 
 
 def suppressions() -> dict[tuple[str, str], Any]:
-    return dict(queries.suppressed({MAIL, PHONE}, now=NOON))
+    return dict(queries.find_suppressed({MAIL, PHONE}, now=NOON))
 
 
 @pytest.mark.parametrize("action", [RecipientAction.SUPPRESS, RecipientAction.DEACTIVATE])

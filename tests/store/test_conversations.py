@@ -7,9 +7,9 @@ import pytest
 from pymongo.errors import PyMongoError
 
 from recipients import service_windows
-from recipients.addresses import normal_phone
+from recipients.addresses import normalize_phone
 from recipients.models import Conversation
-from recipients.service_windows import KEPT, MARGIN, WINDOW, open_windows, record_inbound
+from recipients.service_windows import RETENTION, MARGIN, WINDOW, open_windows, record_inbound
 from tests.factories import NOON
 from tests.store.failing import CUT, LOST_ANSWER, Trouble, failing
 from tests.store.plans import plans
@@ -47,7 +47,7 @@ def test_who_has_written_may_be_answered_and_nobody_else() -> None:
         (WINDOW - MARGIN - MILLISECOND, True),
         (WINDOW - MARGIN, False),
         (WINDOW, False),
-        (KEPT, False),
+        (RETENTION, False),
     ],
 )
 def test_the_window_is_open_for_a_day_less_a_minute(age: timedelta, is_open: bool) -> None:
@@ -77,14 +77,14 @@ def test_a_batch_is_one_read_by_ids() -> None:
 def test_what_is_known_is_forgotten_after_a_month() -> None:
     wrote(ADA)
     one = Conversation.objects.get()
-    assert (one.phone, one.last_inbound_at, one.expires_at) == (ADA, NOON, NOON + KEPT)
+    assert (one.phone, one.last_inbound_at, one.expires_at) == (ADA, NOON, NOON + RETENTION)
 
 
 def test_a_later_message_moves_the_window_on() -> None:
     wrote(ADA)
     wrote(ADA, at=NOON + MINUTE)
     assert last_of() == NOON + MINUTE
-    assert Conversation.objects.get().expires_at == NOON + MINUTE + KEPT
+    assert Conversation.objects.get().expires_at == NOON + MINUTE + RETENTION
 
 
 @pytest.mark.parametrize("earlier", [MINUTE, WINDOW, timedelta(days=7)])
@@ -166,7 +166,7 @@ def test_a_number_whatsapp_writes_in_an_older_form_is_the_same(dialled: str, rep
     ],
 )
 def test_any_other_number_has_one_spelling(phone: str) -> None:
-    assert normal_phone(phone) == phone
+    assert normalize_phone(phone) == phone
 
 
 def test_two_spellings_in_one_webhook_are_one_person() -> None:

@@ -39,7 +39,7 @@ def test_after_migrate_every_index_is_as_declared() -> None:
 
 def test_what_a_model_declares_includes_what_django_makes_of_its_fields() -> None:
     assert {index.name for index in Notification._meta.indexes} == set(
-        index_drift.declared(Notification)
+        index_drift.declared_indexes(Notification)
     )
 
 

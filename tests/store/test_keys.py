@@ -9,7 +9,7 @@ from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
 from access.clients import registry
-from access.clients.registry import KEY, MAX_ACTIVE_KEYS, USE_RECORDED_EVERY, TooManyKeys
+from access.clients.registry import KEY, MAX_ACTIVE_KEYS, USE_RECORD_INTERVAL, TooManyKeysError
 from access.models import APIClient, Scope
 from notifyproject.db.collections import collection
 from tests.factories import NOON
@@ -73,7 +73,7 @@ def test_the_secret_is_not_kept() -> None:
 def test_a_client_may_what_its_scopes_say(scopes: list[Scope], scope: Scope, may: bool) -> None:
     found = registry.authenticate(issue(client("shop", *scopes)).text, now=NOON)
     assert found is not None
-    assert found.may(scope) is may
+    assert found.has_scope(scope) is may
 
 
 def test_a_wrong_secret_opens_nothing() -> None:
@@ -119,7 +119,7 @@ def test_a_client_has_two_keys_while_it_moves_from_one_to_the_other() -> None:
     old, new = issue(client_id), issue(client_id)
     assert opens(old)
     assert opens(new)
-    with pytest.raises(TooManyKeys):
+    with pytest.raises(TooManyKeysError):
         issue(client_id)
     registry.revoke_key(prefix=old.prefix, now=NOON)
     third = issue(client_id)
@@ -142,7 +142,7 @@ def test_keys_issued_at_once_are_two_and_both_open(round_: int) -> None:
     def attempt(_number: int) -> registry.IssuedKey | None:
         try:
             return issue(client_id)
-        except TooManyKeys:
+        except TooManyKeysError:
             return None
 
     with ThreadPoolExecutor(8) as threads:
@@ -157,7 +157,7 @@ def test_a_key_is_issued_while_another_is_in_use() -> None:
     first = issue(client_id)
 
     def use(number: int) -> bool:
-        return opens(first, now=NOON + number * USE_RECORDED_EVERY * 2)
+        return opens(first, now=NOON + number * USE_RECORD_INTERVAL * 2)
 
     with ThreadPoolExecutor(4) as threads:
         uses = threads.map(use, range(1, 60))
@@ -211,12 +211,12 @@ def test_a_key_may_be_for_a_time(now: Any, is_open: bool) -> None:
 def test_the_last_use_is_recorded_once_a_minute() -> None:
     client_id = client()
     issued = issue(client_id)
-    uses = [NOON, NOON + USE_RECORDED_EVERY, NOON + 2 * USE_RECORDED_EVERY]
+    uses = [NOON, NOON + USE_RECORD_INTERVAL, NOON + 2 * USE_RECORD_INTERVAL]
     recorded = []
     for now in uses:
         opens(issued, now=now)
         recorded.append(stored(client_id)["keys"][0]["last_used_at"])
-    assert recorded == [NOON, NOON, NOON + 2 * USE_RECORDED_EVERY]
+    assert recorded == [NOON, NOON, NOON + 2 * USE_RECORD_INTERVAL]
 
 
 def test_the_use_of_one_key_is_not_the_use_of_the_other() -> None:

@@ -26,7 +26,7 @@ def test_its_keys_begin_with_what_they_are_for(client: ObjectId) -> None:
     issued = registry.issue_key(client_id=client, now=NOON)
     assert issued.text.startswith(f"ntf_test_{issued.prefix}_")
     assert registry.KEY.fullmatch(issued.text)
-    assert registry.shown(issued.prefix, is_test=True) == f"ntf_test_{issued.prefix}…"
+    assert registry.mask_key(issued.prefix, is_test=True) == f"ntf_test_{issued.prefix}…"
 
 
 def test_a_key_makes_its_bearer_a_client_in_test_mode(client: ObjectId) -> None:

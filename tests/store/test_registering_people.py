@@ -8,7 +8,7 @@ import pytest
 
 from notifyproject.db.collections import collection
 from recipients import queries, registration
-from recipients.registration import Person, Registered
+from recipients.registration import Person, Registration
 from tests.factories import NOON
 from tests.store.plans import plans
 
@@ -18,7 +18,7 @@ LATER = NOON + timedelta(hours=1)
 HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 
-def register(at: Any = NOON, **fields: Any) -> Registered:
+def register(at: Any = NOON, **fields: Any) -> Registration:
     return registration.register(Person(user_id="ada", **fields), now=at)
 
 
@@ -79,11 +79,11 @@ def test_who_is_being_erased_is_not_known_any_more() -> None:
     begun = registration.begin_erasure("ada", now=LATER)
     assert begun is not None
     assert begun["email"] == "ada@example.com"
-    assert registration.one("ada") is None
-    assert queries.known(["ada"]) == {}
+    assert registration.get("ada") is None
+    assert queries.find_registered(["ada"]) == {}
     assert registration.begin_erasure("ada", now=LATER) is not None, "a broken off call goes on"
-    assert registration.forget("ada")
-    assert not registration.forget("ada")
+    assert registration.finish_erasure("ada")
+    assert not registration.finish_erasure("ada")
     assert registration.begin_erasure("ada", now=LATER) is None
 
 
@@ -91,8 +91,8 @@ def test_who_is_registered_anew_while_being_erased_stays() -> None:
     register(email="ada@example.com")
     registration.begin_erasure("ada", now=LATER)
     register(LATER, email="ada@new.example")
-    assert not registration.forget("ada")
-    assert queries.known(["ada"])["ada"].email == "ada@new.example"
+    assert not registration.finish_erasure("ada")
+    assert queries.find_registered(["ada"])["ada"].email == "ada@new.example"
 
 
 def test_every_step_is_by_the_persons_id() -> None:
@@ -101,9 +101,9 @@ def test_every_step_is_by_the_persons_id() -> None:
     )
     with plans("recipients") as found:
         register()
-        registration.one("ada")
+        registration.get("ada")
         registration.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
         registration.begin_erasure("ada", now=NOON)
-        registration.forget("ada")
+        registration.finish_erasure("ada")
     assert len(found) == 5
     assert all(plan.is_by_id and plan.examined <= 1 for plan in found)

@@ -119,8 +119,8 @@ def test_what_is_there_is_given_the_new_time_with_its_attempts_when_somebody_ask
     waiting = factories.accepted()
     other = factories.settled(S.SENT, category=C.MARKETING)
     given(C.TRANSACTIONAL, metadata_days=14)
-    assert purge.count_purge_dates(now=NOON) == purge.Changes(notifications=2, deleted=0)
-    assert purge.count_purge_dates(now=NOON + 15 * DAY).deleted == 2
+    assert purge.count_purge_date_changes(now=NOON) == purge.PurgeDateChanges(notifications=2, deleted=0)
+    assert purge.count_purge_date_changes(now=NOON + 15 * DAY).deleted == 2
     assert purge.backfill_purge_dates() == 2
     for document, until in ((over, NOON + 14 * DAY), (later, NOON + 15 * DAY)):
         assert factories.read(document["_id"])["purge_at"] == until

@@ -191,12 +191,12 @@ def test_a_roll_up_that_breaks_off_is_gone_on_with(monkeypatch: pytest.MonkeyPat
 def test_what_its_time_does_not_allow_is_left_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     traffic()
     traffic(NOON - timedelta(hours=2))
-    monkeypatch.setattr(rollup, "TOGETHER", 1)
-    monkeypatch.setattr(rollup, "SLICE", timedelta(days=2))
+    monkeypatch.setattr(rollup, "MINUTES_PER_READ", 1)
+    monkeypatch.setattr(rollup, "CHANGES_PER_READ", timedelta(days=2))
     now = NOON + timedelta(minutes=7)
     first = rollup.run(now=now, budget=0)
     assert first is not None
-    assert (first.counted, first.left > 0) == (1, True)
+    assert (first.counted, first.remaining > 0) == (1, True)
     for _ in range(4):
         roll(now + timedelta(hours=1))
     assert_right()
@@ -226,10 +226,10 @@ def test_a_roll_up_that_failed_does_not_say_that_it_has_counted(
 
 def test_a_change_during_the_count_is_not_forgotten() -> None:
     rollup_state.mark_changed([NOON], now=NOON)
-    (mark,) = rollup_state.due(now=NOON)
+    (mark,) = rollup_state.due_minutes(now=NOON)
     rollup_state.mark_changed([NOON], now=NOON + A_MINUTE)
-    rollup_state.done([mark])
-    assert len(rollup_state.due(now=NOON)) == 1
+    rollup_state.remove_counted([mark])
+    assert len(rollup_state.due_minutes(now=NOON)) == 1
 
 
 def test_figures_that_are_no_more_are_removed() -> None:

@@ -79,12 +79,12 @@ def test_what_waits_is_counted_by_indexes(day: None) -> None:
 
 
 def test_alerts_look_by_indexes(day: None) -> None:
-    alert_rules.add_missing_defaults()
+    alert_rules.add_missing_rules()
     for n in range(20):
         finding = Finding(
             rule_id=factories.CLIENT,
             kind=AlertKind.FAILURES,
-            what=str(n),
+            subject=str(n),
             title="x",
             detail="x",
         )

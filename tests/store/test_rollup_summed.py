@@ -10,7 +10,7 @@ from analytics.models import Interval
 
 pytestmark = pytest.mark.usefixtures("db")
 NOW = datetime.now(UTC)
-HOUR = metrics.begin(Interval.HOUR, NOW)
+HOUR = metrics.interval_start(Interval.HOUR, NOW)
 BEFORE = HOUR - timedelta(hours=1)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from recipients import queries, suppressions
 from recipients.models import Suppression, SuppressionReason
-from recipients.queries import Suppressed
-from recipients.suppressions import lift, lift_one, of_address, suppress, suppression_id
+from recipients.queries import ActiveSuppression
+from recipients.suppressions import lift, lift_one, list_for_address, suppress, suppression_id
 from tests.factories import NOON
 from tests.store.plans import plans
 
@@ -27,8 +27,8 @@ def hold_back(
     return dict(suppress(channel=channel, address=where, reason=reason, **options))
 
 
-def held_back(*addresses: tuple[str, str], now: Any = NOON) -> dict[tuple[str, str], Suppressed]:
-    return queries.suppressed(addresses, now=now)
+def held_back(*addresses: tuple[str, str], now: Any = NOON) -> dict[tuple[str, str], ActiveSuppression]:
+    return queries.find_suppressed(addresses, now=now)
 
 
 def lifted(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) -> tuple[R, ...]:
@@ -39,7 +39,7 @@ def lifted(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) -> tup
 def test_a_suppressed_address_is_found_with_the_reason() -> None:
     hold_back()
     assert held_back(EMAIL, PHONE) == {
-        EMAIL: Suppressed(reason="hard_bounce", marketing_only=False)
+        EMAIL: ActiveSuppression(reason="hard_bounce", marketing_only=False)
     }
 
 
@@ -145,7 +145,7 @@ def test_of_several_reasons_the_strictest_holds(
 ) -> None:
     for reason, marketing_only in reasons:
         hold_back(reason=reason, marketing_only=marketing_only)
-    assert held_back(EMAIL)[EMAIL] == Suppressed(reason=held[0], marketing_only=held[1])
+    assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason=held[0], marketing_only=held[1])
     assert Suppression.objects.count() == len(reasons)
 
 
@@ -153,7 +153,7 @@ def test_the_reasons_of_an_address_are_told_newest_first() -> None:
     hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
     hold_back(now=NOON + DAY)
     hold_back(("email", "bob@example.com"))
-    reasons = [one["reason"] for one in of_address(channel="email", address="ADA@example.com")]
+    reasons = [one["reason"] for one in list_for_address(channel="email", address="ADA@example.com")]
     assert reasons == ["hard_bounce", "unsubscribed"]
 
 
@@ -208,7 +208,7 @@ def test_who_unsubscribes_stays_unsubscribed_when_something_else_ends() -> None:
     hold_back(reason=R.MANUAL, **UNTIL)
     hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
     assert held_back(EMAIL)[EMAIL].marketing_only is False
-    assert held_back(EMAIL, now=NOON + 2 * DAY)[EMAIL] == Suppressed(
+    assert held_back(EMAIL, now=NOON + 2 * DAY)[EMAIL] == ActiveSuppression(
         reason="unsubscribed", marketing_only=True
     )
 
@@ -227,7 +227,7 @@ def test_lifting_one_reason_leaves_the_others() -> None:
     hold_back()
     hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
     assert lifted(EMAIL, R.HARD_BOUNCE, R.MANUAL) == (R.HARD_BOUNCE,)
-    assert held_back(EMAIL)[EMAIL] == Suppressed(reason="unsubscribed", marketing_only=True)
+    assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason="unsubscribed", marketing_only=True)
 
 
 def test_lifting_what_is_not_suppressed_says_so() -> None:

@@ -72,7 +72,7 @@ def test_a_page_is_read_by_an_index_in_its_order(wanted: dict[str, Any]) -> None
         if backwards is not None:
             place = Cursor((last["created_at"], last["_id"]), backwards=backwards)
         with plans("suppressions") as found:
-            suppressions.page(limit=5, place=place, **wanted)
+            suppressions.page(limit=5, cursor=place, **wanted)
         (plan,) = found
         assert plan.is_indexed
         assert not plan.sorts

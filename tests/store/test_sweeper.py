@@ -46,7 +46,7 @@ def test_without_a_broker_it_sends_what_is_due_if_asked_to(
 ) -> None:
     provider = Scripted()
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
-    platform_broker._health.failed()
+    platform_broker._health.record_failure()
     document = factories.accepted()
     assert "sent without a broker" not in sweeper()
     assert "sent without a broker: 1" in sweeper(deliver=True)

@@ -37,7 +37,7 @@ def heed(*wishes: MarketingPreference, now: datetime = LATER) -> int:
 
 
 def held_back() -> str | None:
-    found = queries.suppressed([PAIR], now=LATER).get(PAIR)
+    found = queries.find_suppressed([PAIR], now=LATER).get(PAIR)
     return found.reason if found else None
 
 
@@ -95,7 +95,7 @@ def test_a_clock_that_is_ahead_makes_no_wish_of_the_future() -> None:
 )
 def test_a_number_is_known_in_the_form_in_which_whatsapp_reports_it(told: str, ours: str) -> None:
     heed(stop(phone=told))
-    assert ("whatsapp", ours) in queries.suppressed([("whatsapp", ours)], now=LATER)
+    assert ("whatsapp", ours) in queries.find_suppressed([("whatsapp", ours)], now=LATER)
 
 
 def test_no_number_is_in_what_is_remembered() -> None:

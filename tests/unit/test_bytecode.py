@@ -29,7 +29,7 @@ def kept() -> tuple[bool, str | None, list[str | None]]:
 
 @pytest.mark.usefixtures("told_to_write_none")
 def test_it_is_kept_in_the_virtual_environment_by_this_process_and_those_it_starts() -> None:
-    bytecode.keep()
+    bytecode.enable_cache()
     place = str(bytecode.BYTECODE)
     assert kept() == (True, place, [None, place])
     assert place.startswith(sys.prefix)
@@ -38,12 +38,12 @@ def test_it_is_kept_in_the_virtual_environment_by_this_process_and_those_it_star
 @pytest.mark.usefixtures("told_to_write_none")
 def test_outside_a_virtual_environment_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    bytecode.keep()
+    bytecode.enable_cache()
     assert kept() == (False, None, ["1", None])
 
 
 @pytest.mark.usefixtures("told_to_write_none")
 def test_who_has_said_where_it_goes_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "pycache_prefix", "/elsewhere")
-    bytecode.keep()
+    bytecode.enable_cache()
     assert kept() == (False, "/elsewhere", ["1", None])

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from domain.time import utc_now, wall
 from notifyproject import clock
-from notifyproject.clock import ANSWER, Clock, correction
+from notifyproject.clock import TIMEOUT, ClockChecker, correction
 from tests.factories import NOON
 
 TEN_MINUTES = timedelta(minutes=10)
@@ -41,14 +41,14 @@ def test_what_is_plainly_wrong_is_corrected(
     off: timedelta, took: float, expected: timedelta
 ) -> None:
     told = NOON + off + timedelta(seconds=took / 2)
-    assert correction(sent=NOON, told=told, took=took) == expected
+    assert correction(sent=NOON, server_time=told, round_trip=took) == expected
 
 
 @pytest.mark.usefixtures("db")
 class TestAsking:
     def test_a_right_clock_is_left_alone(self) -> None:
         with capture_logs() as logs:
-            Clock().keep_right()
+            ClockChecker().check_clock()
         assert (wall.correction, logs) == (timedelta(), [])
 
     def test_a_wrong_one_goes_by_mongodb_from_then_on(
@@ -56,39 +56,39 @@ class TestAsking:
     ) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
         with capture_logs() as logs:
-            Clock().keep_right()
+            ClockChecker().check_clock()
         assert abs(wall.correction + TEN_MINUTES) < timedelta(seconds=2)
         assert abs(utc_now() - (datetime.now(UTC) - TEN_MINUTES)) < timedelta(seconds=2)
         assert [one["event"] for one in logs] == ["clock_corrected"]
 
     def test_one_that_was_put_right_is_believed_again(self) -> None:
         wall.correction = -TEN_MINUTES
-        Clock().keep_right()
+        ClockChecker().check_clock()
         assert wall.correction == timedelta()
 
     def test_an_answer_that_took_long_says_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
-        ticks = count(step=ANSWER + 1)
+        ticks = count(step=TIMEOUT + 1)
         monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
-        Clock().keep_right()
+        ClockChecker().check_clock()
         assert wall.correction == timedelta()
 
     def test_a_first_answer_that_took_long_is_asked_for_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
-        ticks = chain([0.0, 0.0, 0.0, ANSWER + 1], repeat(ANSWER + 1))
+        ticks = chain([0.0, 0.0, 0.0, TIMEOUT + 1], repeat(TIMEOUT + 1))
         monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
-        Clock().keep_right()
+        ClockChecker().check_clock()
         assert abs(wall.correction + TEN_MINUTES) < timedelta(seconds=2)
 
     def test_nobody_goes_on_before_the_first_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
-        ours = Clock()
+        ours = ClockChecker()
         seen: list[timedelta] = []
 
         def look() -> None:
-            ours.keep_right()
+            ours.check_clock()
             seen.append(wall.correction)
 
         threads = [threading.Thread(target=look) for _ in range(8)]
@@ -99,10 +99,10 @@ class TestAsking:
         assert all(abs(one + TEN_MINUTES) < timedelta(seconds=2) for one in seen)
 
     def test_mongodb_is_asked_once_in_a_while(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        ours = Clock()
-        ours.keep_right()
+        ours = ClockChecker()
+        ours.check_clock()
         fast_by(monkeypatch, TEN_MINUTES)
-        ours.keep_right()
+        ours.check_clock()
         assert wall.correction == timedelta()
 
 

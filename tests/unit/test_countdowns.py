@@ -23,24 +23,24 @@ def _a_right_clock() -> Iterator[None]:
 
 
 def test_a_right_clock_changes_nothing() -> None:
-    assert countdowns.as_told_here(NOON.isoformat()) == NOON.isoformat()
+    assert countdowns.to_local_clock(NOON.isoformat()) == NOON.isoformat()
 
 
 @pytest.mark.parametrize("correction", [TEN_MINUTES, -TEN_MINUTES], ids=["slow", "fast"])
 def test_a_wrong_clock_is_told_the_time_as_it_will_show_it(correction: timedelta) -> None:
     wall.correction = correction
-    told = countdowns.as_told_here(NOON.isoformat())
+    told = countdowns.to_local_clock(NOON.isoformat())
     assert told == (NOON - correction).isoformat()
 
 
 def test_what_is_for_now_is_for_now() -> None:
     wall.correction = TEN_MINUTES
-    assert countdowns.as_told_here(None) is None
+    assert countdowns.to_local_clock(None) is None
 
 
 def test_every_task_rights_the_clock_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(clock, "keep_right", lambda: asked.append("now"))
+    monkeypatch.setattr(clock, "check_clock", lambda: asked.append("now"))
     app.loader.import_default_modules()
     ours = [task for name, task in app.tasks.items() if not name.startswith("celery.")]
     for task in ours:

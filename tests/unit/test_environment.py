@@ -88,7 +88,7 @@ def test_a_stack_that_was_not_started_has_written_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "STACK_FILE", tmp_path / "stack.json")
-    assert environment.of_local_stack() == {}
+    assert environment.local_stack_environment() == {}
 
 
 def test_a_running_stack_tells_where_it_is_and_a_dead_one_does_not(
@@ -97,9 +97,9 @@ def test_a_running_stack_tells_where_it_is_and_a_dead_one_does_not(
     file = tmp_path / "stack.json"
     monkeypatch.setattr(environment, "STACK_FILE", file)
     file.write_bytes(msgspec.json.encode({"pid": os.getpid(), "environment": {"PORT": "1"}}))
-    assert environment.of_local_stack() == {"PORT": "1"}
+    assert environment.local_stack_environment() == {"PORT": "1"}
     file.write_bytes(msgspec.json.encode({"pid": 2**22 + 1, "environment": {"PORT": "1"}}))
-    assert environment.of_local_stack() == {}
+    assert environment.local_stack_environment() == {}
 
 
 # What follows from it.

@@ -11,14 +11,14 @@ from analytics.metrics import BOUNDS
 
 
 def counted(waits: list[float]) -> list[int]:
-    counts = metrics.empty()
+    counts = metrics.empty_histogram()
     for wait in waits:
         counts[next((n for n, bound in enumerate(BOUNDS) if wait <= bound), len(BOUNDS))] += 1
     return counts
 
 
 def test_nothing_has_no_percentile() -> None:
-    assert metrics.quantile(metrics.empty(), 0.95) is None
+    assert metrics.quantile(metrics.empty_histogram(), 0.95) is None
 
 
 def test_a_percentile_is_in_the_bucket_of_the_wait_that_it_is() -> None:
@@ -39,7 +39,7 @@ def test_beyond_the_last_bound_it_is_that_bound() -> None:
 
 @given(st.lists(st.floats(0, 20_000)), st.lists(st.floats(0, 20_000)))
 def test_the_sum_of_two_is_the_histogram_of_both(one: list[float], other: list[float]) -> None:
-    assert metrics.add(counted(one), counted(other)) == counted(one + other)
+    assert metrics.add_histograms(counted(one), counted(other)) == counted(one + other)
 
 
 @given(st.lists(st.floats(0, 20_000), min_size=1))

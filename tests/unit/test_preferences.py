@@ -5,33 +5,33 @@ from typing import Any
 
 import pytest
 
-from recipients.preferences import NOTHING, Wish, wish_for
+from recipients.preferences import NO_PREFERENCE, Preference, preference_for
 
 
-def wish(**preferences: Any) -> Wish:
-    return wish_for(preferences, type_slug="system_alert", category="alert")
+def wish(**preferences: Any) -> Preference:
+    return preference_for(preferences, type_slug="system_alert", category="alert")
 
 
 @pytest.mark.parametrize(
     ("preferences", "expected"),
     [
-        ({}, NOTHING),
-        ({"alert": {"muted": True}}, Wish(muted=True)),
-        ({"marketing": {"muted": True}}, NOTHING),
-        ({"system_alert": {"muted": False}, "alert": {"muted": True}}, NOTHING),
+        ({}, NO_PREFERENCE),
+        ({"alert": {"muted": True}}, Preference(muted=True)),
+        ({"marketing": {"muted": True}}, NO_PREFERENCE),
+        ({"system_alert": {"muted": False}, "alert": {"muted": True}}, NO_PREFERENCE),
         (
             {"system_alert": {"channels": ["email"]}, "alert": {"muted": True}},
-            Wish(channels=("email",)),
+            Preference(channels=("email",)),
         ),
         (
             {"system_alert": {"muted_channels": ["email"]}, "alert": {"channels": ["push"]}},
-            Wish(muted_channels=frozenset({"email"})),
+            Preference(muted_channels=frozenset({"email"})),
         ),
-        ({"system_alert": {}, "alert": {"muted": True}}, Wish(muted=True)),
+        ({"system_alert": {}, "alert": {"muted": True}}, Preference(muted=True)),
     ],
 )
 def test_a_wish_about_a_type_goes_before_one_about_its_category(
-    preferences: dict[str, Any], expected: Wish
+    preferences: dict[str, Any], expected: Preference
 ) -> None:
     assert wish(**preferences) == expected
 
@@ -39,7 +39,7 @@ def test_a_wish_about_a_type_goes_before_one_about_its_category(
 def test_when_to_be_reminded_says_nothing_about_whether_and_where() -> None:
     """Who chose an hour for one reminder has not taken back that they mute all of its kind."""
     hour = {"notify_before": 3600}
-    assert wish(system_alert=hour, alert={"muted": True}) == Wish(
+    assert wish(system_alert=hour, alert={"muted": True}) == Preference(
         muted=True, notify_before=timedelta(hours=1)
     )
     assert wish(alert=hour).notify_before == timedelta(hours=1)
@@ -54,4 +54,4 @@ def test_when_to_be_reminded_says_nothing_about_whether_and_where() -> None:
     ],
 )
 def test_what_is_no_wish_is_passed_over(stored: Any) -> None:
-    assert wish(system_alert=stored) == NOTHING
+    assert wish(system_alert=stored) == NO_PREFERENCE

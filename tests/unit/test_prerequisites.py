@@ -62,7 +62,7 @@ def test_the_libraries_of_an_installed_program_are_declared(program: str) -> Non
 
 
 def test_this_machine_has_what_the_tests_need() -> None:
-    assert prerequisites.lacking(prerequisites.of(Purpose.TEST)) == []
+    assert prerequisites.find_missing(prerequisites.prerequisites_for(Purpose.TEST)) == []
 
 
 def test_the_readme_names_what_a_bare_machine_lacks() -> None:
@@ -74,9 +74,9 @@ def test_the_readme_names_what_a_bare_machine_lacks() -> None:
 
 
 def test_a_database_of_ones_own_needs_no_library(without: pytest.MonkeyPatch) -> None:
-    assert NOWHERE in prerequisites.of(Purpose.UP)
+    assert NOWHERE in prerequisites.prerequisites_for(Purpose.UP)
     without.setenv("MONGODB_URI", "mongodb://db.example.com/notify")
-    assert NOWHERE not in prerequisites.of(Purpose.UP)
+    assert NOWHERE not in prerequisites.prerequisites_for(Purpose.UP)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_root_has_it_installed_by_apt(
     def install(packages: list[str]) -> None:
         assert "apt installs libnowhere4" in capsys.readouterr().out, "said beforehand"
         installed.extend(packages)
-        without.setattr(prerequisites, "lacking", lambda some: [])
+        without.setattr(prerequisites, "find_missing", lambda some: [])
 
     without.setattr(os, "geteuid", lambda: 0)
     without.setattr(shutil, "which", lambda name: name)
@@ -186,8 +186,8 @@ def crippled(tmp_path: Path) -> Path:
 
 
 def test_an_installed_program_whose_library_is_missing_is_not_started(crippled: Path) -> None:
-    with pytest.raises(libraries.MissingLibrary) as caught:
-        libraries.check(program="mongod", binary=crippled)
+    with pytest.raises(libraries.MissingLibraryError) as caught:
+        libraries.check_libraries(program="mongod", binary=crippled)
     assert str(caught.value) == (
         "This machine lacks libqq.so.1 (for mongod): install the package that has libqq.so.1."
     )
@@ -197,9 +197,9 @@ def test_the_package_of_a_library_we_know_is_named(
     crippled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(prerequisites.PACKAGES, "libqq.so.1", "libqq1")
-    with pytest.raises(libraries.MissingLibrary, match="apt install libqq1"):
-        libraries.check(program="mongod", binary=crippled)
+    with pytest.raises(libraries.MissingLibraryError, match="apt install libqq1"):
+        libraries.check_libraries(program="mongod", binary=crippled)
 
 
 def test_a_program_that_has_its_libraries_may_start() -> None:
-    libraries.check(program="valkey-server", binary=servers.valkey_binary())
+    libraries.check_libraries(program="valkey-server", binary=servers.valkey_binary())

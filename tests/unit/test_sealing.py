@@ -43,22 +43,22 @@ def b64(raw: bytes) -> str:
 
 @given(plain=st.binary(max_size=200), about=st.text(max_size=50))
 def test_what_is_sealed_opens(plain: bytes, about: str) -> None:
-    sealed = encrypt(plain, about=about)
+    sealed = encrypt(plain, associated_data=about)
     assert re.fullmatch(r"v1\.new\.[A-Za-z0-9_-]+", sealed)
-    assert decrypt(sealed, about=about) == plain
+    assert decrypt(sealed, associated_data=about) == plain
 
 
 @given(plain=st.binary(max_size=50), about=st.text(max_size=20), other=st.text(max_size=20))
 def test_it_does_not_open_about_something_else(plain: bytes, about: str, other: str) -> None:
     if about != other:
         with pytest.raises(DecryptionError, match="about something else"):
-            decrypt(encrypt(plain, about=about), about=other)
+            decrypt(encrypt(plain, associated_data=about), associated_data=other)
 
 
 @cache
 def a_code() -> str:
     """Return a sealed code, the same each time: it begins with a random number."""
-    return encrypt(b"493021", about=ABOUT)
+    return encrypt(b"493021", associated_data=ABOUT)
 
 
 @given(data=st.data())
@@ -67,46 +67,46 @@ def test_a_text_that_was_changed_anywhere_does_not_open(data: st.DataObject) -> 
     place = data.draw(st.integers(0, len(sealed) - 1))
     letter = data.draw(st.sampled_from("abcXYZ019-_. =").filter(lambda x: x != sealed[place]))
     with pytest.raises(DecryptionError) as caught:
-        decrypt(sealed[:place] + letter + sealed[place + 1 :], about=ABOUT)
+        decrypt(sealed[:place] + letter + sealed[place + 1 :], associated_data=ABOUT)
     assert "493021" not in str(caught.value)
 
 
 @given(text=st.text(max_size=80))
 def test_any_other_text_is_refused_with_the_one_error(text: str) -> None:
-    whole = encrypt(b"x", about=ABOUT)
+    whole = encrypt(b"x", associated_data=ABOUT)
     for tried in (text, f"v1.new.{text}", whole[: min(len(text), len(whole) - 1)]):
         with pytest.raises(DecryptionError):
-            decrypt(tried, about=ABOUT)
+            decrypt(tried, associated_data=ABOUT)
 
 
 def test_the_same_sealed_twice_are_two_texts() -> None:
-    assert encrypt(b"1", about=ABOUT) != encrypt(b"1", about=ABOUT)
+    assert encrypt(b"1", associated_data=ABOUT) != encrypt(b"1", associated_data=ABOUT)
 
 
 def test_an_old_key_opens_until_it_is_taken_away() -> None:
     with override_settings(FIELD_ENCRYPTION_KEYS={"old": OLD}):
-        sealed = encrypt(b"1", about=ABOUT)
+        sealed = encrypt(b"1", associated_data=ABOUT)
     assert sealed.startswith("v1.old.")
-    assert decrypt(sealed, about=ABOUT) == b"1"
+    assert decrypt(sealed, associated_data=ABOUT) == b"1"
     with (
         override_settings(FIELD_ENCRYPTION_KEYS={"new": NEW}),
         pytest.raises(DecryptionError, match="does not list its key, old"),
     ):
-        decrypt(sealed, about=ABOUT)
+        decrypt(sealed, associated_data=ABOUT)
 
 
 def test_another_key_of_the_same_name_does_not_open() -> None:
-    sealed = encrypt(b"1", about=ABOUT)
+    sealed = encrypt(b"1", associated_data=ABOUT)
     with (
         override_settings(FIELD_ENCRYPTION_KEYS={"new": OLD}),
         pytest.raises(DecryptionError, match="changed"),
     ):
-        decrypt(sealed, about=ABOUT)
+        decrypt(sealed, associated_data=ABOUT)
 
 
 def test_without_a_key_nothing_is_sealed() -> None:
     with override_settings(FIELD_ENCRYPTION_KEYS={}), pytest.raises(NoEncryptionKeyError):
-        encrypt(b"1", about=ABOUT)
+        encrypt(b"1", associated_data=ABOUT)
 
 
 def test_keys_are_listed_the_newest_first() -> None:

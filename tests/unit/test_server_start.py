@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from notifyproject.stack import servers
-from notifyproject.stack.servers import Server, ServerFailed
+from notifyproject.stack.servers import Server, ServerFailedError
 from notifyproject.stack.supervisor import Program, Supervisor
 from tests.waiting import LIMIT
 
@@ -28,13 +28,13 @@ def dying(tmp_path: Path) -> Server:
         command=[sys.executable, "-c", DIES],
         data_dir=tmp_path / "one",
         port=0,
-        answers=lambda: False,
+        is_ready=lambda: False,
     )
 
 
 def failure_of(start: Callable[[], None]) -> str:
     """Return the message of a start that fails; one that was waited for has another message."""
-    with pytest.raises(ServerFailed) as caught:
+    with pytest.raises(ServerFailedError) as caught:
         start()
     return str(caught.value)
 
@@ -75,7 +75,7 @@ def test_a_server_under_a_supervisor_is_seen_to_end(tmp_path: Path) -> None:
     process = supervisor.start(Program(name=server.name, command=server.command))
 
     def wait() -> None:
-        server.wait(timeout=LIMIT, process=process, said=lambda: supervisor.said("one"))
+        server.wait(timeout=LIMIT, process=process, read_output=lambda: supervisor.output_of("one"))
 
     message = failure_of(wait)
     assert message.startswith("one ended as it started (exit code 127)")
@@ -85,5 +85,5 @@ def test_a_server_under_a_supervisor_is_seen_to_end(tmp_path: Path) -> None:
 def test_a_server_that_lives_and_is_silent_does_not_answer(tmp_path: Path) -> None:
     server = dying(tmp_path)
     server.command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    with pytest.raises(ServerFailed, match=r"^one does not answer"):
+    with pytest.raises(ServerFailedError, match=r"^one does not answer"):
         server.start(timeout=0.2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from notifyproject.settings.environment import is_alive
-from notifyproject.stack.supervisor import Program, ProgramFailed, Supervisor
+from notifyproject.stack.supervisor import Program, ProgramFailedError, Supervisor
 from tests.waiting import LIMIT, ticks
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -48,7 +48,7 @@ def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], Non
 
     def tick() -> None:
         if holds() or ticks() > deadline:
-            supervisor.stop_soon()
+            supervisor.request_stop()
 
     return tick
 
@@ -57,8 +57,8 @@ def test_what_comes_before_the_end_finds_the_programs_alive(pids: Path) -> None:
     supervisor, alive = Supervisor(), []
     supervisor.start(program(pids, then="time.sleep(60)"))
     supervisor.run(
-        tick=until(lambda: bool(written(pids)), supervisor),
-        before_the_end=lambda: alive.extend(map(is_alive, written(pids))),
+        on_tick=until(lambda: bool(written(pids)), supervisor),
+        before_stop=lambda: alive.extend(map(is_alive, written(pids))),
     )
     assert alive == [True]
     assert [is_alive(pid) for pid in written(pids)] == [False]
@@ -70,7 +70,7 @@ def test_a_program_that_ends_is_started_again(
     supervisor = Supervisor()
     once = f"if len(open({str(pids)!r}).readlines()) == 1: raise SystemExit(3)\ntime.sleep(60)"
     supervisor.start(program(pids, then=once))
-    supervisor.run(tick=until(lambda: len(written(pids)) > 1, supervisor))
+    supervisor.run(on_tick=until(lambda: len(written(pids)) > 1, supervisor))
     assert len(set(written(pids))) > 1
     assert "one ended (3); it starts again in" in capsys.readouterr().out
 
@@ -85,15 +85,15 @@ def test_what_a_program_says_has_its_name_before_it(
         return "one      | hello" in "".join(said)
 
     supervisor.start(program(pids, then="time.sleep(60)"))
-    supervisor.run(tick=until(has_said, supervisor))
+    supervisor.run(on_tick=until(has_said, supervisor))
     assert has_said()
 
 
 def test_a_program_that_keeps_failing_as_it_starts_ends_the_stack(pids: Path) -> None:
     supervisor = Supervisor()
     supervisor.start(program(pids, then="raise SystemExit('no such module')"))
-    with pytest.raises(ProgramFailed) as caught:
-        supervisor.run(tick=until(lambda: len(written(pids)) > 2, supervisor))
+    with pytest.raises(ProgramFailedError) as caught:
+        supervisor.run(on_tick=until(lambda: len(written(pids)) > 2, supervisor))
     assert str(caught.value).startswith("one failed 2 times as it started (exit code 1)")
     assert "no such module" in str(caught.value)
     assert len(written(pids)) == 2
@@ -102,5 +102,5 @@ def test_a_program_that_keeps_failing_as_it_starts_ends_the_stack(pids: Path) ->
 def test_a_program_that_is_killed_comes_back_every_time(pids: Path) -> None:
     supervisor = Supervisor()
     supervisor.start(program(pids, then="os.kill(os.getpid(), 9)"))
-    supervisor.run(tick=until(lambda: len(written(pids)) > 2, supervisor))
+    supervisor.run(on_tick=until(lambda: len(written(pids)) > 2, supervisor))
     assert len(set(written(pids))) > 2

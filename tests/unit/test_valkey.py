@@ -42,7 +42,7 @@ def test_a_process_has_one_client_and_another_process_another(
 
 
 def test_nothing_is_waited_for_long_or_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(valkey, "ANSWER", 0.3)
+    monkeypatch.setattr(valkey, "TIMEOUT", 0.3)
     options = valkey.client().connection_pool.connection_kwargs
     assert options["socket_timeout"] == options["socket_connect_timeout"] == 0.3
     assert options["retry"].get_retries() == 0

@@ -53,7 +53,7 @@ class Command(BaseCommand):
         days = options["expires_in_days"]
         if days is not None and days < 1:
             raise CommandError("--expires-in-days is at least 1.")
-        client_id = self._client(options, now)
+        client_id = self._find_or_create_client(options, now)
         if options["replace_keys"]:
             registry.revoke_all_keys(client_id=client_id, now=now)
         try:
@@ -62,12 +62,12 @@ class Command(BaseCommand):
                 now=now,
                 expires_at=now + timedelta(days=days) if days else None,
             )
-        except registry.TooManyKeys as error:
+        except registry.TooManyKeysError as error:
             raise CommandError(str(error)) from None
         self.stderr.write("Keep this key now: it is not shown again.")
         self.stdout.write(key.text)
 
-    def _client(self, options: Any, now: Any) -> Any:
+    def _find_or_create_client(self, options: Any, now: Any) -> Any:
         """Return the id of the client that gets the key."""
         name = options["name"]
         if options["replace_keys"] and (client_id := registry.find_client(name)) is not None:

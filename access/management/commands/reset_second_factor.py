@@ -22,5 +22,5 @@ class Command(BaseCommand):
         user = StaffUser.objects.filter(username=options["username"]).first()
         if user is None:
             raise CommandError(f"There is nobody called {options['username']}.")
-        had_one = second_factor.remove(user.pk)
-        self.stdout.write("Forgotten: they set up a new one." if had_one else "There was none.")
+        was_removed = second_factor.remove(user.pk)
+        self.stdout.write("Forgotten: they set up a new one." if was_removed else "There was none.")

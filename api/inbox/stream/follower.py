@@ -9,7 +9,7 @@ import pymongo
 from bson import ObjectId
 
 from access.clients import inbox_tokens
-from access.clients.authentication import person
+from access.clients.authentication import inbox_user_of
 from access.clients.inbox_tokens import InboxUser
 from notifications.inbox import feed
 from notifications.inbox.feed import Counts
@@ -30,7 +30,7 @@ HEARTBEAT = b":\n\n"
 def authenticate(header: str, *, now: datetime) -> InboxUser | None:
     """Return whose token an Authorization header holds; raises PyMongoError."""
     with pymongo.timeout(DATABASE_TIMEOUT):
-        return person(header, now=now)
+        return inbox_user_of(header, now=now)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class Command(BaseCommand):
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: process.request_shutdown())
         while not process.is_shutting_down():
-            clock.keep_right()
+            clock.check_clock()
             report = sweeper.sweep(now=utc_now())
             self.stdout.write(
                 f"hinted {report.hinted}, drawn {report.drawn}, unpublished {report.unpublished}, "
@@ -55,19 +55,19 @@ class Command(BaseCommand):
             )
             callback_events.publish_events(now=utc_now())
             unpublished = report.unpublished + worker.sweep(now=utc_now()).unpublished
-            is_cut_off = options["deliver"] and unpublished > 0
-            if is_cut_off:
+            has_no_broker = options["deliver"] and unpublished > 0
+            if has_no_broker:
                 # No longer than until the next sweep: what a lost worker was sending waits for it.
                 sent = delivery_worker.run_inline(seconds=SWEEP_SECONDS)
                 self.stdout.write(f"sent without a broker: {sent}")
                 callback_events.publish_events(now=utc_now())
                 worker.run_inline(clock=utc_now, is_shutting_down=process.is_shutting_down)
-            self._look_after()
+            self._run_periodic_tasks()
             if options["once"]:
                 return
-            self._wait(DELIVERY_SECONDS if is_cut_off else options["every"])
+            self._wait(DELIVERY_SECONDS if has_no_broker else options["every"])
 
-    def _look_after(self) -> None:
+    def _run_periodic_tasks(self) -> None:
         """Do once a minute what beat starts beside the sweep."""
         if time.monotonic() < self._next_at:
             return

@@ -5,14 +5,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from analytics.metrics import LENGTH, begin
+from analytics.metrics import INTERVAL_LENGTH, interval_start
 from analytics.models import Interval
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 
 from ... import rollup
 
-GONE = "Nothing is kept of that time: its figures stay as they are."
+NOTHING_KEPT = "Nothing is kept of that time: its figures stay as they are."
 
 
 class Command(BaseCommand):
@@ -50,13 +50,13 @@ class Command(BaseCommand):
             {}, {"created_at": 1}, sort=[("created_at", 1)], hint="ntf_created"
         )
         if first is None or first["created_at"] > until:
-            raise CommandError(GONE)
+            raise CommandError(NOTHING_KEPT)
         if first["created_at"] > since:
             # The hour in which what is kept begins may have lost its beginning.
-            since = begin(Interval.HOUR, first["created_at"]) + LENGTH[Interval.HOUR]
+            since = interval_start(Interval.HOUR, first["created_at"]) + INTERVAL_LENGTH[Interval.HOUR]
             self.stderr.write(f"Nothing is kept from before {since:%Y-%m-%d %H:%M}: from there.")
         if since >= until:
-            raise CommandError(GONE)
+            raise CommandError(NOTHING_KEPT)
         return rollup.rebuild(since=since, until=until, now=now)
 
 

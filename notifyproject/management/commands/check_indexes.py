@@ -33,8 +33,8 @@ class Command(BaseCommand):
         self.stdout.write("Every index is as declared.")
 
 
-def _advice(found: list[index_drift.Drift]) -> str:
-    problems = {one.problem for one in found}
+def _advice(drifts: list[index_drift.Drift]) -> str:
+    problems = {one.problem for one in drifts}
     advice = []
     if index_drift.Problem.MISSING in problems:
         advice.append("--create makes what is missing.")

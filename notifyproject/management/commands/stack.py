@@ -6,11 +6,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...settings.environment import current
 from ...stack import running
-from ...stack.libraries import MissingLibrary
-from ...stack.servers import MissingServer, ServerFailed
-from ...stack.supervisor import ProgramFailed
+from ...stack.libraries import MissingLibraryError
+from ...stack.servers import MissingServerError, ServerFailedError
+from ...stack.supervisor import ProgramFailedError
 
-PROBLEMS = (running.StackProblem, MissingServer, MissingLibrary, ServerFailed, ProgramFailed)
+PROBLEMS = (running.StackError, MissingServerError, MissingLibraryError, ServerFailedError, ProgramFailedError)
 """What keeps a stack from running; each message says what to do, or what was said."""
 
 

@@ -54,11 +54,11 @@ class Tracer(Protocol):
         ...
 
     @contextmanager
-    def serving(self, *, caller: str | None) -> Iterator[None]:
+    def request_span(self, *, parent: str | None) -> Iterator[None]:
         """Make a span of what is done inside; ``caller`` is the traceparent it came with."""
         ...
 
-    def note(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
+    def annotate(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
         """Say more of the request that is being answered, if there is one."""
         ...
 
@@ -101,21 +101,21 @@ def record(span: Span, *, parent: str, link: str | None = None) -> None:
         _state.tracer.record(span, parent=parent, link=link)
     except Exception:
         # Who watches the work does not stop it.
-        log.exception("span_lost", span=span.name)
+        log.exception("span_dropped", span=span.name)
 
 
 @contextmanager
-def serving(*, caller: str | None) -> Iterator[None]:
+def request_span(*, parent: str | None) -> Iterator[None]:
     """Make a span of a request; raises nothing of its own."""
     if _state.tracer is None:
         yield
         return
     with ExitStack() as request:
         try:
-            request.enter_context(_state.tracer.serving(caller=caller))
+            request.enter_context(_state.tracer.request_span(parent=parent))
         except Exception:
             # It cannot use something in its environment: the next request would fare no better.
-            log.exception("tracing_turned_off")
+            log.exception("tracing_disabled")
             set_tracer(None)
         yield
 
@@ -125,9 +125,9 @@ def annotate(attributes: Attributes, *, name: str | None = None, error: str | No
     if _state.tracer is None:
         return
     try:
-        _state.tracer.note(attributes, name=name, error=error)
+        _state.tracer.annotate(attributes, name=name, error=error)
     except Exception:
-        log.exception("span_lost", span=name)
+        log.exception("span_dropped", span=name)
 
 
 def traceparent() -> str | None:
@@ -148,7 +148,7 @@ def is_installed() -> bool:
         return False
 
 
-def wanted_and_possible(**_: Any) -> list[checks.CheckMessage]:
+def check_settings(**_: Any) -> list[checks.CheckMessage]:
     """Warn of an endpoint that nothing can be sent to."""
     endpoint = settings.OTEL_EXPORTER_OTLP_ENDPOINT
     if not endpoint:

@@ -30,20 +30,20 @@ class TracingMiddleware:
         """Answer the request."""
         if request.method != "POST" or not request.path.startswith(TRACED):
             return self.get_response(request)
-        with tracing.serving(caller=request.headers.get(HEADER)):
+        with tracing.request_span(parent=request.headers.get(HEADER)):
             trace_id = tracing.trace_id(tracing.traceparent())
             with structlog.contextvars.bound_contextvars(
                 **({"trace_id": trace_id} if trace_id else {})
             ):
                 response = self.get_response(request)
-            _note(request, response.status_code)
+            _annotate(request, response.status_code)
         return response
 
 
-def _note(request: HttpRequest, status: int) -> None:
+def _annotate(request: HttpRequest, status: int) -> None:
     """Say how it was answered. The path itself is not told: a person's id may be in it."""
     match = request.resolver_match
-    route = _plain(match.route) if match else None
+    route = _readable_route(match.route) if match else None
     tracing.annotate(
         {
             "http.request.method": "POST",
@@ -57,6 +57,6 @@ def _note(request: HttpRequest, status: int) -> None:
 
 
 @lru_cache(maxsize=200)
-def _plain(route: str) -> str:
+def _readable_route(route: str) -> str:
     """Return a route as people write it; ours are regular expressions with an end to choose."""
     return simplify_regex(route.removesuffix("/?$"))

@@ -28,16 +28,16 @@ from domain.time import utc_now
 from . import Attributes, Kind, Span
 
 log = structlog.get_logger(__name__)
-OUR_NAME = "notifyproject"
+DEFAULT_SERVICE_NAME = "notifyproject"
 """``service.name``, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say another."""
-QUEUE = 4_096
+MAX_QUEUE = 4_096
 """Spans that wait for the collector, of one process; of more the oldest are lost."""
 BATCH = 512
-GATHER_MS = 2_000
+SCHEDULE_DELAY_MS = 2_000
 """How long spans wait for others to go with them."""
 TIMEOUT = 3.0
 """Seconds that a request to the collector may take, with all it is tried again."""
-PARTING = 2.0
+SHUTDOWN_GRACE = 2.0
 """Seconds in which a process that ends still begins to send what waits."""
 _KINDS = {Kind.CONSUMER: SpanKind.CONSUMER, Kind.CLIENT: SpanKind.CLIENT}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,19 +53,19 @@ class OpenTelemetry:
     def __init__(self, endpoint: str) -> None:
         self._url = f"{endpoint.rstrip('/')}/v1/traces"
         self._locks: dict[int, threading.Lock] = {}
-        self._own: dict[int, _Own] = {}
-        atexit.register(self.end)
+        self._pipelines: dict[int, _Pipeline] = {}
+        atexit.register(self.shutdown)
 
     def record(self, span: Span, *, parent: str, link: str | None) -> None:
         """Take a span of the trace that ``parent``, a traceparent, belongs to."""
-        links = [trace.Link(context) for context in (_remote(link),) if context.is_valid]
-        self._put(span, _context(parent), links)
+        links = [trace.Link(context) for context in (_span_context(link),) if context.is_valid]
+        self._export_span(span, _context(parent), links)
 
     @contextmanager
-    def serving(self, *, caller: str | None) -> Iterator[None]:
+    def request_span(self, *, parent: str | None) -> Iterator[None]:
         """Make a span of what is done inside."""
         span = self._tracer().start_span(
-            "request", context=_context(caller), kind=SpanKind.SERVER, start_time=_ns(utc_now())
+            "request", context=_context(parent), kind=SpanKind.SERVER, start_time=_ns(utc_now())
         )
         try:
             # An error's text may hold an address: what there is to tell is noted.
@@ -74,7 +74,7 @@ class OpenTelemetry:
         finally:
             span.end(_ns(utc_now()))
 
-    def note(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
+    def annotate(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
         """Say more of the request that is being answered, if there is one."""
         span = trace.get_current_span()
         span.set_attributes(dict(attributes))
@@ -92,16 +92,16 @@ class OpenTelemetry:
         _propagator.inject(carrier)
         return carrier.get("traceparent")
 
-    def end(self) -> None:
+    def shutdown(self) -> None:
         """Send what this process still has, as far as that takes no time worth the name."""
-        own = self._own.pop(os.getpid(), None)
-        if own is not None:
-            own.exporter.part_soon()
-            own.provider.shutdown()
+        pipeline = self._pipelines.pop(os.getpid(), None)
+        if pipeline is not None:
+            pipeline.exporter.stop_soon()
+            pipeline.provider.shutdown()
 
-    def _put(self, span: Span, context: Context, links: Sequence[trace.Link] = ()) -> None:
+    def _export_span(self, span: Span, context: Context, links: Sequence[trace.Link] = ()) -> None:
         error = {} if span.error is None else {"error.type": span.error}
-        one = self._tracer().start_span(
+        started = self._tracer().start_span(
             span.name,
             context=context,
             kind=_KINDS[span.kind],
@@ -110,46 +110,46 @@ class OpenTelemetry:
             start_time=_ns(span.began_at),
         )
         if span.error is not None:
-            one.set_status(StatusCode.ERROR)
+            started.set_status(StatusCode.ERROR)
         for child in span.children:
-            self._put(child, trace.set_span_in_context(one, Context()))
-        one.end(_ns(span.ended_at))
+            self._export_span(child, trace.set_span_in_context(started, Context()))
+        started.end(_ns(span.ended_at))
 
     def _tracer(self) -> trace.Tracer:
         pid = os.getpid()
-        own = self._own.get(pid)
-        if own is None:
+        pipeline = self._pipelines.get(pid)
+        if pipeline is None:
             # By process: a lock that somebody held while this one was forked is never let go of.
             with self._locks.setdefault(pid, threading.Lock()):
-                own = self._own.get(pid) or _begun(self._url)
-                self._own[pid] = own
-        return own.tracer
+                pipeline = self._pipelines.get(pid) or _start_pipeline(self._url)
+                self._pipelines[pid] = pipeline
+        return pipeline.tracer
 
 
-class _Exporting(SpanExporter):
+class _BoundedExporter(SpanExporter):
     """Sends spans, says once that they are lost, and does not keep a process that ends."""
 
     def __init__(self, inner: SpanExporter) -> None:
         self._inner = inner
-        self._is_away = False
-        self._parts_at = float("inf")
+        self._is_failing = False
+        self._stops_at = float("inf")
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans; called by one thread."""
-        if time.monotonic() >= self._parts_at:
+        if time.monotonic() >= self._stops_at:
             return SpanExportResult.FAILURE
         result = self._inner.export(spans)
-        is_away = result is not SpanExportResult.SUCCESS
-        if is_away and not self._is_away:
-            log.warning("spans_lost_collector_away", first=len(spans))
-        if self._is_away and not is_away:
-            log.info("spans_taken_again")
-        self._is_away = is_away
+        is_failing = result is not SpanExportResult.SUCCESS
+        if is_failing and not self._is_failing:
+            log.warning("spans_dropped", first=len(spans))
+        if self._is_failing and not is_failing:
+            log.info("span_export_resumed")
+        self._is_failing = is_failing
         return result
 
-    def part_soon(self) -> None:
+    def stop_soon(self) -> None:
         """Begin to send nothing more in a moment."""
-        self._parts_at = time.monotonic() + PARTING
+        self._stops_at = time.monotonic() + SHUTDOWN_GRACE
 
     def shutdown(self) -> None:
         """Close the connection."""
@@ -157,32 +157,32 @@ class _Exporting(SpanExporter):
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _Pipeline:
     """What one process has."""
 
-    exporter: _Exporting
+    exporter: _BoundedExporter
     provider: TracerProvider
     tracer: trace.Tracer
 
 
-def _begun(url: str) -> _Own:
-    exporter = _Exporting(OTLPSpanExporter(endpoint=url, timeout=TIMEOUT))
+def _start_pipeline(url: str) -> _Pipeline:
+    exporter = _BoundedExporter(OTLPSpanExporter(endpoint=url, timeout=TIMEOUT))
     provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
     provider.add_span_processor(
         BatchSpanProcessor(
             exporter,
-            max_queue_size=QUEUE,
+            max_queue_size=MAX_QUEUE,
             max_export_batch_size=BATCH,
-            schedule_delay_millis=GATHER_MS,
+            schedule_delay_millis=SCHEDULE_DELAY_MS,
         )
     )
-    return _Own(exporter, provider, provider.get_tracer(OUR_NAME))
+    return _Pipeline(exporter, provider, provider.get_tracer(DEFAULT_SERVICE_NAME))
 
 
 def _resource() -> Resource:
     found = Resource.create()
     is_named = not str(found.attributes[SERVICE_NAME]).startswith("unknown_service")
-    return found if is_named else found.merge(Resource({SERVICE_NAME: OUR_NAME}))
+    return found if is_named else found.merge(Resource({SERVICE_NAME: DEFAULT_SERVICE_NAME}))
 
 
 def _context(traceparent: str | None) -> Context:
@@ -190,7 +190,7 @@ def _context(traceparent: str | None) -> Context:
     return _propagator.extract({"traceparent": traceparent or ""}, context=Context())
 
 
-def _remote(traceparent: str | None) -> trace.SpanContext:
+def _span_context(traceparent: str | None) -> trace.SpanContext:
     return trace.get_current_span(_context(traceparent)).get_span_context()
 
 

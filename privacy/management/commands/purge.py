@@ -28,15 +28,15 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Delete them, or count them."""
         # What is old is told by our clock, and what is removed is gone.
-        clock.keep_right()
+        clock.check_clock()
         days: int = options["older_than_days"]
         if not MIN_DAYS <= days <= MAX_DAYS:
             raise CommandError(f"--older-than-days takes {MIN_DAYS} to {MAX_DAYS}.")
         work = purge.count_purgeable if options["dry_run"] else purge.purge_notifications
-        done = work(client_id=None, older_than=timedelta(days=days), at_most=None, now=utc_now())
+        report = work(client_id=None, older_than=timedelta(days=days), at_most=None, now=utc_now())
         if options["dry_run"]:
-            self.stdout.write(f"{done.notifications} notifications would be deleted.")
+            self.stdout.write(f"{report.notifications} notifications would be deleted.")
         else:
             self.stdout.write(
-                f"{done.notifications} notifications deleted, with {done.attempts} attempts."
+                f"{report.notifications} notifications deleted, with {report.attempts} attempts."
             )

@@ -35,24 +35,24 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Remove it, or count."""
         # What is old is told by our clock, and what is removed is gone.
-        clock.keep_right()
-        again: bool = options["from_beginning"]
+        clock.check_clock()
+        is_from_beginning: bool = options["from_beginning"]
         if options["dry_run"]:
-            count = content_removal.count_expired_content(now=utc_now(), is_from_beginning=again)
+            count = content_removal.count_expired_content(now=utc_now(), is_from_beginning=is_from_beginning)
             self.stdout.write(f"What {count} notifications say would be removed.")
             if options["existing"]:
-                changes = purge.count_purge_dates(now=utc_now())
+                changes = purge.count_purge_date_changes(now=utc_now())
                 self.stdout.write(
                     f"{changes.notifications} would be deleted at another time, {changes.deleted} "
                     "of them at once."
                 )
             return
-        done = content_removal.remove_expired_content(
-            now=utc_now(), seconds=None, is_from_beginning=again
+        report = content_removal.remove_expired_content(
+            now=utc_now(), seconds=None, is_from_beginning=is_from_beginning
         )
         self.stdout.write(
-            f"What {done.notifications} notifications said was removed, with the words of "
-            f"{done.attempts} attempts."
+            f"What {report.notifications} notifications said was removed, with the words of "
+            f"{report.attempts} attempts."
         )
         if options["existing"]:
             changed = purge.backfill_purge_dates()

@@ -76,11 +76,11 @@ def files_at(
         monkeypatch.setattr(egress, "addresses_of", lambda host, port: here)
         # The product's own context, and with it all that it says of how a connection ends.
         monkeypatch.setenv("SSL_CERT_FILE", str(file))
-        egress.trust.cache_clear()
+        egress.tls_context.cache_clear()
         try:
             yield server
         finally:
-            egress.trust.cache_clear()
+            egress.tls_context.cache_clear()
 
 
 def get(url: str = URL, *, limit: int = 1_000, seconds: float = LIMIT) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from bson import ObjectId
 
 from notifyproject.db import keyset
-from notifyproject.db.keyset import NoPlace
+from notifyproject.db.keyset import InvalidCursorError
 from notifyproject.db.paging import Cursor
 
 AT = datetime(2026, 11, 21, 12, 0, 0, 5_000, tzinfo=UTC)
@@ -17,22 +17,22 @@ ORDER = ("-created_at", "-id")
 
 def test_a_place_is_read_as_it_was_written() -> None:
     row = SimpleNamespace(created_at=AT, pk=KEY)
-    place = keyset.of_row(row, ORDER)
+    place = keyset.cursor_of_row(row, ORDER)
     assert place == Cursor((AT, KEY))
-    assert keyset.parse(keyset.as_text(place)) == place
-    assert keyset.parse(keyset.as_text(Cursor(("user-7",)))) == Cursor(("user-7",))
+    assert keyset.decode_cursor(keyset.encode_cursor(place)) == place
+    assert keyset.decode_cursor(keyset.encode_cursor(Cursor(("user-7",)))) == Cursor(("user-7",))
 
 
 @pytest.mark.parametrize(
     "text", ["", "nonsense", "!!!!", "W10", "W1sieCIsMV1d", "W1sibyIsImEiXV0", "MQ", "ü"]
 )
 def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(NoPlace):
-        keyset.beyond(keyset.parse(text), ORDER)
+    with pytest.raises(InvalidCursorError):
+        keyset.match_beyond(keyset.decode_cursor(text), ORDER)
 
 
 def test_behind_a_place_the_bound_comes_first() -> None:
-    assert keyset.beyond(Cursor((AT, KEY)), ORDER) == {
+    assert keyset.match_beyond(Cursor((AT, KEY)), ORDER) == {
         "$and": [
             {"created_at": {"$lte": AT}},
             {
@@ -46,19 +46,19 @@ def test_behind_a_place_the_bound_comes_first() -> None:
 
 
 def test_before_a_place_everything_is_turned() -> None:
-    found = keyset.beyond(Cursor((AT, KEY), backwards=True), ("due_at", "id"))
+    found = keyset.match_beyond(Cursor((AT, KEY), backwards=True), ("due_at", "id"))
     assert found["$and"][0] == {"due_at": {"$lte": AT}}
-    assert keyset.beyond(Cursor((AT, KEY), backwards=True), ORDER)["$and"][0] == {
+    assert keyset.match_beyond(Cursor((AT, KEY), backwards=True), ORDER)["$and"][0] == {
         "created_at": {"$gte": AT}
     }
 
 
 def test_an_order_by_the_key_alone_needs_no_more() -> None:
-    assert keyset.beyond(Cursor((KEY,)), ("-id",)) == {"_id": {"$lt": KEY}}
+    assert keyset.match_beyond(Cursor((KEY,)), ("-id",)) == {"_id": {"$lt": KEY}}
 
 
 def test_each_further_field_is_one_more_step() -> None:
-    found = keyset.beyond(Cursor(("ada", AT, KEY)), ("user_id", "-created_at", "id"))
+    found = keyset.match_beyond(Cursor(("ada", AT, KEY)), ("user_id", "-created_at", "id"))
     assert found == {
         "$and": [
             {"user_id": {"$gte": "ada"}},

@@ -9,12 +9,12 @@ from bson import ObjectId
 from notifications.intake.preparation import Known, Prepared, prepare
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.validation import InvalidRequestError
-from recipients.queries import KnownRecipient, Suppressed
+from recipients.queries import RegisteredRecipient, ActiveSuppression
 from tests.unit.building import NOON, request
 
 ID = ObjectId("b" * 24)
 CALLER = Caller(client_id=ObjectId("c" * 24), request_id="request-1", idempotency_key="key-1")
-ADA = KnownRecipient(
+ADA = RegisteredRecipient(
     user_id="ada",
     email="ada@example.com",
     phone="+351912345678",
@@ -26,8 +26,8 @@ HELLO = ContentRequest(subject="Hello", body="There")
 
 def prepared(
     *,
-    person: KnownRecipient | None = ADA,
-    suppressed: dict[tuple[str, str], Suppressed] | None = None,
+    person: RegisteredRecipient | None = ADA,
+    suppressed: dict[tuple[str, str], ActiveSuppression] | None = None,
     now: datetime = NOON,
     **fields: Any,
 ) -> Prepared:

@@ -13,7 +13,7 @@ from notifications.catalog.types import Fallback
 from notifications.intake.channels import choose_channels
 from notifications.store import NewDelivery
 from notifications.validation import ProblemCollector
-from recipients.queries import KnownRecipient
+from recipients.queries import RegisteredRecipient
 from tests.unit.building import SHIPPED, request
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
@@ -21,15 +21,15 @@ S = DeliveryStatus
 EVERYTHING = Recipient(email="ada@example.com", phone="+351912345678", device_ids=("d",))
 
 
-def person(**preferences: Any) -> KnownRecipient:
-    return KnownRecipient(user_id="ada", preferences=preferences)
+def person(**preferences: Any) -> RegisteredRecipient:
+    return RegisteredRecipient(user_id="ada", preferences=preferences)
 
 
 def chosen(
     channels: list[str] | None = None,
     *,
     recipient: Recipient = EVERYTHING,
-    known: KnownRecipient | None = None,
+    known: RegisteredRecipient | None = None,
     kind: str = "order_shipped",
     user_id: str | None = "ada",
 ) -> tuple[list[NewDelivery], list[tuple[str, str]]]:

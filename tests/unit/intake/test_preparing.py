@@ -11,7 +11,7 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications.intake.preparation import addresses_of
 from notifications.intake.requests import ContentRequest, NotificationRecipientRequest
 from notifications.validation import InvalidRequestError
-from recipients.queries import KnownRecipient, Suppressed
+from recipients.queries import RegisteredRecipient, ActiveSuppression
 from tests.unit.building import NOON, SHIPPED, request
 from tests.unit.intake.prepared import ADA, CALLER, ID, prepared, problems
 
@@ -112,8 +112,8 @@ def test_somebody_unknown_needs_an_address() -> None:
 
 # Whom not.
 
-BOUNCED = Suppressed(reason="hard_bounce", marketing_only=False)
-UNSUBSCRIBED = Suppressed(reason="unsubscribed", marketing_only=True)
+BOUNCED = ActiveSuppression(reason="hard_bounce", marketing_only=False)
+UNSUBSCRIBED = ActiveSuppression(reason="unsubscribed", marketing_only=True)
 
 
 def test_a_suppressed_address_is_accepted_and_not_sent_to() -> None:
@@ -144,7 +144,7 @@ def test_another_suppression_holds_nothing_back(key: tuple[str, str]) -> None:
 
 
 def test_an_opted_out_delivery_stays_opted_out() -> None:
-    muted = KnownRecipient(
+    muted = RegisteredRecipient(
         user_id="ada", email="ada@example.com", preferences={"alert": {"muted": True}}
     )
     new = prepared(
@@ -168,7 +168,7 @@ def test_an_opted_out_delivery_stays_opted_out() -> None:
     ],
 )
 def test_suppressions_are_looked_up_for_the_addresses_that_will_be_used(
-    given: dict[str, Any], person: KnownRecipient | None, addresses: list[tuple[str, str]]
+    given: dict[str, Any], person: RegisteredRecipient | None, addresses: list[tuple[str, str]]
 ) -> None:
     assert (
         addresses_of(request(recipient=NotificationRecipientRequest(**given)), person) == addresses

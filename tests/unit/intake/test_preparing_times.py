@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from notifications.intake.requests import LocalTime
-from recipients.queries import KnownRecipient
+from recipients.queries import RegisteredRecipient
 from tests.unit.building import NOON
 from tests.unit.intake.prepared import prepared, problems
 
@@ -113,7 +113,7 @@ def test_the_clock_change_of_october_sends_at_the_first_of_two() -> None:
 
 
 def test_a_local_time_needs_some_zone() -> None:
-    nowhere = KnownRecipient(user_id="ada", email="ada@example.com", preferences={})
+    nowhere = RegisteredRecipient(user_id="ada", email="ada@example.com", preferences={})
     assert problems(person=nowhere, scheduled_local=LocalTime(at="2026-12-01T09:00")) == [
         ("/scheduled_local/timezone", "required")
     ]

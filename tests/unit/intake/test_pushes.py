@@ -12,14 +12,14 @@ from notifications.intake.requests import Caller, ContentRequest, NotificationRe
 from notifications.store import AttemptReference
 from notifications.validation import InvalidRequestError
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
-from recipients.queries import KnownRecipient
+from recipients.queries import RegisteredRecipient
 from tests.unit.building import NOON, outbound, request
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
 ID = ObjectId("b" * 24)
 CALLER = Caller(client_id=ObjectId("c" * 24))
-ADA = KnownRecipient(user_id="ada", email="ada@example.com", preferences={})
+ADA = RegisteredRecipient(user_id="ada", email="ada@example.com", preferences={})
 TOO_LONG = ("/content/payload", "too_long")
 LONG = "https://example.com/" + "p" * 2_000
 

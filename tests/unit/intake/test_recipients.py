@@ -8,9 +8,9 @@ from domain.content import Recipient
 from notifications.intake.preparation import resolve
 from notifications.intake.requests import NotificationRecipientRequest
 from notifications.validation import ProblemCollector
-from recipients.queries import KnownRecipient
+from recipients.queries import RegisteredRecipient
 
-ADA = KnownRecipient(
+ADA = RegisteredRecipient(
     user_id="ada",
     email="ada@example.com",
     phone="+351912345678",
@@ -22,7 +22,7 @@ ADA = KnownRecipient(
 
 
 def resolved(
-    person: KnownRecipient | None = None, **given: Any
+    person: RegisteredRecipient | None = None, **given: Any
 ) -> tuple[Recipient, list[tuple[str, str]]]:
     problems = ProblemCollector()
     recipient = resolve(NotificationRecipientRequest(**given), person, problems)

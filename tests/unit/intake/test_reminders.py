@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.time import MAX_REMINDER, MIN_REMINDER
-from recipients.queries import KnownRecipient
+from recipients.queries import RegisteredRecipient
 from tests.unit.building import NOON
 from tests.unit.intake.test_preparing_times import HOUR, prepared, problems
 
@@ -16,8 +16,8 @@ REMINDER = {"type": "contest_reminder", "event_at": "2026-11-22T12:00:00Z"}
 EVENT = NOON + 24 * HOUR
 
 
-def wishing(**preferences: Any) -> KnownRecipient:
-    return KnownRecipient(user_id="ada", email="ada@example.com", preferences=preferences)
+def wishing(**preferences: Any) -> RegisteredRecipient:
+    return RegisteredRecipient(user_id="ada", email="ada@example.com", preferences=preferences)
 
 
 def sent_at(**fields: Any) -> datetime:
