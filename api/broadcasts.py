@@ -202,7 +202,7 @@ class Broadcasts(APIView):
         created = creation.create(body, caller=caller, now=utc_now())
         response = Response(broadcast_view(created.document), status=202)
         response["Location"] = f"{request.path.rstrip('/')}/{created.document['_id']}"
-        if created.replayed:
+        if created.is_replayed:
             response[idempotency.REPLAYED_HEADER] = "true"
         return response
 
@@ -221,7 +221,7 @@ class Broadcasts(APIView):
         )
         problems.raise_if_any()
         page = repository.page(
-            client_id=request.user.id, limit=page_request.limit, place=page_request.cursor
+            client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
         )
         results = [broadcast_view(document) for document in page.documents]
         cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
@@ -314,7 +314,7 @@ def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
     """Return a broadcast of the caller's; another's is not there, as far as it can tell."""
     if not ObjectId.is_valid(broadcast_id):
         raise not_found()
-    document = repository.one(ObjectId(broadcast_id), client_id=request.user.id)
+    document = repository.get(ObjectId(broadcast_id), client_id=request.user.id)
     if document is None:
         raise not_found()
     return document

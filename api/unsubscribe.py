@@ -20,7 +20,7 @@ from django.views.decorators.csrf import csrf_exempt
 from pymongo.errors import PyMongoError
 
 from domain.time import utc_now
-from notifications.content.templates import languages
+from notifications.content.templates import language_chain
 from privacy import unsubscribe
 from privacy.unsubscribe import Subscriber, UnknownLinkError
 from recipients.masking import mask_address
@@ -108,7 +108,7 @@ def _page(
         "link": _link(token) if subscriber else "",
         "undo": reverse("resubscribe", kwargs={"token": token}) if subscriber else "",
     }
-    chain = languages(locale or get_language_from_request(request))
+    chain = language_chain(locale or get_language_from_request(request))
     files = [*(f"{FOLDER}/{language}/{state}.html" for language in chain), f"{FOLDER}/{state}.html"]
     response = HttpResponse(select_template(files).render(context), status=status)
     response["Content-Security-Policy"] = (

@@ -233,15 +233,15 @@ def _previewed(say: Callable[[str], None]) -> str:
     from notifications.bulk import operation as bulk_operation
 
     now = utc_now()
-    cohort = selection.failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
+    cohort = selection.select_failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
     by = bulk_operation.Staff(id=None, username="bench")
     began = time.monotonic()
     asked = decisions.preview(
-        action=BulkAction.RETRY, cohort=cohort, send_at=None, by=by, now=utc_now()
+        action=BulkAction.RETRY, selection=cohort, send_at=None, by=by, now=utc_now()
     )
     operation: Any = asked
     while operation.stage is BulkStage.PREVIEWING and runner.run(asked.id):
-        operation = repository.one(asked.id)
+        operation = repository.get(asked.id)
     say(f"{operation.found_count:,} previewed in {time.monotonic() - began:.1f} s")
     return str(asked.id)
 

@@ -101,4 +101,4 @@ def _place(inbox: Any, number: int) -> Any:
     from notifications.inbox.feed import FeedPosition
 
     found = _bare(inbox.holds(is_archived=False)).limit(0).skip(number)
-    return FeedPosition.of(found.next())
+    return FeedPosition.from_document(found.next())

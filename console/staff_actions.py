@@ -102,7 +102,7 @@ def reschedule(
     """Send at another time what has not been sent."""
 
     def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
-        document = actions.reschedule(notification_id=notification_id, asked=at, now=now)
+        document = actions.reschedule(notification_id=notification_id, requested_time=at, now=now)
         _record(document, f"Rescheduled to {at:%Y-%m-%d %H:%M} UTC.", by)
         return notification_id
 

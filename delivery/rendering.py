@@ -44,7 +44,7 @@ def render_batch(
             secret = _secret(claimed)
             messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
         except engine.TemplateError as problem:
-            reason = redaction.without(str(problem), secret.secrets if secret else ())
+            reason = redaction.remove_secrets(str(problem), secret.secrets if secret else ())
             parked.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
         except SecretExpiredError as problem:
             parked.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
@@ -75,7 +75,7 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
     if claimed.channel is not Channel.WHATSAPP:
         return message
     known = types.find_type(claimed.type)
-    wordings = known.approved if known else ()
+    wordings = known.whatsapp_templates if known else ()
     locale = claimed.recipient.locale
     return replace(
         message, whatsapp_template=rendering.choose_whatsapp_template(wordings, locale=locale, data=data)

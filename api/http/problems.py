@@ -174,7 +174,7 @@ def _conflict(error: AlreadyNotifiedError | RepeatedItemError | InvalidStateErro
             detail = f"This person was told about this entity by this type before.{id_note}"
         case RepeatedItemError():
             code = "repeated_item"
-            detail = f"The same as item {error.first} of this call: it is accepted once."
+            detail = f"The same as item {error.first_index} of this call: it is accepted once."
         case InvalidStateError():
             code, detail = error.code, str(error)
     return ApiError(status=409, code=code, detail=detail)

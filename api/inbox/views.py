@@ -246,7 +246,7 @@ def inbox_of(user: InboxUser) -> Inbox:
     return Inbox(user.client_id, user.user_id)
 
 
-def _mark(action: actions.Mark, request: Any, notification_id: str) -> Response:
+def _mark(action: actions.MarkAction, request: Any, notification_id: str) -> Response:
     if not ObjectId.is_valid(notification_id):
         raise not_found()
     now = utc_now()

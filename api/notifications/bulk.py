@@ -14,7 +14,7 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from domain.time import utc_now
 from notifications.intake import bulk
-from notifications.intake.bulk import Outcome
+from notifications.intake.bulk import ItemOutcome
 from notifications.intake.requests import Caller, OverloadedError
 from notifyproject.platform import tracing
 
@@ -42,7 +42,7 @@ class BulkView(msgspec.Struct, kw_only=True, frozen=True):
     results: list[BulkResultView]
 
 
-def bulk_view(outcomes: Sequence[Outcome], request: HttpRequest) -> BulkView:
+def bulk_view(outcomes: Sequence[ItemOutcome], request: HttpRequest) -> BulkView:
     """Return what became of the items of a call, in their order."""
     results = [
         BulkResultView(index=index, id=str(outcome))
@@ -92,7 +92,7 @@ class BulkCreate(APIView):
             items.requests, contents=items.canonical, caller=caller, now=utc_now()
         )
         response = Response(bulk_view(acceptance.outcomes, request._request))
-        if acceptance.replayed:
+        if acceptance.is_replayed:
             response[idempotency.REPLAYED_HEADER] = "true"
         for outcome in acceptance.outcomes:
             if isinstance(outcome, OverloadedError):

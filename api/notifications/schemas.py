@@ -282,7 +282,7 @@ def preview_view(preview: Preview) -> PreviewView:
         template_version=notification.content.template_version,
         locale=notification.recipient.locale,
         scheduled_at=notification.scheduled_at,
-        adjusted=preview.adjusted,
+        adjusted=preview.is_time_adjusted,
         expires_at=notification.expires_at,
         channels=[_channel_view(one) for one in preview.channels],
     )
@@ -292,8 +292,8 @@ def _channel_view(one: ChannelPreview) -> ChannelPreviewView:
     message = one.message
     return ChannelPreviewView(
         channel=one.channel,
-        would_send=one.why_not_sent is None,
-        reason=one.why_not_sent,
+        would_send=one.not_sent_reason is None,
+        reason=one.not_sent_reason,
         subject=message.subject if message else None,
         text=message.text if message else None,
         html=message.html if message else None,

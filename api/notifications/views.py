@@ -87,10 +87,10 @@ class Notifications(APIView):
         acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
         tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
         response = Response(
-            notification_view(acceptance.document, adjusted=acceptance.adjusted), status=202
+            notification_view(acceptance.document, adjusted=acceptance.is_time_adjusted), status=202
         )
         response["Location"] = f"{request.path.rstrip('/')}/{acceptance.document['_id']}"
-        if acceptance.replayed:
+        if acceptance.is_replayed:
             response[idempotency.REPLAYED_HEADER] = "true"
         return response
 
@@ -268,7 +268,7 @@ class Reschedule(APIView):
         try:
             rescheduled = actions.reschedule(
                 notification_id=document["_id"],
-                asked=time.parse_timestamp(body.scheduled_at),
+                requested_time=time.parse_timestamp(body.scheduled_at),
                 now=utc_now(),
             )
         except time.InvalidTimeError as error:

@@ -127,7 +127,7 @@ def _check_name(
     try:
         type_config = _find_type(name)
     except types.UnknownTypeError as error:
-        suggestion = f" Did you mean {', '.join(error.near)}?" if error.near else ""
+        suggestion = f" Did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
         problems.add(pointer, "unknown_type", f"There is no such type or category.{suggestion}")
         return
     if type_config is None:

@@ -9,7 +9,7 @@ from msgspec import Meta
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 from notifications.catalog.definitions import WhatsAppTemplateRequest
-from notifications.catalog.types import FALLBACK_AFTER
+from notifications.catalog.types import DEFAULT_FALLBACK_AFTER_SECONDS
 from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
 from notifications.models.catalog import NOTE_LENGTH
@@ -77,7 +77,7 @@ def type_view(document: Document) -> TypeView:
             "slug": document["_id"],
             "description": document.get("description") or "",
             "template_version": document.get("template_version") or 0,
-            "fallback_after_seconds": document.get("fallback_after_seconds") or FALLBACK_AFTER,
+            "fallback_after_seconds": document.get("fallback_after_seconds") or DEFAULT_FALLBACK_AFTER_SECONDS,
             "approved_templates": document.get("approved_templates") or [],
         },
         TypeView,

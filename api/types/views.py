@@ -12,7 +12,7 @@ from domain.time import utc_now
 from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
-from notifications.content.templates import SHIPPED, NumbersTaken, UnknownVersion, Version
+from notifications.content.templates import SHIPPED_VERSION, VersionConflictError, UnknownVersionError, Version
 from notifications.store import Document
 from notifications.validation import ProblemCollector
 from notifyproject.db.paging import Cursor
@@ -79,8 +79,8 @@ def version_page(type_slug: str, page_request: VersionPageRequest) -> VersionPag
         above=page_request.above,
     )
     shipped = None
-    if page_request.above is None and page_request.below != SHIPPED:
-        shipped = templates.get_version(type_slug=type_slug, number=SHIPPED)
+    if page_request.above is None and page_request.below != SHIPPED_VERSION:
+        shipped = templates.get_version(type_slug=type_slug, number=SHIPPED_VERSION)
     rows = [*found, shipped] if shipped and len(found) <= page_request.limit else found
     has_more = len(rows) > page_request.limit
     if page_request.above is not None:
@@ -190,7 +190,7 @@ class TemplateVersions(APIView):
                 created_by=f"app:{request.user.name}",
                 now=utc_now(),
             )
-        except NumbersTaken:
+        except VersionConflictError:
             detail = "Too many versions are made at the same time: try again."
             raise ApiError(status=409, code="busy", detail=detail) from None
         response = Response(
@@ -235,7 +235,7 @@ class Publish(APIView):
         _type_or_404(slug)
         try:
             templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
-        except UnknownVersion:
+        except UnknownVersionError:
             raise not_found() from None
         return Response(_version_view_or_404(slug, number))
 
@@ -248,7 +248,7 @@ def _type_or_404(slug: str) -> Document:
 
 
 def _published_number(document: Document) -> int:
-    return document.get("template_version") or templates.SHIPPED
+    return document.get("template_version") or templates.SHIPPED_VERSION
 
 
 def _version_view_or_404(slug: str, number: str) -> TemplateVersionView:

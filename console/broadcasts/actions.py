@@ -109,7 +109,7 @@ def run_action(
 def find_broadcast(object_id: str) -> Document | None:
     """Return the broadcast that a URL names, None if there is none."""
     broadcast_id = parse_id(object_id)
-    return repository.one(broadcast_id) if broadcast_id else None
+    return repository.get(broadcast_id) if broadcast_id else None
 
 
 def not_found(request: HttpRequest) -> HttpResponse:

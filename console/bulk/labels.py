@@ -6,7 +6,7 @@ from datetime import datetime
 
 from domain.states import BulkAction, BulkOutcome, BulkStage
 from notifications.bulk.operation import Operation
-from notifications.bulk.runner import NOTHING, PREVIEW_CAP
+from notifications.bulk.runner import NO_DELIVERY, PREVIEW_CAP
 from notifications.resend.risk import RiskKind
 
 from ..notifications.summary import duration
@@ -76,7 +76,7 @@ STAGES: Mapping[BulkStage, tuple[str, str]] = {
 RISK_MEANINGS: Mapping[RiskKind, str] = {
     RiskKind.SAFE: "The person does not have it, and nothing is known that keeps it from arriving.",
     RiskKind.MAY_DUPLICATE: "The person may have it already: this could be a second copy.",
-    RiskKind.POINTLESS: "It fails the same way, as long as the cause is still there.",
+    RiskKind.WILL_FAIL_AGAIN: "It fails the same way, as long as the cause is still there.",
     RiskKind.EXPIRED: "It would come too late. A resend begins its time anew; a retry is refused.",
     RiskKind.SUPPRESSED: (
         "They do not want it, or their address is known to be bad: always left out."
@@ -106,11 +106,11 @@ def progress(operation: Operation, *, now: datetime) -> Progress:
         return Progress(
             value=operation.found_count, maximum=None, summary=preview_summary(operation)
         )
-    done = operation.looked_at
+    done = operation.settled_count
     if operation.is_capped and operation.stage is not BulkStage.COMPLETED:
-        text = f"{done:,} so far, of more than {_deliveries(operation.deliveries)}."
+        text = f"{done:,} so far, of more than {_deliveries(operation.delivery_count)}."
         return Progress(value=done, maximum=None, summary=text)
-    maximum = max(operation.deliveries, done)
+    maximum = max(operation.delivery_count, done)
     text = f"{done:,} of {_deliveries(maximum)}{_time_left(operation, maximum, now)}."
     return Progress(value=done, maximum=max(maximum, 1), summary=text)
 
@@ -125,12 +125,12 @@ def preview_summary(operation: Operation) -> str:
             f"More than {PREVIEW_CAP:,} notifications. The verdicts below are those of the oldest "
             f"{count}; each of the others is judged when its turn comes."
         )
-    unaffected = operation.found.get(NOTHING, 0)
+    unaffected = operation.preview_counts.get(NO_DELIVERY, 0)
     plural = "" if operation.found_count == 1 else "s"
     unaffected_text = (
         f" In {unaffected:,} of them there is nothing to be done." if unaffected else ""
     )
-    return f"{count} notification{plural}, {_deliveries(operation.deliveries)}.{unaffected_text}"
+    return f"{count} notification{plural}, {_deliveries(operation.delivery_count)}.{unaffected_text}"
 
 
 def outcomes(operation: Operation) -> list[tuple[str, str, int]]:
@@ -155,7 +155,7 @@ def summarize(operation: Operation) -> str:
     """Return what an operation is, in one sentence without its filters."""
     verb, at = ACTIONS[operation.action].verb, operation.send_at
     to = f" to {at.day} {at:%B %Y, %H:%M} UTC" if at else ""
-    list_name = next(iter(operation.cohort.described), "")
+    list_name = next(iter(operation.selection.description), "")
     return f"{verb} {list_name.lower()}{to}"
 
 
@@ -165,7 +165,7 @@ def _deliveries(count: int) -> str:
 
 def _time_left(operation: Operation, maximum: int, now: datetime) -> str:
     """Return how long it will still take, once that can be told."""
-    done, started_at = operation.looked_at, operation.started_at
+    done, started_at = operation.settled_count, operation.started_at
     if (
         operation.stage is not BulkStage.RUNNING
         or not done

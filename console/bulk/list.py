@@ -131,10 +131,10 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         self._require_run_permission(request, operation)
         try:
             plan = page.start_options(request, operation)
-            decisions.start(operation.id, plan=plan, by=staff_of(request), now=utc_now())
+            decisions.start(operation.id, options=plan, by=staff_of(request), now=utc_now())
         except BulkStateError as problem:
             messages.error(request, f"It was not started. {problem}")
-            return page.page(self, request, repository.one(operation.id) or operation)
+            return page.page(self, request, repository.get(operation.id) or operation)
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
 
     def transition_view(
@@ -171,7 +171,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         operation_id = parse_id(object_id)
-        return repository.one(operation_id) if operation_id else None
+        return repository.get(operation_id) if operation_id else None
 
     def _require_run_permission(self, request: HttpRequest, operation: Operation) -> None:
         """Raise PermissionDenied for who may not have this done to many."""

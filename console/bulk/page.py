@@ -38,7 +38,7 @@ _WHOLE_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 RISK_ORDER = (
     RiskKind.SAFE,
     RiskKind.MAY_DUPLICATE,
-    RiskKind.POINTLESS,
+    RiskKind.WILL_FAIL_AGAIN,
     RiskKind.EXPIRED,
     RiskKind.SUPPRESSED,
 )
@@ -71,7 +71,7 @@ def new_operation(model_admin: Any, request: HttpRequest) -> HttpResponse:
         **model_admin.admin_site.each_context(request),
         "title": "All that match",
         "opts": model_admin.opts,
-        "described": selected.described,
+        "described": selected.description,
         "list_name": name,
         "query": query,
         "available_actions": [(action, ACTIONS[action]) for action in available_actions],
@@ -91,7 +91,7 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         "title": labels.ACTIONS[operation.action].verb,
         "opts": model_admin.opts,
         "headline": labels.summarize(operation),
-        "filters": operation.cohort.described[1:],
+        "filters": operation.selection.description[1:],
         "words": ACTIONS[operation.action],
         "may_run": request.user.has_perm("notifications.run_bulkoperation")
         and request.user.has_perm(ACTIONS[operation.action].permission),
@@ -100,11 +100,11 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         else [],
         "shows_resend_risk": operation.action in RISK_ACTIONS,
         "given": request.POST,
-        "min_rate": bulk_operation.SLOWEST,
-        "max_rate": bulk_operation.FASTEST,
-        "default_rate": request.POST.get("per_second") or bulk_operation.USUAL,
+        "min_rate": bulk_operation.MIN_PER_SECOND,
+        "max_rate": bulk_operation.MAX_PER_SECOND,
+        "default_rate": request.POST.get("per_second") or bulk_operation.DEFAULT_PER_SECOND,
         "buttons": _buttons(operation),
-        "acts_on": [RESEND_RISKS[kind][0] for kind in RISK_ORDER if kind in operation.includes],
+        "acts_on": [RESEND_RISKS[kind][0] for kind in RISK_ORDER if kind in operation.included_risks],
     }
     request.current_app = model_admin.admin_site.name
     return TemplateResponse(request, f"{FOLDER}/page.html", context)
@@ -128,7 +128,7 @@ def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
         raise BulkStateError("The pace is a whole number a second.")
     shows_resend_risk = operation.action in RISK_ACTIONS
     return StartOptions(
-        includes=frozenset(known[word] for word in ticked)
+        included_risks=frozenset(known[word] for word in ticked)
         if shows_resend_risk
         else frozenset({RiskKind.SAFE}),
         per_second=int(rate),
@@ -141,7 +141,7 @@ def csv_lines(operation: Operation) -> Iterator[str]:
     """Yield the results as CSV, as they are read."""
     names = (*results.COLUMNS, "new_notification_id")
     yield _csv_line(names)
-    for row in results.each(operation.id):
+    for row in results.iter_rows(operation.id):
         is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
         new_id = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
         at = f"{row['at']:%Y-%m-%dT%H:%M:%SZ}"
@@ -175,12 +175,12 @@ def _preview(
     ticked = request.POST.getlist("channels")
     return decisions.preview(
         action=BulkAction(request.POST["action"]),
-        cohort=Selection(
+        selection=Selection(
             match=selected.match,
             order=selected.order,
-            described=selected.described,
+            description=selected.description,
             channels=tuple(channel for channel in selected.channels if channel in ticked),
-            only=selected.only,
+            delivery_filter=selected.delivery_filter,
         ),
         send_at=_send_at(request.POST.get("send_at", "")),
         by=Staff(id=request.user.pk, username=request.user.get_username()),
@@ -222,22 +222,22 @@ def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, 
             "words": RESEND_RISKS[kind][0],
             "color": RESEND_RISKS[kind][1],
             "meaning": labels.RISK_MEANINGS[kind],
-            "count": operation.found[kind],
+            "count": operation.preview_counts[kind],
             "is_ticked": kind in ticked,
             "is_duplicate": kind is RiskKind.MAY_DUPLICATE,
-            "is_left_out": kind in decisions.ALWAYS_LEFT_OUT,
+            "is_left_out": kind in decisions.ALWAYS_SKIPPED,
             "samples": [
                 {
                     "id": delivery.notification_id,
                     "url": reverse(DETAIL, args=[delivery.notification_id]),
                     "channel": CHANNELS[Channel(delivery.channel)],
-                    "why": row.verdict.why,
+                    "why": row.risk.reason,
                 }
                 for delivery, row in results.samples(operation.id, kind, limit=MAX_SAMPLES).items()
             ],
         }
         for kind in RISK_ORDER
-        if operation.found.get(kind)
+        if operation.preview_counts.get(kind)
     ]
 
 

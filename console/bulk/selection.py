@@ -45,13 +45,13 @@ def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[A
     channel = params.get(CHANNEL)
     return list_admin, Selection(
         match=match,
-        order=selection.order_of(list_admin.ordering[0]),
-        described=(
+        order=selection.order_field(list_admin.ordering[0]),
+        description=(
             str(list_admin.opts.verbose_name_plural).capitalize(),
             *_filter_descriptions(changelist),
         ),
         channels=(Channel(channel),) if channel else tuple(Channel),
-        only=_delivery_filters(params),
+        delivery_filter=_delivery_filters(params),
     )
 
 

@@ -224,7 +224,7 @@ def _channel(delivery: Mapping[str, Any], risk: ResendRisk) -> ConfirmationChann
         chip=delivery_chip(delivery["status"]),
         risk=label,
         color=color,
-        risk_reason=risk.why,
+        risk_reason=risk.reason,
     )
 
 

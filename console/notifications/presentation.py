@@ -256,7 +256,7 @@ def _card(
         times=[(label, delivery[name]) for name, label in _TIMES if delivery.get(name)],
         resend_risk=None if status in OPEN | SUCCEEDED else risk_label,
         resend_risk_color=color,
-        resend_risk_reason=risk.why,
+        resend_risk_reason=risk.reason,
     )
 
 

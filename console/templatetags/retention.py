@@ -9,8 +9,8 @@ from analytics.metrics import RETENTION as METRICS_RETENTION
 from analytics.models import Interval
 from callbacks.outbox import MESSAGE_RETENTION as CALLBACK_RETENTION
 from notifications.broadcasts.repository import RETENTION as BROADCAST_RETENTION
-from notifications.bulk.repository import KEPT as BULK_RETENTION
-from notifications.bulk.results import KEPT as BULK_RESULT_RETENTION
+from notifications.bulk.repository import RETENTION as BULK_RETENTION
+from notifications.bulk.results import RETENTION as BULK_RESULT_RETENTION
 from notifications.catalog import retention
 from notifications.catalog.retention import Retention
 from notifications.receipts.webhook_log import LOG_RETENTION as WEBHOOK_RETENTION

@@ -69,8 +69,8 @@ class NotificationTypeForm(forms.ModelForm):
     )
     notify_before_seconds = forms.IntegerField(
         label="Reminds before the event (seconds)",
-        min_value=definitions.MIN_BEFORE_SECONDS,
-        max_value=definitions.MAX_BEFORE_SECONDS,
+        min_value=definitions.MIN_REMINDER_SECONDS,
+        max_value=definitions.MAX_REMINDER_SECONDS,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="For requests that name an event, and people who want nothing else; empty: "
@@ -146,7 +146,7 @@ class NotificationTypeForm(forms.ModelForm):
 
     def clean_fallback_after_seconds(self) -> int:
         """Return the seconds; left out, the usual ones."""
-        return self.cleaned_data["fallback_after_seconds"] or types.FALLBACK_AFTER
+        return self.cleaned_data["fallback_after_seconds"] or types.DEFAULT_FALLBACK_AFTER_SECONDS
 
     def clean_approved_templates(self) -> list[WhatsAppTemplateRequest]:
         """Return the wordings, each complete."""

@@ -19,7 +19,7 @@ from notifications import validation
 from notifications.catalog import types
 from notifications.content import linting, templates
 from notifications.content.engine import TemplateError
-from notifications.content.templates import DEFAULT_LANGUAGE, SHIPPED, NumbersTaken, Version
+from notifications.content.templates import DEFAULT_LANGUAGE, SHIPPED_VERSION, VersionConflictError, Version
 from notifications.intake import preview
 from notifications.models import NotificationType
 from notifications.store import Document
@@ -120,10 +120,10 @@ def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, 
     document = types.read_type(slug)
     if document is None:
         return {}
-    number = document.get("template_version") or SHIPPED
+    number = document.get("template_version") or SHIPPED_VERSION
     published = templates.get_version(type_slug=slug, number=number)
     listed = templates.list_versions(type_slug=slug, limit=MAX_VERSIONS)
-    shipped = templates.get_version(type_slug=slug, number=SHIPPED)
+    shipped = templates.get_version(type_slug=slug, number=SHIPPED_VERSION)
     rows = [*listed, *([shipped] if shipped else [])]
     return {
         "slug": slug,
@@ -148,7 +148,7 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
         "title": _name(number),
         "slug": slug,
         "version": version,
-        "row": _row(version, document.get("template_version") or SHIPPED),
+        "row": _row(version, document.get("template_version") or SHIPPED_VERSION),
         "may_change_templates": admin.has_change_permission(request),
         "sources": _sources(version),
         "differences": _differences(document, version),
@@ -192,7 +192,7 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
         return refused
     try:
         templates.publish_version(type_slug=slug, number=number, now=utc_now())
-    except (templates.UnknownVersion, types.UnknownTypeError):
+    except (templates.UnknownVersionError, types.UnknownTypeError):
         messages.warning(request, "There is no such version.")
         return HttpResponseRedirect(reverse(TYPES))
     _record(request, slug, f"Published {_name(number).lower()} of what it says.")
@@ -212,7 +212,7 @@ def _store(
             created_by=f"staff:{request.user.get_username()}",
             now=utc_now(),
         )
-    except NumbersTaken:
+    except VersionConflictError:
         messages.error(request, "Somebody else is storing versions of it: try again.")
         return HttpResponseRedirect(reverse(NEW, args=[slug]))
     _record(request, slug, f"Stored version {version.number} of what it says.")
@@ -235,10 +235,10 @@ def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
     """Return what the type says now: a new version changes some of it."""
     try:
         return templates.effective_texts(
-            document["_id"], document.get("template_version") or SHIPPED
+            document["_id"], document.get("template_version") or SHIPPED_VERSION
         )
     except TemplateError:
-        return templates.effective_texts(document["_id"], SHIPPED)
+        return templates.effective_texts(document["_id"], SHIPPED_VERSION)
 
 
 def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _preview(request: HttpRequest, document: Document, version: Version | None) 
     requested = request.GET.get("language", DEFAULT_LANGUAGE)
     languages = template_preview.languages(document, version, requested=requested)
     chosen = next(language.code for language in languages if language.is_chosen)
-    number = version.number if version else SHIPPED
+    number = version.number if version else SHIPPED_VERSION
     return {
         "languages": languages,
         "preview": template_preview.preview(document, version=number, language=chosen),
@@ -256,8 +256,8 @@ def _preview(request: HttpRequest, document: Document, version: Version | None) 
 def _differences(document: Document, version: Version) -> Mapping[str, Any]:
     """Return what differs from the published version; of that, from the one before it."""
     slug, number = document["_id"], version.number
-    published = document.get("template_version") or SHIPPED
-    other = published if number != published else max(number - 1, SHIPPED)
+    published = document.get("template_version") or SHIPPED_VERSION
+    other = published if number != published else max(number - 1, SHIPPED_VERSION)
     if other == number:
         return {}
     try:
@@ -297,7 +297,7 @@ def _sources(version: Version) -> list[dict[str, Any]]:
 
 
 def _name(number: int) -> str:
-    return "The release's own" if number == SHIPPED else f"Version {number}"
+    return "The release's own" if number == SHIPPED_VERSION else f"Version {number}"
 
 
 def _type_url(slug: str) -> str:

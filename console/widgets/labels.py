@@ -22,7 +22,7 @@ CHANNEL_ICONS: Mapping[Channel, str] = {
 }
 RESEND_RISKS: Mapping[RiskKind, tuple[str, str]] = {
     RiskKind.SAFE: ("safe", "success"),
-    RiskKind.POINTLESS: ("pointless", "calm"),
+    RiskKind.WILL_FAIL_AGAIN: ("pointless", "calm"),
     RiskKind.MAY_DUPLICATE: ("may duplicate", "warning"),
     RiskKind.EXPIRED: ("expired", "calm"),
     RiskKind.SUPPRESSED: ("suppressed", "danger"),

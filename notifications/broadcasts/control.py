@@ -15,8 +15,8 @@ from . import repository
 from .documents import Document
 from .repository import ACTIVE
 
-HORIZON = timedelta(seconds=wakeups.SOON)
-AT_ONCE = 100
+ENQUEUE_HORIZON = timedelta(seconds=wakeups.SOON)
+MAX_DUE_BROADCASTS = 100
 """Broadcasts that one sweep calls for. So many at once would wait for each other anyway."""
 
 
@@ -25,7 +25,7 @@ def enqueue(broadcast_id: ObjectId, *, at: datetime, now: datetime) -> bool:
 
     Nobody is told of what lies further ahead than a minute: the sweep is.
     """
-    if at - now > HORIZON:
+    if at - now > ENQUEUE_HORIZON:
         return False
     return wakeups.publish_broadcast(broadcast_id, at=at if at > now else None, now=now)
 
@@ -36,23 +36,23 @@ def enqueue_due(*, now: datetime) -> int:
     Those whose message was lost, or whose worker was: their leases have ended. Returns how many
     are due and nobody could be told of.
     """
-    found = due(until=now + HORIZON, now=now)
-    waiting = wakeups.depth(queues.BROADCASTS) if found else 0
-    if waiting is not None and waiting >= AT_ONCE:
+    due_broadcasts = find_due(until=now + ENQUEUE_HORIZON, now=now)
+    queued = wakeups.depth(queues.BROADCASTS) if due_broadcasts else 0
+    if queued is not None and queued >= MAX_DUE_BROADCASTS:
         # Repeats by then: a message for each of them is there already.
         return 0
-    return sum(not enqueue(one, at=at, now=now) and at <= now for one, at in found)
+    return sum(not enqueue(one, at=at, now=now) and at <= now for one, at in due_broadcasts)
 
 
-def due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
+def find_due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
     """Return the broadcasts that nobody is at and that are due by then, the oldest first."""
-    wanted = {
+    query = {
         "status": {"$in": ACTIVE},
         "due_at": {"$lte": until},
         **unclaimed(now=now),
     }
-    found = collection("broadcasts").find(wanted, {"due_at": 1}).sort("due_at", 1)
-    return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(AT_ONCE)]
+    found = collection("broadcasts").find(query, {"due_at": 1}).sort("due_at", 1)
+    return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(MAX_DUE_BROADCASTS)]
 
 
 __all__ = ["InvalidStateError", "cancel", "pause", "resume"]
@@ -62,7 +62,7 @@ B = BroadcastStatus
 def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
     """Read no more of an audience until it is resumed; a page that is under way ends.
 
-    Again changes nothing. Raises LookupError if there is none, NotPossible once it has ended.
+    Again changes nothing. Raises LookupError if there is none, InvalidStateError once it has ended.
     """
     paused = repository.change_status(
         broadcast_id,
@@ -70,13 +70,13 @@ def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
         stages={"status": B.PAUSED.value, "is_waiting": False},
         now=now,
     )
-    return paused or _unless(broadcast_id, (B.PAUSED,), "It is not running any more.")
+    return paused or _require_status(broadcast_id, (B.PAUSED,), "It is not running any more.")
 
 
 def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
     """Read on; one whose time has not come waits for it.
 
-    Again changes nothing. Raises LookupError if there is none, NotPossible once it has ended.
+    Again changes nothing. Raises LookupError if there is none, InvalidStateError once it has ended.
     """
     begins_at = {"$ifNull": ["$scheduled_at", now]}
     is_later = {"$gt": [begins_at, now]}
@@ -90,7 +90,7 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
         now=now,
     )
     if resumed is None:
-        return _unless(broadcast_id, (B.SCHEDULED, B.RUNNING), "It is not paused.")
+        return _require_status(broadcast_id, (B.SCHEDULED, B.RUNNING), "It is not paused.")
     enqueue(broadcast_id, at=resumed["due_at"], now=now)
     return resumed
 
@@ -99,32 +99,32 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
     """Tell nobody more, and withdraw what is pending of those who were to be told.
 
     Also of one that has ended, as long as some of it has not been sent. Again changes nothing.
-    Raises LookupError if there is none, NotPossible if nothing is left to cancel.
+    Raises LookupError if there is none, InvalidStateError if nothing is left to cancel.
     """
-    over = (B.COMPLETED, B.FAILED)
-    document = repository.one(broadcast_id)
+    ended = (B.COMPLETED, B.FAILED)
+    document = repository.get(broadcast_id)
     if document is None:
         raise LookupError("no such broadcast")
-    if document["status"] in over and not repository.has_open(broadcast_id):
+    if document["status"] in ended and not repository.has_open(broadcast_id):
         raise InvalidStateError("It has ended, and nothing of it is waiting to be sent.")
     cancelled = repository.change_status(
         broadcast_id,
-        from_statuses=(B.SCHEDULED, B.RUNNING, B.PAUSED, *over),
+        from_statuses=(B.SCHEDULED, B.RUNNING, B.PAUSED, *ended),
         stages={"status": B.CANCELLING.value, "due_at": now, "is_waiting": False},
         unset=("finished_at", "purge_at"),
         now=now,
     )
     if cancelled is None:
-        return _unless(broadcast_id, (B.CANCELLING, B.CANCELLED), "It cannot be cancelled now.")
+        return _require_status(broadcast_id, (B.CANCELLING, B.CANCELLED), "It cannot be cancelled now.")
     enqueue(broadcast_id, at=now, now=now)
     return cancelled
 
 
-def _unless(broadcast_id: ObjectId, done: tuple[BroadcastStatus, ...], why_not: str) -> Document:
-    """Return a broadcast that is as it was to be; raises NotPossible for any other."""
-    document = repository.one(broadcast_id)
+def _require_status(broadcast_id: ObjectId, statuses: tuple[BroadcastStatus, ...], message: str) -> Document:
+    """Return a broadcast that is as it was to be; raises InvalidStateError for any other."""
+    document = repository.get(broadcast_id)
     if document is None:
         raise LookupError("no such broadcast")
-    if document["status"] not in done:
-        raise InvalidStateError(why_not)
+    if document["status"] not in statuses:
+        raise InvalidStateError(message)
     return document

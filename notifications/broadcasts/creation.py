@@ -28,23 +28,23 @@ class CreatedBroadcast:
     """A broadcast that is stored and will be told."""
 
     document: Document
-    replayed: bool
+    is_replayed: bool
     """The idempotency key had been used for it before."""
 
 
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
     """Check and store a broadcast, and have a worker read its audience.
 
-    Raises InvalidRequest, KeyReused; PyMongoError when nothing can be promised. Two calls with one
+    Raises InvalidRequestError, KeyReusedError; PyMongoError when nothing can be promised. Two calls with one
     idempotency key, at once or after a lost answer, make one broadcast.
     """
     if caller.idempotency_key is None:
-        return _store(_check(request, caller, now), now)
+        return _store(_validate(request, caller, now), now)
     fingerprint = _fingerprint(request)
-    first = _created_before(caller, fingerprint)
-    if first is not None:
-        return first
-    new = _check(request, caller, now)
+    previous = _find_previous(caller, fingerprint)
+    if previous is not None:
+        return previous
+    new = _validate(request, caller, now)
     return _store(replace(new, id=_reserve(new.id, fingerprint, caller, now)), now)
 
 
@@ -54,27 +54,27 @@ def _store(new: NewBroadcast, now: datetime) -> CreatedBroadcast:
         collection("broadcasts").insert_one(document)
     except DuplicateKeyError:
         # The same call, at the same time.
-        return CreatedBroadcast(document=repository.one(new.id) or document, replayed=True)
+        return CreatedBroadcast(document=repository.get(new.id) or document, is_replayed=True)
     control.enqueue(new.id, at=document["due_at"], now=now)
-    return CreatedBroadcast(document=document, replayed=False)
+    return CreatedBroadcast(document=document, is_replayed=False)
 
 
-def _created_before(caller: Caller, fingerprint: str) -> CreatedBroadcast | None:
-    """Return what the same call has begun before; raises KeyReused if the key was for another."""
-    taken = collection("idempotency_keys").find_one({"_id": record_id(caller)})
-    if taken is None:
+def _find_previous(caller: Caller, fingerprint: str) -> CreatedBroadcast | None:
+    """Return what the same call has begun before; raises KeyReusedError if the key was for another."""
+    existing = collection("idempotency_keys").find_one({"_id": record_id(caller)})
+    if existing is None:
         return None
-    if taken["fingerprint"] != fingerprint:
+    if existing["fingerprint"] != fingerprint:
         raise KeyReusedError
-    document = repository.one(taken["broadcast_id"])
-    return CreatedBroadcast(document=document, replayed=True) if document is not None else None
+    document = repository.get(existing["broadcast_id"])
+    return CreatedBroadcast(document=document, is_replayed=True) if document is not None else None
 
 
 def _reserve(broadcast_id: ObjectId, fingerprint: str, caller: Caller, now: datetime) -> ObjectId:
     """Take the idempotency key for a broadcast with this id; return the id it stands for.
 
     The key is stored first: whoever comes again after a crash between the two writes, or comes
-    second, stores the same broadcast. Raises KeyReused.
+    second, stores the same broadcast. Raises KeyReusedError.
     """
     try:
         collection("idempotency_keys").insert_one(
@@ -88,26 +88,26 @@ def _reserve(broadcast_id: ObjectId, fingerprint: str, caller: Caller, now: date
             }
         )
     except DuplicateKeyError:
-        taken = collection("idempotency_keys").find_one({"_id": record_id(caller)})
-        if taken is None:
+        existing = collection("idempotency_keys").find_one({"_id": record_id(caller)})
+        if existing is None:
             # It ran out between the two calls.
             return _reserve(broadcast_id, fingerprint, caller, now)
-        if taken["fingerprint"] != fingerprint:
+        if existing["fingerprint"] != fingerprint:
             raise KeyReusedError from None
-        return ObjectId(taken["broadcast_id"])
+        return ObjectId(existing["broadcast_id"])
     return broadcast_id
 
 
-def _check(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBroadcast:
-    """Return the broadcast a request asks for; raises InvalidRequest with all its problems."""
+def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBroadcast:
+    """Return the broadcast a request asks for; raises InvalidRequestError with all its problems."""
     problems = ProblemCollector()
-    audience = _audience(request.audience, problems)
+    audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)
-    asked = _for_everybody(request)
+    notification_request = _to_notification_request(request)
     sample: NewNotification | None = None
     try:
         sample = fan_out.validate_for_everyone(
-            msgspec.structs.replace(asked, scheduled_at=request.scheduled_at),
+            msgspec.structs.replace(notification_request, scheduled_at=request.scheduled_at),
             caller=caller,
             now=now,
         )
@@ -124,16 +124,16 @@ def _check(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBroad
         caller=caller,
         type=sample.type,
         priority=sample.priority,
-        request=asked,
+        request=notification_request,
         audience=audience,
-        audience_size=repository.size(audience),
+        audience_size=repository.count_audience(audience),
         scheduled_at=sample.scheduled_at,
         expires_at=time.parse_timestamp(request.expires_at) if request.expires_at else None,
         created_at=now,
     )
 
 
-def _for_everybody(request: BroadcastRequest) -> NotificationRequest:
+def _to_notification_request(request: BroadcastRequest) -> NotificationRequest:
     """Return what each person is told: the broadcast's own time says when, so it has none."""
     return NotificationRequest(
         type=request.type,
@@ -149,29 +149,29 @@ def _for_everybody(request: BroadcastRequest) -> NotificationRequest:
 def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:
     """Note a type that is for one person alone. That there is none is noted with the rest."""
     try:
-        kind = types.get_type(request.type)
+        type_config = types.get_type(request.type)
     except types.UnknownTypeError:
         return
-    if kind.priority is Priority.CRITICAL:
+    if type_config.priority is Priority.CRITICAL:
         expected = "A critical type is for one person: it passes their wishes and quiet hours."
         problems.add("/type", "critical_type", expected)
-    elif types.sensitive_variables(kind.slug, request.content.template_id):
+    elif types.sensitive_variables(type_config.slug, request.content.template_id):
         problems.add("/type", "secret_type", "What this says is secret, so for one person.")
 
 
-def _audience(asked: AudienceRequest, problems: ProblemCollector) -> Audience:
-    given = [asked.topic is not None, asked.user_ids is not None, asked.all is not None]
+def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Audience:
+    given = [request.topic is not None, request.user_ids is not None, request.all is not None]
     if sum(given) != 1:
         problems.add("/audience", "conflict", "Give exactly one of topic, user_ids and all.")
         return Audience(kind=AudienceKind.ALL)
-    if asked.all is False:
+    if request.all is False:
         problems.add("/audience/all", "out_of_range", "Expected true, or another audience.")
-    if asked.topic is not None and not TOPIC.fullmatch(asked.topic):
+    if request.topic is not None and not TOPIC.fullmatch(request.topic):
         problems.add("/audience/topic", "invalid_topic", "A topic has a-z, 0-9, _ and -.")
-    if asked.topic is not None:
-        return Audience(kind=AudienceKind.TOPIC, topic=asked.topic)
-    if asked.user_ids is not None:
-        return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(asked.user_ids)))
+    if request.topic is not None:
+        return Audience(kind=AudienceKind.TOPIC, topic=request.topic)
+    if request.user_ids is not None:
+        return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(request.user_ids)))
     return Audience(kind=AudienceKind.ALL)
 
 

@@ -79,7 +79,7 @@ def fields_of(new: NewBroadcast) -> dict[str, Any]:
         "is_test": new.caller.is_test or None,
         "type": new.type,
         "priority": new.priority.value,
-        "request": _kept(new.request),
+        "request": _dump_request(new.request),
         "audience": new.audience.kind.value,
         "topic": new.audience.topic,
         "user_ids": None if new.audience.user_ids is None else list(new.audience.user_ids),
@@ -100,7 +100,7 @@ def fields_of(new: NewBroadcast) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def turn_from(document: Document) -> BroadcastLease:
+def lease_from(document: Document) -> BroadcastLease:
     """Return the turn that a claimed broadcast's document gives."""
     return BroadcastLease(
         id=document["_id"],
@@ -129,7 +129,7 @@ def request_of(document: Document) -> NotificationRequest:
     return msgspec.convert(document["request"], NotificationRequest)
 
 
-def _kept(request: NotificationRequest) -> dict[str, Any]:
+def _dump_request(request: NotificationRequest) -> dict[str, Any]:
     """Return a request as it is stored: what is left out stays so."""
-    kept = msgspec.to_builtins(request)
-    return {name: value for name, value in kept.items() if value not in (None, [], {})}
+    fields = msgspec.to_builtins(request)
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}

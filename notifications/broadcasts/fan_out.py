@@ -21,7 +21,7 @@ from recipients.queries import RegisteredRecipient
 from .. import callback_events, queries, store
 from ..content.engine import RenderCache
 from ..inbox import wakeups as inbox_wakeups
-from ..intake.preparation import Known, load_recipients, prepare
+from ..intake.preparation import RecipientSnapshot, load_recipients, prepare
 from ..intake.requests import Caller, NotificationRequest
 from ..queueing import fair_queue
 from ..store import NewDelivery, NewNotification
@@ -68,9 +68,9 @@ def fan_out(
     """
     ids = {user_id: notification_id(broadcast_id, user_id) for user_id in user_ids}
     stored = queries.existing_ids(list(ids.values()))
-    left = {user_id: one for user_id, one in ids.items() if one not in stored}
-    page = _Page()
-    new = _prepare(left, request, caller=caller, page=page, now=now)
+    missing = {user_id: one for user_id, one in ids.items() if one not in stored}
+    page = _PageReport()
+    new = _prepare(missing, request, caller=caller, page=page, now=now)
     marked = [
         replace(one, broadcast_id=broadcast_id) for one in callback_events.mark_for_callbacks(new)
     ]
@@ -90,7 +90,7 @@ def validate_for_everyone(
 ) -> NewNotification:
     """Return what somebody who can be reached on every channel would be told.
 
-    Raises InvalidRequest with all that is wrong with it for everybody.
+    Raises InvalidRequestError with all that is wrong with it for everybody.
     """
     reachable = msgspec.structs.replace(
         request,
@@ -99,12 +99,12 @@ def validate_for_everyone(
             request.recipient, email="somebody@example.com", phone="+351912345678", name="Somebody"
         ),
     )
-    known = Known(people={}, suppressed={})
-    prepared = prepare(reachable, notification_id=ObjectId(), caller=caller, known=known, now=now)
+    snapshot = RecipientSnapshot(people={}, suppressed={})
+    prepared = prepare(reachable, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
     return prepared.notification
 
 
-class _Page:
+class _PageReport:
     """Gathers who of a page is told nothing, and why."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class _Page:
         """Note somebody who wants nothing of it, or whom nothing reaches."""
         self.skipped.setdefault(code, []).append(user_id)
 
-    def refuse(self, user_id: str, refusal: InvalidRequestError) -> None:
+    def reject(self, user_id: str, refusal: InvalidRequestError) -> None:
         """Note somebody whose notification cannot be made; without any address there is none."""
         codes = [problem.code for problem in refusal.problems]
         if set(codes) == {NO_ADDRESS}:
@@ -129,57 +129,57 @@ def _prepare(
     request: NotificationRequest,
     *,
     caller: Caller,
-    page: _Page,
+    page: _PageReport,
     now: datetime,
 ) -> list[NewNotification]:
     """Return the notifications of those who are told; note the others on the page."""
-    asked = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
-    known = replace(load_recipients(list(asked.values()), now=now), memory=RenderCache())
-    named = _named(request)
+    requests = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
+    snapshot = replace(load_recipients(list(requests.values()), now=now), render_cache=RenderCache())
+    named_channels = _named_channels(request)
     found: list[NewNotification] = []
-    for user_id, own in asked.items():
-        reached = _reached(named, known.people.get(user_id))
-        if reached == []:
+    for user_id, own_request in requests.items():
+        reachable = _reachable_channels(named_channels, snapshot.people.get(user_id))
+        if reachable == []:
             page.skip(user_id, NO_ADDRESS)
             continue
         try:
             new = prepare(
-                own if reached is None else msgspec.structs.replace(own, channels=reached),
+                own_request if reachable is None else msgspec.structs.replace(own_request, channels=reachable),
                 notification_id=ids[user_id],
                 caller=caller,
-                known=known,
+                snapshot=snapshot,
                 now=now,
             ).notification
         except InvalidRequestError as refusal:
-            page.refuse(user_id, refusal)
+            page.reject(user_id, refusal)
             continue
-        if (why := _why_nothing(new.deliveries)) is None:
+        if (skip_reason := _skip_reason(new.deliveries)) is None:
             found.append(new)
         else:
-            page.skip(user_id, why)
+            page.skip(user_id, skip_reason)
     return found
 
 
-def _named(request: NotificationRequest) -> list[Channel] | None:
+def _named_channels(request: NotificationRequest) -> list[Channel] | None:
     """Return the channels a broadcast names; None if they are each person's or the type's."""
     if request.channels is None or request.channels == [ALL]:
         return None
     return parse_channels(request.channels, problems=ProblemCollector())
 
 
-def _reached(named: Sequence[Channel] | None, person: RegisteredRecipient | None) -> list[str] | None:
+def _reachable_channels(named_channels: Sequence[Channel] | None, person: RegisteredRecipient | None) -> list[str] | None:
     """Return those of the named channels that reach a person, as far as their addresses say."""
-    if named is None:
+    if named_channels is None:
         return None
     missing = set()
     if person is None or person.email is None:
         missing.add(Channel.EMAIL)
     if person is None or person.phone is None:
         missing.add(Channel.WHATSAPP)
-    return [channel.value for channel in named if channel not in missing]
+    return [channel.value for channel in named_channels if channel not in missing]
 
 
-def _why_nothing(deliveries: Sequence[NewDelivery]) -> str | None:
+def _skip_reason(deliveries: Sequence[NewDelivery]) -> str | None:
     """Return why nothing would be sent on any channel; None if something would.
 
     What a person wants says more than that an address is missing besides.
@@ -187,5 +187,5 @@ def _why_nothing(deliveries: Sequence[NewDelivery]) -> str | None:
     if any(one.status is DeliveryStatus.PENDING for one in deliveries):
         return None
     codes = [one.failure_code for one in deliveries if one.failure_code is not None]
-    telling = [code for code in codes if code is not FailureCode.NO_ADDRESS]
-    return (telling or codes)[0].value
+    specific = [code for code in codes if code is not FailureCode.NO_ADDRESS]
+    return (specific or codes)[0].value

@@ -19,13 +19,13 @@ from notifyproject.db.paging import Cursor, Page
 from recipients import queries as recipients
 from recipients import topics
 
-from .documents import Audience, BroadcastLease, Document, PageResult, turn_from
+from .documents import Audience, BroadcastLease, Document, PageResult, lease_from
 
 COUNT_CAP = 100_000
 """A topic with more members is not counted when it is asked for: it takes too long."""
 
 
-def next_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
+def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
     """Return the next user ids behind ``after``; fewer than ``limit`` are the last.
 
     Raises PyMongoError.
@@ -38,7 +38,7 @@ def next_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
     return list(audience.user_ids[start : start + limit])
 
 
-def size(audience: Audience) -> int | None:
+def count_audience(audience: Audience) -> int | None:
     """Return about how many people there are; None if they are too many to be counted.
 
     Everybody is estimated from the collection's own figures: those who are being erased are among
@@ -59,11 +59,11 @@ ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
 """A worker has something to do."""
 LEASE = timedelta(seconds=60)
 """A page takes about a second; whoever needs a minute for it is lost, or will find out."""
-EARLY = timedelta(seconds=1)
+CLOCK_TOLERANCE = timedelta(seconds=1)
 """Clocks of two machines differ by so much: a message that comes before its time is not lost."""
 RETENTION = timedelta(days=90)
 """A broadcast is deleted this long after it has ended."""
-EXAMPLES = 20
+MAX_EXAMPLES = 20
 """User ids that are told of each reason."""
 
 
@@ -73,13 +73,13 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
     Raises PyMongoError.
     """
     claim = {"token": secrets.token_hex(8), "lease_until": now + LEASE, "worker": worker}
-    begins = {"$eq": ["$status", B.SCHEDULED.value]}
-    withdraws = {"$eq": ["$status", B.CANCELLING.value]}
+    is_scheduled = {"$eq": ["$status", B.SCHEDULED.value]}
+    is_cancelling = {"$eq": ["$status", B.CANCELLING.value]}
     found = collection("broadcasts").find_one_and_update(
         {
             "_id": broadcast_id,
             "status": {"$in": ACTIVE},
-            "due_at": {"$lte": now + EARLY},
+            "due_at": {"$lte": now + CLOCK_TOLERANCE},
             **unclaimed(now=now),
         },
         [
@@ -88,10 +88,10 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
                     "claim": {"$literal": claim},
                     "claim_count": {"$add": ["$claim_count", 1]},
                     "due_at": claim["lease_until"],
-                    "status": {"$cond": [begins, B.RUNNING.value, "$status"]},
+                    "status": {"$cond": [is_scheduled, B.RUNNING.value, "$status"]},
                     "started_at": {
                         "$cond": [
-                            withdraws,
+                            is_cancelling,
                             {"$ifNull": ["$started_at", "$$REMOVE"]},
                             {"$ifNull": ["$started_at", now]},
                         ]
@@ -102,53 +102,53 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
         ],
         return_document=ReturnDocument.AFTER,
     )
-    return turn_from(found) if found is not None else None
+    return lease_from(found) if found is not None else None
 
 
-def advance(turn: BroadcastLease, page: PageResult, *, now: datetime) -> bool:
+def advance(lease: BroadcastLease, page: PageResult, *, now: datetime) -> bool:
     """Note a page and end the turn; False if the turn was another's by then, and nothing is noted.
 
     Behind the last page it is completed, unless it was paused or cancelled meanwhile.
     """
-    change = _noted(page, now)
-    if page.is_last and _change(
-        turn, {"status": B.RUNNING.value}, _ended(B.COMPLETED, change, now)
+    change = _page_change(page, now)
+    if page.is_last and _update_leased(
+        lease, {"status": B.RUNNING.value}, _with_end(B.COMPLETED, change, now)
     ):
         return True
-    return _change(turn, {}, _going_on(change, at=now))
+    return _update_leased(lease, {}, _with_release(change, at=now))
 
 
-def defer(turn: BroadcastLease, *, until: datetime, now: datetime) -> bool:
+def defer(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
     """End the turn without a page, because too much is to be sent already.
 
     False if the broadcast was paused or cancelled meanwhile, or the turn was another's by then.
     """
-    waits = {"$set": {"is_waiting": True, "updated_at": now}}
-    return _change(turn, {"status": B.RUNNING.value}, _going_on(waits, at=until))
+    change = {"$set": {"is_waiting": True, "updated_at": now}}
+    return _update_leased(lease, {"status": B.RUNNING.value}, _with_release(change, at=until))
 
 
-def fail(turn: BroadcastLease, *, code: str, reason: str, now: datetime) -> bool:
+def fail(lease: BroadcastLease, *, code: str, reason: str, now: datetime) -> bool:
     """End a broadcast before its audience does; False as for :func:`wait`."""
     failure = {"failure_code": code, "failure_reason": reason, "updated_at": now}
-    ended = _ended(B.FAILED, {"$set": failure}, now)
-    return _change(turn, {"status": B.RUNNING.value}, ended)
+    ended = _with_end(B.FAILED, {"$set": failure}, now)
+    return _update_leased(lease, {"status": B.RUNNING.value}, ended)
 
 
-def release_lease(turn: BroadcastLease, *, now: datetime) -> bool:
+def release_lease(lease: BroadcastLease, *, now: datetime) -> bool:
     """End the turn without a page, for whoever is to go on at once; False if it was another's."""
-    return _change(turn, {}, _going_on({"$set": {"updated_at": now}}, at=now))
+    return _update_leased(lease, {}, _with_release({"$set": {"updated_at": now}}, at=now))
 
 
 def record_cancelled(
-    turn: BroadcastLease, count: int, *, at: datetime | None, now: datetime
+    lease: BroadcastLease, count: int, *, at: datetime | None, now: datetime
 ) -> bool:
     """Count what was withdrawn, and go on ``at`` an instant; None: nothing of it is left."""
     change = {"$inc": {"withdrawn": count}, "$set": {"updated_at": now}}
-    done = _ended(B.CANCELLED, change, now) if at is None else _going_on(change, at=at)
-    return _change(turn, {"status": B.CANCELLING.value}, done)
+    update = _with_end(B.CANCELLED, change, now) if at is None else _with_release(change, at=at)
+    return _update_leased(lease, {"status": B.CANCELLING.value}, update)
 
 
-def withdraw_again(broadcast_id: ObjectId, *, now: datetime) -> bool:
+def restart_cancellation(broadcast_id: ObjectId, *, now: datetime) -> bool:
     """Withdraw once more what is pending of a broadcast that is cancelled.
 
     For a worker that stored a page after its lease: others may have thought that all was done.
@@ -186,27 +186,27 @@ def change_status(
     )
 
 
-def _noted(page: PageResult, now: datetime) -> dict[str, Any]:
+def _page_change(page: PageResult, now: datetime) -> dict[str, Any]:
     """Return the change that counts a page; of each reason the first few user ids are kept."""
     counts = {"accepted": page.accepted}
     examples: dict[str, Any] = {}
     for kind, reasons in (("skipped", page.skipped), ("rejected", page.rejected)):
         for code, user_ids in reasons.items():
             counts[f"{kind}.{code}.count"] = len(user_ids)
-            first = {"$each": list(user_ids[:EXAMPLES]), "$slice": EXAMPLES}
+            first = {"$each": list(user_ids[:MAX_EXAMPLES]), "$slice": MAX_EXAMPLES}
             examples[f"{kind}.{code}.examples"] = first
-    noted: dict[str, Any] = {"is_waiting": False, "claim_count": 0, "updated_at": now}
+    fields: dict[str, Any] = {"is_waiting": False, "claim_count": 0, "updated_at": now}
     if page.cursor is not None:
-        noted["cursor"] = page.cursor
-    return {"$set": noted, "$inc": counts} | ({"$push": examples} if examples else {})
+        fields["cursor"] = page.cursor
+    return {"$set": fields, "$inc": counts} | ({"$push": examples} if examples else {})
 
 
-def _going_on(change: Mapping[str, Any], *, at: datetime) -> dict[str, Any]:
+def _with_release(change: Mapping[str, Any], *, at: datetime) -> dict[str, Any]:
     more = {"due_at": at, "claim_count": 0}
     return {**change, "$set": {**change["$set"], **more}, "$unset": {"claim": ""}}
 
 
-def _ended(status: BroadcastStatus, change: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def _with_end(status: BroadcastStatus, change: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     ended = {"status": status.value, "finished_at": now, "purge_at": now + RETENTION}
     return {
         **change,
@@ -215,9 +215,9 @@ def _ended(status: BroadcastStatus, change: Mapping[str, Any], now: datetime) ->
     }
 
 
-def _change(turn: BroadcastLease, wanted: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
-    mine = {"_id": turn.id, "claim.token": turn.token, **wanted}
-    return collection("broadcasts").update_one(mine, change).matched_count > 0
+def _update_leased(lease: BroadcastLease, condition: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
+    query = {"_id": lease.id, "claim.token": lease.token, **condition}
+    return collection("broadcasts").update_one(query, change).matched_count > 0
 
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -234,22 +234,22 @@ UNFINISHED = (
 """What a notification may be as a whole while any of its deliveries is open."""
 
 
-def one(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
+def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
     """Return a broadcast; of one client only, if that is given. Raises PyMongoError."""
-    wanted: dict[str, Any] = {"_id": broadcast_id}
+    query: dict[str, Any] = {"_id": broadcast_id}
     if client_id is not None:
-        wanted["client_id"] = client_id
-    return collection("broadcasts").find_one(wanted, WITHOUT_USER_IDS)
+        query["client_id"] = client_id
+    return collection("broadcasts").find_one(query, WITHOUT_USER_IDS)
 
 
-def page(*, client_id: ObjectId, limit: int, place: Cursor | None = None) -> Page:
+def page(*, client_id: ObjectId, limit: int, cursor: Cursor | None = None) -> Page:
     """Return up to ``limit`` of a client's broadcasts, newest first. Raises PyMongoError."""
     return paging.page(
         "broadcasts",
         {"client_id": client_id},
         order=NEWEST_FIRST,
         limit=limit,
-        cursor=place,
+        cursor=cursor,
         fields=WITHOUT_USER_IDS,
     )
 
@@ -274,7 +274,7 @@ def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] 
     return {status: counts[status] for status in NotificationStatus if status in counts}
 
 
-def open_of(broadcast_id: ObjectId) -> dict[str, Any]:
+def match_open(broadcast_id: ObjectId) -> dict[str, Any]:
     """Return what holds for a broadcast's notifications of which anything is open."""
     return {
         "broadcast_id": broadcast_id,
@@ -285,6 +285,6 @@ def open_of(broadcast_id: ObjectId) -> dict[str, Any]:
 def has_open(broadcast_id: ObjectId) -> bool:
     """Return whether anything of a broadcast is pending, being sent, or in doubt."""
     found = collection("notifications").find_one(
-        open_of(broadcast_id), {"_id": 1}, hint="ntf_broadcast"
+        match_open(broadcast_id), {"_id": 1}, hint="ntf_broadcast"
     )
     return found is not None

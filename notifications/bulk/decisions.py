@@ -14,10 +14,10 @@ from ..queueing import wakeups
 from ..resend.risk import RiskKind
 from . import operation as bulk_operation
 from . import repository
-from .executor import JUDGED
+from .executor import ASSESSED_ACTIONS
 from .operation import BulkStateError, Operation, Selection, Staff
 
-ALWAYS_LEFT_OUT = frozenset({RiskKind.SUPPRESSED})
+ALWAYS_SKIPPED = frozenset({RiskKind.SUPPRESSED})
 """Nothing is sent to somebody who does not want it, whoever asks."""
 
 
@@ -25,7 +25,7 @@ ALWAYS_LEFT_OUT = frozenset({RiskKind.SUPPRESSED})
 class StartOptions:
     """What a person has decided about a previewed operation."""
 
-    includes: frozenset[RiskKind]
+    included_risks: frozenset[RiskKind]
     """The verdicts to act on; all others are left out."""
     per_second: int
     reason: str
@@ -36,20 +36,20 @@ class StartOptions:
 def preview(
     *,
     action: BulkAction,
-    cohort: Selection,
+    selection: Selection,
     send_at: datetime | None = None,
     by: Staff,
     now: datetime,
 ) -> Operation:
     """Have a cohort counted and judged in the background; nothing is done to it.
 
-    Raises NotPossible if no channel is chosen, or the time to send at is missing or past.
+    Raises BulkStateError if no channel is chosen, or the time to send at is missing or past.
     """
-    if not cohort.channels:
+    if not selection.channels:
         raise BulkStateError("Choose at least one channel.")
     if action is BulkAction.RESCHEDULE and (send_at is None or send_at <= now):
         raise BulkStateError("Give a time in the future to send them at.")
-    operation = repository.create(action=action, cohort=cohort, send_at=send_at, by=by, now=now)
+    operation = repository.create(action=action, selection=selection, send_at=send_at, by=by, now=now)
     wakeups.publish_operation(operation.id, at=None, now=now)
     return operation
 
@@ -59,76 +59,76 @@ def discard(operation_id: ObjectId) -> None:
     repository.discard(operation_id)
 
 
-def start(operation_id: ObjectId, *, plan: StartOptions, by: Staff, now: datetime) -> Operation:
+def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
     """Let a previewed operation run.
 
-    Raises NotPossible if a decision is missing, or it is not ready to run.
+    Raises BulkStateError if a decision is missing, or it is not ready to run.
     """
-    found = repository.one(operation_id)
-    _check(plan, found)
-    chosen = {
-        "includes": sorted(kind.value for kind in plan.includes),
-        "per_second": plan.per_second,
-        "reason": plan.reason.strip(),
+    found = repository.get(operation_id)
+    _check_options(options, found)
+    fields = {
+        "includes": sorted(kind.value for kind in options.included_risks),
+        "per_second": options.per_second,
+        "reason": options.reason.strip(),
     }
-    if RiskKind.MAY_DUPLICATE in plan.includes and plan.duplicate_reason:
-        chosen["duplicate_reason"] = plan.duplicate_reason.strip()
-    operation = repository.start(operation_id, plan=chosen, by=by, now=now)
-    also = f" A second copy is accepted: {operation.duplicate_reason}"
-    _record(
+    if RiskKind.MAY_DUPLICATE in options.included_risks and options.duplicate_reason:
+        fields["duplicate_reason"] = options.duplicate_reason.strip()
+    operation = repository.start(operation_id, fields=fields, by=by, now=now)
+    duplicate_note = f" A second copy is accepted: {operation.duplicate_reason}"
+    _audit(
         operation,
         by,
-        f"Started: {operation.reason}{also if operation.duplicate_reason else ''}",
+        f"Started: {operation.reason}{duplicate_note if operation.duplicate_reason else ''}",
     )
     wakeups.publish_operation(operation_id, at=None, now=now)
     return operation
 
 
 def pause(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Stop a running operation for a while; raises NotPossible."""
+    """Stop a running operation for a while; raises BulkStateError."""
     operation = repository.pause(operation_id, now=now)
-    _record(operation, by, "Paused.")
+    _audit(operation, by, "Paused.")
     return operation
 
 
 def resume(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Go on with a paused operation; raises NotPossible."""
+    """Go on with a paused operation; raises BulkStateError."""
     operation = repository.resume(operation_id, now=now)
-    _record(operation, by, "Resumed.")
+    _audit(operation, by, "Resumed.")
     wakeups.publish_operation(operation_id, at=None, now=now)
     return operation
 
 
 def cancel(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Stop an operation for good, or throw a preview away; raises NotPossible."""
+    """Stop an operation for good, or throw a preview away; raises BulkStateError."""
     operation = repository.cancel(operation_id, now=now)
-    _record(operation, by, "Cancelled.")
+    _audit(operation, by, "Cancelled.")
     return operation
 
 
-def _check(plan: StartOptions, operation: Operation | None) -> None:
-    """Raise NotPossible if a decision is missing or cannot be."""
+def _check_options(options: StartOptions, operation: Operation | None) -> None:
+    """Raise BulkStateError if a decision is missing or cannot be."""
     if operation is None:
         raise BulkStateError("It is not there any more.")
-    if not plan.reason.strip():
+    if not options.reason.strip():
         raise BulkStateError("Say why: a reason is kept with it.")
-    reasons = (plan.reason, plan.duplicate_reason or "")
+    reasons = (options.reason, options.duplicate_reason or "")
     if any(len(reason) > REASON_LENGTH for reason in reasons):
         raise BulkStateError(f"A reason has at most {REASON_LENGTH} characters.")
-    if not bulk_operation.SLOWEST <= plan.per_second <= bulk_operation.FASTEST:
+    if not bulk_operation.MIN_PER_SECOND <= options.per_second <= bulk_operation.MAX_PER_SECOND:
         raise BulkStateError(
-            f"Choose a pace from {bulk_operation.SLOWEST} to {bulk_operation.FASTEST} a second."
+            f"Choose a pace from {bulk_operation.MIN_PER_SECOND} to {bulk_operation.MAX_PER_SECOND} a second."
         )
-    if not plan.includes:
+    if not options.included_risks:
         raise BulkStateError("Everything is left out: there is nothing to do.")
-    if plan.includes & ALWAYS_LEFT_OUT:
+    if options.included_risks & ALWAYS_SKIPPED:
         raise BulkStateError("What is suppressed is always left out.")
-    is_risky = operation.action in JUDGED and RiskKind.MAY_DUPLICATE in plan.includes
-    if is_risky and not (plan.duplicate_reason or "").strip():
+    is_risky = operation.action in ASSESSED_ACTIONS and RiskKind.MAY_DUPLICATE in options.included_risks
+    if is_risky and not (options.duplicate_reason or "").strip():
         raise BulkStateError("Say why a second copy is acceptable.")
 
 
-def _record(operation: Operation, by: Staff, message: str) -> None:
+def _audit(operation: Operation, by: Staff, message: str) -> None:
     audit.record(
         by=by.id,
         model=BulkOperation,

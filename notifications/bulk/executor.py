@@ -22,10 +22,10 @@ from . import results, selection
 from .operation import Operation, Position, resend_id
 from .results import DeliveryKey, DeliveryOutcome
 
-SENT_AGAIN = ResendRisk(
-    kind=RiskKind.MAY_DUPLICATE, why="It was sent again already, as another notification."
+ALREADY_RESENT = ResendRisk(
+    kind=RiskKind.MAY_DUPLICATE, reason="It was sent again already, as another notification."
 )
-_STANDS = frozenset(status.value for status in OPEN | SUCCEEDED)
+_OPEN_OR_SUCCEEDED = frozenset(status.value for status in OPEN | SUCCEEDED)
 
 
 def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[DeliveryKey]:
@@ -48,19 +48,19 @@ def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[
         DeliveryKey(originals[resend["_id"]], Channel(delivery["channel"]))
         for resend in found
         for delivery in resend["delivery"]
-        if delivery["status"] in _STANDS
+        if delivery["status"] in _OPEN_OR_SUCCEEDED
     }
 
 
 CHANGED, GONE, REFUSED = "changed", "gone", "refused"
 """Why not, beside the verdicts."""
-NOT_THERE = "It is not there any more."
-AS_ASKED = ResendRisk(kind=RiskKind.SAFE, why="Nothing of it has been sent.")
-JUDGED = frozenset({BulkAction.RETRY, BulkAction.RESEND})
+NOT_FOUND_DETAIL = "It is not there any more."
+NOTHING_SENT = ResendRisk(kind=RiskKind.SAFE, reason="Nothing of it has been sent.")
+ASSESSED_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 """What sends something again; of what is withdrawn or put off nobody gets a second copy."""
-SENDS = frozenset({RiskKind.SAFE, RiskKind.EXPIRED})
+OVERRIDDEN_BY_RESEND = frozenset({RiskKind.SAFE, RiskKind.EXPIRED})
 """Verdicts after which something would arrive that a resend may have brought already."""
-_DONE: Mapping[BulkAction, str] = {
+_ACTION_VERBS: Mapping[BulkAction, str] = {
     BulkAction.RETRY: "Retried",
     BulkAction.RESEND: "Resent",
     BulkAction.CANCEL: "Cancelled",
@@ -74,24 +74,24 @@ class LeaseExpiredError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class BatchResult:
     """What became of some notifications."""
 
-    acted: int = 0
+    acted_count: int = 0
     """Notifications that something was done to, or tried."""
-    settled: dict[DeliveryKey, DeliveryOutcome] = field(default_factory=dict)
+    outcomes: dict[DeliveryKey, DeliveryOutcome] = field(default_factory=dict)
 
     def counts(self) -> dict[BulkOutcome, int]:
         """Return the deliveries by what became of them."""
         found: dict[BulkOutcome, int] = {}
-        for one in self.settled.values():
+        for one in self.outcomes.values():
             found[one.outcome] = found.get(one.outcome, 0) + 1
         return found
 
     def reasons(self) -> dict[str, int]:
         """Return the others by why they were not done."""
         found: dict[str, int] = {}
-        for one in self.settled.values():
+        for one in self.outcomes.values():
             if one.reason is not None:
                 found[one.reason] = found.get(one.reason, 0) + 1
         return found
@@ -101,67 +101,67 @@ def assess(
     operation: Operation, documents: Sequence[Document], *, now: datetime
 ) -> dict[DeliveryKey, ResendRisk]:
     """Return what acting on each delivery that is meant would be."""
-    meant = {
-        DeliveryKey(document["_id"], channel): AS_ASKED
+    assessed = {
+        DeliveryKey(document["_id"], channel): NOTHING_SENT
         for document in documents
-        for channel in _channels(operation, document)
+        for channel in _matching_channels(operation, document)
     }
-    if operation.action not in JUDGED:
-        return meant
-    verdicts = assess_risks(documents, now=now)
-    again = find_duplicates(operation, documents)
-    found = {which: verdicts[(which.notification_id, which.channel)] for which in meant}
+    if operation.action not in ASSESSED_ACTIONS:
+        return assessed
+    risks = assess_risks(documents, now=now)
+    duplicates = find_duplicates(operation, documents)
+    found_risks = {key: risks[(key.notification_id, key.channel)] for key in assessed}
     return {
-        which: SENT_AGAIN if which in again and verdict.kind in SENDS else verdict
-        for which, verdict in found.items()
+        key: ALREADY_RESENT if key in duplicates and risk.kind in OVERRIDDEN_BY_RESEND else risk
+        for key, risk in found_risks.items()
     }
 
 
 def execute(
-    operation: Operation, places: Sequence[Position], *, clock: Clock, until: datetime
-) -> Tally:
+    operation: Operation, positions: Sequence[Position], *, clock: Clock, until: datetime
+) -> BatchResult:
     """Act on these notifications, and write down what became of each delivery.
 
-    Raises Late when the lease is over before the last; what was done is written down.
+    Raises LeaseExpiredError when the lease is over before the last; what was done is written down.
     """
     now = clock()
-    documents = {document["_id"]: document for document in queries.get_many([p.id for p in places])}
+    documents = {document["_id"]: document for document in queries.get_many([p.id for p in positions])}
     rows = results.get_results(
         operation.id,
         [
-            DeliveryKey(place.id, channel)
-            for place in places
-            for channel in operation.cohort.channels
+            DeliveryKey(position.id, channel)
+            for position in positions
+            for channel in operation.selection.channels
         ],
     )
-    fresh = assess(operation, list(documents.values()), now=now)
-    before = {which: row for which, row in rows.items() if row.outcome in FINAL_BULK_OUTCOMES}
-    broken_off = {w: left(None, w, r) for w, r in rows.items() if r.outcome is BulkOutcome.BEGUN}
-    settled = {
-        which: left(documents.get(which.notification_id), which, row)
-        for which, row in rows.items()
-        if which not in fresh and which not in before
+    risks = assess(operation, list(documents.values()), now=now)
+    settled_before = {key: row for key, row in rows.items() if row.outcome in FINAL_BULK_OUTCOMES}
+    interrupted = {key: skip_outcome(None, key, row) for key, row in rows.items() if row.outcome is BulkOutcome.BEGUN}
+    outcomes = {
+        key: skip_outcome(documents.get(key.notification_id), key, row)
+        for key, row in rows.items()
+        if key not in risks and key not in settled_before
     }
     to_do: dict[DeliveryKey, ResendRisk] = {}
-    for which, verdict in fresh.items():
-        if which in broken_off or verdict.kind in operation.includes:
-            to_do[which] = verdict
-        elif which not in before:
-            reason = verdict.kind.value
-            settled[which] = DeliveryOutcome(
-                outcome=BulkOutcome.SKIPPED, verdict=verdict, reason=reason
+    for key, risk in risks.items():
+        if key in interrupted or risk.kind in operation.included_risks:
+            to_do[key] = risk
+        elif key not in settled_before:
+            reason = risk.kind.value
+            outcomes[key] = DeliveryOutcome(
+                outcome=BulkOutcome.SKIPPED, risk=risk, reason=reason
             )
-    to_do = {which: verdict for which, verdict in to_do.items() if which not in before}
-    results.settle(operation.id, settled, now=now)
+    to_do = {key: risk for key, risk in to_do.items() if key not in settled_before}
+    results.settle(operation.id, outcomes, now=now)
     results.begin(operation.id, to_do, now=now)
-    batch = _Batch(operation=operation, documents=documents, to_do=to_do, broken_off=broken_off)
-    done = _act_on(batch, clock=clock, until=until)
-    return Tally(
-        acted=len({which.notification_id for which in done}), settled=before | settled | done
+    batch = _Batch(operation=operation, documents=documents, to_do=to_do, interrupted=interrupted)
+    done = _execute_batch(batch, clock=clock, until=until)
+    return BatchResult(
+        acted_count=len({key.notification_id for key in done}), outcomes=settled_before | outcomes | done
     )
 
 
-def left(document: Document | None, which: DeliveryKey, row: DeliveryOutcome) -> DeliveryOutcome:
+def skip_outcome(document: Document | None, key: DeliveryKey, row: DeliveryOutcome) -> DeliveryOutcome:
     """Return what became of a delivery of the preview that there is nothing to be done to now.
 
     One that a lost worker had begun with is as it is because of that.
@@ -169,17 +169,17 @@ def left(document: Document | None, which: DeliveryKey, row: DeliveryOutcome) ->
     if row.outcome is BulkOutcome.BEGUN:
         return DeliveryOutcome(
             outcome=BulkOutcome.DONE,
-            verdict=row.verdict,
+            risk=row.risk,
             detail="The worker stopped before it could say so.",
         )
     if document is None:
         return DeliveryOutcome(
-            outcome=BulkOutcome.SKIPPED, verdict=row.verdict, reason=GONE, detail=NOT_THERE
+            outcome=BulkOutcome.SKIPPED, risk=row.risk, reason=GONE, detail=NOT_FOUND_DETAIL
         )
-    status = next(d["status"] for d in document["delivery"] if d["channel"] == which.channel)
+    status = next(d["status"] for d in document["delivery"] if d["channel"] == key.channel)
     return DeliveryOutcome(
         outcome=BulkOutcome.SKIPPED,
-        verdict=row.verdict,
+        risk=row.risk,
         reason=CHANGED,
         detail=f"It has changed since the preview: it is {status} now.",
     )
@@ -192,34 +192,34 @@ class _Batch:
     operation: Operation
     documents: Mapping[ObjectId, Document]
     to_do: Mapping[DeliveryKey, ResendRisk]
-    broken_off: Mapping[DeliveryKey, DeliveryOutcome]
+    interrupted: Mapping[DeliveryKey, DeliveryOutcome]
 
 
-def _act_on(batch: _Batch, *, clock: Clock, until: datetime) -> dict[DeliveryKey, DeliveryOutcome]:
+def _execute_batch(batch: _Batch, *, clock: Clock, until: datetime) -> dict[DeliveryKey, DeliveryOutcome]:
     """Act on one notification after the other; what is done is written down even if one fails."""
     by_notification: dict[ObjectId, list[DeliveryKey]] = {}
-    for which in batch.to_do:
-        by_notification.setdefault(which.notification_id, []).append(which)
+    for key in batch.to_do:
+        by_notification.setdefault(key.notification_id, []).append(key)
     done: dict[DeliveryKey, DeliveryOutcome] = {}
     try:
-        for notification_id, some in by_notification.items():
+        for notification_id, keys in by_notification.items():
             now = clock()
             if now >= until:
                 raise LeaseExpiredError
-            channels = [which.channel for which in some]
-            problem = _do(batch.operation, notification_id, channels, now=now)
-            for which in some:
-                found = _settled(batch.to_do[which], problem)
+            channels = [key.channel for key in keys]
+            problem = _execute_one(batch.operation, notification_id, channels, now=now)
+            for key in keys:
+                found = _make_outcome(batch.to_do[key], problem)
                 # What cannot be done any more has been done, where somebody had begun with it.
-                done[which] = batch.broken_off.get(which, found) if problem else found
+                done[key] = batch.interrupted.get(key, found) if problem else found
             if problem is None:
-                _record(batch.operation, batch.documents[notification_id], channels)
+                _audit(batch.operation, batch.documents[notification_id], channels)
     finally:
         results.settle(batch.operation.id, done, now=clock())
     return done
 
 
-def _do(
+def _execute_one(
     operation: Operation, notification_id: ObjectId, channels: Sequence[Channel], *, now: datetime
 ) -> tuple[str, str] | None:
     """Do it to one notification; return why it cannot be done, as a word and a sentence."""
@@ -245,8 +245,8 @@ def _do(
                 now=now,
             )
         elif operation.action is BulkAction.RESCHEDULE:
-            asked = operation.send_at or now
-            actions.reschedule(notification_id=notification_id, asked=asked, now=now)
+            requested_time = operation.send_at or now
+            actions.reschedule(notification_id=notification_id, requested_time=requested_time, now=now)
         else:
             actions.run_now(notification_id=notification_id, now=now)
     except (
@@ -256,32 +256,32 @@ def _do(
     ) as problem:
         return REFUSED, str(problem)
     except LookupError:
-        return GONE, NOT_THERE
+        return GONE, NOT_FOUND_DETAIL
     return None
 
 
-def _settled(verdict: ResendRisk, problem: tuple[str, str] | None) -> DeliveryOutcome:
+def _make_outcome(risk: ResendRisk, problem: tuple[str, str] | None) -> DeliveryOutcome:
     if problem is None:
-        return DeliveryOutcome(outcome=BulkOutcome.DONE, verdict=verdict)
+        return DeliveryOutcome(outcome=BulkOutcome.DONE, risk=risk)
     reason, detail = problem
     return DeliveryOutcome(
-        outcome=BulkOutcome.FAILED, verdict=verdict, reason=reason, detail=detail
+        outcome=BulkOutcome.FAILED, risk=risk, reason=reason, detail=detail
     )
 
 
-def _channels(operation: Operation, document: Document) -> list[Channel]:
+def _matching_channels(operation: Operation, document: Document) -> list[Channel]:
     return [Channel(d["channel"]) for d in selection.matching_deliveries(operation, document)]
 
 
-def _record(operation: Operation, document: Document, channels: Sequence[Channel]) -> None:
+def _audit(operation: Operation, document: Document, channels: Sequence[Channel]) -> None:
     """Write into the notification's own audit who did what to it."""
     if operation.started_by is None:
         return
-    done, on = _DONE[operation.action], ", ".join(channels)
+    verb, channel_names = _ACTION_VERBS[operation.action], ", ".join(channels)
     audit.record(
         by=operation.started_by.id,
         model=Notification,
         object_id=str(document["_id"]),
         name=f"{document['type']} {document['_id']}",
-        message=f"{done} on {on} by bulk operation {operation.id}.",
+        message=f"{verb} on {channel_names} by bulk operation {operation.id}.",
     )

@@ -30,7 +30,7 @@ class Staff:
     username: str
 
 
-NOBODY = Staff(id=ObjectId("0" * 24), username="the command line")
+UNKNOWN_STAFF = Staff(id=ObjectId("0" * 24), username="the command line")
 """Who only wants to know, and did not say who they are."""
 
 
@@ -42,10 +42,10 @@ class Selection:
     """What holds for them, in MongoDB's words."""
     order: str
     """The time they are gone through by: FAILED_AT for failures, else CREATED_AT."""
-    described: tuple[str, ...]
+    description: tuple[str, ...]
     """The filter in words, a line each."""
     channels: tuple[Channel, ...] = tuple(Channel)
-    only: Mapping[str, str | None] = field(default_factory=dict)
+    delivery_filter: Mapping[str, str | None] = field(default_factory=dict)
     """Only deliveries with these values, of ``failure_code``, ``provider`` and ``status``."""
 
 
@@ -64,14 +64,14 @@ class Operation:
     id: ObjectId
     action: BulkAction
     stage: BulkStage
-    cohort: Selection
+    selection: Selection
     send_at: datetime | None
     frozen_at: datetime
-    after: Position | None
-    found: Mapping[str, int]
+    position: Position | None
+    preview_counts: Mapping[str, int]
     found_count: int
     is_capped: bool
-    includes: frozenset[RiskKind]
+    included_risks: frozenset[RiskKind]
     per_second: int
     reason: str | None
     duplicate_reason: str | None
@@ -86,12 +86,12 @@ class Operation:
     updated_at: datetime
 
     @property
-    def deliveries(self) -> int:
+    def delivery_count(self) -> int:
         """How many deliveries the preview has found."""
-        return sum(self.found.get(kind, 0) for kind in RiskKind)
+        return sum(self.preview_counts.get(kind, 0) for kind in RiskKind)
 
     @property
-    def looked_at(self) -> int:
+    def settled_count(self) -> int:
         """Deliveries of which it is known what became of them."""
         return sum(self.counts.get(outcome, 0) for outcome in FINAL_BULK_OUTCOMES)
 
@@ -104,20 +104,20 @@ def operation_of(document: Document) -> Operation:
         id=document["_id"],
         action=BulkAction(document["action"]),
         stage=BulkStage(document["stage"]),
-        cohort=Selection(
-            match=from_text(document["match"]),
+        selection=Selection(
+            match=load_filter(document["match"]),
             order=document["order"],
-            described=tuple(document["described"]),
+            description=tuple(document["described"]),
             channels=tuple(Channel(one) for one in document["channels"]),
-            only=document["only"],
+            delivery_filter=document["only"],
         ),
         send_at=document.get("send_at"),
         frozen_at=document["frozen_at"],
-        after=Position(after_at, document["after_id"]) if after_at else None,
-        found=document["found"],
+        position=Position(after_at, document["after_id"]) if after_at else None,
+        preview_counts=document["found"],
         found_count=document["found_count"],
         is_capped=document["is_capped"],
-        includes=frozenset(RiskKind(one) for one in document["includes"]),
+        included_risks=frozenset(RiskKind(one) for one in document["includes"]),
         per_second=document["per_second"],
         reason=document.get("reason"),
         duplicate_reason=document.get("duplicate_reason"),
@@ -135,35 +135,35 @@ def operation_of(document: Document) -> Operation:
     )
 
 
-def as_text(match: Mapping[str, Any]) -> str:
+def dump_filter(match: Mapping[str, Any]) -> str:
     """Return a filter as it is stored: its operators are no names for fields."""
     return json_util.dumps(match, json_options=_JSON)
 
 
-def from_text(text: str) -> dict[str, Any]:
+def load_filter(text: str) -> dict[str, Any]:
     """Return the filter that was stored as ``text``."""
     found: dict[str, Any] = json_util.loads(text, json_options=_JSON)
     return found
 
 
-SLOWEST, FASTEST = 1, 500
-USUAL = 20
+MIN_PER_SECOND, MAX_PER_SECOND = 1, 500
+DEFAULT_PER_SECOND = 20
 """Notifications a second, unless a person wants it otherwise."""
-AT_ONCE = 200
+MAX_BATCH = 200
 """As many at most before the next pause, however fast."""
 
 
 def batch_limit(per_second: int) -> int:
     """Return how many notifications may be acted on before the next pause."""
-    return max(1, min(per_second, AT_ONCE))
+    return max(1, min(per_second, MAX_BATCH))
 
 
-def next_run_at(*, began: datetime, acted: int, per_second: int) -> datetime:
+def next_run_at(*, started_at: datetime, acted_count: int, per_second: int) -> datetime:
     """Return when to go on after ``acted`` notifications that were begun at ``began``.
 
     Whoever has acted on none need not wait.
     """
-    return began + timedelta(seconds=acted / per_second)
+    return started_at + timedelta(seconds=acted_count / per_second)
 
 
 def resend_id(operation: Operation, notification_id: ObjectId) -> ObjectId:

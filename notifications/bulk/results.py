@@ -18,8 +18,8 @@ from notifyproject.db.collections import is_duplicate, collection
 from ..resend.risk import ResendRisk, RiskKind
 from ..store import Document
 
-KEPT = timedelta(days=30)
-OPEN = [BulkOutcome.WAITING.value, BulkOutcome.BEGUN.value]
+RETENTION = timedelta(days=30)
+OPEN_OUTCOMES = [BulkOutcome.WAITING.value, BulkOutcome.BEGUN.value]
 COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", "detail", "at")
 
 
@@ -36,14 +36,14 @@ class DeliveryOutcome:
     """What became of a delivery, and why."""
 
     outcome: BulkOutcome
-    verdict: ResendRisk
+    risk: ResendRisk
     reason: str | None = None
     detail: str | None = None
 
 
 def add(
     operation_id: ObjectId,
-    judged: Mapping[DeliveryKey, ResendRisk],
+    risks: Mapping[DeliveryKey, ResendRisk],
     *,
     outcome: BulkOutcome,
     now: datetime,
@@ -51,17 +51,17 @@ def add(
     """Store rows for deliveries, ``waiting`` or ``begun``; one that is stored already stays."""
     rows = [
         {
-            "_id": _row_id(operation_id, which),
+            "_id": _row_id(operation_id, key),
             "operation_id": operation_id,
-            "notification_id": which.notification_id,
-            "channel": which.channel.value,
-            "verdict": verdict.kind.value,
-            "why": verdict.why,
+            "notification_id": key.notification_id,
+            "channel": key.channel.value,
+            "verdict": risk.kind.value,
+            "why": risk.reason,
             "outcome": outcome.value,
             "at": now,
-            "purge_at": now + KEPT,
+            "purge_at": now + RETENTION,
         }
-        for which, verdict in judged.items()
+        for key, risk in risks.items()
     ]
     if not rows:
         return
@@ -73,11 +73,11 @@ def add(
 
 
 def begin(
-    operation_id: ObjectId, judged: Mapping[DeliveryKey, ResendRisk], *, now: datetime
+    operation_id: ObjectId, risks: Mapping[DeliveryKey, ResendRisk], *, now: datetime
 ) -> None:
     """Write down that a worker is about to act on these."""
-    add(operation_id, judged, outcome=BulkOutcome.BEGUN, now=now)
-    ids = [_row_id(operation_id, which) for which in judged]
+    add(operation_id, risks, outcome=BulkOutcome.BEGUN, now=now)
+    ids = [_row_id(operation_id, key) for key in risks]
     if ids:
         collection("operation_results").update_many(
             {"_id": {"$in": ids}, "outcome": BulkOutcome.WAITING.value},
@@ -86,58 +86,58 @@ def begin(
 
 
 def settle(
-    operation_id: ObjectId, settled: Mapping[DeliveryKey, DeliveryOutcome], *, now: datetime
+    operation_id: ObjectId, outcomes: Mapping[DeliveryKey, DeliveryOutcome], *, now: datetime
 ) -> None:
     """Write down what became of these. What one worker has done, no other says it has not."""
-    same: dict[DeliveryOutcome, list[DeliveryKey]] = {}
-    for which, one in settled.items():
-        same.setdefault(one, []).append(which)
-    for one, some in same.items():
+    keys_by_outcome: dict[DeliveryOutcome, list[DeliveryKey]] = {}
+    for key, one in outcomes.items():
+        keys_by_outcome.setdefault(one, []).append(key)
+    for one, keys in keys_by_outcome.items():
         if one.outcome is BulkOutcome.SKIPPED:
             # Beyond what the preview has looked at there is no row yet.
             add(
-                operation_id, dict.fromkeys(some, one.verdict), outcome=BulkOutcome.WAITING, now=now
+                operation_id, dict.fromkeys(keys, one.risk), outcome=BulkOutcome.WAITING, now=now
             )
-        told = {"reason": one.reason, "detail": one.detail}
+        details = {"reason": one.reason, "detail": one.detail}
         changes = {
             "outcome": one.outcome.value,
-            "verdict": one.verdict.kind.value,
-            "why": one.verdict.why,
+            "verdict": one.risk.kind.value,
+            "why": one.risk.reason,
             "at": now,
-            **{name: value for name, value in told.items() if value is not None},
+            **{name: value for name, value in details.items() if value is not None},
         }
-        wanted: dict[str, Any] = {"_id": {"$in": [_row_id(operation_id, w) for w in some]}}
+        query: dict[str, Any] = {"_id": {"$in": [_row_id(operation_id, key) for key in keys]}}
         if one.outcome is not BulkOutcome.DONE:
-            wanted["outcome"] = {"$in": OPEN}
-        collection("operation_results").update_many(wanted, {"$set": changes})
+            query["outcome"] = {"$in": OPEN_OUTCOMES}
+        collection("operation_results").update_many(query, {"$set": changes})
 
 
 def get_results(
-    operation_id: ObjectId, which: Sequence[DeliveryKey]
+    operation_id: ObjectId, keys: Sequence[DeliveryKey]
 ) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return the rows there are of these deliveries."""
-    ids = [_row_id(operation_id, one) for one in which]
-    return _by_delivery(collection("operation_results").find({"_id": {"$in": ids}}))
+    ids = [_row_id(operation_id, one) for one in keys]
+    return _parse_rows(collection("operation_results").find({"_id": {"$in": ids}}))
 
 
 def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return rows of deliveries whose turn has not come, or was broken off."""
-    wanted = {"operation_id": operation_id, "outcome": {"$in": OPEN}}
-    found = collection("operation_results").find(wanted).hint("opr_outcome").limit(limit)
-    return _by_delivery(found)
+    query = {"operation_id": operation_id, "outcome": {"$in": OPEN_OUTCOMES}}
+    found = collection("operation_results").find(query).hint("opr_outcome").limit(limit)
+    return _parse_rows(found)
 
 
 def samples(
     operation_id: ObjectId, kind: RiskKind, *, limit: int
 ) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return some rows of a preview with one verdict."""
-    wanted = {
+    query = {
         "operation_id": operation_id,
         "outcome": BulkOutcome.WAITING.value,
         "verdict": kind.value,
     }
-    found = collection("operation_results").find(wanted).hint("opr_outcome").limit(limit)
-    return _by_delivery(found)
+    found = collection("operation_results").find(query).hint("opr_outcome").limit(limit)
+    return _parse_rows(found)
 
 
 def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, int]]:
@@ -159,21 +159,21 @@ def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, in
     return by_outcome, by_reason
 
 
-def each(operation_id: ObjectId) -> Iterator[Document]:
+def iter_rows(operation_id: ObjectId) -> Iterator[Document]:
     """Yield the rows of an operation in the order of their ids, read as they are asked for."""
-    wanted = {"_id": {"$gte": f"{operation_id}:", "$lt": f"{operation_id};"}}
-    yield from collection("operation_results").find(wanted).sort("_id", 1)
+    query = {"_id": {"$gte": f"{operation_id}:", "$lt": f"{operation_id};"}}
+    yield from collection("operation_results").find(query).sort("_id", 1)
 
 
-def _row_id(operation_id: ObjectId, which: DeliveryKey) -> str:
-    return f"{operation_id}:{which.notification_id}:{which.channel.value}"
+def _row_id(operation_id: ObjectId, key: DeliveryKey) -> str:
+    return f"{operation_id}:{key.notification_id}:{key.channel.value}"
 
 
-def _by_delivery(rows: Any) -> dict[DeliveryKey, DeliveryOutcome]:
+def _parse_rows(rows: Any) -> dict[DeliveryKey, DeliveryOutcome]:
     return {
         DeliveryKey(row["notification_id"], Channel(row["channel"])): DeliveryOutcome(
             outcome=BulkOutcome(row["outcome"]),
-            verdict=ResendRisk(kind=RiskKind(row["verdict"]), why=row["why"]),
+            risk=ResendRisk(kind=RiskKind(row["verdict"]), reason=row["why"]),
             reason=row.get("reason"),
             detail=row.get("detail"),
         )

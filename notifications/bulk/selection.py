@@ -18,11 +18,11 @@ from ..models.notification import HAS_FAILED
 from ..store import Document
 from .operation import CREATED_AT, FAILED_AT, Operation, Position, Selection
 
-PAGE = 200
-READ_MILLISECONDS = 20_000
+PAGE_SIZE = 200
+MAX_READ_MILLISECONDS = 20_000
 """How long finding a page may take: well within a lease."""
 S = DeliveryStatus
-UNTOUCHED = frozenset({S.PENDING, S.SUPPRESSED, S.CANCELLED})
+UNSENT_STATUSES = frozenset({S.PENDING, S.SUPPRESSED, S.CANCELLED})
 """Where a delivery may stand of which nothing has left."""
 
 
@@ -30,67 +30,67 @@ class SelectionTimeoutError(Exception):
     """Finding a page took too long: no index serves the filter in this order."""
 
 
-def failures(*, channel: Channel | None, code: str | None, since: datetime | None) -> Selection:
+def select_failures(*, channel: Channel | None, code: str | None, since: datetime | None) -> Selection:
     """Return the cohort of failures of a channel and cause since an instant; None is any."""
-    wanted: dict[str, Any] = {"status": S.FAILED.value}
-    described = ["Failed deliveries"]
+    delivery_query: dict[str, Any] = {"status": S.FAILED.value}
+    description = ["Failed deliveries"]
     if channel is not None:
-        wanted["channel"] = channel.value
-        described.append(f"Channel: {channel.value}")
+        delivery_query["channel"] = channel.value
+        description.append(f"Channel: {channel.value}")
     if code is not None:
-        wanted["failure_code"] = code
-        described.append(f"Cause: {code}")
-    match: dict[str, Any] = {**HAS_FAILED, "delivery": {"$elemMatch": wanted}}
+        delivery_query["failure_code"] = code
+        description.append(f"Cause: {code}")
+    match: dict[str, Any] = {**HAS_FAILED, "delivery": {"$elemMatch": delivery_query}}
     if since is not None:
         match = {"$and": [match, {FAILED_AT: {"$gte": since}}]}
-        described.append(f"Failed: from {since:%Y-%m-%d %H:%M} UTC")
+        description.append(f"Failed: from {since:%Y-%m-%d %H:%M} UTC")
     return Selection(
         match=match,
         order=FAILED_AT,
-        described=tuple(described),
+        description=tuple(description),
         channels=(channel,) if channel is not None else tuple(Channel),
-        only={"failure_code": code} if code is not None else {},
+        delivery_filter={"failure_code": code} if code is not None else {},
     )
 
 
 def next_page(operation: Operation) -> list[Position]:
     """Return the next places of an operation's cohort, the oldest first.
 
-    Raises TooSlow, PyMongoError.
+    Raises SelectionTimeoutError, PyMongoError.
     """
-    order = operation.cohort.order
+    order = operation.selection.order
     oldest_first = ((order, 1), ("_id", 1))
-    wanted = [dict(operation.cohort.match), {order: {"$lte": operation.frozen_at}}]
-    if (after := operation.after) is not None:
-        wanted.append(paging.match_beyond(paging.Cursor((after.at, after.id)), oldest_first))
-    found = collection("notifications").find({"$and": wanted}, {order: 1})
-    some = found.sort(oldest_first).limit(PAGE).max_time_ms(READ_MILLISECONDS)
+    conditions = [dict(operation.selection.match), {order: {"$lte": operation.frozen_at}}]
+    if (after := operation.position) is not None:
+        conditions.append(paging.match_beyond(paging.Cursor((after.at, after.id)), oldest_first))
+    found = collection("notifications").find({"$and": conditions}, {order: 1})
+    documents = found.sort(oldest_first).limit(PAGE_SIZE).max_time_ms(MAX_READ_MILLISECONDS)
     try:
-        places = [Position(document[order], document["_id"]) for document in some]
+        positions = [Position(document[order], document["_id"]) for document in documents]
     except ExecutionTimeout as error:
         raise SelectionTimeoutError from error
-    return places
+    return positions
 
 
 def matching_deliveries(operation: Operation, document: Document) -> list[Mapping[str, Any]]:
     """Return the deliveries of a notification that the operation has something to do to."""
-    if operation.action is BulkAction.RESCHEDULE and not _is_untouched(document):
+    if operation.action is BulkAction.RESCHEDULE and not _is_unsent(document):
         return []
-    return [d for d in document["delivery"] if _is_meant(operation, d) and _is_open(operation, d)]
+    return [d for d in document["delivery"] if _is_selected(operation, d) and _is_actionable(operation, d)]
 
 
-def _is_meant(operation: Operation, delivery: Mapping[str, Any]) -> bool:
-    only = operation.cohort.only.items()
-    return delivery["channel"] in operation.cohort.channels and all(
-        delivery.get(name) == value for name, value in only
+def _is_selected(operation: Operation, delivery: Mapping[str, Any]) -> bool:
+    delivery_filter = operation.selection.delivery_filter.items()
+    return delivery["channel"] in operation.selection.channels and all(
+        delivery.get(name) == value for name, value in delivery_filter
     )
 
 
-def _is_open(operation: Operation, delivery: Mapping[str, Any]) -> bool:
+def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
     """Return whether a delivery stands where the operation can act on it."""
     status = delivery["status"]
     if operation.action is BulkAction.RETRY or (
-        operation.action is BulkAction.RESEND and operation.cohort.order == FAILED_AT
+        operation.action is BulkAction.RESEND and operation.selection.order == FAILED_AT
     ):
         failed_at = delivery.get("failed_at")
         # What was tried again and failed anew has failed after the preview.
@@ -100,10 +100,10 @@ def _is_open(operation: Operation, delivery: Mapping[str, Any]) -> bool:
     return operation.action is BulkAction.RESEND or status == S.PENDING
 
 
-def _is_untouched(document: Document) -> bool:
-    return all(d["status"] in UNTOUCHED and not d["attempt_count"] for d in document["delivery"])
+def _is_unsent(document: Document) -> bool:
+    return all(d["status"] in UNSENT_STATUSES and not d["attempt_count"] for d in document["delivery"])
 
 
-def order_of(ordering: str) -> str:
+def order_field(ordering: str) -> str:
     """Return the time a cohort is gone through by, given how its list is ordered."""
     return FAILED_AT if ordering.lstrip("-") == FAILED_AT else CREATED_AT

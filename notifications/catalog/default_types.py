@@ -7,7 +7,7 @@ from typing import Any
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Channel, Priority
 
-THREE_TRIES = 2
+REDUCED_MAX_RETRIES = 2
 """Retries of the types that are tried three times in all."""
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP
 
@@ -67,21 +67,21 @@ DEFAULT_TYPES = (
         name="Payment confirmed",
         description="A payment arrived.",
         priority=Priority.HIGH,
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         example_data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
     ),
     DefaultType(
         slug="new_sale",
         name="New sale",
         description="A sale was made through a promoter.",
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         example_data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
     ),
     DefaultType(
         slug="video_release_schedule",
         name="Video release",
         description="A video is about to be released.",
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         notify_before_seconds=86_400,
         example_data={"video_title": "Sunrise", "release_date": "2026-12-24T18:00:00Z"},
     ),
@@ -91,7 +91,7 @@ DEFAULT_TYPES = (
         name="Login code",
         description="A code for logging in.",
         priority=Priority.CRITICAL,
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         ttl_seconds=300,
         example_data={"code": "123456", "expires_in": 5},
         sensitive_variables=("code",),
@@ -101,7 +101,7 @@ DEFAULT_TYPES = (
         name="Account activation",
         description="A code for activating an account.",
         priority=Priority.CRITICAL,
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         ttl_seconds=86_400,
         example_data={"code": "123456"},
         sensitive_variables=("code",),
@@ -111,7 +111,7 @@ DEFAULT_TYPES = (
         name="Forgotten password",
         description="A code for setting a new password.",
         priority=Priority.CRITICAL,
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         ttl_seconds=3_600,
         example_data={"code": "123456"},
         sensitive_variables=("code",),
@@ -122,7 +122,7 @@ DEFAULT_TYPES = (
         name="Identity documents submitted",
         description="Somebody's documents wait for a review.",
         category=Category.ALERT,
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         channels=(EMAIL, IN_APP),
         example_data={"applicant": "Ada Lovelace"},
     ),
@@ -130,14 +130,14 @@ DEFAULT_TYPES = (
         slug="kyc_approved",
         name="Identity confirmed",
         description="A person's documents were accepted.",
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         example_data={},
     ),
     DefaultType(
         slug="kyc_rejected",
         name="Identity not confirmed",
         description="A person's documents were not accepted.",
-        max_retries=THREE_TRIES,
+        max_retries=REDUCED_MAX_RETRIES,
         example_data={"reason": "The photo is blurred."},
     ),
     # Contests.

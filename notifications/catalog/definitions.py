@@ -18,14 +18,14 @@ from . import types
 
 DESCRIPTION_LENGTH = 2_000
 MAX_TTL_SECONDS = int(MAX_TTL.total_seconds())
-MIN_BEFORE_SECONDS = int(MIN_REMINDER.total_seconds())
-MAX_BEFORE_SECONDS = int(MAX_REMINDER.total_seconds())
-MAX_SENSITIVE = 100
-MAX_WORDINGS = 100
+MIN_REMINDER_SECONDS = int(MIN_REMINDER.total_seconds())
+MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
+MAX_SENSITIVE_VARIABLES = 100
+MAX_WHATSAPP_TEMPLATES = 100
 MAX_VARIABLES = 500
 """Of the example data, at all levels together."""
 MAX_DEPTH = 20
-RESERVED = "recipient"
+RESERVED_VARIABLE = "recipient"
 """What templates call the person."""
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
@@ -72,8 +72,8 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Annotated[
             int,
             Meta(
-                ge=MIN_BEFORE_SECONDS,
-                le=MAX_BEFORE_SECONDS,
+                ge=MIN_REMINDER_SECONDS,
+                le=MAX_REMINDER_SECONDS,
                 description="Of a reminder: how long before the event it is sent to people who "
                 "want nothing else; null: it is no reminder.",
             ),
@@ -92,11 +92,11 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = None
     fallback_after_seconds: Annotated[
         int, Meta(ge=1, le=MAX_TTL_SECONDS, description="How long the other channel has for that.")
-    ] = types.FALLBACK_AFTER
+    ] = types.DEFAULT_FALLBACK_AFTER_SECONDS
     approved_templates: Annotated[
         list[WhatsAppTemplateRequest],
         Meta(
-            max_length=MAX_WORDINGS,
+            max_length=MAX_WHATSAPP_TEMPLATES,
             description="What WhatsApp has approved for people who have not written for a day.",
         ),
     ] = []
@@ -104,20 +104,20 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         dict[str, Any], Meta(description="Every variable that templates may use, with an example.")
     ] = {}
     sensitive_variables: Annotated[
-        list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]], Meta(max_length=MAX_SENSITIVE)
+        list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]], Meta(max_length=MAX_SENSITIVE_VARIABLES)
     ] = []
     is_active: bool = True
 
 
 def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
-    """Return a type's fields as they are stored; raises InvalidRequest with all its problems."""
+    """Return a type's fields as they are stored; raises InvalidRequestError with all its problems."""
     problems = ProblemCollector()
-    _check_words(slug, request, problems)
+    _check_scalar_fields(slug, request, problems)
     is_all = request.channels == [ALL]
     channels = list(Channel) if is_all else parse_channels(request.channels, problems=problems)
-    fallback = _fallback(request, channels, problems)
+    fallback = _check_fallback(request, channels, problems)
     _check_variables(request, problems)
-    _check_wordings(request, problems)
+    _check_whatsapp_templates(request, problems)
     problems.raise_if_any()
     return {
         **msgspec.to_builtins(request),
@@ -127,7 +127,7 @@ def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
     }
 
 
-def _check_words(slug: str, request: TypeRequest, problems: ProblemCollector) -> None:
+def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemCollector) -> None:
     if not types.SLUG.fullmatch(slug):
         problems.add(
             "",
@@ -147,7 +147,7 @@ def _check_words(slug: str, request: TypeRequest, problems: ProblemCollector) ->
             problems.add(f"/{field}", "unknown_value", expected)
 
 
-def _fallback(
+def _check_fallback(
     request: TypeRequest, channels: Sequence[Channel], problems: ProblemCollector
 ) -> Channel | None:
     """Return the channel that stands in for another; notes one that never would."""
@@ -168,45 +168,45 @@ def _fallback(
 
 
 def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
-    place, data = "/example_data", request.example_data
-    if _is_deeper(data, MAX_DEPTH):
-        problems.add(place, "too_deep", f"It is nested deeper than {MAX_DEPTH} levels.")
-    elif validation.check_storable(data, place, problems, in_data=True) > MAX_VARIABLES:
-        problems.add(place, "too_many_properties", f"It has over {MAX_VARIABLES} variables.")
-    if RESERVED in data:
-        problems.add(f"{place}/{RESERVED}", "reserved", "Templates call the person so.")
-    if len(request.sensitive_variables) > MAX_SENSITIVE:
-        problems.add("/sensitive_variables", "too_many", f"At most {MAX_SENSITIVE} variables.")
+    pointer, data = "/example_data", request.example_data
+    if _exceeds_depth(data, MAX_DEPTH):
+        problems.add(pointer, "too_deep", f"It is nested deeper than {MAX_DEPTH} levels.")
+    elif validation.check_storable(data, pointer, problems, in_data=True) > MAX_VARIABLES:
+        problems.add(pointer, "too_many_properties", f"It has over {MAX_VARIABLES} variables.")
+    if RESERVED_VARIABLE in data:
+        problems.add(f"{pointer}/{RESERVED_VARIABLE}", "reserved", "Templates call the person so.")
+    if len(request.sensitive_variables) > MAX_SENSITIVE_VARIABLES:
+        problems.add("/sensitive_variables", "too_many", f"At most {MAX_SENSITIVE_VARIABLES} variables.")
     for index, name in enumerate(request.sensitive_variables):
         if len(name) > VARIABLE_LENGTH or not types.VARIABLE.fullmatch(name):
             problems.add(f"/sensitive_variables/{index}", "invalid", "Not a variable's name.")
 
 
-def _check_wordings(request: TypeRequest, problems: ProblemCollector) -> None:
+def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) -> None:
     seen: set[str] = set()
-    for index, one in enumerate(request.approved_templates):
-        place = f"/approved_templates/{index}"
-        if not _LOCALE.fullmatch(one.locale):
-            problems.add(f"{place}/locale", "invalid_locale", "Expected one such as pt or pt-BR.")
-        elif one.locale.lower() in seen:
-            problems.add(f"{place}/locale", "duplicate_locale", "A language has one wording.")
-        seen.add(one.locale.lower())
-        if not _META_NAME.fullmatch(one.name):
+    for index, template in enumerate(request.approved_templates):
+        pointer = f"/approved_templates/{index}"
+        if not _LOCALE.fullmatch(template.locale):
+            problems.add(f"{pointer}/locale", "invalid_locale", "Expected one such as pt or pt-BR.")
+        elif template.locale.lower() in seen:
+            problems.add(f"{pointer}/locale", "duplicate_locale", "A language has one wording.")
+        seen.add(template.locale.lower())
+        if not _META_NAME.fullmatch(template.name):
             reason = "Meta's names have lower-case letters, digits and underscores."
-            problems.add(f"{place}/name", "invalid_name", reason)
-        if not _META_LANGUAGE.fullmatch(one.language):
+            problems.add(f"{pointer}/name", "invalid_name", reason)
+        if not _META_LANGUAGE.fullmatch(template.language):
             reason = "Expected a language as Meta writes it, such as en or pt_PT."
-            problems.add(f"{place}/language", "invalid_language", reason)
-        for number, name in enumerate(one.parameters):
+            problems.add(f"{pointer}/language", "invalid_language", reason)
+        for number, name in enumerate(template.parameters):
             if name not in request.example_data:
                 reason = "The example data has no such variable."
-                problems.add(f"{place}/parameters/{number}", "unknown_variable", reason)
+                problems.add(f"{pointer}/parameters/{number}", "unknown_variable", reason)
 
 
-def _is_deeper(value: Any, levels: int) -> bool:
+def _exceeds_depth(value: Any, max_depth: int) -> bool:
     """Return whether something is nested deeper than this; it may be as deep as it likes."""
     layer: list[Any] = [value]
-    for _ in range(levels + 1):
+    for _ in range(max_depth + 1):
         inner = [one for one in layer if isinstance(one, dict | list)]
         if not inner:
             return False

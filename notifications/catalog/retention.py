@@ -16,7 +16,7 @@ from domain.states import Category
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 
-POLICIES = "retention_policies"
+COLLECTION = "retention_policies"
 MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650
 """A secret is in the inbox for a day at most. A delivery may be open for ten, if its provider asks
 for a day before each of ten tries, and none is to be deleted while it is."""
@@ -49,7 +49,7 @@ def purge_at(category: Category, *, send_at: datetime) -> datetime:
 def read_all() -> list[Retention]:
     """Return the policies of all categories as they are now. Raises PyMongoError."""
     stored = {document["_id"]: document for document in collection("retention_policies").find()}
-    return [_policy(category, stored.get(category.value, {})) for category in Category]
+    return [_parse_policy(category, stored.get(category.value, {})) for category in Category]
 
 
 def record_progress(category: Category, *, until: datetime) -> None:
@@ -81,11 +81,11 @@ def effective_days(content_days: int | None, metadata_days: int | None) -> tuple
     return min(content, metadata), metadata
 
 
-def _by_category() -> Mapping[Category, Retention]:
+def _read_by_category() -> Mapping[Category, Retention]:
     return {one.category: one for one in read_all()}
 
 
-def _policy(category: Category, stored: Mapping[str, Any]) -> Retention:
+def _parse_policy(category: Category, stored: Mapping[str, Any]) -> Retention:
     content, metadata = effective_days(stored.get("content_days"), stored.get("metadata_days"))
     return Retention(
         category=category,
@@ -95,4 +95,4 @@ def _policy(category: Category, stored: Mapping[str, Any]) -> Retention:
     )
 
 
-_policies = SharedCache("retention", _by_category)
+_policies = SharedCache("retention", _read_by_category)

@@ -15,13 +15,13 @@ from notifyproject.platform.cache import SharedCache
 
 from .default_types import DEFAULT_TYPES
 
-FALLBACK_AFTER = 600
+DEFAULT_FALLBACK_AFTER_SECONDS = 600
 """Seconds a channel has before the one that stands in for it is used, if a type says no other."""
 MASK = "••••••"
 """Stands for a secret wherever it may be seen."""
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class TypeConfig:
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
     fallback: Fallback | None = None
-    approved: tuple[WhatsAppTemplate, ...] = ()
+    whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
     """What WhatsApp has approved for it, by language."""
     template_version: int = 0
     """What new notifications say; 0 is the files of the release."""
@@ -68,35 +68,35 @@ class TypeConfig:
 class UnknownTypeError(LookupError):
     """There is no such type, or it is switched off. ``near`` lists names that look like it."""
 
-    def __init__(self, near: list[str]) -> None:
+    def __init__(self, suggestions: list[str]) -> None:
         super().__init__("unknown type")
-        self.near = near
+        self.suggestions = suggestions
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    kinds: Mapping[str, TypeConfig]
+    active: Mapping[str, TypeConfig]
     versions: Mapping[str, int] = field(default_factory=dict)
     """The published template of every type, of those switched off too."""
-    switched_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    inactive_sensitive_variables: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The secret variables of types that are switched off."""
 
 
 def get_type(name: str) -> TypeConfig:
-    """Return the type of this name; raises UnknownType.
+    """Return the type of this name; raises UnknownTypeError.
 
     ``MfaCode`` and ``CONTEST_REMINDER`` are understood as ``mfa_code`` and ``contest_reminder``.
     """
-    kinds = _registered.get().kinds
-    kind = kinds.get(name) or kinds.get(_CAMEL.sub("_", name).lower())
-    if kind is None:
-        raise UnknownTypeError(difflib.get_close_matches(name.lower(), kinds, n=3, cutoff=0.5))
-    return kind
+    active = _snapshot_cache.get().active
+    type_config = active.get(name) or active.get(_CAMEL_CASE_BOUNDARY.sub("_", name).lower())
+    if type_config is None:
+        raise UnknownTypeError(difflib.get_close_matches(name.lower(), active, n=3, cutoff=0.5))
+    return type_config
 
 
-def template_version(slug: str) -> int:
+def get_template_version(slug: str) -> int:
     """Return which version of a template is published; 0 for one that is no type's."""
-    return _registered.get().versions.get(slug, 0)
+    return _snapshot_cache.get().versions.get(slug, 0)
 
 
 def sensitive_variables(*slugs: str | None) -> frozenset[str]:
@@ -104,18 +104,18 @@ def sensitive_variables(*slugs: str | None) -> frozenset[str]:
 
     A template is named as the type it belongs to, and those count where it is used.
     """
-    snapshot, found = _registered.get(), frozenset[str]()
+    snapshot, found = _snapshot_cache.get(), frozenset[str]()
     for slug in slugs:
         if slug is not None:
-            kind = snapshot.kinds.get(slug)
-            found |= kind.sensitive_variables if kind else snapshot.switched_off.get(slug, found)
+            type_config = snapshot.active.get(slug)
+            found |= type_config.sensitive_variables if type_config else snapshot.inactive_sensitive_variables.get(slug, found)
     return found
 
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
     """Store a type with these fields, as they are stored; return whether it is a new one.
 
-    The version of its template is none of them: see :func:`choose_template`.
+    The version of its template is none of them: see :func:`set_template_version`.
     """
     result = collection("notification_types").update_one(
         {"_id": slug},
@@ -135,7 +135,7 @@ def read_type(slug: str) -> Mapping[str, Any] | None:
 
 
 def set_template_version(slug: str, *, version: int, now: datetime) -> None:
-    """Let new notifications of a type take this version of its template; raises UnknownType."""
+    """Let new notifications of a type take this version of its template; raises UnknownTypeError."""
     result = collection("notification_types").update_one(
         {"_id": slug}, {"$set": {"template_version": version, "updated_at": now}}
     )
@@ -146,12 +146,12 @@ def set_template_version(slug: str, *, version: int, now: datetime) -> None:
 
 def find_type(slug: str) -> TypeConfig | None:
     """Return a stored notification's type; None if it is no more, or switched off."""
-    return _registered.get().kinds.get(slug)
+    return _snapshot_cache.get().active.get(slug)
 
 
 def invalidate_types() -> None:
     """Make every process read the types again: one was changed. Raises PyMongoError."""
-    _registered.invalidate()
+    _snapshot_cache.invalidate()
 
 
 def add_missing_types() -> int:
@@ -171,7 +171,7 @@ def add_missing_types() -> int:
                 "$setOnInsert": {
                     **fields,
                     "template_version": 0,
-                    "fallback_after_seconds": FALLBACK_AFTER,
+                    "fallback_after_seconds": DEFAULT_FALLBACK_AFTER_SECONDS,
                     "approved_templates": [],
                     "is_active": True,
                     "created_at": now,
@@ -186,18 +186,18 @@ def add_missing_types() -> int:
     return added
 
 
-def _read() -> _Snapshot:
+def _read_snapshot() -> _Snapshot:
     documents = list(collection("notification_types").find())
     return _Snapshot(
-        kinds={d["_id"]: _kind(d) for d in documents if d["is_active"]},
+        active={d["_id"]: _parse_type(d) for d in documents if d["is_active"]},
         versions={d["_id"]: d.get("template_version") or 0 for d in documents},
-        switched_off={
+        inactive_sensitive_variables={
             d["_id"]: frozenset(d["sensitive_variables"]) for d in documents if not d["is_active"]
         },
     )
 
 
-def _kind(document: Mapping[str, Any]) -> TypeConfig:
+def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
     return TypeConfig(
         slug=document["_id"],
         category=Category(document["category"]),
@@ -205,20 +205,20 @@ def _kind(document: Mapping[str, Any]) -> TypeConfig:
         channels=tuple(Channel(c) for c in document["channels"]),
         max_retries=document["max_retries"],
         ttl_seconds=document.get("ttl_seconds"),
-        notify_before=_seconds(document.get("notify_before_seconds")),
+        notify_before=_to_timedelta(document.get("notify_before_seconds")),
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
-        fallback=_fallback(document),
-        approved=tuple(_approved(one) for one in document.get("approved_templates") or ()),
+        fallback=_parse_fallback(document),
+        whatsapp_templates=tuple(_parse_whatsapp_template(one) for one in document.get("approved_templates") or ()),
         template_version=document.get("template_version") or 0,
     )
 
 
-def _seconds(stored: int | None) -> timedelta | None:
+def _to_timedelta(stored: int | None) -> timedelta | None:
     return timedelta(seconds=stored) if stored is not None else None
 
 
-def _fallback(document: Mapping[str, Any]) -> Fallback | None:
+def _parse_fallback(document: Mapping[str, Any]) -> Fallback | None:
     channel = document.get("fallback_channel")
     if not channel:
         return None
@@ -227,7 +227,7 @@ def _fallback(document: Mapping[str, Any]) -> Fallback | None:
     )
 
 
-def _approved(stored: Mapping[str, Any]) -> WhatsAppTemplate:
+def _parse_whatsapp_template(stored: Mapping[str, Any]) -> WhatsAppTemplate:
     return WhatsAppTemplate(
         locale=stored["locale"],
         name=stored["name"],
@@ -236,4 +236,4 @@ def _approved(stored: Mapping[str, Any]) -> WhatsAppTemplate:
     )
 
 
-_registered = SharedCache("types", _read)
+_snapshot_cache = SharedCache("types", _read_snapshot)

@@ -10,7 +10,7 @@ from liquid import BoundTemplate, Environment, FalsyStrictUndefined
 from liquid.exceptions import FilterArgumentError, LiquidError, UndefinedError
 
 from . import fast_path, limits
-from .limits import MAX_VALUE, REPLACED, Budget, WorkLimitError, put_limits, within_budget
+from .limits import MAX_VALUE, REPLACED_FILTERS, Budget, WorkLimitError, apply_limits, within_budget
 from .source import find_fault
 
 
@@ -47,12 +47,12 @@ def in_zone(value: Any, zone: str = "UTC") -> datetime:
         ) from None
 
 
-OWN_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
+CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
 MAX_OUTPUT = MAX_VALUE
 """No part renders to more bytes than this."""
 FORBIDDEN_TAGS = ("include", "render")
 """Tags that read other templates: there are none to read."""
-_FILTER_FAILURES = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
+_FILTER_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
 """What a filter of Liquid's may raise for a value it was not made for: a date in the year 0."""
 _VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
 
@@ -69,7 +69,7 @@ class TemplateError(ValueError):
         self.line = line
 
 
-class _Liquid(Environment):
+class _LimitedEnvironment(Environment):
     context_depth_limit = 10
     loop_iteration_limit = 1_000
     local_namespace_limit = 64 * 1024
@@ -77,8 +77,8 @@ class _Liquid(Environment):
 
 
 def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
-    environment = _Liquid(undefined=FalsyStrictUndefined, autoescape=autoescape)
-    for name, function in (REPLACED | OWN_FILTERS).items():
+    environment = _LimitedEnvironment(undefined=FalsyStrictUndefined, autoescape=autoescape)
+    for name, function in (REPLACED_FILTERS | CUSTOM_FILTERS).items():
         environment.add_filter(name, function)
     for name, function in list(environment.filters.items()):
         if name != "default":
@@ -90,54 +90,54 @@ def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
     return environment
 
 
-TEXT = _environment(autoescape=False)
-HTML = _environment(autoescape=True)
+TEXT_ENVIRONMENT = _environment(autoescape=False)
+HTML_ENVIRONMENT = _environment(autoescape=True)
 LAYOUT_ENVIRONMENT = _environment(autoescape=True, is_layout=True)
 
 
 class Template:
     """A parsed text."""
 
-    __slots__ = ("_pieces", "bound")
+    __slots__ = ("_fast_path", "bound")
 
-    def __init__(self, source: str, *, environment: Environment = TEXT) -> None:
-        """Parse; raises TemplateProblem."""
+    def __init__(self, source: str, *, environment: Environment = TEXT_ENVIRONMENT) -> None:
+        """Parse; raises TemplateError."""
         if fault := find_fault(source):
             line = None if fault.index is None else line_at(source, fault.index)
             raise TemplateError(fault.code, fault.reason, line=line)
         try:
-            self._set(environment.from_string(source))
+            self._bind(environment.from_string(source))
         except LiquidError as error:
-            raise _failed(error) from error
+            raise _to_template_error(error) from error
 
     @classmethod
-    def of(cls, bound: BoundTemplate) -> Self:
-        """Return the template of a text that has been parsed; raises TemplateProblem."""
+    def from_bound(cls, bound: BoundTemplate) -> Self:
+        """Return the template of a text that has been parsed; raises TemplateError."""
         template = cls.__new__(cls)
-        template._set(bound)
+        template._bind(bound)
         return template
 
-    def _set(self, bound: BoundTemplate) -> None:
+    def _bind(self, bound: BoundTemplate) -> None:
         self.bound = bound
         try:
-            put_limits(bound)
-            self._pieces = fast_path.compile_fast_path(bound)
+            apply_limits(bound)
+            self._fast_path = fast_path.compile_fast_path(bound)
         except RecursionError as error:
-            raise _failed(error) from error
+            raise _to_template_error(error) from error
 
     @property
-    def is_plain(self) -> bool:
+    def has_fast_path(self) -> bool:
         """Whether it only puts values into a text: that costs less than to remember it."""
-        return self._pieces is not None
+        return self._fast_path is not None
 
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
-        """Return the text with its variables filled in; raises TemplateProblem.
+        """Return the text with its variables filled in; raises TemplateError.
 
         It takes at most MAX_WORK units, or what is left of a budget that is given.
         """
-        if self._pieces is not None:
+        if self._fast_path is not None:
             autoescape = self.bound.env.autoescape
-            text = fast_path.fill(self._pieces, variables, autoescape=autoescape, limit=MAX_OUTPUT)
+            text = fast_path.fill(self._fast_path, variables, autoescape=autoescape, limit=MAX_OUTPUT)
             if text is not None:
                 return text
         try:
@@ -155,8 +155,8 @@ class Template:
             raise TemplateError(
                 "template_failed", str(error.message), line=line_of(error)
             ) from error
-        except (LiquidError, RecursionError, *_FILTER_FAILURES) as error:
-            raise _failed(error) from error
+        except (LiquidError, RecursionError, *_FILTER_ERRORS) as error:
+            raise _to_template_error(error) from error
 
 
 def line_of(error: Exception) -> int | None:
@@ -171,7 +171,7 @@ def line_at(source: str, index: int) -> int:
     return source.count("\n", 0, index) + 1
 
 
-def _failed(error: Exception) -> TemplateError:
+def _to_template_error(error: Exception) -> TemplateError:
     return TemplateError(
         "template_failed",
         f"The template cannot be rendered: {type(error).__name__}.",
@@ -179,12 +179,12 @@ def _failed(error: Exception) -> TemplateError:
     )
 
 
-MOST = 512
+MAX_CACHED_TEXTS = 512
 """Texts that are remembered for a call."""
-MOST_CHARACTERS = 4 * 1024 * 1024
+MAX_CACHED_CHARACTERS = 4 * 1024 * 1024
 """Characters that they have together at most."""
-_OF_THE_MOMENT = frozenset({"now", "today"})
-_LIQUIDS_OWN = frozenset({"first", "last", "size"})
+_CLOCK_VARIABLES = frozenset({"now", "today"})
+_LIQUID_PROPERTIES = frozenset({"first", "last", "size"})
 _MISSING = ""
 """No value is written so."""
 Paths = Sequence[tuple[str, ...]]
@@ -196,47 +196,47 @@ class RenderCache:
     def __init__(self) -> None:
         self._paths: dict[Template, Paths | None] = {}
         self._texts: dict[tuple[Template, tuple[str, ...]], str] = {}
-        self._room = MOST_CHARACTERS
+        self._characters_left = MAX_CACHED_CHARACTERS
 
     def render(self, template: Template, variables: Mapping[str, Any]) -> str:
-        """Return a template's text with its variables filled in; raises TemplateProblem."""
-        if template.is_plain:
+        """Return a template's text with its variables filled in; raises TemplateError."""
+        if template.has_fast_path:
             return template.render(variables)
         if template not in self._paths:
-            self._paths[template] = paths_of(template.bound)
+            self._paths[template] = variable_paths(template.bound)
         paths = self._paths[template]
         if paths is None:
             return template.render(variables)
-        key = (template, tuple(_written(path, variables) for path in paths))
+        key = (template, tuple(_cache_key(path, variables) for path in paths))
         text = self._texts.get(key)
         if text is None:
             text = template.render(variables)
-            if len(self._texts) < MOST and len(text) <= self._room:
+            if len(self._texts) < MAX_CACHED_TEXTS and len(text) <= self._characters_left:
                 self._texts[key] = text
-                self._room -= len(text)
+                self._characters_left -= len(text)
         return text
 
 
-def paths_of(bound: BoundTemplate) -> Paths | None:
+def variable_paths(bound: BoundTemplate) -> Paths | None:
     """Return the variables that a template's text depends on; None if it depends on the clock."""
     used = bound.analyze(include_partials=False).globals
-    if not _OF_THE_MOMENT.isdisjoint(used):
+    if not _CLOCK_VARIABLES.isdisjoint(used):
         return None
-    paths = {_names(use.segments) for uses in used.values() for use in uses}
+    paths = {_name_prefix(use.segments) for uses in used.values() for use in uses}
     return sorted(paths)
 
 
-def _names(segments: Sequence[object]) -> tuple[str, ...]:
+def _name_prefix(segments: Sequence[object]) -> tuple[str, ...]:
     """Return a path as far as it is one of names: what lies behind is part of that value."""
     names: list[str] = []
     for segment in segments:
-        if not isinstance(segment, str) or (names and segment in _LIQUIDS_OWN):
+        if not isinstance(segment, str) or (names and segment in _LIQUID_PROPERTIES):
             break
         names.append(segment)
     return tuple(names)
 
 
-def _written(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
+def _cache_key(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
     """Return a variable so that what is written alike is alike: 1 is neither "1" nor True."""
     value: Any = variables
     for depth, name in enumerate(path):

@@ -17,7 +17,7 @@ from liquid.builtin.output import OutputNode
 from liquid.builtin.tags.if_tag import IfNode
 from markupsafe import escape
 
-_OWN_MEANING = frozenset({"first", "last", "size", "now", "today", "partial"})
+_RESERVED_NAMES = frozenset({"first", "last", "size", "now", "today", "partial"})
 """Names that Liquid understands although no variable is called so."""
 RAW_HTML_FILTER = "safe"
 """Puts a text into HTML as it is: for the layout only, which is given HTML made here."""
@@ -33,7 +33,7 @@ class _Value:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class _Conditional:
     """What stands between ``if`` and ``endif``."""
 
     path: tuple[str, ...]
@@ -41,18 +41,18 @@ class _Choice:
     otherwise: "Pieces"
 
 
-Pieces = Sequence[str | _Value | _Choice]
+Pieces = Sequence[str | _Value | _Conditional]
 
 
-class _NotPlain(Exception):
+class _NeedsLiquidError(Exception):
     """It takes Liquid to render this."""
 
 
 def compile_fast_path(bound: BoundTemplate) -> Pieces | None:
     """Return what a parsed template is made of; None if it is not a plain one."""
     try:
-        return _pieces(bound.nodes)
-    except _NotPlain:
+        return _compile_nodes(bound.nodes)
+    except _NeedsLiquidError:
         return None
 
 
@@ -67,58 +67,58 @@ def fill(
     try:
         # A character has up to four bytes.
         _fill(pieces, variables, found, autoescape, limit // 4)
-    except _NotPlain:
+    except _NeedsLiquidError:
         return None
     text = "".join(found)
     # Liquid's output makes every end of a line a plain one.
     return None if "\r" in text else text
 
 
-def _pieces(nodes: Sequence[Node]) -> Pieces:
-    return tuple(_piece(node) for node in nodes)
+def _compile_nodes(nodes: Sequence[Node]) -> Pieces:
+    return tuple(_compile_node(node) for node in nodes)
 
 
-def _piece(node: Node) -> str | _Value | _Choice:
+def _compile_node(node: Node) -> str | _Value | _Conditional:
     if isinstance(node, ContentNode):
         return node.text
     if isinstance(node, OutputNode):
-        return _value(node.expression)
+        return _compile_output(node.expression)
     if isinstance(node, IfNode) and not node.alternatives:
         condition = node.condition
         if isinstance(condition, BooleanExpression):
             condition = condition.expression
-        otherwise = _block(node.default) if node.default else ()
-        return _Choice(_path(condition), _block(node.consequence), otherwise)
-    raise _NotPlain
+        otherwise = _compile_block(node.default) if node.default else ()
+        return _Conditional(_compile_path(condition), _compile_block(node.consequence), otherwise)
+    raise _NeedsLiquidError
 
 
-def _value(expression: object) -> _Value:
+def _compile_output(expression: object) -> _Value:
     if not isinstance(expression, FilteredExpression):
-        return _Value(_path(expression))
+        return _Value(_compile_path(expression))
     filters = [one.name for one in expression.filters or ()]
     if filters not in ([], [RAW_HTML_FILTER]):
-        raise _NotPlain
-    return _Value(_path(expression.left), is_safe=bool(filters))
+        raise _NeedsLiquidError
+    return _Value(_compile_path(expression.left), is_safe=bool(filters))
 
 
-def _block(block: BlockNode) -> Pieces:
+def _compile_block(block: BlockNode) -> Pieces:
     if block.blank:
         # Liquid leaves out a block that holds nothing but blanks.
-        raise _NotPlain
-    return _pieces(block.nodes)
+        raise _NeedsLiquidError
+    return _compile_nodes(block.nodes)
 
 
-def _path(expression: object) -> tuple[str, ...]:
+def _compile_path(expression: object) -> tuple[str, ...]:
     if not isinstance(expression, Path):
-        raise _NotPlain
+        raise _NeedsLiquidError
     names = tuple(name for name in expression.path if isinstance(name, str))
-    if len(names) != len(expression.path) or not _OWN_MEANING.isdisjoint(names):
-        raise _NotPlain
+    if len(names) != len(expression.path) or not _RESERVED_NAMES.isdisjoint(names):
+        raise _NeedsLiquidError
     return names
 
 
 def _fill(
-    pieces: Pieces, variables: Mapping[str, Any], found: list[str], autoescape: bool, room: int
+    pieces: Pieces, variables: Mapping[str, Any], found: list[str], autoescape: bool, characters_left: int
 ) -> int:
     """Add the texts of pieces, and return how many more characters there is room for."""
     for piece in pieces:
@@ -126,17 +126,17 @@ def _fill(
             text = piece
         elif isinstance(piece, _Value):
             value = _look_up(piece.path, variables)
-            text = _text(value, autoescape and not piece.is_safe)
+            text = _format_value(value, autoescape and not piece.is_safe)
         else:
             value = _look_up(piece.path, variables)
             chosen = piece.otherwise if value is None or value is False else piece.then
-            room = _fill(chosen, variables, found, autoescape, room)
+            characters_left = _fill(chosen, variables, found, autoescape, characters_left)
             continue
-        room -= len(text)
-        if room < 0:
-            raise _NotPlain
+        characters_left -= len(text)
+        if characters_left < 0:
+            raise _NeedsLiquidError
         found.append(text)
-    return room
+    return characters_left
 
 
 def _look_up(path: tuple[str, ...], variables: Mapping[str, Any]) -> Any:
@@ -144,16 +144,16 @@ def _look_up(path: tuple[str, ...], variables: Mapping[str, Any]) -> Any:
     value: Any = variables
     for name in path:
         if type(value) is not dict:
-            raise _NotPlain
+            raise _NeedsLiquidError
         value = value.get(name)
         if value is None:
             return None
     return value
 
 
-def _text(value: Any, autoescape: bool) -> str:
+def _format_value(value: Any, autoescape: bool) -> str:
     if type(value) is int:
         return str(value)
     if type(value) is not str:
-        raise _NotPlain
+        raise _NeedsLiquidError
     return escape(value) if autoescape else value

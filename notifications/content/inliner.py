@@ -6,23 +6,23 @@ out for each fragment, in order. It imports nothing else of this service, so it 
 
 import css_inline
 
-LIBRARY = css_inline.CSSInliner(load_remote_stylesheets=False)
-MEMORY = 40 * 1024 * 1024
+INLINER = css_inline.CSSInliner(load_remote_stylesheets=False)
+MAX_MEMORY_BYTES = 40 * 1024 * 1024
 """Bytes that the program may take on top of what it starts with."""
-STACK = 1024 * 1024
+MAX_STACK_BYTES = 1024 * 1024
 """Bytes of stack: an eighth of what a process of the service has."""
-SECONDS = 0.15
+MAX_CPU_SECONDS = 0.15
 """Seconds of processor time for one fragment."""
 
 
 def inline_fragment(html: str, css: str) -> str:
     """Return a part of a page with a style sheet in its elements."""
-    return LIBRARY.inline_fragment(html, css)
+    return INLINER.inline_fragment(html, css)
 
 
 def inline_page(html: str) -> str:
     """Return a page with its own style sheets in its elements."""
-    return LIBRARY.inline(html)
+    return INLINER.inline(html)
 
 
 def main() -> None:
@@ -35,16 +35,16 @@ def main() -> None:
 
     request = json.load(sys.stdin)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MEMORY
-    for which, limit in (
+    max_bytes = pages * resource.getpagesize() + MAX_MEMORY_BYTES
+    for resource_limit, limit in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_STACK, STACK),
-        (resource.RLIMIT_AS, most),
+        (resource.RLIMIT_STACK, MAX_STACK_BYTES),
+        (resource.RLIMIT_AS, max_bytes),
     ):
-        resource.setrlimit(which, (limit, limit))
+        resource.setrlimit(resource_limit, (limit, limit))
     for html in request["fragments"]:
         # Its signal's default action ends the process, native code or not.
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, MAX_CPU_SECONDS)
         answer = inline_fragment(html, request["css"])
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdout.write(json.dumps(answer) + "\n")

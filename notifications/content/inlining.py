@@ -25,8 +25,8 @@ _NOT_LINE_END = re.compile(r"[^\n]")
 
 
 # Two characters that no text has, around the number of what stands here.
-_MARK = "\ue000{}\ue001"
-_MARKED = re.compile(r"<!--\ue000(\d+)\ue001-->|\ue000(\d+)\ue001")
+_PLACEHOLDER = "\ue000{}\ue001"
+_PLACEHOLDER_PATTERN = re.compile(r"<!--\ue000(\d+)\ue001-->|\ue000(\d+)\ue001")
 
 
 def inline_layout(source: str) -> str:
@@ -34,18 +34,18 @@ def inline_layout(source: str) -> str:
 
     What cannot be there, such as colours for the dark, stands in a second one that is kept.
     """
-    return _around_liquid(source, inliner.inline_page)
+    return _inline_around_liquid(source, inliner.inline_page)
 
 
 def inline_fragment(source: str, *, css: str) -> str:
     """Return a part of a mail's template with a style sheet in its elements."""
-    return _around_liquid(source, lambda html: inliner.inline_fragment(html, css))
+    return _inline_around_liquid(source, lambda html: inliner.inline_fragment(html, css))
 
 
-def hidden(source: str) -> tuple[str, list[str]]:
+def extract_liquid(source: str) -> tuple[str, list[str]]:
     """Return a source's HTML with marks in the place of its Liquid, and the Liquid.
 
-    Raises TemplateProblem for what may be too much for the library: what passes here, it has stack
+    Raises TemplateError for what may be too much for the library: what passes here, it has stack
     and memory for.
     """
     if fault := find_fault(source):
@@ -56,44 +56,44 @@ def hidden(source: str) -> tuple[str, list[str]]:
     if excess := markup.find_excess(blanked):
         line = line_at(source, excess.index)
         raise TemplateError("too_complex", excess.reason, line=line)
-    found: list[str] = []
+    liquid: list[str] = []
 
-    def hide(match: re.Match[str]) -> str:
-        found.append(match[0])
-        return _MARK.format(len(found) - 1)
+    def replace_with_placeholder(match: re.Match[str]) -> str:
+        liquid.append(match[0])
+        return _PLACEHOLDER.format(len(liquid) - 1)
 
     plain = source.replace("\ue000", "").replace("\ue001", "")
-    html = _with_comments(_LIQUID.sub(hide, plain), found)
+    html = _wrap_tags_in_comments(_LIQUID.sub(replace_with_placeholder, plain), liquid)
     if excess := markup.find_excess(html):
         raise TemplateError("too_complex", excess.reason)
-    return html, found
+    return html, liquid
 
 
-def restored(html: str, liquid: Sequence[str]) -> str:
-    """Return HTML with its Liquid back in its places; raises TemplateProblem if it is too long."""
-    text = _MARKED.sub(lambda match: liquid[int(match[1] or match[2])], html)
+def restore_liquid(html: str, liquid: Sequence[str]) -> str:
+    """Return HTML with its Liquid back in its places; raises TemplateError if it is too long."""
+    text = _PLACEHOLDER_PATTERN.sub(lambda match: liquid[int(match[1] or match[2])], html)
     if len(text) > MAX_OUTPUT:
         raise TemplateError("too_long", "With styles in its elements the HTML is too long.")
     return text
 
 
-def misplaced(source: str) -> int | None:
+def find_misplaced_liquid(source: str) -> int | None:
     """Return where Liquid stands inside a tag and outside a value: HTML parsers lose such parts.
 
     ``<a href="{{ url }}">`` is well, ``<a {% if url %}href=…{% endif %}>`` is not.
     """
     positions = [match.start() for match in _LIQUID.finditer(source)]
     count = iter(range(len(positions)))
-    html = _LIQUID.sub(lambda _match: _MARK.format(next(count)), source)
-    for token in markup.tokens(html):
+    html = _LIQUID.sub(lambda _match: _PLACEHOLDER.format(next(count)), source)
+    for token in markup.tokenize(html):
         tag = html[token.start : token.tag_end] if token.name else ""
-        outside = _MARKED.search(_QUOTED.sub("", tag))
-        if outside:
-            return positions[int(outside[2])]
+        unquoted = _PLACEHOLDER_PATTERN.search(_QUOTED.sub("", tag))
+        if unquoted:
+            return positions[int(unquoted[2])]
     return None
 
 
-def style_sheet(layout: str) -> str:
+def extract_style_sheet(layout: str) -> str:
     """Return the style sheet of a layout that goes into elements."""
     match = _STYLE.search(layout)
     return match[1] if match else ""
@@ -105,27 +105,27 @@ def opening_tag(element: str, *, css: str) -> str:
     return inliner.inline_fragment(f"<{element}></{element}>", css).partition("</")[0]
 
 
-def _around_liquid(source: str, inline: Callable[[str], str]) -> str:
+def _inline_around_liquid(source: str, inline: Callable[[str], str]) -> str:
     """Inline HTML that holds Liquid, which the HTML parser must not see.
 
     It would move a condition between two rows out of their table, and escape an operator in it.
     """
-    html, liquid = hidden(source)
-    return restored(inline(html), liquid)
+    html, liquid = extract_liquid(source)
+    return restore_liquid(inline(html), liquid)
 
 
-def _with_comments(html: str, liquid: Sequence[str]) -> str:
+def _wrap_tags_in_comments(html: str, liquid: Sequence[str]) -> str:
     """Return HTML with its hidden tags of Liquid's in comments, which may stand between rows."""
 
     def commented(text: str) -> str:
-        return _MARKED.sub(
+        return _PLACEHOLDER_PATTERN.sub(
             lambda match: f"<!--{match[0]}-->" if liquid[int(match[2])][1] == "%" else match[0],
             text,
         )
 
     pieces: list[str] = []
     end = 0
-    for token in markup.tokens(html):
+    for token in markup.tokenize(html):
         pieces += [commented(html[end : token.start]), html[token.start : token.end]]
         end = token.end
     return "".join([*pieces, commented(html[end:])])
@@ -147,11 +147,11 @@ class DryRun:
     """Why that one failed; None if none did."""
 
 
-def run(fragments: Sequence[str], *, css: str) -> DryRun:
+def dry_run(fragments: Sequence[str], *, css: str) -> DryRun:
     """Inline fragments with a style sheet; never raises for what is in them."""
     request = json.dumps({"css": css, "fragments": [*fragments]})
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-P", str(_PROGRAM)],
             input=request.encode(),
             capture_output=True,
@@ -159,12 +159,12 @@ def run(fragments: Sequence[str], *, css: str) -> DryRun:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        log.warning("inlining_not_tried", error=type(error).__name__)
+        log.warning("inlining_not_started", error=type(error).__name__)
         return DryRun((), "It could not be tried on this machine just now: try again.")
-    inlined = tuple(json.loads(line) for line in done.stdout.splitlines() if line.endswith(b'"'))
+    inlined = tuple(json.loads(line) for line in completed.stdout.splitlines() if line.endswith(b'"'))
     if len(inlined) == len(fragments):
         return DryRun(inlined)
-    log.warning("inlining_failed", status=done.returncode)
+    log.warning("inlining_failed", status=completed.returncode)
     return DryRun(
         inlined, "Styles cannot be written into this HTML within the limits of memory and time."
     )

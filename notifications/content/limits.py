@@ -46,7 +46,7 @@ MAX_ITEMS = 10_000
 """Entries that a range, or the list a filter makes, may have."""
 MAX_BITS = 1_024
 """Bits of a number that a filter may return."""
-CHARACTERS_EACH = 32
+CHARACTERS_PER_UNIT = 32
 """Characters that are read or written for one unit."""
 
 
@@ -69,10 +69,10 @@ class Budget:
             raise WorkLimitError("The template takes too much work to render.", token=None)
 
 
-def weight_of(value: object, *, most: int = MAX_VALUE) -> int:
+def weight_of(value: object, *, limit: int = MAX_VALUE) -> int:
     """Return the characters a value holds in all its entries, or somewhat more than ``most``."""
     total, waiting = 0, [value]
-    while waiting and total <= most:
+    while waiting and total <= limit:
         one = waiting.pop()
         if isinstance(one, str):
             total += len(one)
@@ -112,8 +112,8 @@ class ChargedIO(LimitedStringIO):
         self.size += size
         if self.size > self.limit:
             raise OutputStreamLimitError("output stream limit reached", token=None)
-        if size >= CHARACTERS_EACH:
-            self._budget.spend(size // CHARACTERS_EACH)
+        if size >= CHARACTERS_PER_UNIT:
+            self._budget.spend(size // CHARACTERS_PER_UNIT)
         return StringIO.write(self, text)
 
 
@@ -153,10 +153,10 @@ def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -
     return buffer.getvalue()
 
 
-UNITS_OF_A_CALL = 2
+UNITS_PER_CALL = 2
 MAX_DATE_LENGTH = 100
 """Characters of a text that is read as a date, and of a date's format."""
-ITEMS_EACH = 4
+ITEMS_PER_UNIT = 4
 """Entries of a list that are read for one unit."""
 
 
@@ -165,27 +165,27 @@ def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Liquid's own make 0 or an empty text of a variable that is missing.
     """
-    wants_context = getattr(function, "with_context", False)
+    needs_context = getattr(function, "with_context", False)
 
     @wraps(function)
     def bounded(*args: Any, context: Any = None, **options: Any) -> Any:
-        units = UNITS_OF_A_CALL
+        units = UNITS_PER_CALL
         for value in args:
-            units += _units(value)
+            units += _cost_of(value)
         for value in options.values():
-            units += _units(value)
-        if wants_context:
+            units += _cost_of(value)
+        if needs_context:
             options["context"] = context
         made = function(*args, **options)
         if isinstance(context, Context):
-            context.budget.spend(units + _units(made))
+            context.budget.spend(units + _cost_of(made))
         return made
 
     bounded.__dict__["with_context"] = True
     return bounded
 
 
-def _units(value: Any) -> int:
+def _cost_of(value: Any) -> int:
     """Return what it costs to read a value once; raises WorkLimitError for one that is too long.
 
     Raises UndefinedError for a variable that is missing.
@@ -195,13 +195,13 @@ def _units(value: Any) -> int:
         length = len(value)
         if length > MAX_VALUE:
             check_length(length)
-        return length // CHARACTERS_EACH
+        return length // CHARACTERS_PER_UNIT
     if issubclass(kind, int):
         if value.bit_length() > MAX_BITS:
             raise WorkLimitError(f"A number has more than {MAX_BITS:,} bits.", token=None)
     elif issubclass(kind, list | tuple):
         check_items(len(value))
-        return len(value) // ITEMS_EACH
+        return len(value) // ITEMS_PER_UNIT
     elif is_undefined(value):
         str(value)  # raises UndefinedError, naming it
     return 0
@@ -314,7 +314,7 @@ def strip_html(val: str, *, environment: Environment) -> str:
         return val
     pieces: list[str] = []
     at = 0
-    for token in markup.tokens(val):
+    for token in markup.tokenize(val):
         pieces.append(val[at : token.start])
         if token.name in ("title", "textarea"):
             pieces.append(val[token.tag_end : token.end])
@@ -323,7 +323,7 @@ def strip_html(val: str, *, environment: Environment) -> str:
     return Markup(stripped) if environment.autoescape and isinstance(val, Markup) else stripped
 
 
-REPLACED: dict[str, Callable[..., Any]] = {
+REPLACED_FILTERS: dict[str, Callable[..., Any]] = {
     "replace": replace,
     "join": join,
     "split": split,
@@ -350,7 +350,7 @@ class _Contains(ContainsExpression):
 
     def evaluate(self, context: RenderContext) -> object:
         left, right = self.left.evaluate(context), self.right.evaluate(context)
-        _pay(context, left, right)
+        _charge(context, left, right)
         return _contains(self.token, left, right)
 
 
@@ -359,7 +359,7 @@ class _Equal(EqExpression):
 
     def evaluate(self, context: RenderContext) -> object:
         left, right = self.left.evaluate(context), self.right.evaluate(context)
-        _pay(context, left, right)
+        _charge(context, left, right)
         return _eq(left, right)
 
 
@@ -368,7 +368,7 @@ class _NotEqual(NeExpression):
 
     def evaluate(self, context: RenderContext) -> object:
         left, right = self.left.evaluate(context), self.right.evaluate(context)
-        _pay(context, left, right)
+        _charge(context, left, right)
         return not _eq(left, right)
 
 
@@ -380,11 +380,11 @@ class _When(MultiExpressionBlockNode):
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
         left = self.expression.left.evaluate(context)
         for right in self.expression.expressions:
-            _pay(context, left, right.evaluate(context))
+            _charge(context, left, right.evaluate(context))
         return super().render_to_output(context, buffer)
 
 
-class _Rounds(BlockNode):
+class _LoopBody(BlockNode):
     """What a loop repeats."""
 
     __slots__ = ("units",)
@@ -405,20 +405,20 @@ _EXPRESSIONS: dict[type[Expression], type[Expression]] = {
 }
 
 
-def put_limits(bound: BoundTemplate) -> None:
+def apply_limits(bound: BoundTemplate) -> None:
     """Exchange what is unlimited in a parsed template; raises RecursionError if it is too deep."""
     static = RenderContext(bound)
-    for node in _nodes(bound.nodes, static):
+    for node in _walk_nodes(bound.nodes, static):
         if isinstance(node, ForNode | TablerowNode):
-            node.block = _rounds(node.block, static)
+            node.block = _make_loop_body(node.block, static)
         elif isinstance(node, MultiExpressionBlockNode):
             node.__class__ = _When
-        for expression in _expressions(node.expressions()):
+        for expression in _walk_expressions(node.expressions()):
             if replacement := _EXPRESSIONS.get(type(expression)):
                 expression.__class__ = replacement
 
 
-def _nodes(nodes: Any, static: RenderContext) -> Iterator[Node]:
+def _walk_nodes(nodes: Any, static: RenderContext) -> Iterator[Node]:
     waiting = [*nodes]
     while waiting:
         node = waiting.pop()
@@ -426,7 +426,7 @@ def _nodes(nodes: Any, static: RenderContext) -> Iterator[Node]:
         waiting += node.children(static, include_partials=False)
 
 
-def _expressions(expressions: Any) -> Iterator[Expression]:
+def _walk_expressions(expressions: Any) -> Iterator[Expression]:
     waiting = [*expressions]
     while waiting:
         expression = waiting.pop()
@@ -434,20 +434,20 @@ def _expressions(expressions: Any) -> Iterator[Expression]:
         waiting += expression.children()
 
 
-def _rounds(block: BlockNode, static: RenderContext) -> _Rounds:
-    rounds = _Rounds(block.token, block.nodes)
+def _make_loop_body(block: BlockNode, static: RenderContext) -> _LoopBody:
+    body = _LoopBody(block.token, block.nodes)
     units = 1
-    for node in _nodes(block.nodes, static):
+    for node in _walk_nodes(block.nodes, static):
         if isinstance(node, ContentNode):
-            units += len(node.text) // CHARACTERS_EACH
+            units += len(node.text) // CHARACTERS_PER_UNIT
         elif not isinstance(node, BlockNode):
-            units += 1 + sum(1 for _ in _expressions(node.expressions())) // 2
-    rounds.units = units
-    return rounds
+            units += 1 + sum(1 for _ in _walk_expressions(node.expressions())) // 2
+    body.units = units
+    return body
 
 
-def _pay(context: RenderContext, *operands: object) -> None:
+def _charge(context: RenderContext, *operands: object) -> None:
     """Pay for comparing values with everything in them."""
     if isinstance(context, Context):
         weight = sum(weight_of(operand) for operand in operands)
-        context.budget.spend(1 + weight // CHARACTERS_EACH)
+        context.budget.spend(1 + weight // CHARACTERS_PER_UNIT)

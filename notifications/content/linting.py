@@ -12,22 +12,22 @@ from liquid.static_analysis import Variable
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from . import inlining, templates
-from .engine import HTML, TEXT, Template, TemplateError, line_at, line_of
+from .engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT, Template, TemplateError, line_at, line_of
 from .limits import MAX_WORK, Budget
 from .source import MAX_MARKUP, count_markup, find_fault
 from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
 
 MAX_LANGUAGES = 20
-MAX_TEMPLATE = 512 * 1024
+MAX_TEMPLATE_CHARACTERS = 512 * 1024
 """Characters of all parts in all languages."""
 MAX_TEMPLATE_MARKUP = 2_000
 """Outputs and tags of all parts in all languages."""
 MAX_TEMPLATE_WORK = 2 * MAX_WORK
 """Units that all parts may take to render with the example, twice each."""
-ONE_LINE = (Part.SUBJECT, Part.PUSH_TITLE)
-NEEDED = (Part.SUBJECT, Part.BODY)
-RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
+ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
+REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
+EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """What a template may ask about the person; the names are documented in docs/adding_a_type.md."""
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
 _UNCLOSED = "expected tag end"
@@ -57,10 +57,10 @@ def lint_template(
     Every part must parse, use no filter and no variable that there is not, and render with the
     type's example, once as it is and once with its secrets masked.
     """
-    whole = _check_languages(parts)
-    if whole:
-        return whole
-    variables = {**example_data, "recipient": RECIPIENT}
+    language_faults = _check_languages(parts)
+    if language_faults:
+        return language_faults
+    variables = {**example_data, "recipient": EXAMPLE_RECIPIENT}
     masked = {k: MASK if k in sensitive else v for k, v in variables.items()}
     faults = list(_check_completeness(name, parts))
     budget = Budget(MAX_TEMPLATE_WORK)
@@ -105,8 +105,8 @@ def _check_languages(parts: Parts) -> list[TemplateFault]:
             TemplateFault(code="too_many_languages", reason=f"At most {MAX_LANGUAGES} languages.")
         ]
     texts = [text for language in parts.values() for text in language.values()]
-    if sum(map(len, texts)) > MAX_TEMPLATE:
-        reason = f"All parts together have at most {MAX_TEMPLATE:,} characters."
+    if sum(map(len, texts)) > MAX_TEMPLATE_CHARACTERS:
+        reason = f"All parts together have at most {MAX_TEMPLATE_CHARACTERS:,} characters."
         return [TemplateFault(code="too_long", reason=reason)]
     return [
         TemplateFault(
@@ -125,7 +125,7 @@ def _check_completeness(name: str, parts: Parts) -> Iterator[TemplateFault]:
     Whatever the language, the last resort is the template's own: it must have both.
     """
     shipped = templates.shipped_texts(name)
-    for part in NEEDED:
+    for part in REQUIRED_PARTS:
         sources = [source.get(DEFAULT_LANGUAGE, {}) for source in (parts, shipped)]
         if not any(part in texts for texts in sources):
             yield TemplateFault(
@@ -145,7 +145,7 @@ def _check_source(
     if fault := find_fault(source):
         line = None if fault.index is None else line_at(source, fault.index)
         return None, [TemplateFault(code=fault.code, reason=fault.reason, line=line)]
-    environment = HTML if part is Part.EMAIL_HTML else TEXT
+    environment = HTML_ENVIRONMENT if part is Part.EMAIL_HTML else TEXT_ENVIRONMENT
     try:
         bound = environment.from_string(source)
     except LiquidError as error:
@@ -185,10 +185,10 @@ def _check_names(
 def _check_markup(language: str, source: str, fragments: list[_Fragment]) -> list[TemplateFault]:
     """Return what is wrong with a part's HTML; add it to the fragments to be tried."""
     try:
-        html, liquid = inlining.hidden(source)
+        html, liquid = inlining.extract_liquid(source)
     except TemplateError as problem:
         return [TemplateFault(code=problem.code, reason=str(problem), line=problem.line)]
-    if (index := inlining.misplaced(source)) is not None:
+    if (index := inlining.find_misplaced_liquid(source)) is not None:
         reason = "Liquid stands inside a tag: put it around the tag, or into a quoted value."
         return [TemplateFault(code="misplaced", reason=reason, line=line_at(source, index))]
     fragments.append(_Fragment(language=language, html=html, liquid=liquid))
@@ -199,19 +199,19 @@ def _check_inlined(
     fragments: Sequence[_Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> Iterator[TemplateFault]:
     """Yield what is wrong with HTML once the layout's styles are in it, as it will be sent."""
-    layout = templates.read(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
-    outcome = inlining.run(
-        [fragment.html for fragment in fragments], css=inlining.style_sheet(layout)
+    layout = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
+    outcome = inlining.dry_run(
+        [fragment.html for fragment in fragments], css=inlining.extract_style_sheet(layout)
     )
     for fragment, html in zip(fragments, outcome.inlined, strict=False):
         try:
-            source = inlining.restored(html, fragment.liquid)
-            bound = HTML.from_string(source)
+            source = inlining.restore_liquid(html, fragment.liquid)
+            bound = HTML_ENVIRONMENT.from_string(source)
             found = _check_output(Part.EMAIL_HTML, bound, examples, budget)
         except TemplateError as problem:
             found = [TemplateFault(code=problem.code, reason=str(problem))]
         except LiquidError as error:
-            found = [_syntax_fault(error, source, HTML)]
+            found = [_syntax_fault(error, source, HTML_ENVIRONMENT)]
         for fault in found:
             yield replace(fault, language=fragment.language, part=Part.EMAIL_HTML)
     if outcome.reason is not None:
@@ -241,16 +241,16 @@ def _check_output(
 ) -> list[TemplateFault]:
     """Return what is wrong with what a part says with the examples."""
     try:
-        template = Template.of(bound)
-        said = [template.render(variables, budget=budget) for variables in examples]
+        template = Template.from_bound(bound)
+        outputs = [template.render(variables, budget=budget) for variables in examples]
     except TemplateError as problem:
         return [TemplateFault(code=problem.code, reason=str(problem), line=problem.line)]
-    for text in said:
+    for text in outputs:
         if not clean_line(text):
             return [
                 TemplateFault(code="blank", reason="Nothing is left of it with the type's example.")
             ]
-        if part in ONE_LINE and len(clean_line(text)) > SUBJECT_LENGTH:
+        if part in ONE_LINE_PARTS and len(clean_line(text)) > SUBJECT_LENGTH:
             reason = f"With the type's example it has over {SUBJECT_LENGTH} characters."
             return [TemplateFault(code="too_long", reason=reason)]
     return []
@@ -275,7 +275,7 @@ def _search_line(reason: str, source: str, environment: Environment) -> int | No
             continue
         try:
             environment.from_string(match[0])
-        except LiquidError as alone:
-            if str(alone.message).strip() == reason:
+        except LiquidError as fragment_error:
+            if str(fragment_error.message).strip() == reason:
                 return line_at(source, match.start())
     return line_at(source, opened[-1]) if opened else None

@@ -15,7 +15,7 @@ MAX_NESTING = 200
 MAX_TAGS = 5_000
 MAX_REOPENED = 50_000
 """Elements that a parser may add, because bold, links and the like go on in the next paragraph."""
-MAX_STYLING = 1_000_000
+MAX_STYLE_COST = 1_000_000
 """Characters of style sheets in the source, times tags: each rule is tried on each element."""
 _VOID = frozenset(
     {"area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "image", "img"}
@@ -26,19 +26,19 @@ _FORMATTING = frozenset(
     | {"tt", "u"}
 )
 """Elements that go on in what follows where they are not closed."""
-_IMPLIED = frozenset(["li", "p", "dd", "dt", "option", "optgroup", "rb", "rp", "rt", "rtc"])
+_IMPLIED_END_TAGS = frozenset(["li", "p", "dd", "dt", "option", "optgroup", "rb", "rp", "rt", "rtc"])
 _TABLE_PARTS = frozenset(["td", "th", "tr", "tbody", "thead", "tfoot", "caption", "colgroup"])
-_PASSED: Mapping[str, frozenset[str]] = {
+_IMPLICITLY_CLOSED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(_FORMATTING, frozenset[str]()),
-    **dict.fromkeys(["table", "tbody", "thead", "tfoot", "tr"], _IMPLIED | _TABLE_PARTS),
+    **dict.fromkeys(["table", "tbody", "thead", "tfoot", "tr"], _IMPLIED_END_TAGS | _TABLE_PARTS),
 }
 """Elements that an end tag closes on its way, where it is not only those in _IMPLIED."""
-_TEXT_ONLY = {
+_RAW_TEXT_ELEMENTS = {
     name: re.compile(rf"</{name}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
     for name in ("title", "style", "textarea", "script")
 }
 """Elements that hold no other elements, with their ends."""
-_UNSURE = frozenset(
+_SPECIAL_PARSING = frozenset(
     {"svg", "math", "script", "plaintext", "xmp", "iframe", "noembed", "noframes", "noscript"}
     | {"select", "frameset", "template"}
 )
@@ -77,7 +77,7 @@ class Excess:
     index: int
 
 
-def tokens(html: str) -> Iterator[Token]:
+def tokenize(html: str) -> Iterator[Token]:
     """Yield what is not text, in one pass. Something that is never closed reaches to the end."""
     at = 0
     while match := _TOKEN.search(html, at):
@@ -90,8 +90,8 @@ def tokens(html: str) -> Iterator[Token]:
         is_end, tag_end = bool(match["end"]), at
         if not match["closed"]:
             at = tag_end = len(html)
-        elif not is_end and name in _TEXT_ONLY:
-            closing = _TEXT_ONLY[name].search(html, at)
+        elif not is_end and name in _RAW_TEXT_ELEMENTS:
+            closing = _RAW_TEXT_ELEMENTS[name].search(html, at)
             at = closing.start() if closing else len(html)
         yield Token(match.start(), at, name, is_end, tag_end)
 
@@ -100,10 +100,10 @@ def find_excess(html: str) -> Excess | None:
     """Return the first limit that HTML passes; None if it may be given to a parser."""
     if html.count("<") <= MAX_NESTING and "<style" not in html.lower():
         return None
-    return _Counting().run(html)
+    return _TagCounter().run(html)
 
 
-class _Counting:
+class _TagCounter:
     """A pass over HTML's tags that keeps the elements which may still be open."""
 
     def __init__(self) -> None:
@@ -112,10 +112,10 @@ class _Counting:
         self.reopened = 0
         self.tags = 0
         self.style = 0
-        self.is_sure = True
+        self.counts_end_tags = True
 
     def run(self, html: str) -> Excess | None:
-        for token in tokens(html):
+        for token in tokenize(html):
             self.tags += 1
             if token.is_end:
                 self._close(token.name)
@@ -123,45 +123,45 @@ class _Counting:
                 self._open(token.name)
             if token.name == "style":
                 self.style += token.end - token.tag_end
-            if not self.is_sure:
-                self._look_into(html[token.start + 1 : token.end])
+            if not self.counts_end_tags:
+                self._count_hidden_tags(html[token.start + 1 : token.end])
             self.reopened += self.formatting
-            if reason := self._excess():
+            if reason := self._exceeded_limit():
                 return Excess(reason, token.start)
         return None
 
-    def _look_into(self, text: str) -> None:
+    def _count_hidden_tags(self, text: str) -> None:
         """Count tags where by these rules are none: a parser in another state may find some."""
-        hidden = sum(1 for _ in _START.finditer(text))
-        self.open += ["?"] * hidden
-        self.tags += hidden
+        tag_count = sum(1 for _ in _START.finditer(text))
+        self.open += ["?"] * tag_count
+        self.tags += tag_count
 
     def _open(self, name: str) -> None:
-        if name in _UNSURE:
-            self.is_sure = False
+        if name in _SPECIAL_PARSING:
+            self.counts_end_tags = False
         if name in _VOID:
             return
         self.open.append(name)
         self.formatting += name in _FORMATTING
 
     def _close(self, name: str) -> None:
-        if not self.is_sure:
+        if not self.counts_end_tags:
             return
-        above = len(self.open) - 1
-        passed = _PASSED.get(name, _IMPLIED)
-        while above >= 0 and self.open[above] != name and self.open[above] in passed:
-            above -= 1
-        if above >= 0 and self.open[above] == name:
-            del self.open[above:]
+        index = len(self.open) - 1
+        closable = _IMPLICITLY_CLOSED.get(name, _IMPLIED_END_TAGS)
+        while index >= 0 and self.open[index] != name and self.open[index] in closable:
+            index -= 1
+        if index >= 0 and self.open[index] == name:
+            del self.open[index:]
             self.formatting -= name in _FORMATTING
 
-    def _excess(self) -> str | None:
+    def _exceeded_limit(self) -> str | None:
         if len(self.open) > MAX_NESTING:
             return f"HTML nests at most {MAX_NESTING} levels deep; every element needs its end tag."
         if self.tags > MAX_TAGS:
             return f"A part has at most {MAX_TAGS:,} HTML tags."
         if self.reopened > MAX_REOPENED:
             return "Bold, links and the like are left open over too many elements."
-        if self.style * self.tags > MAX_STYLING:
+        if self.style * self.tags > MAX_STYLE_COST:
             return "The style sheet is too long for so many elements."
         return None

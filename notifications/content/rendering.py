@@ -20,38 +20,38 @@ from .engine import RenderCache, TemplateError
 from .templates import Part
 from .text import clean_line, paragraphs, truncate_words, without_blank_lines
 
-MAX_PARAMETER = 1_024
+MAX_PARAMETER_LENGTH = 1_024
 """A longer text in one place is cut: Meta takes 1,024 characters for the whole body."""
 
 
 def choose_whatsapp_template(
-    approved: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
+    candidates: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
 ) -> WhatsAppTemplateMessage | None:
     """Return the wording in the nearest language; None if there is none, or a variable is missing.
 
     ``pt-BR`` falls back to ``pt``, and what nobody has asked for in their language is the first.
     """
-    wording = _nearest(approved, locale)
-    if wording is None or any(data.get(name) is None for name in wording.parameters):
+    template = _find_nearest(candidates, locale)
+    if template is None or any(data.get(name) is None for name in template.parameters):
         return None
     return WhatsAppTemplateMessage(
-        name=wording.name,
-        language=wording.language,
-        parameters=tuple(_in_one_line(data[name]) for name in wording.parameters),
+        name=template.name,
+        language=template.language,
+        parameters=tuple(_to_one_line(data[name]) for name in template.parameters),
     )
 
 
-def _nearest(approved: Sequence[WhatsAppTemplate], locale: str | None) -> WhatsAppTemplate | None:
-    by_locale = {one.locale.lower(): one for one in approved}
+def _find_nearest(candidates: Sequence[WhatsAppTemplate], locale: str | None) -> WhatsAppTemplate | None:
+    by_locale = {one.locale.lower(): one for one in candidates}
     parts = (locale or "").lower().replace("_", "-").split("-")
     names = ["-".join(parts[:count]) for count in range(len(parts), 0, -1)]
     found = (by_locale.get(name) for name in names)
-    return next((one for one in found if one is not None), next(iter(approved), None))
+    return next((one for one in found if one is not None), next(iter(candidates), None))
 
 
-def _in_one_line(value: Any) -> str:
+def _to_one_line(value: Any) -> str:
     """Return a value as Meta takes it: no line breaks, no tabs, no row of blanks."""
-    return " ".join(str(value).split())[:MAX_PARAMETER]
+    return " ".join(str(value).split())[:MAX_PARAMETER_LENGTH]
 
 
 __all__ = [
@@ -67,7 +67,7 @@ PUSH_TITLE_LENGTH = 100
 PUSH_BODY_LENGTH = 500
 """What phones show at most of an opened notification, and well under a push's 4 KB."""
 PREHEADER_LENGTH = 120
-OWN_PARTS: Mapping[Channel, Sequence[Part]] = {
+CHANNEL_PARTS: Mapping[Channel, Sequence[Part]] = {
     Channel.EMAIL: (Part.EMAIL_HTML,),
     Channel.PUSH: (Part.PUSH_TITLE, Part.PUSH),
     Channel.WHATSAPP: (Part.WHATSAPP,),
@@ -76,7 +76,7 @@ OWN_PARTS: Mapping[Channel, Sequence[Part]] = {
 """What a channel may have of its own, besides subject and body."""
 
 
-def exists(name: str, *, version: int = templates.SHIPPED) -> bool:
+def exists(name: str, *, version: int = templates.SHIPPED_VERSION) -> bool:
     """Return whether there is a template of this name."""
     return templates.find_template(name, version, Part.BODY, None) is not None
 
@@ -84,15 +84,15 @@ def exists(name: str, *, version: int = templates.SHIPPED) -> bool:
 def render_text(
     *,
     name: str,
-    version: int = templates.SHIPPED,
+    version: int = templates.SHIPPED_VERSION,
     data: Mapping[str, Any],
     recipient: Recipient,
-    memory: RenderCache | None = None,
+    render_cache: RenderCache | None = None,
 ) -> tuple[str, str]:
-    """Return subject and body in the recipient's language; raises TemplateProblem."""
-    variables = _variables(data, recipient)
-    subject = _render(name, version, Part.SUBJECT, recipient, variables, memory=memory)
-    body = _render(name, version, Part.BODY, recipient, variables, memory=memory)
+    """Return subject and body in the recipient's language; raises TemplateError."""
+    variables = _template_variables(data, recipient)
+    subject = _render_part(name, version, Part.SUBJECT, recipient, variables, render_cache=render_cache)
+    body = _render_part(name, version, Part.BODY, recipient, variables, render_cache=render_cache)
     if subject is None or body is None:
         raise TemplateError("unknown_template", "There is no such template.")
     return clean_line(subject), body.strip()
@@ -105,16 +105,16 @@ def check_channels(
     version: int,
     data: Mapping[str, Any],
     recipient: Recipient,
-    memory: RenderCache | None = None,
+    render_cache: RenderCache | None = None,
 ) -> None:
-    """Raise TemplateProblem if a channel's own texts cannot be rendered when it comes to sending.
+    """Raise TemplateError if a channel's own texts cannot be rendered when it comes to sending.
 
     It costs 2 to 20 µs for mail, whose HTML is the longest: by whether it takes Liquid to do it.
     """
-    variables = _variables(data, recipient)
+    variables = _template_variables(data, recipient)
     for channel in channels:
-        for part in OWN_PARTS[channel]:
-            _render(name, version, part, recipient, variables, memory=memory)
+        for part in CHANNEL_PARTS[channel]:
+            _render_part(name, version, part, recipient, variables, render_cache=render_cache)
 
 
 def render_message(
@@ -125,25 +125,25 @@ def render_message(
     recipient: Recipient,
     unsubscribe_url: str | None = None,
 ) -> Message:
-    """Return the message of a stored notification as a channel sends it; raises TemplateProblem.
+    """Return the message of a stored notification as a channel sends it; raises TemplateError.
 
     Mail has HTML in the layout, with a link to unsubscribe if one is given. Push has a short title
     and text. Every other text is what was rendered when the notification was accepted, unless it
     holds secrets; it is made by the version of the template that was published then.
     """
-    wanted = _Wanted(content, data, recipient)
-    subject, text = wanted.words()
+    context = _RenderContext(content, data, recipient)
+    subject, text = context.render_subject_and_body()
     html = None
     match channel:
         case Channel.EMAIL:
-            html = _html(wanted, subject, text, unsubscribe_url)
-            text = _with_links(wanted, text, unsubscribe_url)
+            html = _render_html(context, subject, text, unsubscribe_url)
+            text = _append_links(context, text, unsubscribe_url)
         case Channel.PUSH:
-            subject = _push_title(wanted, subject)
-            text = wanted.part(Part.PUSH) or without_blank_lines(text)
+            subject = _render_push_title(context, subject)
+            text = context.render_part(Part.PUSH) or without_blank_lines(text)
             text = truncate_words(text, limit=PUSH_BODY_LENGTH)
         case Channel.WHATSAPP:
-            text = wanted.part(Part.WHATSAPP) or text
+            text = context.render_part(Part.WHATSAPP) or text
         case Channel.IN_APP:
             pass
     return Message(
@@ -160,7 +160,7 @@ def render_message(
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _RenderContext:
     """What is to be said, to whom."""
 
     content: Content
@@ -170,25 +170,25 @@ class _Wanted:
     @property
     def version(self) -> int:
         """The version of the template it was accepted with."""
-        return self.content.template_version or templates.SHIPPED
+        return self.content.template_version or templates.SHIPPED_VERSION
 
-    def words(self) -> tuple[str | None, str]:
+    def render_subject_and_body(self) -> tuple[str | None, str]:
         """Return subject and body, those with secrets rendered anew.
 
         A subject without a mask has no secret, or is the caller's: it stays.
         """
         subject, text = self.content.subject, self.content.body or ""
         if self.content.is_masked and self.content.template_id is not None:
-            whole, text = render_text(
+            rendered_subject, text = render_text(
                 name=self.content.template_id,
                 version=self.version,
                 data=self.data,
                 recipient=self.recipient,
             )
-            subject = whole if subject is None or MASK in subject else subject
+            subject = rendered_subject if subject is None or MASK in subject else subject
         return subject, text
 
-    def part(self, part: Part) -> str | None:
+    def render_part(self, part: Part) -> str | None:
         """Return a channel's own part, rendered; None if there is none, or none that can be.
 
         It could when the notification was accepted. A release may have changed its files since:
@@ -196,12 +196,12 @@ class _Wanted:
         """
         if self.content.template_id is None:
             return None
-        variables = _variables(self.data, self.recipient)
+        variables = _template_variables(self.data, self.recipient)
         try:
-            text = _render(self.content.template_id, self.version, part, self.recipient, variables)
+            text = _render_part(self.content.template_id, self.version, part, self.recipient, variables)
         except TemplateError as problem:
             log.warning(
-                "template_part_left_out",
+                "template_part_skipped",
                 template=self.content.template_id,
                 version=self.version,
                 part=part.value,
@@ -219,38 +219,38 @@ class _Wanted:
         return templates.language_of(name, self.version, locale) or settings.LANGUAGE_CODE
 
 
-def _push_title(wanted: _Wanted, subject: str | None) -> str | None:
+def _render_push_title(context: _RenderContext, subject: str | None) -> str | None:
     """Return the template's title, unless the caller gave a subject: that one wins."""
-    title = wanted.part(Part.PUSH_TITLE)
-    by_template = wanted.part(Part.SUBJECT) if title else None
+    title = context.render_part(Part.PUSH_TITLE)
+    by_template = context.render_part(Part.SUBJECT) if title else None
     if title and by_template is not None and clean_line(by_template) == subject:
         subject = title
     return truncate_words(clean_line(subject), limit=PUSH_TITLE_LENGTH) if subject else None
 
 
-def _html(wanted: _Wanted, subject: str | None, text: str, unsubscribe_url: str | None) -> str:
-    body = wanted.part(Part.EMAIL_HTML) or _as_html(text)
-    language = wanted.language
-    frame = {
+def _render_html(context: _RenderContext, subject: str | None, text: str, unsubscribe_url: str | None) -> str:
+    body = context.render_part(Part.EMAIL_HTML) or _to_html(text)
+    language = context.language
+    layout_variables = {
         "subject": subject or "",
         # Escaped already, by its own template or here: the layout takes it as it is.
         "content": body,
         "heading": None if "<h1" in body else subject,
-        "image_url": wanted.content.image_url,
-        "deep_link": _web_link(wanted.content.deep_link),
+        "image_url": context.content.image_url,
+        "deep_link": _web_link(context.content.deep_link),
         "unsubscribe_url": unsubscribe_url,
         "language": language,
         "preheader": clean_line(text[:1_000])[:PREHEADER_LENGTH],
-        "sender": _sender(settings.EMAIL_FROM),
-        "words": templates.words(language),
+        "sender": _sender_name(settings.EMAIL_FROM),
+        "words": templates.layout_words(language),
     }
-    return templates.layout(language).render(frame)
+    return templates.get_layout(language).render(layout_variables)
 
 
-def _with_links(wanted: _Wanted, text: str, unsubscribe_url: str | None) -> str:
+def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | None) -> str:
     """Return a mail's text with the links that its HTML has as buttons."""
-    words = templates.words(wanted.language)
-    link = _web_link(wanted.content.deep_link)
+    words = templates.layout_words(context.language)
+    link = _web_link(context.content.deep_link)
     if link is not None and link not in text:
         text = f"{text}\n\n{words['open']}: {link}"
     if unsubscribe_url is not None:
@@ -259,7 +259,7 @@ def _with_links(wanted: _Wanted, text: str, unsubscribe_url: str | None) -> str:
 
 
 @lru_cache(maxsize=10)
-def _sender(address: str) -> str:
+def _sender_name(address: str) -> str:
     """Return who sends mail: the name in the sender's address, or the address."""
     name, bare = parseaddr(address)
     return name or bare
@@ -270,7 +270,7 @@ def _web_link(link: str | None) -> str | None:
     return link if link and link.startswith("https://") else None
 
 
-def _as_html(text: str) -> str:
+def _to_html(text: str) -> str:
     """Return a text's paragraphs as HTML in the layout's style."""
     opening = templates.opening_tag("p")
     return "\n".join(
@@ -278,23 +278,23 @@ def _as_html(text: str) -> str:
     )
 
 
-def _variables(data: Mapping[str, Any], recipient: Recipient) -> dict[str, Any]:
+def _template_variables(data: Mapping[str, Any], recipient: Recipient) -> dict[str, Any]:
     known = {"name": recipient.name, "locale": recipient.locale}
     person = {name: value for name, value in known.items() if value is not None}
     return {**data, "recipient": {**person, "timezone": recipient.timezone or "UTC"}}
 
 
-def _render(
+def _render_part(
     name: str,
     version: int,
     part: Part,
     recipient: Recipient,
     variables: Mapping[str, Any],
     *,
-    memory: RenderCache | None = None,
+    render_cache: RenderCache | None = None,
 ) -> str | None:
     """Return a rendered part, or None if the template has no such part."""
     template = templates.find_template(name, version, part, recipient.locale)
     if template is None:
         return None
-    return memory.render(template, variables) if memory else template.render(variables)
+    return render_cache.render(template, variables) if render_cache else template.render(variables)

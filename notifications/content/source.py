@@ -60,7 +60,7 @@ def find_fault(source: str) -> SourceFault | None:
         lines = _lines(inner)
         count += len(lines)
         blanks += sum(len(run) ** 2 for run in _BLANKS.findall(inner))
-        if reason := _excess(lines, count, blanks):
+        if reason := _exceeded_limit(lines, count, blanks):
             return SourceFault("too_complex", reason, at)
         end += 2
         if closing == "%}" and (block := _block_of(inner)) is not None:
@@ -79,7 +79,7 @@ def _lines(inner: str) -> list[str]:
     return [inner]
 
 
-def _excess(lines: Sequence[str], count: int, blanks: int) -> str | None:
+def _exceeded_limit(lines: Sequence[str], count: int, blanks: int) -> str | None:
     """Return which limit an output or tag passes."""
     if count > MAX_MARKUP:
         return f"A part has at most {MAX_MARKUP:,} outputs and tags."

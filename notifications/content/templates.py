@@ -17,7 +17,7 @@ from notifyproject.db.collections import collection
 from ..catalog import types
 from ..store import Document
 from . import inlining
-from .engine import HTML, LAYOUT_ENVIRONMENT, Template, TemplateError
+from .engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template, TemplateError
 
 DEFAULT_LANGUAGE = "default"
 """Stands for the template's own language where languages are named."""
@@ -55,7 +55,7 @@ DERIVED_FROM: Mapping[Part, Part] = {
 """What a part is made of where a template does not have it."""
 
 
-def languages(locale: str | None) -> tuple[str, ...]:
+def language_chain(locale: str | None) -> tuple[str, ...]:
     """Return the languages to look into: ``pt-BR``, ``pt``, the template's own."""
     if not locale or not _LOCALE.fullmatch(locale):
         return (DEFAULT_LANGUAGE,)
@@ -65,19 +65,19 @@ def languages(locale: str | None) -> tuple[str, ...]:
 
 LAYOUT = "_layout"
 """The folder of what goes around every mail."""
-WORDS = "words.json"
+LAYOUT_WORDS_FILE = "words.json"
 
 
 @lru_cache(maxsize=4096)
-def read(name: str, part: Part, language: str) -> str | None:
+def read_shipped(name: str, part: Part, language: str) -> str | None:
     """Return the text of a part in exactly this language; None if there is none."""
     path = _folder(name, language) / FILES[part]
     return path.read_text(encoding="utf-8").strip() if path.is_file() else None
 
 
-def words(locale: str | None) -> Mapping[str, str]:
+def layout_words(locale: str | None) -> Mapping[str, str]:
     """Return the layout's own words in the nearest language."""
-    found = (_words_in(language) for language in languages(locale))
+    found = (_read_layout_words(language) for language in language_chain(locale))
     return next(words for words in found if words is not None)
 
 
@@ -88,7 +88,7 @@ def shipped_texts(name: str) -> dict[str, dict[str, str]]:
         return {}
     own = sorted(f.name for f in folder.iterdir() if STORED_LANGUAGE.fullmatch(f.name))
     found = {
-        language: {part.value: text for part in Part if (text := read(name, part, language))}
+        language: {part.value: text for part in Part if (text := read_shipped(name, part, language))}
         for language in (DEFAULT_LANGUAGE, *own)
     }
     return {language: parts for language, parts in found.items() if parts}
@@ -96,13 +96,13 @@ def shipped_texts(name: str) -> dict[str, dict[str, str]]:
 
 def clear_files() -> None:
     """Read the files anew at the next use."""
-    read.cache_clear()
-    _words_in.cache_clear()
+    read_shipped.cache_clear()
+    _read_layout_words.cache_clear()
 
 
 @lru_cache(maxsize=256)
-def _words_in(language: str) -> Mapping[str, str] | None:
-    path = _folder(LAYOUT, language) / WORDS
+def _read_layout_words(language: str) -> Mapping[str, str] | None:
+    path = _folder(LAYOUT, language) / LAYOUT_WORDS_FILE
     if not path.is_file():
         return None
     found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
@@ -114,12 +114,12 @@ def _folder(name: str, language: str) -> Path:
     return folder if language == DEFAULT_LANGUAGE else folder / language
 
 
-SHIPPED = 0
+SHIPPED_VERSION = 0
 """The version that is the files."""
 MAX_NUMBER = 999_999
-TRIES = 100
+MAX_INSERT_ATTEMPTS = 100
 """How often a number is looked for: each time it was taken, somebody else has got a version."""
-KEPT = 512
+MAX_CACHED_VERSIONS = 512
 """Versions a process remembers. They do not change."""
 Parts = Mapping[str, Mapping[str, str]]
 """Texts by language and part."""
@@ -139,26 +139,26 @@ class Version:
     """When it was published last; None if it never was."""
 
 
-class UnknownVersion(LookupError):
+class UnknownVersionError(LookupError):
     """There is no such version of this type."""
 
 
-class NumbersTaken(Exception):
+class VersionConflictError(Exception):
     """Too many versions of one type are made at the same time: try again."""
 
 
 def create_version(
     *, type_slug: str, parts: Parts, note: str, created_by: str, now: datetime
 ) -> Version:
-    """Store a new version under the next number and return it; raises NumbersTaken.
+    """Store a new version under the next number and return it; raises VersionConflictError.
 
     It is used by nobody before it is published. The parts were checked: :mod:`.checking`.
     """
-    for _ in range(TRIES):
+    for _ in range(MAX_INSERT_ATTEMPTS):
         newest = list_versions(type_slug=type_slug, limit=1)
         number = newest[0].number + 1 if newest else 1
         document = {
-            "_id": _id(type_slug, number),
+            "_id": _version_id(type_slug, number),
             "type": type_slug,
             "number": number,
             "parts": {language: dict(texts) for language, texts in parts.items()},
@@ -170,32 +170,32 @@ def create_version(
             collection("template_versions").insert_one(document)
         except DuplicateKeyError:
             continue
-        return _version(document)
-    raise NumbersTaken
+        return _parse_version(document)
+    raise VersionConflictError
 
 
 def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
     """Make a version the one that new notifications of its type take.
 
-    Raises UnknownVersion, and types.UnknownType if there is no such type. What was accepted before
+    Raises UnknownVersionError, and types.UnknownTypeError if there is no such type. What was accepted before
     keeps its version.
     """
     if get_version(type_slug=type_slug, number=number) is None:
-        raise UnknownVersion
+        raise UnknownVersionError
     types.set_template_version(type_slug, version=number, now=now)
-    if number != SHIPPED:
+    if number != SHIPPED_VERSION:
         collection("template_versions").update_one(
-            {"_id": _id(type_slug, number)}, {"$set": {"published_at": now}}
+            {"_id": _version_id(type_slug, number)}, {"$set": {"published_at": now}}
         )
 
 
 def get_version(*, type_slug: str, number: int) -> Version | None:
     """Return a version; None if there is none."""
-    if number == SHIPPED:
+    if number == SHIPPED_VERSION:
         parts = shipped_texts(type_slug)
-        return Version(type=type_slug, number=SHIPPED, parts=parts) if parts else None
-    document = collection("template_versions").find_one({"_id": _id(type_slug, number)})
-    return _version(document) if document else None
+        return Version(type=type_slug, number=SHIPPED_VERSION, parts=parts) if parts else None
+    document = collection("template_versions").find_one({"_id": _version_id(type_slug, number)})
+    return _parse_version(document) if document else None
 
 
 def list_versions(
@@ -205,21 +205,21 @@ def list_versions(
 
     With ``above``, the last of those over it.
     """
-    within = {"$gt": _id(type_slug, above or SHIPPED), "$lte": _id(type_slug, MAX_NUMBER)}
+    id_range = {"$gt": _version_id(type_slug, above or SHIPPED_VERSION), "$lte": _version_id(type_slug, MAX_NUMBER)}
     if below is not None:
-        within = {"$gt": _id(type_slug, SHIPPED), "$lt": _id(type_slug, below)}
+        id_range = {"$gt": _version_id(type_slug, SHIPPED_VERSION), "$lt": _version_id(type_slug, below)}
     upwards = above is not None
-    cursor = collection("template_versions").find({"_id": within}).sort("_id", 1 if upwards else -1)
-    found = [_version(document) for document in cursor.limit(limit)]
+    cursor = collection("template_versions").find({"_id": id_range}).sort("_id", 1 if upwards else -1)
+    found = [_parse_version(document) for document in cursor.limit(limit)]
     return found[::-1] if upwards else found
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MAX_CACHED_VERSIONS)
 def parts_of(type_slug: str, number: int) -> Parts:
-    """Return the texts of a stored version, remembered; raises UnknownVersion."""
+    """Return the texts of a stored version, remembered; raises UnknownVersionError."""
     version = get_version(type_slug=type_slug, number=number)
     if version is None:
-        raise UnknownVersion
+        raise UnknownVersionError
     return version.parts
 
 
@@ -228,12 +228,12 @@ def clear_versions() -> None:
     parts_of.cache_clear()
 
 
-def _id(type_slug: str, number: int) -> str:
+def _version_id(type_slug: str, number: int) -> str:
     """Return a version's id. It orders by number, and is unique on every shard."""
     return f"{type_slug}:{number:06}"
 
 
-def _version(document: Document) -> Version:
+def _parse_version(document: Document) -> Version:
     return Version(
         type=document["type"],
         number=document["number"],
@@ -245,7 +245,7 @@ def _version(document: Document) -> Version:
     )
 
 
-PARSED = 2_048
+MAX_CACHED_TEMPLATES = 2_048
 """Parts a process keeps parsed: 20 µs each to do again, 220 µs with HTML to inline."""
 
 
@@ -255,10 +255,10 @@ def find_template(name: str, version: int, part: Part, locale: str | None) -> Te
     A part that is made of another where it is missing goes with that other: HTML that was written
     for one body is not looked for behind another body, of a newer version or a nearer language.
 
-    Raises TemplateProblem if it cannot be parsed, or the version is not stored.
+    Raises TemplateError if it cannot be parsed, or the version is not stored.
     """
     located = _locate(name, version, part, locale)
-    return None if located is None else _parsed(located[0], part)
+    return None if located is None else _parse_part(located[0], part)
 
 
 def language_of(name: str, version: int, locale: str | None) -> str | None:
@@ -273,7 +273,7 @@ def language_of(name: str, version: int, locale: str | None) -> str | None:
 def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
     """Return every text that a version says to somebody, its own or the files', by language.
 
-    Raises TemplateProblem if the version is not stored.
+    Raises TemplateError if the version is not stored.
     """
     texts: dict[str, dict[str, str]] = {}
     for language in _languages_of(name, version):
@@ -285,20 +285,20 @@ def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
     return texts
 
 
-def layout(locale: str | None) -> Template:
-    """Return what goes around the HTML of every mail; raises TemplateProblem."""
-    return _parsed_layout(_layout_source(locale))
+def get_layout(locale: str | None) -> Template:
+    """Return what goes around the HTML of every mail; raises TemplateError."""
+    return _parse_layout(_layout_source(locale))
 
 
 def opening_tag(element: str) -> str:
     """Return an element's opening tag in the layout's style."""
-    return inlining.opening_tag(element, css=inlining.style_sheet(_layout_source(None)))
+    return inlining.opening_tag(element, css=inlining.extract_style_sheet(_layout_source(None)))
 
 
 def clear() -> None:
     """Read and parse everything anew at the next use."""
-    for memory in (_locate, _parsed, _parsed_layout):
-        memory.cache_clear()
+    for cached in (_locate, _parse_part, _parse_layout):
+        cached.cache_clear()
     clear_files()
     clear_versions()
 
@@ -309,11 +309,11 @@ def _locate(name: str, version: int, part: Part, locale: str | None) -> tuple[st
     """Return the source of a part and its language."""
     if not TEMPLATE_NAME.fullmatch(name):
         return None
-    basis = DERIVED_FROM.get(part)
+    source_part = DERIVED_FROM.get(part)
     for texts, language in _sources(name, version, locale):
         if part in texts:
             return texts[part], language
-        if basis is not None and basis in texts:
+        if source_part is not None and source_part in texts:
             return None
     return None
 
@@ -327,11 +327,11 @@ def _languages_of(name: str, version: int) -> list[str]:
 
 def _sources(name: str, version: int, locale: str | None) -> Iterator[tuple[dict[Part, str], str]]:
     """Yield the texts there are, nearest first, each with its language."""
-    chain = languages(locale)
-    if version != SHIPPED:
+    chain = language_chain(locale)
+    if version != SHIPPED_VERSION:
         try:
             stored = parts_of(name, version)
-        except UnknownVersion:
+        except UnknownVersionError:
             raise TemplateError(
                 "unknown_version", "This version of the template is not stored any more."
             ) from None
@@ -339,26 +339,26 @@ def _sources(name: str, version: int, locale: str | None) -> Iterator[tuple[dict
             texts = stored.get(language, {})
             yield {part: texts[part] for part in Part if part in texts}, language
     for language in chain:
-        found = ((part, read(name, part, language)) for part in Part)
+        found = ((part, read_shipped(name, part, language)) for part in Part)
         yield {part: text for part, text in found if text is not None}, language
 
 
-@lru_cache(maxsize=PARSED)
-def _parsed(source: str, part: Part) -> Template:
+@lru_cache(maxsize=MAX_CACHED_TEMPLATES)
+def _parse_part(source: str, part: Part) -> Template:
     if part is not Part.EMAIL_HTML:
         return Template(source)
-    css = inlining.style_sheet(_layout_source(None))
-    return Template(inlining.inline_fragment(source, css=css), environment=HTML)
+    css = inlining.extract_style_sheet(_layout_source(None))
+    return Template(inlining.inline_fragment(source, css=css), environment=HTML_ENVIRONMENT)
 
 
 @lru_cache(maxsize=16)
-def _parsed_layout(source: str) -> Template:
+def _parse_layout(source: str) -> Template:
     return Template(inlining.inline_layout(source), environment=LAYOUT_ENVIRONMENT)
 
 
 def _layout_source(locale: str | None) -> str:
-    for language in languages(locale):
-        source = read(LAYOUT, Part.EMAIL_HTML, language)
+    for language in language_chain(locale):
+        source = read_shipped(LAYOUT, Part.EMAIL_HTML, language)
         if source is not None:
             return source
     raise TemplateError("unknown_template", "The layout of mail is missing.")

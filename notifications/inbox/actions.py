@@ -18,23 +18,23 @@ class NotInInboxError(LookupError):
 
 
 def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Mark a notification as read and return it; raises NotThere."""
-    return _marked(store.mark_read, inbox, notification_id, now)
+    """Mark a notification as read and return it; raises NotInInboxError."""
+    return _apply_mark(store.mark_read, inbox, notification_id, now)
 
 
 def mark_unread(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Mark a notification as unread and return it; raises NotThere."""
-    return _marked(store.mark_unread, inbox, notification_id, now)
+    """Mark a notification as unread and return it; raises NotInInboxError."""
+    return _apply_mark(store.mark_unread, inbox, notification_id, now)
 
 
 def archive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Put a notification away and return it; raises NotThere."""
-    return _marked(store.archive, inbox, notification_id, now)
+    """Put a notification away and return it; raises NotInInboxError."""
+    return _apply_mark(store.archive, inbox, notification_id, now)
 
 
 def unarchive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Put a notification back and return it; raises NotThere."""
-    return _marked(store.unarchive, inbox, notification_id, now)
+    """Put a notification back and return it; raises NotInInboxError."""
+    return _apply_mark(store.unarchive, inbox, notification_id, now)
 
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
@@ -52,30 +52,30 @@ def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
     Seen is what the newest of the page is no newer than: by the time it was delivered, so that what
     arrives meanwhile is not taken for seen.
     """
-    part = feed.page(inbox, limit=limit, unread=unread)
-    newest = part.documents[0]["inbox_at"] if part.documents else None
+    page = feed.page(inbox, limit=limit, unread=unread)
+    newest = page.documents[0]["inbox_at"] if page.documents else None
     until = feed.seen_until(inbox) if newest else None
     if newest is not None and (until is None or until < newest):
         store.mark_seen(inbox=inbox, until=newest)
         inbox_wakeups.wake_inbox(inbox)
-    return part
+    return page
 
 
-class Mark(Protocol):
+class MarkAction(Protocol):
     """One of the things that are done to a notification."""
 
     def __call__(self, *, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-        """Do it and return the notification; raises NotThere."""
+        """Do it and return the notification; raises NotInInboxError."""
         ...
 
 
-class _Write(Protocol):
+class _StoreWrite(Protocol):
     def __call__(
         self, *, inbox: Inbox, notification_id: ObjectId, now: datetime
     ) -> Marked | None: ...
 
 
-def _marked(write: _Write, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
+def _apply_mark(write: _StoreWrite, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
     result = write(inbox=inbox, notification_id=notification_id, now=now)
     if result is None:
         raise NotInInboxError

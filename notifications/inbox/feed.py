@@ -28,13 +28,13 @@ class FeedPosition(NamedTuple):
     id: ObjectId
 
     @classmethod
-    def of(cls, document: Document) -> "FeedPosition":
+    def from_document(cls, document: Document) -> "FeedPosition":
         """Return a notification's place."""
         return cls(document["inbox_at"], document["_id"])
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class FeedCounts:
     """How much waits in an inbox; 10,000 is the most that is counted."""
 
     unread: int
@@ -52,10 +52,10 @@ def page(
     before: FeedPosition | None = None,
 ) -> Page:
     """Return up to ``limit`` of what is archived or not, behind ``after`` or before ``before``."""
-    which: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
+    filters: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
     return paging.page(
         "notifications",
-        inbox.holds(**which),
+        inbox.holds(**filters),
         order=NEWEST_FIRST,
         limit=limit,
         cursor=paging.cursor_of(after=after, before=before),
@@ -65,27 +65,27 @@ def page(
 
 def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
     """Return the newest that were delivered at ``moment`` or later, the newest first."""
-    wanted = inbox.holds(is_archived=False, since={"$gte": moment})
-    return list(_notifications().find(wanted).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
+    query = inbox.holds(is_archived=False, since={"$gte": moment})
+    return list(_notifications().find(query).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
 
 
-def one(inbox: Inbox, notification_id: ObjectId) -> Document | None:
+def get(inbox: Inbox, notification_id: ObjectId) -> Document | None:
     """Return a notification that is in an inbox."""
     return _notifications().find_one({**inbox.holds(), "_id": notification_id})
 
 
-def counts(inbox: Inbox) -> Counts:
+def counts(inbox: Inbox) -> FeedCounts:
     """Return how much is unread, and unseen. What is archived does not count."""
-    until = seen_until(inbox)
-    if until is None:
+    seen_at = seen_until(inbox)
+    if seen_at is None:
         unread = _count(inbox.holds(is_read=False, is_archived=False))
-        return Counts(unread=unread, unseen=unread)
+        return FeedCounts(unread=unread, unseen=unread)
     # Two ends of one range of the index: nothing is counted twice.
     seen, unseen = (
-        _count(inbox.holds(is_read=False, is_archived=False, since={operator: until}))
+        _count(inbox.holds(is_read=False, is_archived=False, since={operator: seen_at}))
         for operator in ("$lte", "$gt")
     )
-    return Counts(unread=min(seen + unseen, COUNT_CAP), unseen=unseen)
+    return FeedCounts(unread=min(seen + unseen, COUNT_CAP), unseen=unseen)
 
 
 def seen_until(inbox: Inbox) -> datetime | None:
@@ -94,8 +94,8 @@ def seen_until(inbox: Inbox) -> datetime | None:
     return visit["seen_until"] if visit else None
 
 
-def _count(wanted: dict[str, Any]) -> int:
-    return int(_notifications().count_documents(wanted, limit=COUNT_CAP, hint=INDEX))
+def _count(query: dict[str, Any]) -> int:
+    return int(_notifications().count_documents(query, limit=COUNT_CAP, hint=INDEX))
 
 
 def _notifications() -> Any:

@@ -18,37 +18,37 @@ from notifyproject.platform import valkey
 from ..store import Document, Inbox, Settlement
 
 log = structlog.get_logger(__name__)
-TOPIC = "inbox"
+VALKEY_CHANNEL = "inbox"
 """Every stream process hears all hints, and most concern none of its streams: one message tells of
 a thousand accepted at once, and nobody has to subscribe to a person."""
-MOST = 1_000
+MAX_INBOXES_PER_MESSAGE = 1_000
 """Inboxes in one message: 64 KB."""
 
 
 def wake_accepted(documents: Iterable[Document]) -> None:
     """Tell streams of new notifications that are in their inboxes already."""
-    _publish([_inbox(document) for document in documents if "inbox_at" in document])
+    _publish_inboxes([_inbox(document) for document in documents if "inbox_at" in document])
 
 
 def wake_settled(settlements: Iterable[Settlement]) -> None:
     """Tell streams of what has been delivered in-app: it had been scheduled."""
     ids = [s.claimed.notification_id for s in settlements if s.claimed.channel is Channel.IN_APP]
     if ids:
-        _publish(_inboxes_of(ids))
+        _publish_inboxes(_inboxes_of(ids))
 
 
 def wake_inbox(inbox: Inbox) -> None:
     """Tell streams that something in an inbox was read or put away, or may not be shown now."""
-    _publish([inbox])
+    _publish_inboxes([inbox])
 
 
 def wake_revoked(jti: str) -> None:
     """Tell streams that a token is revoked."""
-    _send([jti])
+    _publish_keys([jti])
 
 
 def _inboxes_of(ids: Sequence[ObjectId]) -> list[Inbox]:
-    found = collection("notifications").find({"_id": {"$in": list(ids)}}, _OWNER)
+    found = collection("notifications").find({"_id": {"$in": list(ids)}}, _OWNER_FIELDS)
     return [_inbox(document) for document in found]
 
 
@@ -56,19 +56,19 @@ def _inbox(document: Document) -> Inbox:
     return Inbox(document["client_id"], document.get("user_id") or "")
 
 
-def _publish(inboxes: Iterable[Inbox]) -> None:
-    _send(sorted({inbox.key for inbox in inboxes}))
+def _publish_inboxes(inboxes: Iterable[Inbox]) -> None:
+    _publish_keys(sorted({inbox.key for inbox in inboxes}))
 
 
-def _send(keys: Sequence[str]) -> None:
-    for start in range(0, len(keys), MOST):
-        message = " ".join(keys[start : start + MOST])
+def _publish_keys(keys: Sequence[str]) -> None:
+    for start in range(0, len(keys), MAX_INBOXES_PER_MESSAGE):
+        message = " ".join(keys[start : start + MAX_INBOXES_PER_MESSAGE])
         try:
             with valkey.connection() as client:
-                client.publish(TOPIC, message)
+                client.publish(VALKEY_CHANNEL, message)
         except valkey.Unavailable:
-            log.info("inbox_hints_not_published", count=len(keys) - start)
+            log.info("inbox_wakeups_not_published", count=len(keys) - start)
             return
 
 
-_OWNER = {"client_id": 1, "user_id": 1}
+_OWNER_FIELDS = {"client_id": 1, "user_id": 1}

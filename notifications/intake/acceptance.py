@@ -28,27 +28,27 @@ class Acceptance:
     """A notification that is stored and will be delivered."""
 
     document: Document
-    replayed: bool
+    is_replayed: bool
     """The idempotency key had been used for it before."""
-    adjusted: bool
+    is_time_adjusted: bool
     """Its local time did not exist and became the first instant after it."""
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
     """Check, store and hint at one notification.
 
-    Raises InvalidRequest, AlreadyNotified, KeyReused; PyMongoError when nothing can be promised.
+    Raises InvalidRequestError, AlreadyNotifiedError, KeyReusedError; PyMongoError when nothing can be promised.
     Two calls with one idempotency key, at once or after a lost answer, make one notification.
     """
-    known = load_recipients([request], now=now)
+    snapshot = load_recipients([request], now=now)
     try:
-        prepared = prepare(request, notification_id=ObjectId(), caller=caller, known=known, now=now)
+        prepared = prepare(request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
     except InvalidRequestError:
         # Accepted once, it stays accepted: only its send time may have passed since.
-        first = _accepted_before(request, caller)
-        if first is None:
+        previous = _find_previous(request, caller)
+        if previous is None:
             raise
-        return first
+        return previous
     if caller.idempotency_key is not None:
         reserved = _reserve(prepared, request, caller, now)
         if isinstance(reserved, Acceptance):
@@ -65,7 +65,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.ACCEPT_ENQUEUED)
     return Acceptance(
-        document=result.document, replayed=result.repeated, adjusted=prepared.adjusted
+        document=result.document, is_replayed=result.repeated, is_time_adjusted=prepared.is_time_adjusted
     )
 
 
@@ -90,33 +90,33 @@ def _reserve(
             }
         )
     except DuplicateKeyError:
-        taken = keys.find_one({"_id": key})
-        if taken is None:
+        existing = keys.find_one({"_id": key})
+        if existing is None:
             # It ran out between the two calls.
             return _reserve(prepared, request, caller, now)
-        if taken["fingerprint"] != fingerprint:
+        if existing["fingerprint"] != fingerprint:
             raise KeyReusedError from None
-        first_id = taken["notification_ids"][0]
+        first_id = existing["notification_ids"][0]
         document = queries.get(notification_id=first_id)
         if document is not None:
-            return Acceptance(document=document, replayed=True, adjusted=prepared.adjusted)
+            return Acceptance(document=document, is_replayed=True, is_time_adjusted=prepared.is_time_adjusted)
         notification = replace(prepared.notification, id=first_id)
-        return Prepared(notification=notification, adjusted=prepared.adjusted)
+        return Prepared(notification=notification, is_time_adjusted=prepared.is_time_adjusted)
     return prepared
 
 
-def _accepted_before(request: NotificationRequest, caller: Caller) -> Acceptance | None:
+def _find_previous(request: NotificationRequest, caller: Caller) -> Acceptance | None:
     """Return what the same request was answered with, if its key has been used for it."""
     if caller.idempotency_key is None:
         return None
-    taken = collection("idempotency_keys").find_one({"_id": record_id(caller)})
-    if taken is None or taken["fingerprint"] != _fingerprint(request):
+    existing = collection("idempotency_keys").find_one({"_id": record_id(caller)})
+    if existing is None or existing["fingerprint"] != _fingerprint(request):
         return None
-    document = queries.get(notification_id=taken["notification_ids"][0])
+    document = queries.get(notification_id=existing["notification_ids"][0])
     if document is None:
         return None
-    adjusted = is_adjusted(request, own_zone=document["recipient"].get("timezone"))
-    return Acceptance(document=document, replayed=True, adjusted=adjusted)
+    is_time_adjusted = is_adjusted(request, default_zone=document["recipient"].get("timezone"))
+    return Acceptance(document=document, is_replayed=True, is_time_adjusted=is_time_adjusted)
 
 
 def _fingerprint(request: NotificationRequest) -> str:

@@ -15,7 +15,7 @@ from ..validation import ALL, ProblemCollector, _channel, parse_channels
 from .requests import NotificationRequest
 
 MUTED = "The person does not want notifications of this type."
-MUTED_HERE = "The person does not want notifications of this type on this channel."
+MUTED_ON_CHANNEL = "The person does not want notifications of this type on this channel."
 UNREACHABLE = {
     Channel.EMAIL: ("/recipient/email", "There is no email address."),
     Channel.WHATSAPP: ("/recipient/phone", "There is no phone number."),
@@ -27,26 +27,26 @@ UNREACHABLE = {
 def choose_channels(
     request: NotificationRequest,
     *,
-    kind: TypeConfig,
+    type_config: TypeConfig,
     recipient: Recipient,
     person: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> list[NewDelivery]:
     """Return a delivery for each channel; one that nobody named and nothing reaches is skipped."""
-    wish = preference_of(person, kind)
-    named, channels = _wanted(request, kind, wish, problems)
+    preference = preference_of(person, type_config)
+    is_explicit, channels = _requested_channels(request, type_config, preference, problems)
     deliveries = [
-        _delivery(channel, request=request, recipient=recipient, named=named, problems=problems)
+        _make_delivery(channel, request=request, recipient=recipient, is_explicit=is_explicit, problems=problems)
         for channel in channels
     ]
-    if wish.muted:
-        return [_opted_out(delivery, MUTED) for delivery in deliveries]
+    if preference.muted:
+        return [_make_opted_out(delivery, MUTED) for delivery in deliveries]
     deliveries = [
-        _opted_out(one, MUTED_HERE) if one.channel in wish.muted_channels else one
+        _make_opted_out(one, MUTED_ON_CHANNEL) if one.channel in preference.muted_channels else one
         for one in deliveries
     ]
-    if not named and kind.fallback is not None:
-        deliveries = _with_fallback(deliveries, kind.fallback)
+    if not is_explicit and type_config.fallback is not None:
+        deliveries = _apply_fallback(deliveries, type_config.fallback)
     if deliveries and not problems.problems and all(_is_skipped(d) for d in deliveries):
         problems.add(
             "/recipient", "no_address", "There is no way to reach this person on any channel."
@@ -54,7 +54,7 @@ def choose_channels(
     return deliveries
 
 
-def preference_of(person: RegisteredRecipient | None, kind: TypeConfig) -> Preference:
+def preference_of(person: RegisteredRecipient | None, type_config: TypeConfig) -> Preference:
     """Return what a person wants of a type.
 
     Nobody mutes what is critical, such as a login code: not with its category, and not because
@@ -62,44 +62,44 @@ def preference_of(person: RegisteredRecipient | None, kind: TypeConfig) -> Prefe
     """
     if person is None:
         return NO_PREFERENCE
-    wish = person.preference(type_slug=kind.slug, category=kind.category.value)
-    if kind.priority is Priority.CRITICAL:
-        return replace(wish, muted=False, muted_channels=frozenset())
-    return wish
+    preference = person.preference(type_slug=type_config.slug, category=type_config.category.value)
+    if type_config.priority is Priority.CRITICAL:
+        return replace(preference, muted=False, muted_channels=frozenset())
+    return preference
 
 
-def _wanted(
+def _requested_channels(
     request: NotificationRequest,
-    kind: TypeConfig,
-    wish: Preference,
+    type_config: TypeConfig,
+    preference: Preference,
     problems: ProblemCollector,
 ) -> tuple[bool, Sequence[Channel]]:
     """Return whether the caller named the channels, and the channels."""
     if request.channels is None:
-        return False, _preferred(wish) or kind.channels
+        return False, _preferred_channels(preference) or type_config.channels
     if request.channels == [ALL]:
         return False, list(Channel)
     return True, parse_channels(request.channels, problems=problems)
 
 
-def _preferred(wish: Preference) -> Sequence[Channel]:
+def _preferred_channels(preference: Preference) -> Sequence[Channel]:
     """Return the channels a person chose, each once; one that is no more is passed over."""
-    channels = (_channel(name) for name in wish.channels)
+    channels = (_channel(name) for name in preference.channels)
     return list(dict.fromkeys(c for c in channels if c is not None))
 
 
-def _delivery(
+def _make_delivery(
     channel: Channel,
     *,
     request: NotificationRequest,
     recipient: Recipient,
-    named: bool,
+    is_explicit: bool,
     problems: ProblemCollector,
 ) -> NewDelivery:
     if _is_reachable(channel, request, recipient):
         return NewDelivery(channel=channel)
     pointer, reason = UNREACHABLE[channel]
-    if named and all(problem.pointer != pointer for problem in problems.problems):
+    if is_explicit and all(problem.pointer != pointer for problem in problems.problems):
         problems.add(pointer, "no_address", reason)
     return NewDelivery(
         channel=channel,
@@ -109,12 +109,12 @@ def _delivery(
     )
 
 
-def _with_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
+def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
     """Return the deliveries, one of them waiting for the first other that reaches the person.
 
     In-app is no other: it is delivered when it is stored, whether anybody looks or not.
     """
-    first = next(
+    primary = next(
         (
             one.channel
             for one in deliveries
@@ -122,10 +122,10 @@ def _with_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[Ne
         ),
         None,
     )
-    if first is None:
+    if primary is None:
         return deliveries
     return [
-        replace(one, instead_of=first, delay=fallback.after)
+        replace(one, instead_of=primary, delay=fallback.after)
         if one.channel is fallback.channel and _is_open(one)
         else one
         for one in deliveries
@@ -140,7 +140,7 @@ def _is_reachable(channel: Channel, request: NotificationRequest, recipient: Rec
     return recipient.address(channel) is not None
 
 
-def _opted_out(delivery: NewDelivery, reason: str) -> NewDelivery:
+def _make_opted_out(delivery: NewDelivery, reason: str) -> NewDelivery:
     return NewDelivery(
         channel=delivery.channel,
         status=DeliveryStatus.SUPPRESSED,

@@ -35,79 +35,79 @@ from ..validation import (
 )
 from .requests import AttachmentRequest, NotificationRequest
 
-PLACE = "/content/attachments"
-ANY_TYPE = "application/octet-stream"
+ATTACHMENTS_POINTER = "/content/attachments"
+DEFAULT_CONTENT_TYPE = "application/octet-stream"
 """What a file is whose name tells nothing."""
-_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
-_MADE_OF_PARTS = ("multipart/", "message/")
-_NO_NAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
-_TYPES = mimetypes.MimeTypes(filenames=())
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
+_COMPOSITE_TYPES = ("multipart/", "message/")
+_INVALID_FILENAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
+_MIME_TYPES = mimetypes.MimeTypes(filenames=())
 """Python's own table: what the machine has besides differs from one to the next."""
 
 
 def check_attachments(
-    given: Sequence[AttachmentRequest], problems: ProblemCollector
+    requests: Sequence[AttachmentRequest], problems: ProblemCollector
 ) -> tuple[Attachment, ...]:
     """Return the attachments a mail is to have; what is wrong with any of them is noted.
 
     Their hosts must be public names that the setting ATTACHMENT_HOSTS lists, letter for letter.
     """
-    if not given:
+    if not requests:
         return ()
     if not settings.ATTACHMENT_HOSTS:
-        problems.add(PLACE, "not_enabled", "No host is allowed here to fetch attachments from.")
+        problems.add(ATTACHMENTS_POINTER, "not_enabled", "No host is allowed here to fetch attachments from.")
         return ()
-    return tuple(_checked(one, f"{PLACE}/{i}", problems) for i, one in enumerate(given))
+    return tuple(_check_attachment(one, f"{ATTACHMENTS_POINTER}/{i}", problems) for i, one in enumerate(requests))
 
 
-def _checked(one: AttachmentRequest, place: str, problems: ProblemCollector) -> Attachment:
-    filename = text.without_invisible(one.filename).strip()
-    _check_url(one.url, f"{place}/url", problems)
-    _check_filename(filename, f"{place}/filename", problems)
-    content_type = (one.content_type or _type_of(filename)).lower()
-    _check_type(content_type, f"{place}/content_type", problems)
-    return Attachment(url=one.url, filename=filename, content_type=content_type)
+def _check_attachment(request: AttachmentRequest, pointer: str, problems: ProblemCollector) -> Attachment:
+    filename = text.without_invisible(request.filename).strip()
+    _check_url(request.url, f"{pointer}/url", problems)
+    _check_filename(filename, f"{pointer}/filename", problems)
+    content_type = (request.content_type or _guess_content_type(filename)).lower()
+    _check_content_type(content_type, f"{pointer}/content_type", problems)
+    return Attachment(url=request.url, filename=filename, content_type=content_type)
 
 
-def _check_url(url: str, place: str, problems: ProblemCollector) -> None:
+def _check_url(url: str, pointer: str, problems: ProblemCollector) -> None:
     try:
         check_public_url(url, schemes=("https",))
     except InvalidLinkError as problem:
-        problems.add(place, "invalid_url", str(problem))
+        problems.add(pointer, "invalid_url", str(problem))
         return
     host = attachment_host(url)
     if host is None or not url.isascii():
-        problems.add(place, "invalid_url", "Expected a URL in ASCII, without a port.")
+        problems.add(pointer, "invalid_url", "Expected a URL in ASCII, without a port.")
     elif host not in settings.ATTACHMENT_HOSTS:
-        problems.add(place, "host_not_allowed", "Attachments are not fetched from this host.")
+        problems.add(pointer, "host_not_allowed", "Attachments are not fetched from this host.")
 
 
-def _check_filename(name: str, place: str, problems: ProblemCollector) -> None:
+def _check_filename(name: str, pointer: str, problems: ProblemCollector) -> None:
     if not name:
-        problems.add(place, "blank", "A file has a name.")
-    elif has_control_characters(name) or _NO_NAME.search(name):
-        problems.add(place, "invalid_filename", "Expected the name of a file such as invoice.pdf.")
+        problems.add(pointer, "blank", "A file has a name.")
+    elif has_control_characters(name) or _INVALID_FILENAME.search(name):
+        problems.add(pointer, "invalid_filename", "Expected the name of a file such as invoice.pdf.")
 
 
-def _check_type(content_type: str, place: str, problems: ProblemCollector) -> None:
-    if not _TYPE.fullmatch(content_type) or content_type.startswith(_MADE_OF_PARTS):
-        problems.add(place, "invalid_content_type", "Expected a media type such as text/csv.")
+def _check_content_type(content_type: str, pointer: str, problems: ProblemCollector) -> None:
+    if not _MEDIA_TYPE.fullmatch(content_type) or content_type.startswith(_COMPOSITE_TYPES):
+        problems.add(pointer, "invalid_content_type", "Expected a media type such as text/csv.")
 
 
-def _type_of(filename: str) -> str:
+def _guess_content_type(filename: str) -> str:
     """Return the type a name tells of; a packed file is that, whatever is in it."""
-    content_type, packing = _TYPES.guess_type(filename)
-    if content_type is None or packing is not None or content_type.startswith(_MADE_OF_PARTS):
-        return ANY_TYPE
+    content_type, encoding = _MIME_TYPES.guess_type(filename)
+    if content_type is None or encoding is not None or content_type.startswith(_COMPOSITE_TYPES):
+        return DEFAULT_CONTENT_TYPE
     return content_type
 
 
 S = DeliveryStatus
-DEVICE = "f" * 64
+EXAMPLE_DEVICE_ID = "f" * 64
 """A device's id, of which there is one in every push."""
-LARGEST_FRAME = 512
+MAX_FRAME_BYTES = 512
 """Bytes at most of what is in every push, whatever it says: names of fields, and our ids."""
-LARGEST_WORDS = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
+MAX_TEXT_BYTES = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
 """Bytes at most of a title and a text, which are cut to what a phone shows."""
 
 
@@ -126,21 +126,21 @@ def check_push_size(
     Only what may be too large is rendered for it: a payload or links of over about 1 KB. Nothing is
     looked at that has problems already.
     """
-    is_pushed = any(one.channel is Channel.PUSH and one.status is S.PENDING for one in deliveries)
-    if problems.problems or not is_pushed:
+    has_push = any(one.channel is Channel.PUSH and one.status is S.PENDING for one in deliveries)
+    if problems.problems or not has_push:
         return
-    if LARGEST_FRAME + LARGEST_WORDS + _besides(content) <= MAX_PAYLOAD:
+    if MAX_FRAME_BYTES + MAX_TEXT_BYTES + _extra_bytes(content) <= MAX_PAYLOAD:
         return
-    place = "/content/payload" if content.payload else "/content"
+    pointer = "/content/payload" if content.payload else "/content"
     try:
         message = rendering.render_message(
             channel=Channel.PUSH, content=content, data=data, recipient=recipient
         )
         build_payload(
             SendRequest(
-                reference=str(AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, DEVICE)),
+                reference=str(AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)),
                 notification_id=str(ObjectId()),
-                recipient=DEVICE,
+                recipient=EXAMPLE_DEVICE_ID,
                 message=message,
                 category="",
                 priority=priority,
@@ -152,28 +152,28 @@ def check_push_size(
     except PermanentError as error:
         # A key that Firebase keeps for itself is told when it is sent: other channels take it.
         if error.code is FailureCode.TOO_LARGE:
-            problems.add(place, "too_long", "A push has at most 4 KB: its texts, links, payload.")
+            problems.add(pointer, "too_long", "A push has at most 4 KB: its texts, links, payload.")
 
 
-def _besides(content: Content) -> int:
+def _extra_bytes(content: Content) -> int:
     """Return the bytes at most of what a push carries besides its words."""
     links = sum(len(link.encode()) for link in (content.image_url, content.deep_link) if link)
     return links + (len(msgspec.json.encode(content.payload)) if content.payload else 0)
 
 
 MAX_BODY_BYTES = 100 * 1024
-FIRST_LINE_LENGTH = 78
+MAX_DERIVED_SUBJECT_LENGTH = 78
 """A subject made from the body is cut to a line of mail."""
 
 
 def compose_content(
     request: NotificationRequest,
     *,
-    kind: TypeConfig,
+    type_config: TypeConfig,
     recipient: Recipient,
     channels: Sequence[Channel],
     problems: ProblemCollector,
-    memory: RenderCache | None = None,
+    render_cache: RenderCache | None = None,
 ) -> Content:
     """Return the content; problems with any part of it are noted.
 
@@ -182,26 +182,26 @@ def compose_content(
     channels say besides is rendered when they send, by the version that is published now.
     """
     given = request.content
-    subject = _given_subject(given.subject, problems)
+    subject = _check_subject(given.subject, problems)
     _check_body(given.body, problems)
-    image_url = _checked_link(given.image_url, "/content/image_url", check_image_url, problems)
-    deep_link = _checked_link(given.deep_link, "/content/deep_link", check_deep_link, problems)
+    image_url = _check_link(given.image_url, "/content/image_url", check_image_url, problems)
+    deep_link = _check_link(given.deep_link, "/content/deep_link", check_deep_link, problems)
     body, template_id, version = given.body, None, None
     data: Mapping[str, Any] = request.data
     if body is None:
-        template_id, version = _template(kind, given.template_id, problems)
+        template_id, version = _resolve_template(type_config, given.template_id, problems)
         if template_id is not None:
             # As it may be shown: what is stored rendered is shown in many places.
-            names = kind.sensitive_variables | types.sensitive_variables(template_id)
+            names = type_config.sensitive_variables | types.sensitive_variables(template_id)
             data = redaction.mask(request.data, names)
-            rendered = _rendered(
+            rendered = _render(
                 template_id,
                 version,
                 data=data,
                 recipient=recipient,
                 channels=channels,
                 problems=problems,
-                memory=memory,
+                render_cache=render_cache,
             )
             subject, body = subject or rendered[0], rendered[1]
     elif subject is None:
@@ -215,12 +215,12 @@ def compose_content(
         image_url=image_url,
         deep_link=deep_link,
         payload=given.payload,
-        reply_to=_reply_to(given.reply_to, problems),
+        reply_to=_check_reply_to(given.reply_to, problems),
         attachments=check_attachments(given.attachments, problems),
     )
 
 
-def _given_subject(subject: str | None, problems: ProblemCollector) -> str | None:
+def _check_subject(subject: str | None, problems: ProblemCollector) -> str | None:
     if subject is None:
         return None
     if has_control_characters(subject):
@@ -246,29 +246,29 @@ def _check_body(body: str | None, problems: ProblemCollector) -> None:
         problems.add("/content/body", "too_long", "A body has at most 100 KB.")
 
 
-def _template(
-    kind: TypeConfig, named: str | None, problems: ProblemCollector
+def _resolve_template(
+    type_config: TypeConfig, requested: str | None, problems: ProblemCollector
 ) -> tuple[str | None, int]:
     """Return the name of the template and its published version; None if there is none."""
-    name = named or kind.slug
-    version = kind.template_version if name == kind.slug else types.template_version(name)
-    if _exists(name, version):
+    name = requested or type_config.slug
+    version = type_config.template_version if name == type_config.slug else types.get_template_version(name)
+    if _template_exists(name, version):
         return name, version
-    if named is not None:
+    if requested is not None:
         problems.add("/content/template_id", "unknown_template", "There is no such template.")
     else:
         problems.add("/content/body", "required", "This type has no template: say what to send.")
     return None, version
 
 
-def _exists(name: str, version: int) -> bool:
+def _template_exists(name: str, version: int) -> bool:
     try:
         return rendering.exists(name, version=version)
     except TemplateError:
         return False
 
 
-def _rendered(
+def _render(
     template_id: str,
     version: int,
     *,
@@ -276,11 +276,11 @@ def _rendered(
     recipient: Recipient,
     channels: Sequence[Channel],
     problems: ProblemCollector,
-    memory: RenderCache | None,
+    render_cache: RenderCache | None,
 ) -> tuple[str | None, str | None]:
     try:
         subject, body = rendering.render_text(
-            name=template_id, version=version, data=data, recipient=recipient, memory=memory
+            name=template_id, version=version, data=data, recipient=recipient, render_cache=render_cache
         )
         rendering.check_channels(
             channels,
@@ -288,10 +288,10 @@ def _rendered(
             version=version,
             data=data,
             recipient=recipient,
-            memory=memory,
+            render_cache=render_cache,
         )
     except TemplateError as problem:
-        problems.add(_place(problem.variable), problem.code, str(problem))
+        problems.add(_variable_pointer(problem.variable), problem.code, str(problem))
         return None, None
     if len(subject) > SUBJECT_LENGTH:
         problems.add("/data", "too_long", f"The subject has over {SUBJECT_LENGTH} characters.")
@@ -300,7 +300,7 @@ def _rendered(
     return subject, body
 
 
-def _place(variable: str | None) -> str:
+def _variable_pointer(variable: str | None) -> str:
     """Return the pointer to where a template's variable is given."""
     if variable is None:
         return "/data"
@@ -308,7 +308,7 @@ def _place(variable: str | None) -> str:
     return f"/{path}" if variable.startswith("recipient.") else f"/data/{path}"
 
 
-def _checked_link(
+def _check_link(
     link: str | None, pointer: str, check: Callable[[str], str], problems: ProblemCollector
 ) -> str | None:
     if link is None:
@@ -320,7 +320,7 @@ def _checked_link(
         return None
 
 
-def _reply_to(address: str | None, problems: ProblemCollector) -> str | None:
+def _check_reply_to(address: str | None, problems: ProblemCollector) -> str | None:
     if address is None:
         return None
     try:
@@ -332,4 +332,4 @@ def _reply_to(address: str | None, problems: ProblemCollector) -> str | None:
 
 def _first_line(body: str) -> str:
     lines = (text.clean_line(line) for line in body.splitlines())
-    return next(filter(None, lines), "")[:FIRST_LINE_LENGTH]
+    return next(filter(None, lines), "")[:MAX_DERIVED_SUBJECT_LENGTH]

@@ -41,97 +41,97 @@ class IdempotencyRecord:
     """What becomes of each item of a call, by its place: an id, or a refusal."""
 
     ids: Mapping[int, ObjectId]
-    refused: Mapping[int, Refusal]
-    made_at: datetime
-    is_kept: bool = False
+    refusals: Mapping[int, Refusal]
+    created_at: datetime
+    is_complete: bool = False
     """All of it is stored."""
 
     def outcomes(self) -> list[ObjectId | Refusal]:
         """Return what became of each item, in the order of the items."""
-        both: dict[int, ObjectId | Refusal] = {**self.ids, **self.refused}
-        return [both[place] for place in range(len(both))]
+        outcomes: dict[int, ObjectId | Refusal] = {**self.ids, **self.refusals}
+        return [outcomes[index] for index in range(len(outcomes))]
 
 
 def find(*, caller: Caller, fingerprint: str) -> IdempotencyRecord | None:
     """Return what the same call was promised before; None if its key is a new one.
 
-    Raises KeyReused if the key came with another body.
+    Raises KeyReusedError if the key came with another body.
     """
     document = collection("idempotency_keys").find_one({"_id": record_id(caller)})
     if document is None:
         return None
     if document["fingerprint"] != fingerprint:
         raise KeyReusedError
-    return _promise(document)
+    return _load_record(document)
 
 
 def reserve(
-    promise: IdempotencyRecord, *, caller: Caller, fingerprint: str
+    record: IdempotencyRecord, *, caller: Caller, fingerprint: str
 ) -> tuple[IdempotencyRecord, bool]:
     """Write a promise down; return the one that holds, and whether that is this one.
 
-    Raises KeyReused if the key has been taken for another body.
+    Raises KeyReusedError if the key has been taken for another body.
     """
     try:
         collection("idempotency_keys").insert_one(
             {
                 "_id": record_id(caller),
                 "fingerprint": fingerprint,
-                **_fields(promise),
-                "created_at": promise.made_at,
-                "expires_at": promise.made_at + KEY_LIFETIME,
+                **_dump_record(record),
+                "created_at": record.created_at,
+                "expires_at": record.created_at + KEY_LIFETIME,
             }
         )
     except DuplicateKeyError:
-        first = find(caller=caller, fingerprint=fingerprint)
-        if first is None:
+        existing = find(caller=caller, fingerprint=fingerprint)
+        if existing is None:
             # It ran out between the two calls.
-            return reserve(promise, caller=caller, fingerprint=fingerprint)
-        return first, False
-    return promise, True
+            return reserve(record, caller=caller, fingerprint=fingerprint)
+        return existing, False
+    return record, True
 
 
-def complete(promise: IdempotencyRecord, *, caller: Caller, now: datetime) -> IdempotencyRecord:
+def complete(record: IdempotencyRecord, *, caller: Caller, now: datetime) -> IdempotencyRecord:
     """Note that all of a promise is stored: a repeated call is answered from it alone.
 
     Return what was noted first, by this call or by the same one at the same time. Should it not be
     written, whoever repeats the call finds out again.
     """
-    kept = replace(promise, is_kept=True)
+    completed = replace(record, is_complete=True)
     try:
-        noted = collection("idempotency_keys").update_one(
+        result = collection("idempotency_keys").update_one(
             {"_id": record_id(caller), "kept_at": None},
-            {"$set": {**_fields(kept), "kept_at": now}},
+            {"$set": {**_dump_record(completed), "kept_at": now}},
         )
-        if noted.matched_count:
-            return kept
-        first = collection("idempotency_keys").find_one({"_id": record_id(caller)})
+        if result.matched_count:
+            return completed
+        existing = collection("idempotency_keys").find_one({"_id": record_id(caller)})
     except PyMongoError as error:
-        log.warning("promise_not_noted", reason=type(error).__name__)
-        return kept
-    return kept if first is None else _promise(first)
+        log.warning("idempotency_record_not_completed", reason=type(error).__name__)
+        return completed
+    return completed if existing is None else _load_record(existing)
 
 
-def _fields(promise: IdempotencyRecord) -> dict[str, Any]:
+def _dump_record(record: IdempotencyRecord) -> dict[str, Any]:
     return {
-        "notification_ids": [promise.ids[place] for place in sorted(promise.ids)],
-        "refusals": [{"place": place, **_kept(why)} for place, why in promise.refused.items()],
+        "notification_ids": [record.ids[index] for index in sorted(record.ids)],
+        "refusals": [{"place": index, **_dump_refusal(refusal)} for index, refusal in record.refusals.items()],
     }
 
 
-def _promise(document: Mapping[str, Any]) -> IdempotencyRecord:
-    refused = {one["place"]: _refusal(one) for one in document["refusals"]}
+def _load_record(document: Mapping[str, Any]) -> IdempotencyRecord:
+    refusals = {one["place"]: _load_refusal(one) for one in document["refusals"]}
     ids: list[ObjectId] = document["notification_ids"]
-    accepted = (place for place in range(len(ids) + len(refused)) if place not in refused)
+    accepted = (index for index in range(len(ids) + len(refusals)) if index not in refusals)
     return IdempotencyRecord(
         ids=dict(zip(accepted, ids, strict=True)),
-        refused=refused,
-        made_at=document["created_at"],
-        is_kept=document.get("kept_at") is not None,
+        refusals=refusals,
+        created_at=document["created_at"],
+        is_complete=document.get("kept_at") is not None,
     )
 
 
-def _kept(refusal: Refusal) -> dict[str, Any]:
+def _dump_refusal(refusal: Refusal) -> dict[str, Any]:
     """Return a refusal as it is stored."""
     match refusal:
         case InvalidRequestError():
@@ -140,12 +140,12 @@ def _kept(refusal: Refusal) -> dict[str, Any]:
         case AlreadyNotifiedError():
             return {"why": "already_notified", "notification_id": refusal.notification_id}
         case RepeatedItemError():
-            return {"why": "repeated", "first": refusal.first}
+            return {"why": "repeated", "first": refusal.first_index}
         case OverloadedError():
             return {"why": "overloaded"}
 
 
-def _refusal(stored: Mapping[str, Any]) -> Refusal:
+def _load_refusal(stored: Mapping[str, Any]) -> Refusal:
     match stored["why"]:
         case "invalid":
             return InvalidRequestError([FieldProblem(*problem) for problem in stored["problems"]])

@@ -31,16 +31,16 @@ from .content import check_push_size, compose_content
 from .requests import Caller, NotificationRecipientRequest, NotificationRequest
 from .times import resolve_times
 
-ALIASES = {"medium": Priority.NORMAL}
+PRIORITY_ALIASES = {"medium": Priority.NORMAL}
 
 
-def priority_of(
-    request: NotificationRequest, kind: TypeConfig | None, problems: ProblemCollector
+def resolve_priority(
+    request: NotificationRequest, type_config: TypeConfig | None, problems: ProblemCollector
 ) -> Priority:
     """Return a request's priority, or its type's if it names none; notes one there is not."""
     if request.priority is None:
-        return kind.priority if kind else Priority.NORMAL
-    alias = ALIASES.get(request.priority)
+        return type_config.priority if type_config else Priority.NORMAL
+    alias = PRIORITY_ALIASES.get(request.priority)
     if alias is not None:
         return alias
     try:
@@ -50,21 +50,21 @@ def priority_of(
         return Priority.NORMAL
 
 
-def resolve(
+def resolve_recipient(
     given: NotificationRecipientRequest, person: RegisteredRecipient | None, problems: ProblemCollector
 ) -> Recipient:
     """Return the recipient; a problem of a given field is noted, and the field left out."""
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=_email(given, problems) or (person.email if person else None),
-        phone=_phone(given, problems) or (person.phone if person else None),
-        name=_name(given, problems) or (person.name if person else None),
+        email=_resolve_email(given, problems) or (person.email if person else None),
+        phone=_resolve_phone(given, problems) or (person.phone if person else None),
+        name=_resolve_name(given, problems) or (person.name if person else None),
         locale=given.locale or (person.locale if person else None),
-        timezone=_timezone(given, problems) or (person.timezone if person else None),
+        timezone=_resolve_timezone(given, problems) or (person.timezone if person else None),
     )
 
 
-def _email(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
+def _resolve_email(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.email is None:
         return None
     try:
@@ -74,7 +74,7 @@ def _email(given: NotificationRecipientRequest, problems: ProblemCollector) -> s
         return None
 
 
-def _phone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
+def _resolve_phone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.phone is None:
         return None
     try:
@@ -84,7 +84,7 @@ def _phone(given: NotificationRecipientRequest, problems: ProblemCollector) -> s
         return None
 
 
-def _name(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
+def _resolve_name(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.name is not None and has_control_characters(given.name):
         problems.add(
             "/recipient/name",
@@ -95,7 +95,7 @@ def _name(given: NotificationRecipientRequest, problems: ProblemCollector) -> st
     return given.name
 
 
-def _timezone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
+def _resolve_timezone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.timezone is None:
         return None
     try:
@@ -106,12 +106,12 @@ def _timezone(given: NotificationRecipientRequest, problems: ProblemCollector) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class RecipientSnapshot:
     """What the database knows about the people and addresses of a batch."""
 
     people: Mapping[str, RegisteredRecipient]
     suppressed: Mapping[tuple[str, str], ActiveSuppression]
-    memory: RenderCache | None = None
+    render_cache: RenderCache | None = None
     """What was rendered for others of the batch."""
 
 
@@ -120,7 +120,7 @@ class Prepared:
     """A notification ready to be stored. ``adjusted``: its local time did not exist."""
 
     notification: NewNotification
-    adjusted: bool = False
+    is_time_adjusted: bool = False
 
 
 def prepare(
@@ -128,36 +128,36 @@ def prepare(
     *,
     notification_id: ObjectId,
     caller: Caller,
-    known: Known,
+    snapshot: RecipientSnapshot,
     now: datetime,
 ) -> Prepared:
-    """Return the notification a request asks for; raises InvalidRequest with all its problems."""
+    """Return the notification a request asks for; raises InvalidRequestError with all its problems."""
     problems = ProblemCollector()
-    kind = _kind(request, problems)
-    person = known.people.get(request.user_id or "")
-    recipient = resolve(request.recipient, person, problems)
+    type_config = _find_type(request, problems)
+    person = snapshot.people.get(request.user_id or "")
+    recipient = resolve_recipient(request.recipient, person, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
         problems.add("/user_id", "invalid", "Expected a user id of yours.")
     request = intake_times.apply_reminder(
-        request, kind=kind, person=person, now=now, problems=problems
+        request, type_config=type_config, person=person, now=now, problems=problems
     )
-    times = resolve_times(request, recipient, kind, now, problems)
-    priority = priority_of(request, kind, problems)
-    if kind is None:
+    times = resolve_times(request, recipient, type_config, now, problems)
+    priority = resolve_priority(request, type_config, problems)
+    if type_config is None:
         problems.raise_if_any()
         raise AssertionError("an unknown type is a problem")
     if caller.template_version is not None:
-        kind = replace(kind, template_version=caller.template_version)
+        type_config = replace(type_config, template_version=caller.template_version)
     deliveries = choose_channels(
-        request, kind=kind, recipient=recipient, person=person, problems=problems
+        request, type_config=type_config, recipient=recipient, person=person, problems=problems
     )
     content = compose_content(
         request,
-        kind=kind,
+        type_config=type_config,
         recipient=recipient,
         channels=[delivery.channel for delivery in deliveries],
         problems=problems,
-        memory=known.memory,
+        render_cache=snapshot.render_cache,
     )
     check_push_size(
         content,
@@ -169,32 +169,32 @@ def prepare(
         now=now,
     )
     problems.raise_if_any()
-    hidden = redact(
+    redacted = redact(
         content,
         has_own_subject=request.content.subject is not None,
         has_own_body=request.content.body is not None,
         data=request.data,
-        kind=kind,
+        type_config=type_config,
     )
     notification = NewNotification(
         id=notification_id,
         client_id=caller.client_id,
         user_id=request.user_id,
         recipient=recipient,
-        type=kind.slug,
-        category=kind.category,
+        type=type_config.slug,
+        category=type_config.category,
         priority=priority,
-        content=hidden.content,
-        data=hidden.data,
-        secret=hidden.secret,
-        deliveries=tuple(_without_suppressed(deliveries, recipient, kind, known)),
-        max_attempts=1 + (kind.max_retries if request.max_retries is None else request.max_retries),
+        content=redacted.content,
+        data=redacted.data,
+        secret=redacted.secret,
+        deliveries=tuple(_mark_suppressed(deliveries, recipient, type_config, snapshot)),
+        max_attempts=1 + (type_config.max_retries if request.max_retries is None else request.max_retries),
         send_at=times.send_at,
         scheduled_at=times.scheduled_at,
         scheduled_local=times.scheduled_local,
         expires_at=times.expires_at,
         ttl_seconds=times.ttl_seconds,
-        purge_at=retention.purge_at(kind.category, send_at=times.send_at),
+        purge_at=retention.purge_at(type_config.category, send_at=times.send_at),
         entity_id=request.entity_id,
         external_id=request.external_id,
         idempotency_key=caller.idempotency_key,
@@ -203,29 +203,29 @@ def prepare(
         is_test=caller.is_test,
         created_at=now,
     )
-    return Prepared(notification=notification, adjusted=times.adjusted)
+    return Prepared(notification=notification, is_time_adjusted=times.is_time_adjusted)
 
 
-def _kind(request: NotificationRequest, problems: ProblemCollector) -> TypeConfig | None:
+def _find_type(request: NotificationRequest, problems: ProblemCollector) -> TypeConfig | None:
     try:
         return types.get_type(request.type)
     except types.UnknownTypeError as error:
-        near = f" Did you mean {', '.join(error.near)}?" if error.near else ""
-        problems.add("/type", "unknown_type", f"There is no such type.{near}")
+        suggestion = f" Did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
+        problems.add("/type", "unknown_type", f"There is no such type.{suggestion}")
         return None
 
 
-def _without_suppressed(
-    deliveries: list[NewDelivery], recipient: Recipient, kind: TypeConfig, known: Known
+def _mark_suppressed(
+    deliveries: list[NewDelivery], recipient: Recipient, type_config: TypeConfig, snapshot: RecipientSnapshot
 ) -> list[NewDelivery]:
     """Return the deliveries, those to suppressed addresses as suppressed."""
 
-    def checked(delivery: NewDelivery) -> NewDelivery:
+    def check(delivery: NewDelivery) -> NewDelivery:
         address = recipient.address(delivery.channel)
-        suppression = known.suppressed.get((delivery.channel.value, address or ""))
+        suppression = snapshot.suppressed.get((delivery.channel.value, address or ""))
         if suppression is None or delivery.status is not DeliveryStatus.PENDING:
             return delivery
-        if suppression.marketing_only and kind.category is not Category.MARKETING:
+        if suppression.marketing_only and type_config.category is not Category.MARKETING:
             return delivery
         return NewDelivery(
             channel=delivery.channel,
@@ -234,20 +234,20 @@ def _without_suppressed(
             failure_reason=f"The address is suppressed: {suppression.reason}.",
         )
 
-    return [checked(delivery) for delivery in deliveries]
+    return [check(delivery) for delivery in deliveries]
 
 
 def addresses_of(
     request: NotificationRequest, person: RegisteredRecipient | None
 ) -> list[tuple[str, str]]:
     """Return the (channel, address) pairs to look up suppressions for, as they will be stored."""
-    email = _normal_email(request) or (person.email if person else None)
+    email = _normalized_email(request) or (person.email if person else None)
     phone = request.recipient.phone or (person.phone if person else None)
     found = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
     return [(channel.value, address) for channel, address in found if address]
 
 
-def _normal_email(request: NotificationRequest) -> str | None:
+def _normalized_email(request: NotificationRequest) -> str | None:
     """Return the given address in its normal form; None if it is none: resolve() tells of that."""
     if request.recipient.email is None:
         return None
@@ -257,8 +257,8 @@ def _normal_email(request: NotificationRequest) -> str | None:
         return None
 
 
-def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> Known:
+def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:
     """Read what a batch of requests needs, in two queries."""
     people = recipients.find_registered(r.user_id for r in requests if r.user_id)
     addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]
-    return Known(people=people, suppressed=recipients.find_suppressed(addresses, now=now))
+    return RecipientSnapshot(people=people, suppressed=recipients.find_suppressed(addresses, now=now))

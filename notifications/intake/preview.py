@@ -18,7 +18,7 @@ from . import acceptance as intake_acceptance
 from .preparation import load_recipients, prepare
 from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest
 
-NOT_CHOSEN = "Not one of this notification's channels."
+CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class ChannelPreview:
     message: Message | None
     """None if it cannot be rendered; ``problem`` says why."""
     problem: str | None = None
-    why_not_sent: str | None = None
+    not_sent_reason: str | None = None
     """None if the notification would be sent on this channel."""
 
 
@@ -39,42 +39,42 @@ class Preview:
 
     notification: NewNotification
     channels: tuple[ChannelPreview, ...]
-    adjusted: bool
+    is_time_adjusted: bool
 
 
 def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
-    """Check a request as if it were to be accepted, and render it; raises InvalidRequest.
+    """Check a request as if it were to be accepted, and render it; raises InvalidRequestError.
 
     Secrets are shown: the caller has just given them.
     """
-    known = load_recipients([request], now=now)
-    prepared = prepare(request, notification_id=ObjectId(), caller=caller, known=known, now=now)
+    snapshot = load_recipients([request], now=now)
+    prepared = prepare(request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
     notification = prepared.notification
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
     return Preview(
         notification=notification,
-        channels=tuple(_on(channel, notification, chosen.get(channel)) for channel in Channel),
-        adjusted=prepared.adjusted,
+        channels=tuple(_preview_channel(channel, notification, chosen.get(channel)) for channel in Channel),
+        is_time_adjusted=prepared.is_time_adjusted,
     )
 
 
-def _on(
+def _preview_channel(
     channel: Channel, notification: NewNotification, delivery: NewDelivery | None
 ) -> ChannelPreview:
     message, problem = None, None
     try:
-        message = _rendered(channel, notification)
-    except TemplateError as found:
-        problem = str(found)
+        message = _render(channel, notification)
+    except TemplateError as error:
+        problem = str(error)
     if delivery is None:
-        reason: str | None = NOT_CHOSEN
+        reason: str | None = CHANNEL_NOT_CHOSEN
     else:
         reason = None if delivery.status is DeliveryStatus.PENDING else delivery.failure_reason
-    return ChannelPreview(channel=channel, message=message, problem=problem, why_not_sent=reason)
+    return ChannelPreview(channel=channel, message=message, problem=problem, not_sent_reason=reason)
 
 
-def _rendered(channel: Channel, notification: NewNotification) -> Message:
-    """Return what a channel says; raises TemplateProblem for what could not be accepted."""
+def _render(channel: Channel, notification: NewNotification) -> Message:
+    """Return what a channel says; raises TemplateError for what could not be accepted."""
     content, data = notification.content, notification.data
     if (secret := notification.secret) is not None:
         content, data = secret.unmask(content), secret.data
@@ -94,22 +94,22 @@ def _rendered(channel: Channel, notification: NewNotification) -> Message:
     )
 
 
-TYPE = "transactional"
-SUBJECT = "Test message"
-BODY = "This is a test from the people who run our notifications. There is nothing for you to do."
+TEST_TYPE = "transactional"
+TEST_SUBJECT = "Test message"
+TEST_BODY = "This is a test from the people who run our notifications. There is nothing for you to do."
 
 
 def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
     """Send a test to an address, a phone number or a device's id; return the notification's id.
 
     It goes the way of every other: by the first provider of the channel that takes it. Raises
-    InvalidRequest if the address is none.
+    InvalidRequestError if the address is none.
     """
     request = NotificationRequest(
-        type=TYPE,
+        type=TEST_TYPE,
         recipient=_recipient(channel, address),
         channels=[channel.value],
-        content=ContentRequest(subject=SUBJECT, body=BODY),
+        content=ContentRequest(subject=TEST_SUBJECT, body=TEST_BODY),
     )
     caller = Caller(client_id=registry.system_client_id(now=now))
     acceptance = intake_acceptance.accept(request, caller=caller, now=now)
@@ -128,7 +128,7 @@ def send_template_test(
 ) -> ObjectId:
     """Send what a version of a type's template says with its example, published or not.
 
-    Returns the notification's id; raises InvalidRequest if the address is none.
+    Returns the notification's id; raises InvalidRequestError if the address is none.
     """
     request = NotificationRequest(
         type=slug,

@@ -176,9 +176,9 @@ class KeyReusedError(Exception):
 class RepeatedItemError(Exception):
     """The same item stands earlier in the same call, at ``first``."""
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first_index: int) -> None:
         super().__init__("repeated item")
-        self.first = first
+        self.first_index = first_index
 
 
 class OverloadedError(Exception):

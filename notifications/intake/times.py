@@ -19,13 +19,13 @@ from .channels import preference_of
 from .requests import NotificationRequest
 
 HOUR = timedelta(hours=1)
-AT = "/event_at"
+EVENT_POINTER = "/event_at"
 
 
 def apply_reminder(
     request: NotificationRequest,
     *,
-    kind: TypeConfig | None,
+    type_config: TypeConfig | None,
     person: RegisteredRecipient | None,
     now: datetime,
     problems: ProblemCollector,
@@ -35,21 +35,21 @@ def apply_reminder(
     Unless the caller says otherwise, it expires when the event begins. Notes problems, and then
     returns the request as it is.
     """
-    if request.event_at is None or kind is None:
+    if request.event_at is None or type_config is None:
         return request
     try:
-        event_at, send_at = _times(request.event_at, request, kind, person, now)
+        event_at, send_at = _resolve_event(request.event_at, request, type_config, person, now)
     except time.InvalidTimeError as problem:
-        problems.add(AT, problem.code, str(problem))
+        problems.add(EVENT_POINTER, problem.code, str(problem))
         # That nothing can be said of the event is no second problem.
-        return msgspec.structs.replace(request, data={**_variables(now, now), **request.data})
-    return _filled(request, event_at=event_at, send_at=send_at, ttl_seconds=kind.ttl_seconds)
+        return msgspec.structs.replace(request, data={**_event_variables(now, now), **request.data})
+    return _apply_times(request, event_at=event_at, send_at=send_at, ttl_seconds=type_config.ttl_seconds)
 
 
-def _times(
+def _resolve_event(
     event: str,
     request: NotificationRequest,
-    kind: TypeConfig,
+    type_config: TypeConfig,
     person: RegisteredRecipient | None,
     now: datetime,
 ) -> tuple[datetime, datetime]:
@@ -58,16 +58,16 @@ def _times(
         raise time.InvalidTimeError(
             "conflict", "Give the time of the event or of sending, not both."
         )
-    if kind.notify_before is None:
+    if type_config.notify_before is None:
         raise time.InvalidTimeError(
             "not_a_reminder", "This type is no reminder: give scheduled_at."
         )
     event_at = time.parse_timestamp(event)
-    before = preference_of(person, kind).notify_before or kind.notify_before
-    return event_at, time.resolve_reminder(event_at=event_at, lead_time=_sane(before), now=now)
+    lead_time = preference_of(person, type_config).notify_before or type_config.notify_before
+    return event_at, time.resolve_reminder(event_at=event_at, lead_time=_clamp_reminder(lead_time), now=now)
 
 
-def _filled(
+def _apply_times(
     request: NotificationRequest,
     *,
     event_at: datetime,
@@ -77,31 +77,31 @@ def _filled(
     expires_at = event_at
     if ttl_seconds is not None:
         expires_at = min(event_at, send_at + timedelta(seconds=ttl_seconds))
-    is_limited = request.ttl is not None or request.expires_at is not None
+    has_expiry = request.ttl is not None or request.expires_at is not None
     return msgspec.structs.replace(
         request,
-        scheduled_at=_text(send_at),
-        expires_at=request.expires_at if is_limited else _text(expires_at),
-        data={**_variables(event_at, send_at), **request.data},
+        scheduled_at=_format_timestamp(send_at),
+        expires_at=request.expires_at if has_expiry else _format_timestamp(expires_at),
+        data={**_event_variables(event_at, send_at), **request.data},
     )
 
 
-def _variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:
+def _event_variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:
     """Return what templates may say of the event, unless the caller says it.
 
     How long before it leaves is the person's wish: the caller does not know it.
     """
     hours = round((event_at - send_at) / HOUR)
-    return {"start_time": _text(event_at), "hours_until_start": max(hours, 1)}
+    return {"start_time": _format_timestamp(event_at), "hours_until_start": max(hours, 1)}
 
 
-def _text(instant: datetime) -> str:
+def _format_timestamp(instant: datetime) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _sane(before: timedelta) -> timedelta:
+def _clamp_reminder(lead_time: timedelta) -> timedelta:
     """Return a wish within its bounds: an older release may have stored another."""
-    return min(max(before, MIN_REMINDER), MAX_REMINDER)
+    return min(max(lead_time, MIN_REMINDER), MAX_REMINDER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,45 +114,45 @@ class SendTimes:
     """What the registered person's own clock shows then."""
     expires_at: datetime | None
     ttl_seconds: int | None
-    adjusted: bool
+    is_time_adjusted: bool
     """The local time asked for does not exist."""
 
 
 def resolve_times(
     request: NotificationRequest,
     recipient: Recipient,
-    kind: TypeConfig | None,
+    type_config: TypeConfig | None,
     now: datetime,
     problems: ProblemCollector,
 ) -> SendTimes:
     """Return when to send and until when; notes problems and then answers with now."""
-    asked, adjusted = _asked_time(request, recipient, problems)
+    requested_time, is_time_adjusted = _resolve_requested_time(request, recipient, problems)
     send_at = now
     try:
-        send_at = time.resolve_send_at(requested=asked, now=now)
+        send_at = time.resolve_send_at(requested=requested_time, now=now)
     except time.InvalidTimeError as problem:
         pointer = "/scheduled_at" if request.scheduled_local is None else "/scheduled_local/at"
         problems.add(pointer, problem.code, str(problem))
-    ttl = _ttl(request, kind)
-    expires_at = _expiry(request, ttl, send_at, problems)
+    ttl = _resolve_ttl(request, type_config)
+    expires_at = _resolve_expiry(request, ttl, send_at, problems)
     return SendTimes(
         send_at=send_at,
-        scheduled_at=send_at if asked is not None else None,
-        scheduled_local=_on_own_clock(request),
+        scheduled_at=send_at if requested_time is not None else None,
+        scheduled_local=_recipient_local_time(request),
         expires_at=expires_at,
         ttl_seconds=ttl,
-        adjusted=adjusted,
+        is_time_adjusted=is_time_adjusted,
     )
 
 
-def _ttl(request: NotificationRequest, kind: TypeConfig | None) -> int | None:
+def _resolve_ttl(request: NotificationRequest, type_config: TypeConfig | None) -> int | None:
     """Return the seconds it may be sent for: the caller's, or the type's if they say nothing."""
-    if request.ttl is not None or request.expires_at is not None or kind is None:
+    if request.ttl is not None or request.expires_at is not None or type_config is None:
         return request.ttl
-    return kind.ttl_seconds
+    return type_config.ttl_seconds
 
 
-def _asked_time(
+def _resolve_requested_time(
     request: NotificationRequest, recipient: Recipient, problems: ProblemCollector
 ) -> tuple[datetime | None, bool]:
     if request.scheduled_at is not None and request.scheduled_local is not None:
@@ -161,12 +161,12 @@ def _asked_time(
         )
         return None, False
     if request.scheduled_at is not None:
-        return _timestamp(request.scheduled_at, "/scheduled_at", problems), False
+        return _parse_timestamp(request.scheduled_at, "/scheduled_at", problems), False
     if request.scheduled_local is None:
         return None, False
     try:
         local = time.parse_local(request.scheduled_local.at)
-        zone = _zone(request, recipient, problems)
+        zone = _resolve_zone(request, recipient, problems)
         if zone is None:
             return None, False
         resolved = time.resolve_local(local, zone)
@@ -176,16 +176,16 @@ def _asked_time(
     return resolved.at, resolved.is_adjusted
 
 
-def is_adjusted(request: NotificationRequest, *, own_zone: str | None) -> bool:
+def is_adjusted(request: NotificationRequest, *, default_zone: str | None) -> bool:
     """Return whether an accepted request's local time, else in ``own_zone``, does not exist."""
     if request.scheduled_local is None:
         return False
     local = time.parse_local(request.scheduled_local.at)
-    zone = time.parse_zone(request.scheduled_local.timezone or own_zone or "")
+    zone = time.parse_zone(request.scheduled_local.timezone or default_zone or "")
     return time.resolve_local(local, zone).is_adjusted
 
 
-def _zone(
+def _resolve_zone(
     request: NotificationRequest, recipient: Recipient, problems: ProblemCollector
 ) -> ZoneInfo | None:
     name = request.scheduled_local.timezone if request.scheduled_local else None
@@ -201,7 +201,7 @@ def _zone(
         return None
 
 
-def _expiry(
+def _resolve_expiry(
     request: NotificationRequest, ttl: int | None, send_at: datetime, problems: ProblemCollector
 ) -> datetime | None:
     if request.ttl is not None and request.expires_at is not None:
@@ -209,7 +209,7 @@ def _expiry(
         return None
     expires_at = None
     if request.expires_at is not None:
-        expires_at = _timestamp(request.expires_at, "/expires_at", problems)
+        expires_at = _parse_timestamp(request.expires_at, "/expires_at", problems)
         if expires_at is None:
             return None
     try:
@@ -220,7 +220,7 @@ def _expiry(
         return None
 
 
-def _timestamp(text: str, pointer: str, problems: ProblemCollector) -> datetime | None:
+def _parse_timestamp(text: str, pointer: str, problems: ProblemCollector) -> datetime | None:
     try:
         return time.parse_timestamp(text)
     except time.InvalidTimeError as problem:
@@ -228,7 +228,7 @@ def _timestamp(text: str, pointer: str, problems: ProblemCollector) -> datetime 
         return None
 
 
-def _on_own_clock(request: NotificationRequest) -> str | None:
+def _recipient_local_time(request: NotificationRequest) -> str | None:
     """Return a local time whose zone is the registered person's; None if the request names one."""
     local = request.scheduled_local
     if local is None or local.timezone or request.recipient.timezone or request.user_id is None:

@@ -69,10 +69,10 @@ def retry(
     """Re-open the failed deliveries of a notification, of these channels or of all.
 
     ``failed_until``: only those that failed by then, so that asking twice opens them once.
-    Raises LookupError if there is none, NotPossible if nothing has failed or its time is over,
-    SecretExpiredError if it would say nothing but dots, ContentRemoved if nothing at all.
+    Raises LookupError if there is none, InvalidStateError if nothing has failed or its time is over,
+    SecretExpiredError if it would say nothing but dots, ContentRemovedError if nothing at all.
     """
-    document = _document(notification_id)
+    document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
     reopened = store.reopen(
         notification_id=notification_id,
@@ -83,7 +83,7 @@ def retry(
     )
     if reopened is None:
         # Read anew: it may have changed since, and be too old by now.
-        raise _why_not(_document(notification_id), chosen, now)
+        raise _reopen_error(_load_document(notification_id), chosen, now)
     crash_points.reach(Boundary.REOPENED)
     fair_queue.enqueue_wakeups([reopened], now=now)
     return reopened
@@ -99,17 +99,17 @@ def resend(
     """Send the same again, on these channels or on all, as a new notification linked to the old.
 
     Asked twice for the same ``new_id``, it is sent once.
-    Raises LookupError if there is none, NotPossible if it was never on one of these channels,
-    SecretExpiredError if it would say nothing but dots, ContentRemoved if nothing at all.
+    Raises LookupError if there is none, InvalidStateError if it was never on one of these channels,
+    SecretExpiredError if it would say nothing but dots, ContentRemovedError if nothing at all.
     """
-    document = _document(notification_id)
+    document = _load_document(notification_id)
     if store.is_content_removed(document):
         raise ContentRemovedError(document["content_removed_at"])
-    had = [Channel(d["channel"]) for d in document["delivery"]]
-    chosen = list(channels or had)
-    if unknown := [c for c in chosen if c not in had]:
+    original_channels = [Channel(d["channel"]) for d in document["delivery"]]
+    chosen = list(channels or original_channels)
+    if unknown := [c for c in chosen if c not in original_channels]:
         raise InvalidStateError(f"The original was not for {', '.join(unknown)}.")
-    new = replace(_copy(document, chosen, now, new_id or ObjectId()), secret=_secret(document))
+    new = replace(_copy(document, chosen, now, new_id or ObjectId()), secret=_load_sensitive_content(document))
     (result,) = store.accept(callback_events.mark_for_callbacks([new]), now=now)
     if isinstance(result, store.DuplicateEntityError):
         raise InvalidStateError("A notification about this entity exists already.")
@@ -123,8 +123,8 @@ def resend(
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel] | None, reason: str, now: datetime
 ) -> Document:
-    """Withdraw what has not been sent; raises LookupError, or NotPossible if nothing is pending."""
-    document = _document(notification_id)
+    """Withdraw what has not been sent; raises LookupError, or InvalidStateError if nothing is pending."""
+    document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
     cancelled = store.cancel(
         notification_id=notification_id, channels=chosen, reason=reason, now=now
@@ -135,15 +135,15 @@ def cancel(
     return cancelled
 
 
-def reschedule(*, notification_id: ObjectId, asked: datetime, now: datetime) -> Document:
+def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: datetime) -> Document:
     """Send at another time what has not been sent.
 
     What expires so long after its send time still does; an expiry at an instant stays. Raises
-    LookupError if there is none, InvalidTimeError for a time that cannot be, NotPossible once
+    LookupError if there is none, InvalidTimeError for a time that cannot be, InvalidStateError once
     something was tried.
     """
-    document = _document(notification_id)
-    send_at = time.resolve_send_at(requested=asked, now=now)
+    document = _load_document(notification_id)
+    send_at = time.resolve_send_at(requested=requested_time, now=now)
     instant = None if "ttl_seconds" in document else document.get("expires_at")
     time.resolve_expiry(send_at=send_at, ttl_seconds=None, expires_at=instant)
     rescheduled = store.reschedule(notification_id=notification_id, send_at=send_at, now=now)
@@ -161,25 +161,25 @@ def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
     What names a zone itself stays, and so does what has been tried. A time that is over there is
     now. Returns how many were moved; may be repeated. Raises InvalidTimeError for what is no zone.
     """
-    there = time.parse_zone(zone)
-    moved = []
+    current_zone = time.parse_zone(zone)
+    results = []
     for document in queries.scheduled_local_of(user_id):
         local = time.parse_local(document["scheduled_local"])
-        send_at = max(time.resolve_local(local, there).at, now)
+        send_at = max(time.resolve_local(local, current_zone).at, now)
         if send_at == max(document["scheduled_at"], now):
             continue
-        moved.append(
+        results.append(
             store.reschedule(
                 notification_id=document["_id"], send_at=send_at, is_same_local_time=True, now=now
             )
         )
-    rescheduled = [document for document in moved if document is not None]
+    rescheduled = [document for document in results if document is not None]
     fair_queue.enqueue_wakeups(rescheduled, now=now)
     return len(rescheduled)
 
 
-def _document(notification_id: ObjectId) -> Document:
-    """Return a notification that still says something; raises LookupError, NotPossible."""
+def _load_document(notification_id: ObjectId) -> Document:
+    """Return a notification that still says something; raises LookupError, InvalidStateError."""
     document = queries.get(notification_id=notification_id)
     if document is None:
         raise LookupError("no such notification")
@@ -188,7 +188,7 @@ def _document(notification_id: ObjectId) -> Document:
     return document
 
 
-def _why_not(document: Document, channels: Sequence[Channel], now: datetime) -> InvalidStateError:
+def _reopen_error(document: Document, channels: Sequence[Channel], now: datetime) -> InvalidStateError:
     """Return why nothing of these channels was re-opened."""
     if store.is_content_removed(document):
         return ContentRemovedError(document["content_removed_at"])
@@ -205,10 +205,10 @@ def _has_failed(document: Document, channels: Sequence[Channel]) -> bool:
     return any(d["channel"] in channels and d["status"] == failed for d in document["delivery"])
 
 
-def _secret(document: Document) -> SensitiveContent | None:
+def _load_sensitive_content(document: Document) -> SensitiveContent | None:
     """Return the sensitive content.
 
-    Raises SecretExpiredError, and NotPossible if it cannot be decrypted.
+    Raises SecretExpiredError, and InvalidStateError if it cannot be decrypted.
     """
     try:
         return store.secret_in(document)
@@ -222,7 +222,7 @@ def _copy(
     document: Document, channels: Sequence[Channel], now: datetime, new_id: ObjectId
 ) -> NewNotification:
     """Return a notification that says what ``document`` said, to be sent now."""
-    most = max(d["max_attempts"] for d in document["delivery"])
+    max_attempts = max(d["max_attempts"] for d in document["delivery"])
     return NewNotification(
         id=new_id,
         client_id=document["client_id"],
@@ -234,9 +234,9 @@ def _copy(
         content=store.content_of(document),
         data=document["data"],
         deliveries=tuple(NewDelivery(channel=channel) for channel in channels),
-        max_attempts=min(most, 1 + DEFAULT_MAX_RETRIES),
+        max_attempts=min(max_attempts, 1 + DEFAULT_MAX_RETRIES),
         send_at=now,
-        expires_at=_expiry(document["type"], now),
+        expires_at=_resend_expiry(document["type"], now),
         purge_at=retention.purge_at(Category(document["category"]), send_at=now),
         entity_id=document.get("entity_id"),
         external_id=document.get("external_id"),
@@ -247,7 +247,7 @@ def _copy(
     )
 
 
-def _expiry(type_name: str, now: datetime) -> datetime | None:
+def _resend_expiry(type_name: str, now: datetime) -> datetime | None:
     """Return when a resend expires: its time to live begins anew."""
     try:
         ttl = types.get_type(type_name).ttl_seconds
@@ -264,7 +264,7 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
     """Make due now what waits: a scheduled notification whole, of another the channels that wait.
 
     Quiet hours, suppressions and an expiry hold all the same. Raises LookupError if there is none,
-    NothingWaits, PyMongoError.
+    NothingScheduledError, PyMongoError.
     """
     document = queries.get(notification_id=notification_id)
     if document is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from devices import preferences as wishes
+from devices import preferences as device_preferences
 from devices import queries as devices
 from domain.content import Recipient
 from domain.errors import FailureCode
@@ -36,9 +36,9 @@ class _Context:
     suppressed: Mapping[tuple[str, str], ActiveSuppression]
     targets: devices.PushTargets
     open_windows: frozenset[str]
-    in_doubt: frozenset[tuple[ObjectId, str]]
+    ambiguous: frozenset[tuple[ObjectId, str]]
     """Notifications and channels with an attempt of which nobody knows the outcome."""
-    refused: Mapping[ObjectId, set[str]]
+    refused_devices: Mapping[ObjectId, set[str]]
     """Devices whose tokens the provider did not take."""
 
 
@@ -52,123 +52,123 @@ def assess_risks(
     """
     found: dict[tuple[ObjectId, Channel], ResendRisk] = {}
     for start in range(0, len(documents), BATCH):
-        some = documents[start : start + BATCH]
-        around = _read_context(some, now=now)
-        for document in some:
+        batch = documents[start : start + BATCH]
+        context = _read_context(batch, now=now)
+        for document in batch:
             for delivery in document["delivery"]:
-                facts = _facts(document, delivery, around, now=now)
+                facts = _collect_facts(document, delivery, context, now=now)
                 found[(document["_id"], facts.channel)] = assess_risk(facts)
     return found
 
 
 def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
-    whom = [recipient_of(document) for document in documents]
+    addressees = [recipient_of(document) for document in documents]
     channels = {delivery["channel"] for one in documents for delivery in one["delivery"]}
-    pairs = {(c, a) for one in whom for c in channels if (a := one.address(Channel(c)))}
+    pairs = {(c, a) for one in addressees for c in channels if (a := one.address(Channel(c)))}
     pushes = [d for d in documents if Channel.PUSH.value in d["channels"]]
     device_ids = [one for d in pushes for one in d["recipient"].get("device_ids", ())]
     users = [
         d["user_id"] for d in pushes if d.get("user_id") and not d["recipient"].get("device_ids")
     ]
-    phones = [one.phone for one in whom if one.phone] if Channel.WHATSAPP in channels else []
-    in_doubt, refused = _attempts([document["_id"] for document in documents])
+    phones = [one.phone for one in addressees if one.phone] if Channel.WHATSAPP in channels else []
+    ambiguous, refused_devices = _read_attempts([document["_id"] for document in documents])
     return _Context(
         people=recipients.find_registered(d["user_id"] for d in documents if d.get("user_id")),
         suppressed=recipients.find_suppressed(pairs, now=now),
         targets=devices.find_push_targets(user_ids=users, device_ids=device_ids),
         open_windows=service_windows.open_windows(phones, now=now),
-        in_doubt=in_doubt,
-        refused=refused,
+        ambiguous=ambiguous,
+        refused_devices=refused_devices,
     )
 
 
-def _attempts(
+def _read_attempts(
     ids: Sequence[ObjectId],
 ) -> tuple[frozenset[tuple[ObjectId, str]], Mapping[ObjectId, set[str]]]:
     """Return the channels in doubt, and the devices that were no good."""
-    told = [AttemptStatus.UNKNOWN.value, AttemptStatus.FAILED.value]
+    statuses = [AttemptStatus.UNKNOWN.value, AttemptStatus.FAILED.value]
     found = collection("delivery_attempts").find(
-        {"notification_id": {"$in": list(ids)}, "status": {"$in": told}},
+        {"notification_id": {"$in": list(ids)}, "status": {"$in": statuses}},
         {"notification_id": 1, "channel": 1, "status": 1, "device_id": 1, "error_code": 1},
     )
-    in_doubt: set[tuple[ObjectId, str]] = set()
-    refused: dict[ObjectId, set[str]] = {}
+    ambiguous: set[tuple[ObjectId, str]] = set()
+    refused_devices: dict[ObjectId, set[str]] = {}
     for row in found:
         if row["status"] == AttemptStatus.UNKNOWN:
-            in_doubt.add((row["notification_id"], row["channel"]))
+            ambiguous.add((row["notification_id"], row["channel"]))
         elif row.get("device_id") and row.get("error_code") == F.INVALID_RECIPIENT:
-            refused.setdefault(row["notification_id"], set()).add(row["device_id"])
-    return frozenset(in_doubt), refused
+            refused_devices.setdefault(row["notification_id"], set()).add(row["device_id"])
+    return frozenset(ambiguous), refused_devices
 
 
-def _facts(
-    document: Document, delivery: Mapping[str, Any], around: _Context, *, now: datetime
+def _collect_facts(
+    document: Document, delivery: Mapping[str, Any], context: _Context, *, now: datetime
 ) -> DeliveryFacts:
-    channel, whom = Channel(delivery["channel"]), recipient_of(document)
+    channel, recipient = Channel(delivery["channel"]), recipient_of(document)
     expires_at = document.get("expires_at")
-    took = delivery.get("accepted_targets") or delivery.get("doubtful_targets")
+    reached_targets = delivery.get("accepted_targets") or delivery.get("doubtful_targets")
     return DeliveryFacts(
         channel=channel,
         status=DeliveryStatus(delivery["status"]),
         code=delivery.get("failure_code"),
-        may_have_it=bool(took) or (document["_id"], channel.value) in around.in_doubt,
-        is_over=expires_at is not None and expires_at <= now,
+        may_be_delivered=bool(reached_targets) or (document["_id"], channel.value) in context.ambiguous,
+        is_expired=expires_at is not None and expires_at <= now,
         is_erased=document.get("erased_at") is not None,
-        is_secret_gone=is_secret_gone(document),
+        is_sensitive_data_destroyed=is_secret_gone(document),
         is_content_removed=is_content_removed(document),
-        held_back=_suppressed(document, channel, whom, around),
-        can_reach=_can_reach(document, delivery, whom, around),
+        suppression_reason=_suppression_reason(document, channel, recipient, context),
+        can_reach=_can_reach(document, delivery, recipient, context),
         has_provider=is_configured(channel, test=document.get("is_test", False)),
-        may_write=channel is not Channel.WHATSAPP
-        or whom.phone in around.open_windows
-        or _is_approved(document, whom),
+        is_whatsapp_allowed=channel is not Channel.WHATSAPP
+        or recipient.phone in context.open_windows
+        or _has_whatsapp_template(document, recipient),
     )
 
 
-def _suppressed(
-    document: Document, channel: Channel, whom: Recipient, around: _Context
+def _suppression_reason(
+    document: Document, channel: Channel, recipient: Recipient, context: _Context
 ) -> str | None:
     is_marketing = document["category"] == Category.MARKETING
-    found = around.suppressed.get((channel.value, whom.address(channel) or ""))
+    found = context.suppressed.get((channel.value, recipient.address(channel) or ""))
     if found is not None and (is_marketing or not found.marketing_only):
         return f"The address is suppressed: {found.reason.replace('_', ' ')}."
-    person = around.people.get(document.get("user_id") or "")
-    kind = types.find_type(document["type"])
-    if person is None or (kind is not None and kind.priority is Priority.CRITICAL):
+    person = context.people.get(document.get("user_id") or "")
+    type_config = types.find_type(document["type"])
+    if person is None or (type_config is not None and type_config.priority is Priority.CRITICAL):
         return None
-    wish = person.preference(type_slug=document["type"], category=document["category"])
-    if wish.muted or channel.value in wish.muted_channels:
+    preference = person.preference(type_slug=document["type"], category=document["category"])
+    if preference.muted or channel.value in preference.muted_channels:
         return "The person has muted this kind of message."
     return None
 
 
 def _can_reach(
-    document: Document, delivery: Mapping[str, Any], whom: Recipient, around: _Context
+    document: Document, delivery: Mapping[str, Any], recipient: Recipient, context: _Context
 ) -> bool:
     channel = Channel(delivery["channel"])
     if channel is Channel.IN_APP:
         return bool(document.get("user_id"))
     if channel is not Channel.PUSH:
         # A resend goes to the same address: one the provider does not take stays one.
-        return bool(whom.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT
-    refused = around.refused.get(document["_id"], set())
-    own = around.targets.for_notification(user_id=document.get("user_id"), device_ids=whom.device_ids)
+        return bool(recipient.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT
+    refused = context.refused_devices.get(document["_id"], set())
+    targets = context.targets.for_notification(user_id=document.get("user_id"), device_ids=recipient.device_ids)
     return any(
         one.device_id not in refused
-        and wishes.allows(
+        and device_preferences.allows(
             one.preferences,
             category=document["category"],
             type_slug=document["type"],
             priority=document["priority"],
         )
-        for one in own
+        for one in targets
     )
 
 
-def _is_approved(document: Document, whom: Recipient) -> bool:
-    kind = types.find_type(document["type"])
-    wordings = kind.approved if kind else ()
+def _has_whatsapp_template(document: Document, recipient: Recipient) -> bool:
+    type_config = types.find_type(document["type"])
+    templates = type_config.whatsapp_templates if type_config else ()
     return (
-        rendering.choose_whatsapp_template(wordings, locale=whom.locale, data=document["data"])
+        rendering.choose_whatsapp_template(templates, locale=recipient.locale, data=document["data"])
         is not None
     )

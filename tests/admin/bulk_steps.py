@@ -36,7 +36,7 @@ def ask(client: Client, query: str = "", **fields: Any) -> Operation:
 
 def stored(operation_id: ObjectId) -> Operation:
     """Return an operation as it is stored."""
-    found = repository.one(operation_id)
+    found = repository.get(operation_id)
     assert found is not None
     return found
 

@@ -20,8 +20,8 @@ def test_the_cohort_is_what_the_list_shows_on_all_of_its_pages(operator: Client)
     failed(type="order_shipped")
     failed(channel=Channel.WHATSAPP)
     operation = ask(operator, "type=payment_confirmed&channel=email")
-    assert (operation.stage, operation.found) == (BulkStage.READY, {"safe": 3})
-    assert operation.cohort.channels == (Channel.EMAIL,)
+    assert (operation.stage, operation.preview_counts) == (BulkStage.READY, {"safe": 3})
+    assert operation.selection.channels == (Channel.EMAIL,)
     start(operator, operation)
     runner.run(operation.id)
     assert [factories.read(one["_id"])["status"] for one in ours] == ["retrying"] * 3
@@ -58,28 +58,28 @@ def test_a_search_is_a_cohort_and_its_address_is_not_written_down(console: Clien
     failed(recipient=content.Recipient(email="bob@example.com"), user_id="bob")
     operation = ask(console, "q=bob@example.com")
     assert operation.found_count == 1
-    assert "bob@" not in " ".join(operation.cohort.described)
+    assert "bob@" not in " ".join(operation.selection.description)
 
 
 def test_a_span_back_from_now_is_frozen_as_the_instant_it_means(operator: Client) -> None:
     failed()
     operation = ask(operator, "failed_within=24h")
-    (words,) = [line for line in operation.cohort.described if line.startswith("Failed:")]
+    (words,) = [line for line in operation.selection.description if line.startswith("Failed:")]
     assert f"from {operation.frozen_at - timedelta(hours=24):%Y-%m-%d %H}" in words
-    assert stored(operation.id).cohort == operation.cohort
+    assert stored(operation.id).selection == operation.selection
 
 
 def test_a_provider_is_part_of_a_group_of_failures(operator: Client) -> None:
     failed()
-    assert ask(operator, "channel=email&provider=sendgrid").found == {"safe": 1}
+    assert ask(operator, "channel=email&provider=sendgrid").preview_counts == {"safe": 1}
     assert ask(operator, "channel=email&provider=none").found_count == 0
 
 
 def test_a_channels_status_says_which_channels_are_meant(console: Client) -> None:
     failed(channels=(Channel.EMAIL, Channel.IN_APP))
     query = "delivery_status=failed"
-    assert ask(console, query, list="notification", action="resend").found == {"safe": 1}
-    both = ask(console, list="notification", action="resend").found
+    assert ask(console, query, list="notification", action="resend").preview_counts == {"safe": 1}
+    both = ask(console, list="notification", action="resend").preview_counts
     assert both == {"safe": 1, "may_duplicate": 1}
 
 
@@ -88,7 +88,7 @@ def test_the_list_of_what_waits_is_a_cohort_too(console: Client) -> None:
     later = now + timedelta(hours=1)
     document = factories.accepted(created_at=now, send_at=later, scheduled_at=later)
     operation = ask(console, list="waitingnotification", action="run_now")
-    assert operation.found == {"safe": 1}
+    assert operation.preview_counts == {"safe": 1}
     start(console, operation)
     runner.run(operation.id)
     assert factories.read(document["_id"])["due_at"] < later

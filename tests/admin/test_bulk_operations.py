@@ -173,9 +173,9 @@ def test_who_may_look_starts_nothing(operator: Client, db: None) -> None:
 def test_it_takes_the_right_to_do_it_to_one(operator: Client) -> None:
     failed()
     now = utc_now()
-    by = bulk_operation.NOBODY
-    cohort = selection.failures(channel=None, code=None, since=None)
-    resend = decisions.preview(action=BulkAction.RESEND, cohort=cohort, by=by, now=now)
+    by = bulk_operation.UNKNOWN_STAFF
+    cohort = selection.select_failures(channel=None, code=None, since=None)
+    resend = decisions.preview(action=BulkAction.RESEND, selection=cohort, by=by, now=now)
     assert operator.post(url(resend, "cancel")).status_code == 403
     form = {"list": "failednotification", "action": "resend", "channels": "email"}
     assert "Choose what to do." in text(operator.post(NEW, form))

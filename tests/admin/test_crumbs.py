@@ -34,5 +34,5 @@ def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
         "Notifications and their attempts",
     )
     assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
-    collection(retention.POLICIES).update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
+    collection(retention.COLLECTION).update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
     assert dict(retention_table())[said] == "transactional 30 days, marketing 7 days, alert 30 days"

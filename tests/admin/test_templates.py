@@ -179,7 +179,7 @@ def test_a_version_is_stored_and_used_by_nobody_yet(console: Client) -> None:
         "pt": {"subject": "Pago", "body": "Recebemos {{ amount }}."},
     }
     assert (version.note, version.created_by) == ("Shorter", "staff:maria")
-    assert types.template_version(SLUG) == 0
+    assert types.get_template_version(SLUG) == 0
     assert LogEntry.objects.get().get_change_message() == "Stored version 1 of what it says."
 
 
@@ -231,9 +231,9 @@ def test_a_version_is_published_and_taken_back(console: Client) -> None:
     number = stored()
     response = console.post(f"{page(SLUG, number)}publish/", follow=True)
     assert "Version 1 is published: new notifications take it." in response.content.decode()
-    assert types.template_version(SLUG) == 1
+    assert types.get_template_version(SLUG) == 1
     console.post(f"{page(SLUG, 0)}publish/")
-    assert types.template_version(SLUG) == 0
+    assert types.get_template_version(SLUG) == 0
     messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
     assert messages == [
         "Published version 1 of what it says.",
@@ -250,7 +250,7 @@ def test_saving_a_type_leaves_what_was_published_meanwhile(console: Client) -> N
     response = console.post(page(SLUG), data | {"name": "Paid", "example_data": "{}"})
     assert response.status_code == 302
     assert NotificationType.objects.get(pk=SLUG).name == "Paid"
-    assert types.template_version(SLUG) == number
+    assert types.get_template_version(SLUG) == number
 
 
 def test_there_must_be_something_to_show_and_to_publish(console: Client) -> None:
@@ -259,7 +259,7 @@ def test_there_must_be_something_to_show_and_to_publish(console: Client) -> None
     for url in (f"{page(SLUG, 7)}publish/", f"{page('nope', 0)}publish/"):
         assert console.post(url).status_code == 302
     assert console.get(f"{page(SLUG, 0)}publish/").status_code == 405
-    assert types.template_version(SLUG) == 0
+    assert types.get_template_version(SLUG) == 0
     assert console.get(f"{LIST}{quote('nope')}/change/").status_code == 302
 
 
@@ -273,7 +273,7 @@ def test_who_may_look_may_not_change(looker: Client) -> None:
     assert looker.get(NEW).status_code == 403
     assert looker.post(NEW, SENT).status_code == 403
     assert looker.post(f"{page(SLUG, number)}publish/").status_code == 403
-    assert types.template_version(SLUG) == 0
+    assert types.get_template_version(SLUG) == 0
 
 
 def test_who_may_not_look_at_types_sees_nothing(support: Client) -> None:

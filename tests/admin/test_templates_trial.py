@@ -98,7 +98,7 @@ def test_an_unpublished_version_is_sent_with_the_types_example(console: Client) 
     one = Notification.objects.get()
     assert (one.type, one.channels, one.recipient.email) == (SLUG, ["email"], "ops@example.com")
     assert (one.content.template_version, one.content.body) == (number, "We have 49.90.")
-    assert types.template_version(SLUG) == 0
+    assert types.get_template_version(SLUG) == 0
     (line,) = LogEntry.objects.all()
     assert line.change_message == f"Sent a test of version 1 by Email: {one.pk}."
 
@@ -147,4 +147,4 @@ def test_an_older_version_is_gone_back_to(console: Client) -> None:
         "The release's own": "Roll back",
     }
     console.post(f"{PAGE}1/publish/")
-    assert types.template_version(SLUG) == 1
+    assert types.get_template_version(SLUG) == 1

@@ -132,6 +132,6 @@ def test_a_channel_that_stands_in_and_what_whatsapp_approved_are_stored(console:
     kind = types.get_type("parcel_lost")
     assert kind.fallback is not None
     assert (kind.fallback.channel, kind.fallback.after) == (Channel.EMAIL, timedelta(minutes=10))
-    assert [one.language for one in kind.approved] == ["pt_PT"]
+    assert [one.language for one in kind.whatsapp_templates] == ["pt_PT"]
     refused = console.post(f"{LIST}add/", form | {"slug": "x", "approved_templates": "[1]"})
     assert "nothing else" in refused.content.decode()

@@ -182,7 +182,7 @@ class TestWatching:
 
 class TestHoldingUp:
     def test_it_is_paused_and_resumed(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "PAGE", 2)
+        monkeypatch.setattr(runner, "PAGE_SIZE", 2)
         people(3)
         answer = begin(app)
         runner.run_page(ObjectId(answer.json()["id"]))

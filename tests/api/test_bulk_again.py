@@ -126,7 +126,7 @@ def test_a_crash_between_key_and_notifications_is_healed(
     promised = collection("idempotency_keys").find_one({})["notification_ids"]
     assert stored() == []
     again = accept(app, 5)
-    assert (list(again.outcomes), again.replayed) == (promised, True)
+    assert (list(again.outcomes), again.is_replayed) == (promised, True)
     assert [d["_id"] for d in stored()] == promised
 
 
@@ -213,7 +213,7 @@ def test_two_hundred_at_once_are_one_set_of_notifications(app: App) -> None:
     with ThreadPoolExecutor(25) as threads:
         answers = list(itertools.chain.from_iterable(threads.map(ask, range(25))))
     assert len(answers) == 200
-    assert sum(not answer.replayed for answer in answers) == 1
+    assert sum(not answer.is_replayed for answer in answers) == 1
     assert {tuple(answer.outcomes) for answer in answers} == {tuple(d["_id"] for d in stored())}
     assert len(stored()) == 4
 

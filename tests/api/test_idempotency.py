@@ -157,7 +157,7 @@ def test_a_request_that_would_be_too_late_by_now_gets_its_first_answer(app: App)
     for now in (before, before + timedelta(days=2)):
         again = acceptance.accept(wanted, caller=caller, now=now)
         assert again.document["_id"] == first.document["_id"]
-        assert (again.replayed, again.adjusted) == (True, True)
+        assert (again.is_replayed, again.is_time_adjusted) == (True, True)
     other = msgspec.structs.replace(wanted, external_id="other")
     with pytest.raises(validation.InvalidRequestError):
         acceptance.accept(other, caller=caller, now=before + timedelta(days=2))

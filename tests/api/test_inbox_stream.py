@@ -116,7 +116,7 @@ def test_everyone_hears_of_their_own_inbox_only(app: App, other_app: App) -> Non
 def test_a_hint_names_nobody_and_says_nothing(app: App, broker: redis.Redis) -> None:
     """A notification's words and whose it is stay out of Valkey."""
     with broker.pubsub(ignore_subscribe_messages=True) as heard:
-        heard.subscribe(inbox_wakeups.TOPIC)
+        heard.subscribe(inbox_wakeups.VALKEY_CHANNEL)
         arrives(app, user_id="ada")
         messages: list[str] = []
 

@@ -52,7 +52,7 @@ def test_a_new_type_is_made_and_can_be_used_at_once(app: App) -> None:
     assert kind.channels == (Channel.IN_APP, Channel.EMAIL, Channel.PUSH)
     assert (kind.priority, kind.max_retries, kind.ttl_seconds) == (Priority.HIGH, 2, 3600)
     assert kind.fallback == Fallback(channel=Channel.PUSH, after=timedelta(seconds=90))
-    (wording,) = kind.approved
+    (wording,) = kind.whatsapp_templates
     assert (wording.name, wording.language, wording.parameters) == ("lost", "pt_PT", ("parcel",))
 
 

@@ -101,22 +101,22 @@ def _note_trouble(now: datetime) -> None:
 def _half_done(now: datetime) -> ObjectId:
     """Return an operation on the mails that failed, with a part of them tried again."""
     maria = Staff(id=ObjectId(str(StaffUser.objects.get(username="maria").pk)), username="maria")
-    found = selection.failures(
+    found = selection.select_failures(
         channel=Channel.EMAIL, code="provider_error", since=now - timedelta(days=1)
     )
     words = (
-        found.described[0],
+        found.description[0],
         "Channel: Email",
         "Cause: Provider error",
         "Failed: in the last 24 hours",
     )
-    cohort = replace(found, described=words)
-    asked = decisions.preview(action=BulkAction.RETRY, cohort=cohort, by=maria, now=now)
+    cohort = replace(found, description=words)
+    asked = decisions.preview(action=BulkAction.RETRY, selection=cohort, by=maria, now=now)
     runner.run(asked.id)
     plan = StartOptions(
-        includes=frozenset({RiskKind.SAFE}), per_second=PACE, reason="SendGrid says that it is well"
+        included_risks=frozenset({RiskKind.SAFE}), per_second=PACE, reason="SendGrid says that it is well"
     )
-    decisions.start(asked.id, plan=plan, by=maria, now=utc_now())
+    decisions.start(asked.id, options=plan, by=maria, now=utc_now())
     # By a clock that stands still a second's worth is done, and no more.
     at = utc_now()
     runner.run(asked.id, clock=lambda: at)

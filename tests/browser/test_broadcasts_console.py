@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("db")
 def half_told(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
     """Return a broadcast with half of its audience told, and one of them by mail already."""
     backlog.clear()
-    monkeypatch.setattr(runner, "PAGE", 8)
+    monkeypatch.setattr(runner, "PAGE_SIZE", 8)
     now = utc_now()
     muted = people(2, preferences={"marketing": {"muted": True}})
     names = [*muted, *people(6, first=2), "nobody-we-know", "somebody-else", "yet-another"]

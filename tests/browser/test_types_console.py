@@ -41,11 +41,11 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
 
     screen.shows(page.get_by_role("heading", name="Version 1: A shorter push"))
     expect(page.locator(".push-card")).to_contain_text("We have 49.90.")
-    assert types.template_version("payment_confirmed") == 0
+    assert types.get_template_version("payment_confirmed") == 0
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Publish")).click()
     screen.shows(page.get_by_text("Version 1 is published: new notifications take it."))
-    assert types.template_version("payment_confirmed") == 1
+    assert types.get_template_version("payment_confirmed") == 1
     version = templates.get_version(type_slug="payment_confirmed", number=1)
     assert version is not None
     assert version.created_by == "staff:maria"

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from domain.states import BulkAction, BulkOutcome, BulkStage
 from domain.time import utc_now
 from notifications.bulk import decisions, operation, runner, selection
-from notifications.bulk.operation import NOBODY
+from notifications.bulk.operation import UNKNOWN_STAFF
 from notifications.bulk.repository import LEASE
 from notifyproject.db.collections import collection
 from tests.faults.conftest import Start
@@ -17,11 +17,11 @@ COUNT = 150
 
 def test_each_is_resent_once_and_counted_once(start_worker: Start) -> None:
     ids = failed(COUNT)
-    failures = selection.failures(channel=None, code=None, since=None)
+    failures = selection.select_failures(channel=None, code=None, since=None)
     worker = start_worker()
-    asked = decisions.preview(action=BulkAction.RESEND, cohort=failures, by=NOBODY, now=utc_now())
+    asked = decisions.preview(action=BulkAction.RESEND, selection=failures, by=UNKNOWN_STAFF, now=utc_now())
     until(lambda: stored(asked).stage is BulkStage.READY)
-    decisions.start(asked.id, plan=plan(), by=NOBODY, now=utc_now())
+    decisions.start(asked.id, options=plan(), by=UNKNOWN_STAFF, now=utc_now())
     until(lambda: _resent() > COUNT // 5)
     worker.kill()
     worker.wait()

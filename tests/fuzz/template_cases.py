@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from notifications.content.engine import HTML
+from notifications.content.engine import HTML_ENVIRONMENT
 
 DATA: Mapping[str, Any] = {
     "order": "12345",
@@ -55,7 +55,7 @@ _ranges = st.builds(
 _values = st.one_of(st.sampled_from(PATHS), _literals, _ranges)
 _filters = st.builds(
     lambda name, arguments: f" | {name}" + (f": {', '.join(arguments)}" if arguments else ""),
-    st.sampled_from(sorted(HTML.filters)),
+    st.sampled_from(sorted(HTML_ENVIRONMENT.filters)),
     st.lists(_values, max_size=2),
 )
 _expressions = st.one_of(

@@ -57,8 +57,8 @@ def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[Object
 
 def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: Any) -> Operation:
     """Return an operation on all failures of email, with its preview."""
-    cohort = fields.pop("cohort", None) or selection.failures(channel=EMAIL, code=None, since=None)
-    asked = decisions.preview(action=action, cohort=cohort, by=MARIA, now=clock(), **fields)
+    cohort = fields.pop("cohort", None) or selection.select_failures(channel=EMAIL, code=None, since=None)
+    asked = decisions.preview(action=action, selection=cohort, by=MARIA, now=clock(), **fields)
     assert runner.run(asked.id, clock=clock)
     return stored(asked)
 
@@ -66,8 +66,8 @@ def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: A
 def plan(**fields: Any) -> StartOptions:
     """Return what a person has decided."""
     usual: dict[str, Any] = {
-        "includes": frozenset({RiskKind.SAFE}),
-        "per_second": bulk_operation.FASTEST,
+        "included_risks": frozenset({RiskKind.SAFE}),
+        "per_second": bulk_operation.MAX_PER_SECOND,
         "reason": "SendGrid is well again",
     }
     return StartOptions(**{**usual, **fields})
@@ -77,7 +77,7 @@ def started(clock: Time, operation: Operation | None = None, **fields: Any) -> O
     """Return an operation that was started and that no worker has gone on with."""
     ready = operation or previewed(clock)
     assert ready.stage is BulkStage.READY
-    return decisions.start(ready.id, plan=plan(**fields), by=MARIA, now=clock())
+    return decisions.start(ready.id, options=plan(**fields), by=MARIA, now=clock())
 
 
 def finish(clock: Time, operation: Operation) -> Operation:
@@ -92,7 +92,7 @@ def finish(clock: Time, operation: Operation) -> Operation:
 
 def stored(operation: Operation) -> Operation:
     """Return an operation as it is stored."""
-    found = repository.one(operation.id)
+    found = repository.get(operation.id)
     assert found is not None
     return found
 

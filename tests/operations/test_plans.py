@@ -14,13 +14,13 @@ from tests.factories import NOON
 from tests.operations.conftest import Time, finish, previewed, started
 from tests.store.plans import Plan, plans
 
-COUNT, FAILED, PAGE = 600, 200, 20
+COUNT, FAILED, PAGE_SIZE = 600, 200, 20
 
 
 @pytest.fixture
 def many(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     """Store notifications, a third of which have failed; pages are small."""
-    monkeypatch.setattr(selection, "PAGE", PAGE)
+    monkeypatch.setattr(selection, "PAGE_SIZE", PAGE_SIZE)
     new = [factories.new(user_id=None) for _ in range(COUNT)]
     store.accept(new, now=NOON)
     ids = [one.id for one in new[:FAILED]]
@@ -41,21 +41,21 @@ def assert_thrifty(found: list[Plan]) -> None:
     for plan in found:
         assert plan.is_indexed or plan.is_by_id, plan.summary
         assert not plan.sorts, plan.summary
-        assert plan.examined <= 2 * max(plan.returned, PAGE), plan
+        assert plan.examined <= 2 * max(plan.returned, PAGE_SIZE), plan
 
 
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize(
     "cohort",
     [
-        selection.failures(channel=Channel.EMAIL, code="provider_error", since=NOON),
+        selection.select_failures(channel=Channel.EMAIL, code="provider_error", since=NOON),
         Selection(
             match={"failed_at": {"$exists": True}, "type": "payment_confirmed"},
             order="failed_at",
-            described=(),
+            description=(),
         ),
-        Selection(match={"status": "failed"}, order="created_at", described=()),
-        Selection(match={"type": "payment_confirmed"}, order="created_at", described=()),
+        Selection(match={"status": "failed"}, order="created_at", description=()),
+        Selection(match={"type": "payment_confirmed"}, order="created_at", description=()),
     ],
     ids=["failures", "failures-type", "status", "type"],
 )
@@ -63,7 +63,7 @@ def test_the_pages_of_a_cohort(clock: Time, cohort: Selection) -> None:
     with plans("notifications") as found:
         operation = previewed(clock, cohort=cohort)
     assert operation.found_count >= FAILED
-    assert len(by_place(found)) > FAILED // PAGE
+    assert len(by_place(found)) > FAILED // PAGE_SIZE
     assert_thrifty(found)
 
 
@@ -80,11 +80,11 @@ def test_what_is_asked_of_operations_and_their_results(clock: Time) -> None:
     ask(
         "operation_results",
         lambda: finish(clock, operation),
-        lambda: list(results.each(operation.id)),
+        lambda: list(results.iter_rows(operation.id)),
         lambda: results.samples(operation.id, risk.RiskKind.SAFE, limit=3),
     )
     ask("operations", lambda: runner.enqueue_due(now=clock()))
-    done = repository.one(operation.id)
+    done = repository.get(operation.id)
     assert done is not None
     assert done.stage is BulkStage.COMPLETED
     for some in found.values():

@@ -26,7 +26,7 @@ from tests.operations.conftest import (
 )
 
 S = DeliveryStatus
-EVERYTHING = Selection(match={"type": "payment_confirmed"}, order="created_at", described=("All",))
+EVERYTHING = Selection(match={"type": "payment_confirmed"}, order="created_at", description=("All",))
 
 
 def test_it_counts_by_verdict_and_changes_nothing(clock: Time) -> None:
@@ -35,8 +35,8 @@ def test_it_counts_by_verdict_and_changes_nothing(clock: Time) -> None:
     factories.hold_back("bob@example.com", reason=SuppressionReason.MANUAL, at=clock())
     operation = previewed(clock)
     assert operation.stage is BulkStage.READY
-    assert operation.found == {"safe": 3, "suppressed": 1}
-    assert (operation.found_count, operation.deliveries, operation.is_capped) == (4, 4, False)
+    assert operation.preview_counts == {"safe": 3, "suppressed": 1}
+    assert (operation.found_count, operation.delivery_count, operation.is_capped) == (4, 4, False)
     assert statuses([*safe, *held_back]) == ["failed"] * 4
     assert {row["outcome"] for row in rows(operation).values()} == {"waiting"}
 
@@ -45,19 +45,19 @@ def test_it_shows_some_of_each_verdict(clock: Time) -> None:
     failed(5)
     samples = results.samples(previewed(clock).id, RiskKind.SAFE, limit=3)
     assert len(samples) == 3
-    assert {row.verdict.kind for row in samples.values()} == {RiskKind.SAFE}
+    assert {row.risk.kind for row in samples.values()} == {RiskKind.SAFE}
 
 
 def test_it_goes_on_page_by_page(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "PAGE", 4)
+    monkeypatch.setattr(selection, "PAGE_SIZE", 4)
     failed(9)
-    assert previewed(clock).found == {"safe": 9}
+    assert previewed(clock).preview_counts == {"safe": 9}
 
 
 def test_beyond_its_cap_it_says_that_there_are_more(
     clock: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "PAGE", 2)
+    monkeypatch.setattr(selection, "PAGE_SIZE", 2)
     monkeypatch.setattr(runner, "PREVIEW_CAP", 4)
     failed(7)
     operation = previewed(clock)
@@ -72,37 +72,37 @@ def test_what_fails_after_the_preview_was_asked_for_is_not_in_it(clock: Time) ->
 
 def test_only_the_deliveries_that_the_filter_is_about_are_in_it(clock: Time) -> None:
     failed()
-    cohort = selection.failures(channel=Channel.EMAIL, code="timeout", since=None)
+    cohort = selection.select_failures(channel=Channel.EMAIL, code="timeout", since=None)
     assert previewed(clock, cohort=cohort).found_count == 0
-    cohort = selection.failures(channel=Channel.EMAIL, code="provider_error", since=None)
-    assert previewed(clock, cohort=cohort).found == {"safe": 1}
+    cohort = selection.select_failures(channel=Channel.EMAIL, code="provider_error", since=None)
+    assert previewed(clock, cohort=cohort).preview_counts == {"safe": 1}
 
 
 def test_what_has_nothing_to_be_done_is_counted_by_itself(clock: Time) -> None:
     failed(2)
     factories.accepted()
     operation = previewed(clock, action=BulkAction.CANCEL, cohort=EVERYTHING)
-    assert operation.found == {"safe": 1, runner.NOTHING: 2}
-    assert (operation.found_count, operation.deliveries) == (3, 1)
+    assert operation.preview_counts == {"safe": 1, runner.NO_DELIVERY: 2}
+    assert (operation.found_count, operation.delivery_count) == (3, 1)
 
 
 def test_two_workers_preview_it_once(clock: Time) -> None:
     failed(3)
-    asked = decisions.preview(action=BulkAction.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    asked = decisions.preview(action=BulkAction.RETRY, selection=EVERYTHING, by=MARIA, now=clock())
     assert runner.run(asked.id, clock=clock)
     assert not runner.run(asked.id, clock=clock)
-    assert stored(asked).found == {"safe": 3}
+    assert stored(asked).preview_counts == {"safe": 3}
 
 
 def test_a_preview_that_was_broken_off_counts_each_once(clock: Time) -> None:
     ids = failed(3)
-    asked = decisions.preview(action=BulkAction.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    asked = decisions.preview(action=BulkAction.RETRY, selection=EVERYTHING, by=MARIA, now=clock())
     # A worker has written a row and was lost before it could say so.
     collection("operation_results").insert_one(
         {"_id": f"{asked.id}:{ids[0]}:email", "operation_id": asked.id, "outcome": "waiting"}
     )
     runner.run(asked.id, clock=clock)
-    assert stored(asked).found == {"safe": 3}
+    assert stored(asked).preview_counts == {"safe": 3}
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_a_preview_that_was_broken_off_counts_each_once(clock: Time) -> None:
         ({"reason": "x" * 501}, "at most 500"),
         ({"per_second": 0}, "from 1 to 500"),
         ({"per_second": 501}, "from 1 to 500"),
-        ({"includes": frozenset()}, "nothing to do"),
-        ({"includes": frozenset({RiskKind.SUPPRESSED})}, "always left out"),
-        ({"includes": frozenset({RiskKind.SAFE, RiskKind.MAY_DUPLICATE})}, "second copy"),
+        ({"included_risks": frozenset()}, "nothing to do"),
+        ({"included_risks": frozenset({RiskKind.SUPPRESSED})}, "always left out"),
+        ({"included_risks": frozenset({RiskKind.SAFE, RiskKind.MAY_DUPLICATE})}, "second copy"),
     ],
 )
 def test_it_is_not_started_without_a_decision_on_everything(
@@ -129,7 +129,7 @@ def test_it_is_not_started_without_a_decision_on_everything(
 
 def test_an_old_preview_is_made_anew(clock: Time) -> None:
     operation = previewed(clock)
-    clock.at += repository.UNSTARTED_LIFE + timedelta(seconds=1)
+    clock.at += repository.PREVIEW_LIFETIME + timedelta(seconds=1)
     with pytest.raises(BulkStateError, match="over a day old"):
         started(clock, operation)
 
@@ -137,18 +137,18 @@ def test_an_old_preview_is_made_anew(clock: Time) -> None:
 def test_it_is_started_once(clock: Time) -> None:
     operation = started(clock)
     with pytest.raises(BulkStateError, match="somebody else was faster"):
-        decisions.start(operation.id, plan=plan(), by=MARIA, now=clock())
+        decisions.start(operation.id, options=plan(), by=MARIA, now=clock())
 
 
 def test_what_is_not_there_is_not_started(clock: Time) -> None:
     with pytest.raises(BulkStateError, match="not there"):
-        decisions.start(ObjectId(), plan=plan(), by=MARIA, now=clock())
+        decisions.start(ObjectId(), options=plan(), by=MARIA, now=clock())
 
 
 def test_a_preview_needs_a_channel_and_a_new_time_that_lies_ahead(clock: Time) -> None:
-    nothing = Selection(match={}, order="created_at", described=(), channels=())
+    nothing = Selection(match={}, order="created_at", description=(), channels=())
     with pytest.raises(BulkStateError, match="channel"):
-        decisions.preview(action=BulkAction.RETRY, cohort=nothing, by=MARIA, now=clock())
+        decisions.preview(action=BulkAction.RETRY, selection=nothing, by=MARIA, now=clock())
     for send_at in (None, clock.at - timedelta(seconds=1)):
         with pytest.raises(BulkStateError, match="time"):
             previewed(clock, action=BulkAction.RESCHEDULE, cohort=EVERYTHING, send_at=send_at)
@@ -158,7 +158,7 @@ def test_a_preview_that_is_thrown_away_leaves_nothing(clock: Time) -> None:
     failed()
     operation = previewed(clock)
     decisions.discard(operation.id)
-    assert repository.one(operation.id) is None
+    assert repository.get(operation.id) is None
     assert rows(operation) == {}
 
 

@@ -31,7 +31,7 @@ from tests.operations.conftest import (
     stored,
 )
 
-SAFE = ResendRisk(kind=RiskKind.SAFE, why="Nothing was sent.")
+SAFE = ResendRisk(kind=RiskKind.SAFE, reason="Nothing was sent.")
 
 
 class Lost(BaseException):
@@ -153,7 +153,7 @@ def test_lost_between_acting_and_saying_so(clock: Time, action: BulkAction) -> N
     operation = started(clock, previewed(clock, action=action))
     which = results.DeliveryKey(one, EMAIL)
     results.begin(operation.id, {which: SAFE}, now=clock())
-    executor._do(operation, one, [EMAIL], now=clock())
+    executor._execute_one(operation, one, [EMAIL], now=clock())
     done = finish(clock, operation)
     assert done.counts == {BulkOutcome.DONE: 1}
     made = collection("notifications").count_documents({"resent_from": one})
@@ -164,7 +164,7 @@ def test_what_was_begun_with_and_failed_again_is_not_opened_twice(clock: Time) -
     (one,) = failed()
     operation = started(clock)
     results.begin(operation.id, {results.DeliveryKey(one, EMAIL): SAFE}, now=clock())
-    executor._do(operation, one, [EMAIL], now=clock())
+    executor._execute_one(operation, one, [EMAIL], now=clock())
     again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
     settlement = factories.settlement(again, DeliveryStatus.FAILED, at=clock())
     store.settle([settlement], now=clock.at)
@@ -175,7 +175,7 @@ def test_what_was_begun_with_and_failed_again_is_not_opened_twice(clock: Time) -
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a worker look after every two whether it is to go on."""
-    monkeypatch.setattr(runner, "SLICE", 2)
+    monkeypatch.setattr(runner, "SLICE_SIZE", 2)
 
 
 def held_up(clock: Time, step: Callable[..., object]) -> tuple[list[ObjectId], Operation]:
@@ -235,12 +235,12 @@ def test_somebody_else_retries_one_while_its_turn_comes(clock: Time) -> None:
 def test_one_that_stops_every_worker_is_stopped_itself(clock: Time) -> None:
     failed()
     operation = started(clock)
-    for _ in range(repository.MANY_CLAIMS):
+    for _ in range(repository.MAX_CLAIMS):
         work_with(operation, Acting(clock, at_look=4, happens=dies))
         clock.at += LEASE + timedelta(seconds=1)
     assert not runner.run(operation.id, clock=clock)
     stopped = stored(operation)
-    assert (stopped.stage, stopped.problem) == (BulkStage.PAUSED, repository.STUCK)
+    assert (stopped.stage, stopped.problem) == (BulkStage.PAUSED, repository.STUCK_MESSAGE)
     decisions.resume(operation.id, by=MARIA, now=clock())
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
 

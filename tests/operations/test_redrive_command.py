@@ -41,7 +41,7 @@ def test_with_a_yes_it_starts_what_workers_go_on_with(clock: Time) -> None:
     (document,) = collection("operations").find()
     assert f"Bulk operation {document['_id']} is running" in told
     runner.run(document["_id"])
-    found = repository.one(document["_id"])
+    found = repository.get(document["_id"])
     assert found is not None
     assert found.counts == {BulkOutcome.DONE: 2}
     assert found.started_by is not None

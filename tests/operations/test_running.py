@@ -40,7 +40,7 @@ from tests.operations.conftest import (
 )
 
 S = DeliveryStatus
-EVERYTHING = Selection(match={"type": "payment_confirmed"}, order="created_at", described=("All",))
+EVERYTHING = Selection(match={"type": "payment_confirmed"}, order="created_at", description=("All",))
 
 
 def test_it_retries_what_is_safe(clock: Time) -> None:
@@ -67,18 +67,18 @@ def test_it_resends_what_is_safe_as_linked_notifications(clock: Time) -> None:
 def test_what_was_sent_again_already_may_be_a_second_copy(clock: Time, action: BulkAction) -> None:
     failed(2)
     finish(clock, started(clock, previewed(clock, action=BulkAction.RESEND)))
-    assert previewed(clock, action=action).found == {"may_duplicate": 2}
+    assert previewed(clock, action=action).preview_counts == {"may_duplicate": 2}
     # Where the resend has failed too, nobody has it.
     for resend in collection("notifications").find({"resent_from": {"$ne": None}}):
         one = factories.start(factories.claim(resend["_id"], at=clock.at), at=clock.at)
         store.settle([factories.settlement(one, S.FAILED, at=clock())], now=clock.at)
-    since = selection.failures(channel=EMAIL, code=None, since=None)
+    since = selection.select_failures(channel=EMAIL, code=None, since=None)
     originals = Selection(
         match={"$and": [since.match, {"resent_from": None}]},
         order=since.order,
-        described=(),
+        description=(),
     )
-    assert previewed(clock, action=action, cohort=originals).found == {"safe": 2}
+    assert previewed(clock, action=action, cohort=originals).preview_counts == {"safe": 2}
 
 
 def test_it_cancels_what_is_pending(clock: Time) -> None:
@@ -94,7 +94,7 @@ def test_it_reschedules_what_was_not_tried(clock: Time) -> None:
     tried = factories.settled(S.PENDING)["_id"]
     later = clock.at + timedelta(hours=5)
     ready = previewed(clock, action=BulkAction.RESCHEDULE, cohort=EVERYTHING, send_at=later)
-    assert ready.found == {"safe": 1, runner.NOTHING: 1}
+    assert ready.preview_counts == {"safe": 1, runner.NO_DELIVERY: 1}
     finish(clock, started(clock, ready))
     assert factories.read(waiting)["scheduled_at"] == later
     assert "scheduled_at" not in factories.read(tried)
@@ -112,7 +112,7 @@ def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
     operation = finish(
         clock,
         started(
-            clock, includes=frozenset({RiskKind.MAY_DUPLICATE}), duplicate_reason="They call us."
+            clock, included_risks=frozenset({RiskKind.MAY_DUPLICATE}), duplicate_reason="They call us."
         ),
     )
     assert statuses([one]) == ["failed"]
@@ -154,7 +154,7 @@ def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> Non
 def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
     document = factories.accepted()
     other = Selection(
-        match={"status": NotificationStatus.QUEUED.value}, order="created_at", described=()
+        match={"status": NotificationStatus.QUEUED.value}, order="created_at", description=()
     )
     operation = started(clock, previewed(clock, action=BulkAction.CANCEL, cohort=other))
     factories.claim(document["_id"])
@@ -163,7 +163,7 @@ def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
     )
     operation = finish(clock, operation)
     (row,) = rows(operation).values()
-    assert (row["outcome"], row["detail"]) == ("skipped", runner.UNMATCHED)
+    assert (row["outcome"], row["detail"]) == ("skipped", runner.UNMATCHED_DETAIL)
 
 
 def test_what_cannot_be_done_is_told(clock: Time) -> None:
@@ -172,7 +172,7 @@ def test_what_cannot_be_done_is_told(clock: Time) -> None:
     collection("notifications").update_one(
         {"_id": one}, {"$set": {"erased_at": clock.at, "expires_at": clock.at}}
     )
-    operation = finish(clock, repository.one(operation.id) or operation)
+    operation = finish(clock, repository.get(operation.id) or operation)
     assert operation.counts == {BulkOutcome.SKIPPED: 1}
     assert operation.reasons == {"pointless": 1}
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_done_is_told(clock: Time) -> None:
 def test_each_channel_of_a_notification_is_judged_by_itself(clock: Time) -> None:
     channels = (Channel.EMAIL, Channel.IN_APP)
     one = factories.settled(S.FAILED, channels=channels)["_id"]
-    cohort = selection.failures(channel=None, code=None, since=None)
+    cohort = selection.select_failures(channel=None, code=None, since=None)
     operation = finish(clock, started(clock, previewed(clock, cohort=cohort)))
     document = factories.read(one)
     assert operation.counts == {BulkOutcome.DONE: 1}
@@ -191,7 +191,7 @@ def test_each_channel_of_a_notification_is_judged_by_itself(clock: Time) -> None
 def test_beyond_what_was_previewed_it_judges_as_it_goes(
     clock: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "PAGE", 2)
+    monkeypatch.setattr(selection, "PAGE_SIZE", 2)
     monkeypatch.setattr(runner, "PREVIEW_CAP", 2)
     ids = failed(5)
     operation = finish(clock, started(clock))
@@ -223,7 +223,7 @@ def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
 
 def test_a_worker_is_told_at_each_step(clock: Time) -> None:
     failed()
-    asked = decisions.preview(action=BulkAction.RETRY, cohort=EVERYTHING, by=MARIA, now=clock())
+    asked = decisions.preview(action=BulkAction.RETRY, selection=EVERYTHING, by=MARIA, now=clock())
     assert wakeups.depth(SERVICE_QUEUE) == 1
     tasks.run_bulk_operation(str(asked.id))
     started(clock, stored(asked))

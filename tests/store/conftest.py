@@ -63,7 +63,7 @@ def maria() -> StaffUser:
 @pytest.fixture
 def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make every page of a broadcast a small one, and measure what waits anew."""
-    monkeypatch.setattr(runner, "PAGE", 3)
+    monkeypatch.setattr(runner, "PAGE_SIZE", 3)
     yield
     process.clear_shutdown()
 

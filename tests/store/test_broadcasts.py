@@ -155,7 +155,7 @@ def test_whom_nothing_reaches_is_counted_with_some_of_their_ids() -> None:
     one = begun(AudienceRequest(user_ids=strangers))
     to_its_end(one)
     kept = read(one)["skipped"]["no_address"]
-    assert (kept["count"], kept["examples"]) == (30, strangers[: repository.EXAMPLES])
+    assert (kept["count"], kept["examples"]) == (30, strangers[: repository.MAX_EXAMPLES])
 
 
 def test_of_the_channels_that_are_named_each_gets_those_that_reach_them() -> None:

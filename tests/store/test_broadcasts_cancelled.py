@@ -154,9 +154,9 @@ def test_while_something_is_being_sent_it_is_cancelling_and_a_retry_is_withdrawn
     go_on(one)
     waits = read(one)
     assert (waits["status"], waits["withdrawn"]) == ("cancelling", 1)
-    assert waits["due_at"] == NOON + runner.LOOK_AGAIN
+    assert waits["due_at"] == NOON + runner.CANCEL_POLL_INTERVAL
     store.settle([factories.settlement(begins, S.PENDING)], now=NOON)
-    to_its_end(one, at=NOON + runner.LOOK_AGAIN)
+    to_its_end(one, at=NOON + runner.CANCEL_POLL_INTERVAL)
     assert statuses(one) == ["cancelled", "cancelled"]
     assert (read(one)["status"], read(one)["withdrawn"]) == ("cancelled", 2)
 
@@ -211,7 +211,7 @@ def test_withdrawing_begins_when_the_page_under_way_has_ended() -> None:
     assert turn is not None
     control.cancel(one, now=NOON)
     assert not go_on(one), "another has the lease"
-    runner._read(turn, lambda: NOON)
+    runner._send_page(turn, lambda: NOON)
     assert (len(told(one)), read(one)["status"]) == (3, "cancelling")
     to_its_end(one)
     assert statuses(one) == ["cancelled"] * 3
@@ -231,7 +231,7 @@ def test_a_turn_that_ends_without_a_page_leaves_the_withdrawing_to_the_next(
     turn = repository.acquire_lease(one, worker="worker", now=at)
     assert turn is not None
     control.cancel(one, now=at)
-    runner._read(turn, lambda: at)
+    runner._send_page(turn, lambda: at)
     assert (read(one)["status"], read(one)["is_waiting"]) == ("cancelling", False)
     to_its_end(one, at=at)
     assert (read(one)["status"], statuses(one)) == ("cancelled", ["cancelled"] * 3)
@@ -245,7 +245,7 @@ def test_what_a_worker_stores_behind_its_lease_is_withdrawn_again() -> None:
     control.cancel(one, now=LATER)
     to_its_end(one, at=LATER)
     assert read(one)["status"] == "cancelled"
-    runner._read(frozen, lambda: LATER)
+    runner._send_page(frozen, lambda: LATER)
     assert read(one)["status"] == "cancelling"
     to_its_end(one, at=LATER)
     assert statuses(one) == ["cancelled"] * 3

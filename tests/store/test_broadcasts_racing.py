@@ -33,7 +33,7 @@ def taken(broadcast_id: Any, *, at: Any = NOON) -> BroadcastLease:
 
 def finish(turn: BroadcastLease, *, at: Any = NOON) -> None:
     """Let a worker do the page that it has the turn for."""
-    runner._read(turn, lambda: at)
+    runner._send_page(turn, lambda: at)
 
 
 @pytest.fixture
@@ -142,11 +142,11 @@ def test_a_page_that_stops_every_worker_ends_the_broadcast(
 ) -> None:
     people(3)
     one = begun()
-    for turn in range(runner.MOST_TURNS):
+    for turn in range(runner.MAX_CLAIMS):
         with pytest.raises(Lost):
             go_on(one, at=NOON + turn * repository.LEASE)
     assert read(one)["status"] == "running"
-    go_on(one, at=NOON + runner.MOST_TURNS * repository.LEASE)
+    go_on(one, at=NOON + runner.MAX_CLAIMS * repository.LEASE)
     assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "stuck")
 
 
@@ -155,7 +155,7 @@ def test_a_wait_for_room_is_no_failure(settings: Any) -> None:
     settings.BULK_PENDING_LIMIT = 0
     one = begun()
     go_on(one)
-    for wait in range(1, 2 * runner.MOST_TURNS):
+    for wait in range(1, 2 * runner.MAX_CLAIMS):
         backlog.clear()
         go_on(one, at=NOON + wait * backlog.RETRY_AFTER)
     assert (read(one)["status"], read(one)["is_waiting"]) == ("running", True)

@@ -108,8 +108,8 @@ def test_the_verdict_says_so_before_anybody_asks() -> None:
     document = ended()
     remove()
     found = assess_risks([factories.read(document["_id"])], now=DUE)[(document["_id"], EMAIL)]
-    assert found.kind is RiskKind.POINTLESS
-    assert "not kept any more, as it is old" in found.why
+    assert found.kind is RiskKind.WILL_FAIL_AGAIN
+    assert "not kept any more, as it is old" in found.reason
 
 
 def test_a_retry_and_a_removal_at_once_leave_an_open_one_whole() -> None:

@@ -109,7 +109,7 @@ def test_a_second_run_looks_only_at_what_has_come_since() -> None:
 def test_categories_with_the_same_days_are_walked_together_and_others_apart() -> None:
     remove(at=NOON + 30 * DAY + HOUR)
     assert set(positions().values()) == {NOON + HOUR}
-    collection(retention.POLICIES).update_one({"_id": "marketing"}, {"$set": {"content_days": 29}})
+    collection(retention.COLLECTION).update_one({"_id": "marketing"}, {"$set": {"content_days": 29}})
     remove(at=NOON + 30 * DAY + HOUR)
     assert positions() == {
         "transactional": NOON + HOUR,
@@ -122,7 +122,7 @@ def test_categories_with_the_same_days_are_walked_together_and_others_apart() ->
 
 @pytest.mark.usefixtures("many")
 def test_longer_days_bring_nothing_back_and_nothing_is_passed_over_by_them() -> None:
-    policies = collection(retention.POLICIES)
+    policies = collection(retention.COLLECTION)
     remove(at=NOON + 30 * DAY + HOUR)
     policies.update_many({}, {"$set": {"content_days": 40}})
     assert remove(at=NOON + 31 * DAY).notifications == 0

@@ -119,7 +119,7 @@ def test_one_is_read_and_marked_by_its_id() -> None:
     for do in (store.mark_read, store.mark_unread, store.archive, store.unarchive):
         with plans("notifications") as found:
             do(inbox=INBOX, notification_id=document["_id"], now=LATER)
-            feed.one(INBOX, document["_id"])
+            feed.get(INBOX, document["_id"])
         assert all(plan.is_by_id and plan.examined <= 1 for plan in found), found
 
 

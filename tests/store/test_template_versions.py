@@ -13,7 +13,7 @@ from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import rendering, templates
 from notifications.content.engine import TemplateError
-from notifications.content.templates import DEFAULT_LANGUAGE, NumbersTaken, UnknownVersion, Version
+from notifications.content.templates import DEFAULT_LANGUAGE, VersionConflictError, UnknownVersionError, Version
 from notifyproject.db.collections import collection
 from providers.contract import Message
 from tests import factories
@@ -89,7 +89,7 @@ def test_everybody_who_makes_a_version_at_the_same_time_gets_a_number() -> None:
 def test_a_number_that_is_always_taken_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     create()
     monkeypatch.setattr(templates, "list_versions", lambda **_: [])
-    with pytest.raises(NumbersTaken):
+    with pytest.raises(VersionConflictError):
         create()
 
 
@@ -130,7 +130,7 @@ def test_a_published_version_is_taken_by_what_comes_then() -> None:
     create()
     publish(1)
     assert types.get_type(SLUG).template_version == 1
-    assert types.template_version(SLUG) == 1
+    assert types.get_template_version(SLUG) == 1
     assert text(1) == ("Paid: 49.90", "We have 49.90.")
 
 
@@ -151,18 +151,18 @@ def test_an_older_version_can_be_published_again_and_so_can_the_files() -> None:
     create()
     for number in (2, 1, 0, 2):
         publish(number)
-        assert types.template_version(SLUG) == number
+        assert types.get_template_version(SLUG) == number
 
 
 def test_there_must_be_something_to_publish() -> None:
-    with pytest.raises(UnknownVersion):
+    with pytest.raises(UnknownVersionError):
         publish(1)
-    with pytest.raises(UnknownVersion):
+    with pytest.raises(UnknownVersionError):
         publish(0, slug="alert")
     create(slug="gone")
     with pytest.raises(types.UnknownTypeError):
         publish(1, slug="gone")
-    assert types.template_version(SLUG) == 0
+    assert types.get_template_version(SLUG) == 0
 
 
 def test_whoever_publishes_last_is_right() -> None:
@@ -170,9 +170,9 @@ def test_whoever_publishes_last_is_right() -> None:
         create()
     with ThreadPoolExecutor(max_workers=8) as pool:
         list(pool.map(publish, range(1, 9)))
-    assert types.template_version(SLUG) in range(1, 9)
+    assert types.get_template_version(SLUG) in range(1, 9)
     publish(3)
-    assert types.template_version(SLUG) == 3
+    assert types.get_template_version(SLUG) == 3
 
 
 def test_the_files_are_version_0() -> None:

@@ -75,8 +75,8 @@ def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> N
 def test_an_unknown_name_has_names_that_look_like_it(name: str, near: str) -> None:
     with pytest.raises(UnknownTypeError) as unknown:
         types.get_type(name)
-    assert near in unknown.value.near
-    assert len(unknown.value.near) <= 3
+    assert near in unknown.value.suggestions
+    assert len(unknown.value.suggestions) <= 3
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_type_that_is_switched_off_is_unknown() -> None:
     change("mfa_code", is_active=False)
     with pytest.raises(UnknownTypeError) as unknown:
         types.get_type("mfa_code")
-    assert "mfa_code" not in unknown.value.near
+    assert "mfa_code" not in unknown.value.suggestions
 
 
 def test_an_operators_type_is_a_type() -> None:

@@ -86,18 +86,18 @@ def test_what_is_over_has_expired() -> None:
 def test_an_erased_person_gets_nothing_again() -> None:
     document = failed(F.PROVIDER_ERROR)
     collection("notifications").update_one({"_id": document["_id"]}, {"$set": {"erased_at": NOON}})
-    assert kind(document) is RiskKind.POINTLESS
+    assert kind(document) is RiskKind.WILL_FAIL_AGAIN
 
 
 def test_without_a_provider_nothing_goes(settings: Any) -> None:
     settings.EMAIL_PROVIDERS = []
-    assert kind(failed(F.PROVIDER_ERROR)) is RiskKind.POINTLESS
+    assert kind(failed(F.PROVIDER_ERROR)) is RiskKind.WILL_FAIL_AGAIN
 
 
 @pytest.mark.usefixtures("_push_is_set_up")
 def test_a_push_is_worth_another_try_once_there_is_a_device_for_it() -> None:
     document = failed(F.NO_ADDRESS, channel=Channel.PUSH)
-    assert kind(document, Channel.PUSH) is RiskKind.POINTLESS
+    assert kind(document, Channel.PUSH) is RiskKind.WILL_FAIL_AGAIN
     factories.device("token-1")
     assert kind(document, Channel.PUSH) is RiskKind.SAFE
 
@@ -106,12 +106,12 @@ def test_a_push_is_worth_another_try_once_there_is_a_device_for_it() -> None:
 def test_a_device_that_wants_none_of_it_or_is_off_is_none() -> None:
     document = failed(F.NO_ADDRESS, channel=Channel.PUSH)
     factories.device("token-1", preferences=Preferences(enabled=False))
-    assert kind(document, Channel.PUSH) is RiskKind.POINTLESS
+    assert kind(document, Channel.PUSH) is RiskKind.WILL_FAIL_AGAIN
     off = factories.device("token-2")
     evidence = status.Evidence(at=NOON, source="fcm")
     reason = DeactivationReason.UNREGISTERED
     status.deactivate(device_ids=[off], reason=reason, evidence=evidence, now=NOON)
-    assert kind(document, Channel.PUSH) is RiskKind.POINTLESS
+    assert kind(document, Channel.PUSH) is RiskKind.WILL_FAIL_AGAIN
 
 
 @pytest.mark.usefixtures("_push_is_set_up")
@@ -124,7 +124,7 @@ def test_a_device_whose_token_was_refused_is_none_either() -> None:
     collection("delivery_attempts").update_many(
         {"notification_id": document["_id"]}, {"$set": {"error_code": "invalid_recipient"}}
     )
-    assert kind(document, Channel.PUSH) is RiskKind.POINTLESS
+    assert kind(document, Channel.PUSH) is RiskKind.WILL_FAIL_AGAIN
     factories.device("token-2")
     assert kind(document, Channel.PUSH) is RiskKind.SAFE
 
@@ -132,7 +132,7 @@ def test_a_device_whose_token_was_refused_is_none_either() -> None:
 def test_whatsapp_takes_it_once_they_have_written(settings: Any) -> None:
     settings.WHATSAPP_TOKEN = "a-token"
     document = failed(F.WINDOW_CLOSED, channel=Channel.WHATSAPP)
-    assert kind(document, Channel.WHATSAPP) is RiskKind.POINTLESS
+    assert kind(document, Channel.WHATSAPP) is RiskKind.WILL_FAIL_AGAIN
     service_windows.record_inbound([("+351912345678", NOON)], now=NOON)
     assert kind(document, Channel.WHATSAPP) is RiskKind.SAFE
 
@@ -145,7 +145,7 @@ def test_each_channel_has_its_own_verdict() -> None:
     document = factories.read(one.notification_id)
     found = assess_risks([document], now=LATER)
     assert {channel: one.kind for (_, channel), one in found.items()} == {
-        Channel.EMAIL: RiskKind.POINTLESS,
+        Channel.EMAIL: RiskKind.WILL_FAIL_AGAIN,
         Channel.IN_APP: RiskKind.MAY_DUPLICATE,
     }
 

@@ -10,6 +10,6 @@ from tests.unit.building import SHIPPED
 @pytest.fixture
 def shipped_types(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the shipped types, and no days of a category's own, as if they had been read."""
-    policies = {category: retention._policy(category, {}) for category in Category}
-    monkeypatch.setattr(types._registered, "get", lambda: types._Snapshot(SHIPPED))
+    policies = {category: retention._parse_policy(category, {}) for category in Category}
+    monkeypatch.setattr(types._snapshot_cache, "get", lambda: types._Snapshot(SHIPPED))
     monkeypatch.setattr(retention._policies, "get", lambda: policies)

@@ -63,7 +63,7 @@ def test_ids_of_a_broadcast_lie_together() -> None:
 def test_named_people_are_read_behind_the_last_one(
     after: str | None, limit: int, ids: list[str]
 ) -> None:
-    assert repository.next_ids(NAMED, after=after, limit=limit) == ids
+    assert repository.next_user_ids(NAMED, after=after, limit=limit) == ids
 
 
 def test_what_everybody_is_told_comes_back_as_it_was() -> None:

@@ -21,12 +21,12 @@ def test_a_second_is_done_at_once_and_200_at_most(per_second: int, most: int) ->
 def test_the_next_begins_when_the_time_for_these_is_over(
     acted: int, per_second: int, seconds: float
 ) -> None:
-    resumes = operation.next_run_at(began=NOON, acted=acted, per_second=per_second)
+    resumes = operation.next_run_at(started_at=NOON, acted_count=acted, per_second=per_second)
     assert resumes == NOON + timedelta(seconds=seconds)
 
 
 def test_who_has_acted_on_none_does_not_wait() -> None:
-    assert operation.next_run_at(began=NOON, acted=0, per_second=1) == NOON
+    assert operation.next_run_at(started_at=NOON, acted_count=0, per_second=1) == NOON
 
 
 @pytest.mark.parametrize("per_second", [1, 7, 20, 333, 500])
@@ -35,7 +35,7 @@ def test_over_a_minute_there_are_no_more_than_the_pace_and_one_burst(per_second:
     while now < NOON + timedelta(minutes=1):
         burst = operation.batch_limit(per_second)
         acted += burst
-        now = operation.next_run_at(began=now, acted=burst, per_second=per_second)
+        now = operation.next_run_at(started_at=now, acted_count=burst, per_second=per_second)
     assert per_second * 60 <= acted <= per_second * 60 + operation.batch_limit(per_second)
 
 

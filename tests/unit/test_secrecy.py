@@ -14,11 +14,11 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse
 from notifications.catalog.types import MASK
 from notifications.content.redaction import (
     WITHHELD,
-    all_masked,
+    mask_all,
     find_secrets,
     mask,
     mask_response,
-    without,
+    remove_secrets,
 )
 from providers.contract import SendResult
 
@@ -89,12 +89,12 @@ def test_a_value_is_found_however_it_is_written(secret: str) -> None:
         quote(secret, safe=""),
     ]
     for text in shown:
-        assert MASK in without(f"before {text} after", [secret])
+        assert MASK in remove_secrets(f"before {text} after", [secret])
 
 
 def test_words_keep_their_shape_and_nothing_else() -> None:
     payload = {"a": CANARY, "b": [1, {"c": 2.5}], "d": None, "e": False}
-    assert all_masked(payload) == {"a": MASK, "b": [MASK, {"c": MASK}], "d": None, "e": False}
+    assert mask_all(payload) == {"a": MASK, "b": [MASK, {"c": MASK}], "d": None, "e": False}
 
 
 SECRET = SensitiveContent(data={"code": CANARY}, secrets=(CANARY,))

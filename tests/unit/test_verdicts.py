@@ -9,7 +9,7 @@ from domain.states import Channel, DeliveryStatus
 from notifications.resend.risk import DeliveryFacts, RiskKind, assess_risk
 
 S, F = DeliveryStatus, FailureCode
-SAFE, POINTLESS, COPY = RiskKind.SAFE, RiskKind.POINTLESS, RiskKind.MAY_DUPLICATE
+SAFE, POINTLESS, COPY = RiskKind.SAFE, RiskKind.WILL_FAIL_AGAIN, RiskKind.MAY_DUPLICATE
 EXPIRED, SUPPRESSED = RiskKind.EXPIRED, RiskKind.SUPPRESSED
 NO_MORE = "The address is suppressed: complaint."
 
@@ -18,7 +18,7 @@ def judged(status: DeliveryStatus, code: str | None = None, **known: Any) -> Ris
     """Return the verdict on an email."""
     facts = {"channel": Channel.EMAIL, "status": status, "code": code, **known}
     found = assess_risk(DeliveryFacts(**facts))
-    assert found.why.endswith(".")
+    assert found.reason.endswith(".")
     return found.kind
 
 
@@ -81,24 +81,24 @@ def test_what_has_not_failed_is_judged_by_where_it_stands(
 @pytest.mark.parametrize("code", FailureCode)
 def test_each_cause_has_a_verdict_of_its_own_words(code: FailureCode) -> None:
     facts = DeliveryFacts(channel=Channel.EMAIL, status=S.FAILED, code=code.value)
-    assert "no words" not in assess_risk(facts).why
+    assert "no words" not in assess_risk(facts).reason
 
 
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        ({"held_back": NO_MORE}, SUPPRESSED),
-        ({"held_back": NO_MORE, "may_have_it": True, "is_over": True}, SUPPRESSED),
-        ({"is_erased": True, "held_back": NO_MORE}, POINTLESS),
-        ({"is_secret_gone": True}, POINTLESS),
-        ({"is_content_removed": True, "held_back": NO_MORE}, POINTLESS),
+        ({"suppression_reason": NO_MORE}, SUPPRESSED),
+        ({"suppression_reason": NO_MORE, "may_be_delivered": True, "is_expired": True}, SUPPRESSED),
+        ({"is_erased": True, "suppression_reason": NO_MORE}, POINTLESS),
+        ({"is_sensitive_data_destroyed": True}, POINTLESS),
+        ({"is_content_removed": True, "suppression_reason": NO_MORE}, POINTLESS),
         ({"can_reach": False}, POINTLESS),
-        ({"can_reach": False, "may_have_it": True}, POINTLESS),
+        ({"can_reach": False, "may_be_delivered": True}, POINTLESS),
         ({"has_provider": False}, POINTLESS),
-        ({"may_write": False}, POINTLESS),
-        ({"may_have_it": True}, COPY),
-        ({"may_have_it": True, "is_over": True}, COPY),
-        ({"is_over": True}, EXPIRED),
+        ({"is_whatsapp_allowed": False}, POINTLESS),
+        ({"may_be_delivered": True}, COPY),
+        ({"may_be_delivered": True, "is_expired": True}, COPY),
+        ({"is_expired": True}, EXPIRED),
     ],
 )
 def test_what_speaks_against_it_most_is_told(known: dict[str, Any], expected: RiskKind) -> None:
@@ -106,11 +106,11 @@ def test_what_speaks_against_it_most_is_told(known: dict[str, Any], expected: Ri
 
 
 def test_a_cause_that_stays_is_told_before_a_possible_copy() -> None:
-    assert judged(S.FAILED, F.REJECTED, may_have_it=True, is_over=True) is POINTLESS
+    assert judged(S.FAILED, F.REJECTED, may_be_delivered=True, is_expired=True) is POINTLESS
 
 
 def test_the_reason_is_that_of_today() -> None:
     facts = DeliveryFacts(
         channel=Channel.PUSH, status=S.FAILED, code=F.NO_ADDRESS.value, can_reach=False
     )
-    assert assess_risk(facts).why == "The person has no active device that has not refused it."
+    assert assess_risk(facts).reason == "The person has no active device that has not refused it."

@@ -12,7 +12,7 @@ from access.clients import inbox_tokens
 from access.clients.authentication import inbox_user_of
 from access.clients.inbox_tokens import InboxUser
 from notifications.inbox import feed
-from notifications.inbox.feed import Counts
+from notifications.inbox.feed import FeedCounts
 from notifications.store import Document, Inbox
 
 from ..schemas import InboxCounts, inbox_item
@@ -42,7 +42,7 @@ class Follower:
     """The last event that came through before, on another connection."""
     _since: datetime | None = None
     _sent: dict[ObjectId, datetime] = field(default_factory=dict)
-    _counts: Counts | None = None
+    _counts: FeedCounts | None = None
 
     @property
     def inbox(self) -> Inbox:
@@ -82,7 +82,7 @@ class Follower:
         """Return from when on to look, what was sent of it, and whether others were missed."""
         if self._since is not None:
             return self._since, self._sent, False
-        last = feed.one(self.inbox, self.last_event_id) if self.last_event_id else None
+        last = feed.get(self.inbox, self.last_event_id) if self.last_event_id else None
         if last is not None:
             return last["inbox_at"] - OVERLAP, {last["_id"]: last["inbox_at"]}, False
         # What is there already is for GET /inbox to tell.
@@ -95,7 +95,7 @@ class Follower:
         since: datetime,
         sent: Mapping[ObjectId, datetime],
         found: Sequence[Document],
-        counts: Counts,
+        counts: FeedCounts,
     ) -> None:
         if found:
             since = max(since, found[0]["inbox_at"] - OVERLAP)

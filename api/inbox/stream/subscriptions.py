@@ -13,7 +13,7 @@ from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from notifications.inbox.wakeups import TOPIC
+from notifications.inbox.wakeups import VALKEY_CHANNEL
 
 log = structlog.get_logger(__name__)
 CLIENT_NAME = "inbox-streams"
@@ -128,7 +128,7 @@ class WakeupListener:
             protocol=2,
         )
         async with client, client.pubsub() as subscription:
-            await subscription.subscribe(TOPIC)
+            await subscription.subscribe(VALKEY_CHANNEL)
             is_ping_sent = False
             while True:
                 message = await subscription.get_message(timeout=PING_AFTER)

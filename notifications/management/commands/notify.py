@@ -22,7 +22,7 @@ from ...intake.requests import (
     NotificationRequest,
 )
 
-CLIENT = "command line"
+CLIENT_NAME = "command line"
 POLL_SECONDS = 0.2
 
 
@@ -68,12 +68,12 @@ class Command(BaseCommand):
             channels=options["channels"],
             priority=options["priority"],
             content=ContentRequest(subject=options["subject"], body=options["body"]),
-            data=dict(_variable(text) for text in options["data"]),
+            data=dict(_parse_variable(text) for text in options["data"]),
             scheduled_at=options["at"],
         )
         try:
             acceptance = intake_acceptance.accept(
-                request, caller=Caller(client_id=_client()), now=utc_now()
+                request, caller=Caller(client_id=_get_or_create_client()), now=utc_now()
             )
         except validation.InvalidRequestError as error:
             lines = [f"  {p.pointer.lstrip('/')}: {p.detail}" for p in error.problems]
@@ -109,24 +109,24 @@ def _timeline(
     """Return what has happened so far, in order."""
     events = [(document["created_at"], "accepted", "", "")]
     for attempt in attempts:
-        what = f"{attempt['channel']} attempt {attempt['attempt_number']}"
+        attempt_name = f"{attempt['channel']} attempt {attempt['attempt_number']}"
         if attempt.get("finished_at") is not None:
-            took = f"{attempt.get('duration_ms', 0)} ms"
-            reason = attempt.get("error_message") or took
-            events.append((attempt["finished_at"], what, attempt["status"], reason))
+            duration = f"{attempt.get('duration_ms', 0)} ms"
+            reason = attempt.get("error_message") or duration
+            events.append((attempt["finished_at"], attempt_name, attempt["status"], reason))
     for delivery in document["delivery"]:
         for name in ("delivered_at", "read_at", "failed_at"):
             if delivery.get(name) is not None:
                 reason = delivery.get("failure_reason") or ""
                 events.append((delivery[name], delivery["channel"], name[:-3], reason))
-    return [(_clock(at), *words) for at, *words in sorted(events, key=lambda event: event[0])]
+    return [(_format_time(at), *words) for at, *words in sorted(events, key=lambda event: event[0])]
 
 
-def _clock(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return at.strftime("%H:%M:%S.%f")[:-3]
 
 
-def _variable(text: str) -> tuple[str, Any]:
+def _parse_variable(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise CommandError(f"--data takes NAME=VALUE, not {text!r}.")
@@ -138,8 +138,8 @@ def _variable(text: str) -> tuple[str, Any]:
     return name, value
 
 
-def _client() -> ObjectId:
+def _get_or_create_client() -> ObjectId:
     """Return the client that stands for this command, without a key."""
-    return registry.find_client(CLIENT) or registry.create_client(
-        name=CLIENT, scopes=[], now=utc_now()
+    return registry.find_client(CLIENT_NAME) or registry.create_client(
+        name=CLIENT_NAME, scopes=[], now=utc_now()
     )

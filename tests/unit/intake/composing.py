@@ -26,7 +26,7 @@ def composed(
     problems = ProblemCollector()
     result = compose_content(
         request(type=kind, data=PAID if data is None else data, content=ContentRequest(**content)),
-        kind=SHIPPED[kind],
+        type_config=SHIPPED[kind],
         recipient=recipient,
         channels=channels,
         problems=problems,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications.intake.preparation import Known, Prepared, prepare
+from notifications.intake.preparation import RecipientSnapshot, Prepared, prepare
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.validation import InvalidRequestError
 from recipients.queries import RegisteredRecipient, ActiveSuppression
@@ -36,7 +36,7 @@ def prepared(
         request(**({"content": HELLO} | fields)),
         notification_id=ID,
         caller=CALLER,
-        known=Known(people={"ada": person} if person else {}, suppressed=suppressed or {}),
+        snapshot=RecipientSnapshot(people={"ada": person} if person else {}, suppressed=suppressed or {}),
         now=now,
     )
 

@@ -36,7 +36,7 @@ def chosen(
     problems = ProblemCollector()
     deliveries = choose_channels(
         request(type=kind, channels=channels, user_id=user_id),
-        kind=SHIPPED[kind],
+        type_config=SHIPPED[kind],
         recipient=recipient,
         person=known,
         problems=problems,
@@ -242,7 +242,7 @@ def test_a_stand_in_does_not_wait_for_a_channel_that_is_muted() -> None:
     for muted, instead_of in (([], EMAIL), (["email"], None)):
         deliveries = choose_channels(
             request(type="order_shipped"),
-            kind=kind,
+            type_config=kind,
             recipient=EVERYTHING,
             person=person(order_shipped={"muted_channels": muted}),
             problems=ProblemCollector(),

@@ -8,7 +8,7 @@ import pytest
 from domain.content import Recipient
 from domain.states import Channel
 from notifications.content import engine, rendering
-from notifications.intake.content import FIRST_LINE_LENGTH, MAX_BODY_BYTES
+from notifications.intake.content import MAX_DERIVED_SUBJECT_LENGTH, MAX_BODY_BYTES
 from tests.unit.building import write_template
 from tests.unit.intake.composing import PAID, composed
 
@@ -65,7 +65,7 @@ def test_a_type_without_a_template_needs_a_body(kind: str) -> None:
         ("Hello", "Hello"),
         ("Hello\nmore", "Hello"),
         ("\n\n  Hello there  \r\nmore", "Hello there"),
-        ("x" * 200, "x" * FIRST_LINE_LENGTH),
+        ("x" * 200, "x" * MAX_DERIVED_SUBJECT_LENGTH),
         ("\u202eHel\u200blo", "Hello"),
     ],
 )

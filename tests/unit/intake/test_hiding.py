@@ -25,7 +25,7 @@ def hidden(*, kind: str = "mfa_code", data: dict[str, Any] = CODE, **content: An
         has_own_subject=given.subject is not None,
         has_own_body=given.body is not None,
         data=data,
-        kind=SHIPPED[kind],
+        type_config=SHIPPED[kind],
     )
     if result.secret is not None:
         assert CANARY not in f"{result}"

@@ -23,7 +23,7 @@ S = DeliveryStatus
 def test_gaps_are_filled_from_the_type_the_person_and_the_caller() -> None:
     result = prepared()
     new = result.notification
-    assert not result.adjusted
+    assert not result.is_time_adjusted
     assert (new.id, new.client_id) == (ID, CALLER.client_id)
     assert (new.request_id, new.idempotency_key) == ("request-1", "key-1")
     assert (new.type, new.category, new.priority) == ("alert", Category.ALERT, Priority.HIGH)

@@ -97,19 +97,19 @@ def test_a_local_time_is_on_the_persons_own_clock(
 ) -> None:
     result = prepared(scheduled_local=LocalTime(at=local, timezone=zone))
     assert result.notification.send_at == at(send_at)
-    assert result.adjusted is adjusted
+    assert result.is_time_adjusted is adjusted
 
 
 def test_the_clock_change_of_march_moves_a_send_to_the_first_instant_after() -> None:
     local = LocalTime(at="2026-03-29T01:30", timezone="Europe/London")
     result = prepared(scheduled_local=local, now=at("2026-03-01T00:00"))
-    assert (result.notification.send_at, result.adjusted) == (at("2026-03-29T01:00"), True)
+    assert (result.notification.send_at, result.is_time_adjusted) == (at("2026-03-29T01:00"), True)
 
 
 def test_the_clock_change_of_october_sends_at_the_first_of_two() -> None:
     local = LocalTime(at="2026-10-25T01:30", timezone="Europe/London")
     result = prepared(scheduled_local=local, now=at("2026-10-01T00:00"))
-    assert (result.notification.send_at, result.adjusted) == (at("2026-10-25T00:30"), False)
+    assert (result.notification.send_at, result.is_time_adjusted) == (at("2026-10-25T00:30"), False)
 
 
 def test_a_local_time_needs_some_zone() -> None:

@@ -7,7 +7,7 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from notifications.content.rendering import render_message
-from notifications.intake.preparation import Known, prepare
+from notifications.intake.preparation import RecipientSnapshot, prepare
 from notifications.intake.requests import Caller, ContentRequest, NotificationRecipientRequest
 from notifications.store import AttemptReference
 from notifications.validation import InvalidRequestError
@@ -27,9 +27,9 @@ LONG = "https://example.com/" + "p" * 2_000
 def problems(**fields: Any) -> list[tuple[str, str]]:
     """Return what is wrong with a push to Ada."""
     asked = request(**{"channels": ["push"], **fields})
-    known = Known(people={"ada": ADA}, suppressed={})
+    known = RecipientSnapshot(people={"ada": ADA}, suppressed={})
     try:
-        new = prepare(asked, notification_id=ID, caller=CALLER, known=known, now=NOON).notification
+        new = prepare(asked, notification_id=ID, caller=CALLER, snapshot=known, now=NOON).notification
     except InvalidRequestError as invalid:
         return [(one.pointer, one.code) for one in invalid.problems]
     if (Channel.PUSH, DeliveryStatus.PENDING) in [(d.channel, d.status) for d in new.deliveries]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.content import Recipient
-from notifications.intake.preparation import resolve
+from notifications.intake.preparation import resolve_recipient
 from notifications.intake.requests import NotificationRecipientRequest
 from notifications.validation import ProblemCollector
 from recipients.queries import RegisteredRecipient
@@ -25,7 +25,7 @@ def resolved(
     person: RegisteredRecipient | None = None, **given: Any
 ) -> tuple[Recipient, list[tuple[str, str]]]:
     problems = ProblemCollector()
-    recipient = resolve(NotificationRecipientRequest(**given), person, problems)
+    recipient = resolve_recipient(NotificationRecipientRequest(**given), person, problems)
     return recipient, [(p.pointer, p.code) for p in problems.problems]
 
 

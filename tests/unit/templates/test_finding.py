@@ -12,9 +12,9 @@ from notifications.content.templates import (
     effective_texts,
     find_template,
     language_of,
-    languages,
-    layout,
-    words,
+    language_chain,
+    get_layout,
+    layout_words,
 )
 from tests.unit.building import write_template
 
@@ -35,7 +35,7 @@ from tests.unit.building import write_template
 def test_a_locale_is_looked_for_from_the_nearest_to_the_templates_own(
     locale: str | None, chain: list[str]
 ) -> None:
-    assert list(languages(locale)) == chain
+    assert list(language_chain(locale)) == chain
 
 
 def test_each_part_is_looked_for_by_itself(templates: Path) -> None:
@@ -104,12 +104,12 @@ def test_a_missing_variable_has_its_line() -> None:
 def test_without_a_layout_there_is_no_mail(templates: Path) -> None:
     (templates / "_layout" / "email.html").unlink()
     with pytest.raises(TemplateError, match="layout"):
-        layout("pt")
+        get_layout("pt")
 
 
 def test_a_language_may_have_a_layout_of_its_own(templates: Path) -> None:
     (templates / "_layout" / "pt" / "email.html").write_text("<p>Pt</p>")
-    assert "Pt" in layout("pt-BR").render({})
-    assert words("pt-BR")["open"] == "Abrir"
-    assert words("fr")["open"] == "Open"
-    assert words("pt").keys() == words(None).keys()
+    assert "Pt" in get_layout("pt-BR").render({})
+    assert layout_words("pt-BR")["open"] == "Abrir"
+    assert layout_words("fr")["open"] == "Open"
+    assert layout_words("pt").keys() == layout_words(None).keys()

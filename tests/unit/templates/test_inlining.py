@@ -3,7 +3,7 @@
 import pytest
 
 from notifications.content import inlining, templates
-from notifications.content.engine import HTML, LAYOUT_ENVIRONMENT, Template
+from notifications.content.engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template
 from notifications.content.templates import Part
 
 CSS = "p { margin: 0; } .quiet { color: gray; } td { padding: 1px; }"
@@ -40,7 +40,7 @@ def test_liquid_is_not_touched(liquid: str) -> None:
 
 def test_a_condition_between_rows_stays_between_them() -> None:
     source = "<table>{% if a %}<tr><td>{{ a }}</td></tr>{% endif %}</table>"
-    template = Template(inlined(source), environment=HTML)
+    template = Template(inlined(source), environment=HTML_ENVIRONMENT)
     assert template.render({"a": "x"}).count("<td") == 1
     assert template.render({"a": "x"}).index("<table") < template.render({"a": "x"}).index("x")
     assert "<td" not in template.render({"a": False})
@@ -48,14 +48,14 @@ def test_a_condition_between_rows_stays_between_them() -> None:
 
 def test_a_loop_over_rows_repeats_them() -> None:
     source = "<table>{% for a in list %}<tr><td>{{ a }}</td></tr>{% endfor %}</table>"
-    html = Template(inlined(source), environment=HTML).render({"list": ["<1>", "2"]})
+    html = Template(inlined(source), environment=HTML_ENVIRONMENT).render({"list": ["<1>", "2"]})
     assert html.count('<td style="padding: 1px;">') == 2
     assert "&lt;1&gt;" in html
 
 
 def test_a_value_in_an_attribute_stays_in_it() -> None:
     html = inlined("""<a href="{{ url }}" title='{% if a %}"{% endif %}'>x</a>""")
-    shown = Template(html, environment=HTML).render({"url": 'x" onclick="y', "a": 1})
+    shown = Template(html, environment=HTML_ENVIRONMENT).render({"url": 'x" onclick="y', "a": 1})
     assert "onclick" in shown
     assert '" onclick' not in shown
 
@@ -74,7 +74,7 @@ def test_a_value_in_an_attribute_stays_in_it() -> None:
     ],
 )
 def test_liquid_inside_a_tag_and_outside_a_value_is_found(source: str, index: int | None) -> None:
-    assert inlining.misplaced(source) == index
+    assert inlining.find_misplaced_liquid(source) == index
 
 
 def test_characters_that_stand_for_liquid_meanwhile_are_no_way_in() -> None:
@@ -82,11 +82,11 @@ def test_characters_that_stand_for_liquid_meanwhile_are_no_way_in() -> None:
 
 
 def test_the_shipped_layout_keeps_every_bit_of_its_liquid() -> None:
-    source = templates.read(templates.LAYOUT, Part.EMAIL_HTML, "default")
+    source = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, "default")
     assert source is not None
     html = inlining.inline_layout(source)
     assert inlining._LIQUID.findall(html) == inlining._LIQUID.findall(source)
-    assert inlining.misplaced(source) is None
+    assert inlining.find_misplaced_liquid(source) is None
     Template(html, environment=LAYOUT_ENVIRONMENT)
 
 

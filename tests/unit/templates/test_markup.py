@@ -9,7 +9,7 @@ MANY = MAX_NESTING + 50
 
 
 def spans(html: str) -> list[str]:
-    return [html[token.start : token.end] for token in markup.tokens(html)]
+    return [html[token.start : token.end] for token in markup.tokenize(html)]
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_each_template_has_its_own() -> None:
 
 
 def test_it_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MOST", 2)
+    monkeypatch.setattr(engine, "MAX_CACHED_TEXTS", 2)
     people = [{"name": f"n{n}"} for n in range(4)]
     assert rendered(GREETING, *people, *people)[1] == 6
 

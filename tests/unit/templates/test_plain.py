@@ -9,13 +9,13 @@ from liquid import Environment
 from liquid.exceptions import LiquidError
 
 from notifications.content import fast_path, templates
-from notifications.content.engine import HTML, MAX_OUTPUT, TEXT
+from notifications.content.engine import HTML_ENVIRONMENT, MAX_OUTPUT, TEXT_ENVIRONMENT
 from tests.unit.building import SHIPPED
 
 RECIPIENT = {"name": "Ada <3", "locale": "pt", "timezone": "Europe/Lisbon"}
 
 
-def filled(source: str, variables: dict[str, Any], environment: Environment = TEXT) -> str | None:
+def filled(source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT) -> str | None:
     """Return what is filled in without Liquid; None if it is left to Liquid."""
     pieces = fast_path.compile_fast_path(environment.from_string(source))
     if pieces is None:
@@ -23,7 +23,7 @@ def filled(source: str, variables: dict[str, Any], environment: Environment = TE
     return fast_path.fill(pieces, variables, autoescape=environment.autoescape, limit=MAX_OUTPUT)
 
 
-def rendered(source: str, variables: dict[str, Any], environment: Environment = TEXT) -> str | None:
+def rendered(source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT) -> str | None:
     """Return what Liquid says; None if it cannot."""
     try:
         return environment.from_string(source).render(variables)
@@ -62,8 +62,8 @@ def test_a_plain_template_is_filled_in(source: str, text: str) -> None:
 def test_values_are_escaped_where_the_text_is_html() -> None:
     variables = {"name": "<script>\"'&", "count": 3}
     source = "<p>{{ name }} {{ count }}</p>"
-    assert filled(source, variables, HTML) == rendered(source, variables, HTML)
-    assert filled(source, variables, HTML) == "<p>&lt;script&gt;&#34;&#39;&amp; 3</p>"
+    assert filled(source, variables, HTML_ENVIRONMENT) == rendered(source, variables, HTML_ENVIRONMENT)
+    assert filled(source, variables, HTML_ENVIRONMENT) == "<p>&lt;script&gt;&#34;&#39;&amp; 3</p>"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_values_are_escaped_where_the_text_is_html() -> None:
     ],
 )
 def test_what_is_not_plain_is_left_to_liquid(source: str) -> None:
-    assert fast_path.compile_fast_path(TEXT.from_string(source)) is None
+    assert fast_path.compile_fast_path(TEXT_ENVIRONMENT.from_string(source)) is None
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ PIECES = st.sampled_from(
 @given(
     st.lists(PIECES, max_size=6).map("".join),
     st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES, max_size=3),
-    st.sampled_from([TEXT, HTML]),
+    st.sampled_from([TEXT_ENVIRONMENT, HTML_ENVIRONMENT]),
 )
-@example("{% if a.b %}x{% endif %}", {"a": "text"}, TEXT)
-@example("{{ a.b }}", {"a": {"b": "\r"}}, HTML)
+@example("{% if a.b %}x{% endif %}", {"a": "text"}, TEXT_ENVIRONMENT)
+@example("{{ a.b }}", {"a": {"b": "\r"}}, HTML_ENVIRONMENT)
 def test_what_is_filled_in_is_what_liquid_says(
     source: str, variables: dict[str, Any], environment: Environment
 ) -> None:
@@ -146,7 +146,7 @@ def test_every_shipped_text_says_what_liquid_says(slug: str) -> None:
     variables = {**data, "recipient": RECIPIENT}
     for parts in templates.shipped_texts(slug).values():
         for name, source in parts.items():
-            environment = HTML if name == "email_html" else TEXT
+            environment = HTML_ENVIRONMENT if name == "email_html" else TEXT_ENVIRONMENT
             text = filled(source, variables, environment)
             assert text is None or text == rendered(source, variables, environment)
 
@@ -159,6 +159,6 @@ def test_most_shipped_texts_are_plain() -> None:
         for source in parts.values()
     ]
     plain_ones = [
-        one for one in sources if fast_path.compile_fast_path(TEXT.from_string(one)) is not None
+        one for one in sources if fast_path.compile_fast_path(TEXT_ENVIRONMENT.from_string(one)) is not None
     ]
     assert len(plain_ones) > len(sources) * 0.6
