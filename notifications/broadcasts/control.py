@@ -15,7 +15,7 @@ from . import repository
 from .documents import Document
 from .repository import ACTIVE
 
-HORIZON = timedelta(seconds=wakeups.SOON)
+HORIZON = timedelta(seconds=wakeups.MAX_DELAY_SECONDS)
 AT_ONCE = 100
 """Broadcasts that one sweep calls for. So many at once would wait for each other anyway."""
 

@@ -55,7 +55,7 @@ def page(
     which: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
     return paging.page(
         "notifications",
-        inbox.holds(**which),
+        inbox.match(**which),
         order=NEWEST_FIRST,
         limit=limit,
         place=paging.cursor_of(after=after, before=before),
@@ -65,24 +65,24 @@ def page(
 
 def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
     """Return the newest that were delivered at ``moment`` or later, the newest first."""
-    wanted = inbox.holds(is_archived=False, since={"$gte": moment})
+    wanted = inbox.match(is_archived=False, since={"$gte": moment})
     return list(_notifications().find(wanted).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
 
 
 def one(inbox: Inbox, notification_id: ObjectId) -> Document | None:
     """Return a notification that is in an inbox."""
-    return _notifications().find_one({**inbox.holds(), "_id": notification_id})
+    return _notifications().find_one({**inbox.match(), "_id": notification_id})
 
 
 def counts(inbox: Inbox) -> Counts:
     """Return how much is unread, and unseen. What is archived does not count."""
     until = seen_until(inbox)
     if until is None:
-        unread = _count(inbox.holds(is_read=False, is_archived=False))
+        unread = _count(inbox.match(is_read=False, is_archived=False))
         return Counts(unread=unread, unseen=unread)
     # Two ends of one range of the index: nothing is counted twice.
     seen, unseen = (
-        _count(inbox.holds(is_read=False, is_archived=False, since={operator: until}))
+        _count(inbox.match(is_read=False, is_archived=False, since={operator: until}))
         for operator in ("$lte", "$gt")
     )
     return Counts(unread=min(seen + unseen, COUNT_CAP), unseen=unseen)

@@ -125,7 +125,7 @@ def _with_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[Ne
     if first is None:
         return deliveries
     return [
-        replace(one, instead_of=first, delay=fallback.after)
+        replace(one, fallback_for=first, delay=fallback.after)
         if one.channel is fallback.channel and _is_open(one)
         else one
         for one in deliveries

@@ -20,7 +20,7 @@ from recipients.queries import KnownRecipient, Suppressed
 
 from ..catalog import types
 from ..content import rendering
-from ..store import Document, is_content_removed, is_secret_gone, recipient_of
+from ..store import Document, is_content_removed, is_secret_expired, recipient_of
 from .risk import DeliveryFacts, ResendRisk, assess_risk
 
 BATCH = 100
@@ -114,7 +114,7 @@ def _facts(
         may_have_it=bool(took) or (document["_id"], channel.value) in around.in_doubt,
         is_over=expires_at is not None and expires_at <= now,
         is_erased=document.get("erased_at") is not None,
-        is_secret_gone=is_secret_gone(document),
+        is_secret_gone=is_secret_expired(document),
         is_content_removed=is_content_removed(document),
         held_back=_suppressed(document, channel, whom, around),
         can_reach=_can_reach(document, delivery, whom, around),
