@@ -28,7 +28,7 @@ def handle_wakeup(ids: list[str], channel: str, priority: str) -> None:
     )
 
 
-@shared_task(name=wakeups.DRAW)
+@shared_task(name=wakeups.PULL)
 def pull(client_id: str, channel: str, priority: str, token: tuple[int, str] | None) -> None:
     """Send the next batch of what is due of a client in a lane."""
     queue = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
@@ -41,7 +41,7 @@ def run_broadcast(broadcast_id: str) -> None:
     runner.run_page(ObjectId(broadcast_id))
 
 
-@shared_task(name=callback_events.TELL)
+@shared_task(name=callback_events.PUBLISH)
 def publish_callback_events() -> None:
     """Tell apps what has changed."""
     callback_events.publish_events(now=utc_now())
@@ -66,13 +66,13 @@ def remove_content() -> None:
     content_removal.remove_expired_content(now=utc_now())
 
 
-@shared_task(name=wakeups.CANARY)
+@shared_task(name=wakeups.HEARTBEAT)
 def record_worker_heartbeat() -> None:
     """Say that a worker is alive and gets what is published."""
     heartbeats.record_worker_heartbeat(now=utc_now())
 
 
-@shared_task(name=wakeups.OPERATE)
+@shared_task(name=wakeups.BULK_OPERATION)
 def run_bulk_operation(operation_id: str) -> None:
     """Go on with a bulk operation."""
     bulk_runner.run(ObjectId(operation_id))

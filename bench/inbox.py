@@ -25,9 +25,9 @@ def reads(*, rounds: int) -> Iterator[Figure]:
 
     inbox = Inbox(client_id=volume.FIRST_CLIENT, user_id=volume.READER)
     place = _place(inbox, DEEP * PAGE)
-    wanted = inbox.holds(is_archived=False)
-    beyond = inbox.holds(is_archived=False, since={"$lt": place.inbox_at})
-    unread = inbox.holds(is_archived=False, is_read=False)
+    wanted = inbox.match(is_archived=False)
+    beyond = inbox.match(is_archived=False, since={"$lt": place.inbox_at})
+    unread = inbox.match(is_archived=False, is_read=False)
     reads: dict[str, tuple[str, Run, Run]] = {
         "S5 page": (
             "the feed's first page, as JSON",

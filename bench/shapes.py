@@ -165,7 +165,7 @@ def _settlement(
         answer=answer,
         next_attempt_at=at + WAIT if status in (S.PENDING, S.UNKNOWN) else None,
         accepted_targets=tuple(targets) if is_sent else (),
-        tries=tuple(
+        target_attempts=tuple(
             TargetAttempt(
                 device_id=target,
                 status=ATTEMPT.get(status, A.FAILED),

@@ -30,19 +30,19 @@ MIN_FAILURES, MIN_PERCENT = 20, 50
 """A circuit opens at so many failures in the window, if they are this share of all outcomes."""
 FIRST_WAIT = timedelta(seconds=30)
 """Wait before the first probe; each further wait is twice the one before."""
-LONGEST_WAIT = timedelta(minutes=15)
+MAX_WAIT = timedelta(minutes=15)
 PROBE_LEASE = timedelta(seconds=30)
 """A probe nobody reported on for this long is given to somebody else; a send takes 15 s at most."""
-REMEMBERED = timedelta(hours=1)
+CIRCUIT_TTL = timedelta(hours=1)
 """An open circuit nobody asks about for this long after its wait is forgotten."""
-LISTED = timedelta(days=1)
+LISTING_WINDOW = timedelta(days=1)
 """Accounts without an outcome for this long are not listed."""
 REASON_LENGTH = 200
 _INDEX = "circuits"
 _MILLISECOND = timedelta(milliseconds=1)
 _SCRIPTS = Path(__file__).with_name("lua")
-_ASK = (_SCRIPTS / "circuit_ask.lua").read_text()
-_CHANGE = (_SCRIPTS / "circuit_change.lua").read_text()
+_PERMISSION_SCRIPT = (_SCRIPTS / "circuit_ask.lua").read_text()
+_CHANGE_SCRIPT = (_SCRIPTS / "circuit_change.lua").read_text()
 _RULES = json.dumps(
     {
         "bucket": BUCKET // _MILLISECOND,
@@ -50,9 +50,9 @@ _RULES = json.dumps(
         "min_failures": MIN_FAILURES,
         "min_percent": MIN_PERCENT,
         "first_wait": FIRST_WAIT // _MILLISECOND,
-        "longest_wait": LONGEST_WAIT // _MILLISECOND,
-        "remembered": REMEMBERED // _MILLISECOND,
-        "listed": LISTED // _MILLISECOND,
+        "longest_wait": MAX_WAIT // _MILLISECOND,
+        "remembered": CIRCUIT_TTL // _MILLISECOND,
+        "listed": LISTING_WINDOW // _MILLISECOND,
     }
 )
 
@@ -115,7 +115,7 @@ def request_permissions(accounts: Sequence[str], *, now: datetime) -> Mapping[st
         return {}
     args: list[str | int] = [valkey.to_milliseconds(now), token, PROBE_LEASE // _MILLISECOND]
     try:
-        answers = valkey.run(_ASK, keys=[_circuit(name) for name in names], args=args)
+        answers = valkey.run(_PERMISSION_SCRIPT, keys=[_key(name) for name in names], args=args)
     except valkey.Unavailable:
         return dict.fromkeys(names, Allowed())
     return {name: _permission(answer, token) for name, answer in zip(names, answers, strict=True)}
@@ -158,7 +158,7 @@ def close(account: str) -> bool:
     """Close a circuit and forget its past, because an operator says so; False without Valkey."""
     try:
         with valkey.connection() as client:
-            client.delete(_circuit(account))
+            client.delete(_key(account))
     except valkey.Unavailable:
         return False
     log.info("circuit_closed", account=account, by="operator")
@@ -167,14 +167,14 @@ def close(account: str) -> bool:
 
 def circuit_states(*, now: datetime) -> list[CircuitState] | None:
     """Return every circuit that had an outcome within a day; None if Valkey does not answer."""
-    since = valkey.to_milliseconds(now - LISTED)
+    since = valkey.to_milliseconds(now - LISTING_WINDOW)
     try:
         with valkey.connection() as client:
             names = cast("list[bytes]", client.zrangebyscore(_INDEX, since, "+inf"))
             accounts = [name.decode() for name in names]
             with client.pipeline(transaction=False) as pipe:
                 for account in accounts:
-                    pipe.hgetall(_circuit(account))
+                    pipe.hgetall(_key(account))
                 found = pipe.execute()
     except valkey.Unavailable:
         return None
@@ -182,7 +182,7 @@ def circuit_states(*, now: datetime) -> list[CircuitState] | None:
     return sorted((_state(*circuit, now=now) for circuit in circuits), key=lambda c: c.account)
 
 
-def _circuit(account: str) -> str:
+def _key(account: str) -> str:
     return f"circuit:{account}"
 
 
@@ -218,12 +218,12 @@ def _state(account: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Cir
     )
 
 
-def _change(account: str, now: datetime, reason: str, what: Sequence[str | int]) -> None:
+def _change(account: str, now: datetime, reason: str, command: Sequence[str | int]) -> None:
     """Tell a circuit what happened, and log if it opened or closed."""
     reason = reason[:REASON_LENGTH]
-    args: list[str | int] = [account, valkey.to_milliseconds(now), _RULES, reason, *what]
+    args: list[str | int] = [account, valkey.to_milliseconds(now), _RULES, reason, *command]
     try:
-        until = valkey.run(_CHANGE, keys=[_circuit(account), _INDEX], args=args)
+        until = valkey.run(_CHANGE_SCRIPT, keys=[_key(account), _INDEX], args=args)
     except valkey.Unavailable:
         return
     if until == 0:
@@ -233,7 +233,7 @@ def _change(account: str, now: datetime, reason: str, what: Sequence[str | int])
         log.warning("circuit_opened", account=account, until=at, reason=reason)
 
 
-LOOK_AGAIN = timedelta(seconds=30)
+PAUSE_CHECK_INTERVAL = timedelta(seconds=30)
 """What waits for a paused provider is looked at again after this long."""
 
 
@@ -254,8 +254,8 @@ def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
         [
             {
                 "$set": {
-                    "paused_by": _unless_paused("paused_by", by),
-                    "reason": _unless_paused("reason", reason[:REASON_LENGTH]),
+                    "paused_by": _keep_if_paused("paused_by", by),
+                    "reason": _keep_if_paused("reason", reason[:REASON_LENGTH]),
                     "paused_at": {"$ifNull": ["$paused_at", now]},
                 }
             }
@@ -298,20 +298,20 @@ def pauses() -> dict[str, Pause]:
 def paused_until(providers: Iterable[str], *, now: datetime) -> Mapping[str, datetime]:
     """Return which of these providers are paused, and when to ask again."""
     paused = _paused.get()
-    return {name: now + LOOK_AGAIN for name in providers if name in paused}
+    return {name: now + PAUSE_CHECK_INTERVAL for name in providers if name in paused}
 
 
-def _unless_paused(field: str, value: str) -> dict[str, list[object]]:
+def _keep_if_paused(field: str, value: str) -> dict[str, list[object]]:
     """Return a field as it is while the provider is paused, and ``value`` otherwise."""
     is_paused = {"$gt": ["$paused_at", None]}
     return {"$cond": [is_paused, f"${field}", {"$literal": value}]}
 
 
-def _names() -> frozenset[str]:
+def _paused_names() -> frozenset[str]:
     return frozenset(pauses())
 
 
-_paused = SharedCache("pauses", _names)
+_paused = SharedCache("pauses", _paused_names)
 
 
 def circuit_name(provider: Provider, platform: str) -> str:

@@ -38,16 +38,16 @@ class BatchReport:
     """Result of a batch: deliveries by status, and the wake-ups to enqueue."""
 
     claimed: int = 0
-    fates: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     wakeups: list[Wakeup] = field(default_factory=list)
-    left: list[ObjectId] = field(default_factory=list)
+    remaining_candidates: list[ObjectId] = field(default_factory=list)
     """Poison candidates that are due and that this batch had no time to isolate."""
 
     def count(self, status: DeliveryStatus) -> None:
         """Count one delivery's fate."""
-        self.fates[status.value] = self.fates.get(status.value, 0) + 1
+        self.counts[status.value] = self.counts.get(status.value, 0) + 1
 
-    def look_again(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
+    def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
         """Have a delivery looked at again at an instant."""
         wakeup = Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at)
         self.wakeups.append(wakeup)
@@ -70,7 +70,7 @@ class Bulkhead:
         self._by_provider: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def take(
+    def acquire(
         self, provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime
     ) -> Iterator[bool]:
         """Wait for the provider; yield whether it was free before the leases ran short."""
@@ -78,20 +78,20 @@ class Bulkhead:
             yield True
             return
         with self._lock:
-            turn = self._by_provider.setdefault(provider, threading.Lock())
-        left = min(claimed.lease_until for claimed in claims) - MIN_LEASE_LEFT - now
-        is_ours = turn.acquire(timeout=max(left.total_seconds(), 0))
+            provider_lock = self._by_provider.setdefault(provider, threading.Lock())
+        time_left = min(claimed.lease_until for claimed in claims) - MIN_LEASE_LEFT - now
+        is_acquired = provider_lock.acquire(timeout=max(time_left.total_seconds(), 0))
         try:
-            yield is_ours
+            yield is_acquired
         finally:
-            if is_ours:
-                turn.release()
+            if is_acquired:
+                provider_lock.release()
 
 
 bulkhead = Bulkhead()
 _isolating_threads = ConcurrencyLimiter()
 _isolation_lock = threading.Lock()
-_held_here = threading.local()
+_isolation_state = threading.local()
 
 
 @contextmanager
@@ -100,15 +100,15 @@ def isolate_candidates(channel: Channel) -> Iterator[int]:
 
     The other half keeps sending what is not suspected.
     """
-    with _isolating_threads.try_acquire(channel, limit=max(channel_threads() // 2, 1)) as has_room:
-        yield ISOLATED_PER_WAKEUP if has_room else 0
+    with _isolating_threads.try_acquire(channel, limit=max(channel_threads() // 2, 1)) as is_acquired:
+        yield ISOLATED_PER_WAKEUP if is_acquired else 0
 
 
 @contextmanager
 def isolate() -> Iterator[None]:
     """Wait until no other thread holds a candidate that it has not begun to send."""
     _isolation_lock.acquire()
-    _held_here.is_ours = True
+    _isolation_state.is_acquired = True
     try:
         yield
     finally:
@@ -117,8 +117,8 @@ def isolate() -> Iterator[None]:
 
 def end_isolation() -> None:
     """Let the next candidate be claimed; does nothing in a thread that holds none."""
-    if getattr(_held_here, "is_ours", False):
-        _held_here.is_ours = False
+    if getattr(_isolation_state, "is_acquired", False):
+        _isolation_state.is_acquired = False
         _isolation_lock.release()
 
 
@@ -138,10 +138,10 @@ def claim(ids: Sequence[ObjectId], *, channel: Channel, now: datetime) -> list[C
     return store.claim(ids=ids, channel=channel, worker=worker_name(), now=now)
 
 
-def claim_isolated(one: ObjectId, *, channel: Channel, now: datetime) -> list[ClaimedDelivery]:
+def claim_isolated(notification_id: ObjectId, *, channel: Channel, now: datetime) -> list[ClaimedDelivery]:
     """Claim a delivery that was claimed before and never sent, if it is still nobody's."""
     return store.claim(
-        ids=[one], channel=channel, worker=worker_name(), now=now, with_suspects=True
+        ids=[notification_id], channel=channel, worker=worker_name(), now=now, include_poison_candidates=True
     )
 
 
@@ -152,8 +152,8 @@ def poison_candidates(
     if len(claims) == len(ids):
         return []
     claimed = {one.notification_id for one in claims}
-    left = [one for one in ids if one not in claimed]
-    return store.poison_candidates(ids=left, channel=channel, now=now)
+    unclaimed = [one for one in ids if one not in claimed]
+    return store.poison_candidates(ids=unclaimed, channel=channel, now=now)
 
 
 log = structlog.get_logger(__name__)
@@ -164,12 +164,12 @@ def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_no
     """Send what of these deliveries is due; any number of callers at once is safe."""
     crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()
-    for some in batches(ids):
+    for batch in batches(ids):
         cache.compare_at_next_read()
-        claims = claim(some, channel=channel, now=clock())
+        claims = claim(batch, channel=channel, now=clock())
         _deliver_batch(claims, channel, clock, report)
-        lone = poison_candidates(some, claims, channel=channel, now=clock())
-        _dispatch_isolated(lone, channel, clock, report)
+        candidates = poison_candidates(batch, claims, channel=channel, now=clock())
+        _dispatch_isolated(candidates, channel, clock, report)
     crash_points.reach(Boundary.TASK_DONE)
     return report
 
@@ -178,16 +178,16 @@ def _dispatch_isolated(
     ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
     """Send a few of these, one after the other, and report the rest: others may do those."""
-    left = list(ids)
-    with isolate_candidates(channel) as most:
-        for one in ids[:most]:
+    remaining = list(ids)
+    with isolate_candidates(channel) as limit:
+        for one in ids[:limit]:
             with isolate():
                 if process.is_shutting_down():
                     break
                 claims = claim_isolated(one, channel=channel, now=clock())
                 _deliver_batch(claims, channel, clock, report)
-            left.remove(one)
-    report.left += left
+            remaining.remove(one)
+    report.remaining_candidates += remaining
 
 
 def _deliver_batch(
@@ -197,9 +197,9 @@ def _deliver_batch(
     if claims:
         crash_points.reach(Boundary.CLAIMED)
     for is_test in (False, True):
-        if alike := [claimed for claimed in claims if claimed.is_test is is_test]:
+        if group := [claimed for claimed in claims if claimed.is_test is is_test]:
             providers = providers_for(channel, test=is_test)
-            _deliver_claimed(alike, channel, providers, clock, report)
+            _deliver_claimed(group, channel, providers, clock, report)
 
 
 def _deliver_claimed(
@@ -209,167 +209,167 @@ def _deliver_claimed(
     clock: Clock,
     report: BatchReport,
 ) -> None:
-    ready, parked = eligibility.filter_eligible(claims, now=clock(), has_provider=bool(providers))
-    aim = targets.resolve_targets(ready, channel=channel, now=clock())
-    aimed = [claimed for claimed in ready if claimed.reference in aim.targets]
-    messages, unrenderable = rendering.render_batch(aimed, now=clock())
-    _defer([*parked, *aim.parked, *unrenderable], clock(), report)
+    ready, deferred = eligibility.filter_eligible(claims, now=clock(), has_provider=bool(providers))
+    resolved = targets.resolve_targets(ready, channel=channel, now=clock())
+    with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
+    messages, unrenderable = rendering.render_batch(with_targets, now=clock())
+    _defer([*deferred, *resolved.deferred, *unrenderable], clock(), report)
     crash_points.reach(Boundary.RENDERED)
-    drafts = [
+    deliveries = [
         PreparedDelivery(
             claimed=claimed,
             message=messages[claimed.notification_id].message,
             secret=messages[claimed.notification_id].secret,
-            targets=tuple(aim.targets[claimed.reference]),
-            asleep_until=aim.asleep.get(claimed.reference),
+            targets=tuple(resolved.targets[claimed.reference]),
+            quiet_hours_end=resolved.in_quiet_hours.get(claimed.reference),
         )
         for claimed in ready
         if claimed.notification_id in messages
     ]
-    is_proven = feedback.has_recent_success(providers[0], now=clock()) if drafts else False
-    left = split_rounds(providers[0], drafts, is_proven=is_proven) if drafts else []
-    while left and not process.is_shutting_down():
-        if not _round(left[0], providers, clock, report):
+    has_recent_success = feedback.has_recent_success(providers[0], now=clock()) if deliveries else False
+    rounds = split_rounds(providers[0], deliveries, has_recent_success=has_recent_success) if deliveries else []
+    while rounds and not process.is_shutting_down():
+        if not _send_round(rounds[0], providers, clock, report):
             break
-        left.pop(0)
-    _release([job.claimed for some in left for job in some], clock(), report)
+        rounds.pop(0)
+    _release([delivery.claimed for some in rounds for delivery in some], clock(), report)
 
 
-def _round(
-    drafts: Sequence[PreparedDelivery],
+def _send_round(
+    deliveries: Sequence[PreparedDelivery],
     providers: Sequence[Provider],
     clock: Clock,
     report: BatchReport,
 ) -> bool:
     """Send some of a batch; return False if the turn for it did not come, or too late."""
-    claims = [job.claimed for job in drafts]
-    with bulkhead.take(providers[0].name, claims, now=clock()) as is_ours:
-        if not is_ours or process.is_shutting_down():
+    claims = [delivery.claimed for delivery in deliveries]
+    with bulkhead.acquire(providers[0].name, claims, now=clock()) as is_acquired:
+        if not is_acquired or process.is_shutting_down():
             return False
-        routes, waiting = routing.choose_routes(
+        routes, deferred = routing.choose_routes(
             claims,
             providers=providers,
-            targets={job.claimed.reference: job.targets for job in drafts},
+            targets={delivery.claimed.reference: delivery.targets for delivery in deliveries},
             paused=circuit_breaker.paused_until(
                 [provider.name for provider in providers], now=clock()
             ),
             now=clock(),
         )
-        drafted = {job.claimed.reference: job for job in drafts}
+        by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
         sent = [
-            _send(route, [_on(route, drafted[c.reference]) for c in route.claims], clock)
+            _start_and_send(route, [_for_route(route, by_reference[c.reference]) for c in route.claims], clock)
             for route in routes
         ]
     crash_points.reach(Boundary.BATCH_SENT)
-    _defer(waiting, clock(), report)
-    for one in sent:
-        _conclude(one, clock(), report)
+    _defer(deferred, clock(), report)
+    for batch in sent:
+        _finish_batch(batch, clock(), report)
     return True
 
 
-def _on(route: Route, draft: PreparedDelivery) -> PreparedDelivery:
-    """Return what is to be sent now; devices whose platform is held are left out."""
-    if not route.held and len(draft.targets) == 1 and draft.targets[0].device_id is None:
+def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
+    """Return what is to be sent now; devices whose platform is blocked are left out."""
+    if not route.blocked_platforms and len(delivery.targets) == 1 and delivery.targets[0].device_id is None:
         # One address that is no device: nothing to leave out and no device to name. What follows
         # would make an equal copy, and in a batch of mails copies are all that it would do.
-        return draft
-    going = tuple(t for t in draft.targets if t.platform not in route.held)
-    held = [route.held[t.platform] for t in draft.targets if t.platform in route.held]
-    ids = tuple(t.device_id for t in going if t.device_id is not None)
+        return delivery
+    open_targets = tuple(t for t in delivery.targets if t.platform not in route.blocked_platforms)
+    blocked = [route.blocked_platforms[t.platform] for t in delivery.targets if t.platform in route.blocked_platforms]
+    ids = tuple(t.device_id for t in open_targets if t.device_id is not None)
     return replace(
-        draft,
-        claimed=replace(draft.claimed, device_ids=ids),
-        targets=going,
-        held_until=min(held, default=None),
+        delivery,
+        claimed=replace(delivery.claimed, device_ids=ids),
+        targets=open_targets,
+        blocked_until=min(blocked, default=None),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
+class _SentBatch:
     """What came of what was started for a provider."""
 
     route: Route
-    begun: Sequence[ClaimedDelivery]
+    started: Sequence[ClaimedDelivery]
     results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]]
-    began_at: datetime
+    started_at: datetime
 
 
-def _send(route: Route, jobs: Sequence[PreparedDelivery], clock: Clock) -> _Sent:
+def _start_and_send(route: Route, deliveries: Sequence[PreparedDelivery], clock: Clock) -> _SentBatch:
     """Start, and hand to the provider."""
     provider, now = route.provider, clock()
-    begun = store.start(
-        [job.claimed for job in jobs],
+    started_claims = store.start(
+        [delivery.claimed for delivery in deliveries],
         provider=provider.name,
         worker=worker_name(),
         now=now,
     )
-    if len(begun) < len(jobs):
-        log.info("deliveries_taken_over", provider=provider.name, lost=len(jobs) - len(begun))
-    by_id = {job.claimed.notification_id: job for job in jobs}
+    if len(started_claims) < len(deliveries):
+        log.info("deliveries_taken_over", provider=provider.name, lost=len(deliveries) - len(started_claims))
+    by_id = {delivery.claimed.notification_id: delivery for delivery in deliveries}
     end_isolation()
-    started = [replace(by_id[c.notification_id], claimed=c) for c in begun]
+    started = [replace(by_id[c.notification_id], claimed=c) for c in started_claims]
     crash_points.reach(Boundary.STARTED)
-    return _Sent(route, begun, send_batch(provider, started, clock), now)
+    return _SentBatch(route, started_claims, send_batch(provider, started, clock), now)
 
 
-def _conclude(sent: _Sent, now: datetime, report: BatchReport) -> None:
+def _finish_batch(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
     """Settle; and tell the provider's circuit, and whom it concerns, how it went."""
     route, provider = sent.route, sent.route.provider
-    settlements = [_settlement(route, job, results, now) for job, results in sent.results]
+    settlements = [_settlement(route, delivery, results, now) for delivery, results in sent.results]
     _settle(settlements, now, report)
-    _return_unsent(sent.begun, [job.claimed for job, _ in sent.results], now, report)
-    flat = [(job, result) for job, results in sent.results for result in results]
+    _return_unsent(sent.started, [delivery.claimed for delivery, _ in sent.results], now, report)
+    flat = [(delivery, result) for delivery, results in sent.results for result in results]
     feedback.report_provider_health(
         provider, [result for _, result in flat], probes=route.probes, now=now
     )
     crash_points.reach(Boundary.REPORTED)
     feedback.apply_reputation(flat, provider=provider.name, now=now)
     tried = [results for _, results in sent.results]
-    feedback.record_attempts(settlements, tried, began_at=sent.began_at, now=now)
+    feedback.record_attempts(settlements, tried, started_at=sent.started_at, now=now)
 
 
 def _settlement(
-    route: Route, job: PreparedDelivery, results: Sequence[TargetResult], now: datetime
+    route: Route, delivery: PreparedDelivery, results: Sequence[TargetResult], now: datetime
 ) -> Settlement:
     return combine_results(
-        job.claimed,
+        delivery.claimed,
         results,
         provider=route.provider.name,
         now=now,
-        dice=random_jitter(),
-        has_substitute=route.has_substitute,
-        held_until=job.held_until,
-        asleep_until=job.asleep_until,
+        jitter=random_jitter(),
+        has_failover=route.has_failover,
+        blocked_until=delivery.blocked_until,
+        quiet_hours_end=delivery.quiet_hours_end,
     )
 
 
 def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchReport) -> None:
-    ours = store.settle(settlements, now=now)
+    settled_count = store.settle(settlements, now=now)
     crash_points.reach(Boundary.SETTLED)
-    if ours < len(settlements):
-        log.info("outcomes_overtaken", count=len(settlements) - ours)
+    if settled_count < len(settlements):
+        log.info("outcomes_overtaken", count=len(settlements) - settled_count)
     inbox_wakeups.wake_settled(settlements)
     callback_events.enqueue_publisher(now=now)
     for settlement in settlements:
         report.count(settlement.status)
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
-            report.look_again(settlement.claimed, at=settlement.next_attempt_at)
-    _call_in([s.claimed for s in settlements if s.status is S.FAILED], now, report)
+            report.add_wakeup(settlement.claimed, at=settlement.next_attempt_at)
+    _activate_fallbacks([s.claimed for s in settlements if s.status is S.FAILED], now, report)
 
 
 def _return_unsent(
     started: Sequence[ClaimedDelivery],
-    begun: Sequence[ClaimedDelivery],
+    sent: Sequence[ClaimedDelivery],
     now: datetime,
     report: BatchReport,
 ) -> None:
     """Give back what the sender did not begin: it was too late for it."""
-    known = {claimed.reference for claimed in begun}
-    left = [claimed for claimed in started if claimed.reference not in known]
-    store.return_unsent(left, now=now)
-    for claimed in left:
+    sent_references = {claimed.reference for claimed in sent}
+    unsent = [claimed for claimed in started if claimed.reference not in sent_references]
+    store.return_unsent(unsent, now=now)
+    for claimed in unsent:
         report.count(S.PENDING)
-        report.look_again(claimed, at=now)
+        report.add_wakeup(claimed, at=now)
 
 
 def _release(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
@@ -380,35 +380,35 @@ def _release(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchRepo
     crash_points.reach(Boundary.RELEASED)
     for claimed in claims:
         report.count(S.PENDING)
-        report.look_again(claimed, at=now)
+        report.add_wakeup(claimed, at=now)
 
 
-def _defer(parked: Sequence[Deferred], now: datetime, report: BatchReport) -> None:
-    parked = [_or_sent(one) for one in parked]
-    store.defer(parked, now=now)
+def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> None:
+    deferred = [_as_sent_if_accepted(one) for one in deferred]
+    store.defer(deferred, now=now)
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
-    for one in parked:
+    for one in deferred:
         report.count(one.status)
         if one.next_attempt_at is not None:
-            report.look_again(one.claimed, at=one.next_attempt_at)
-    _call_in([p.claimed for p in parked if p.status in (S.FAILED, S.SUPPRESSED)], now, report)
-    feedback.record_deferrals(parked, now=now)
+            report.add_wakeup(one.claimed, at=one.next_attempt_at)
+    _activate_fallbacks([p.claimed for p in deferred if p.status in (S.FAILED, S.SUPPRESSED)], now, report)
+    feedback.record_deferrals(deferred, now=now)
 
 
-def _or_sent(parked: Deferred) -> Deferred:
+def _as_sent_if_accepted(deferred: Deferred) -> Deferred:
     """Return the end of a delivery: whatever keeps it from the others, one device has it."""
-    is_over = parked.status is not S.PENDING
-    return replace(parked, status=S.SENT) if is_over and parked.claimed.accepted_targets else parked
+    is_over = deferred.status is not S.PENDING
+    return replace(deferred, status=S.SENT) if is_over and deferred.claimed.accepted_targets else deferred
 
 
-def _call_in(failed: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
+def _activate_fallbacks(failed: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
     """Let the channels that wait for these to fail go at once."""
     for claimed in failed:
-        if claimed.substitutes:
+        if claimed.fallback_channels:
             ids = [claimed.notification_id]
-            store.activate_fallback(ids=ids, instead_of=claimed.channel, now=now)
+            store.activate_fallback(ids=ids, fallback_for=claimed.channel, now=now)
             report.wakeups += [
                 Wakeup(claimed.notification_id, channel, claimed.priority, now)
-                for channel in claimed.substitutes
+                for channel in claimed.fallback_channels
             ]

@@ -37,18 +37,18 @@ def check_eligibility(
     ``suppression`` is the reason why its address gets nothing of this category.
     """
     return (
-        _over(claimed, now)
-        or _unsendable(claimed, suppression=suppression, has_provider=has_provider)
-        or _quiet(claimed, quiet, now)
+        _check_obsolete(claimed, now)
+        or _check_reachable(claimed, suppression=suppression, has_provider=has_provider)
+        or _check_quiet_hours(claimed, quiet, now)
     )
 
 
-def _over(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
+def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
     """Return the end of what it is too late for, or nobody needs, or no worker survives."""
     if claimed.expires_at is not None and now >= claimed.expires_at:
         return _ended(claimed, S.EXPIRED, FailureCode.EXPIRED, "Its time was over.")
-    if claimed.instead_of is not None and claimed.standings.get(claimed.instead_of) in REACHED:
-        reason = f"Not needed: {claimed.instead_of} delivered it in time."
+    if claimed.fallback_for is not None and claimed.channel_statuses.get(claimed.fallback_for) in REACHED:
+        reason = f"Not needed: {claimed.fallback_for} delivered it in time."
         return _ended(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
         reason = "Three workers took it and none came back."
@@ -56,7 +56,7 @@ def _over(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
     return None
 
 
-def _unsendable(
+def _check_reachable(
     claimed: ClaimedDelivery, *, suppression: str | None, has_provider: bool
 ) -> Deferred | None:
     """Return the end of what has nowhere to go, or may not go there."""
@@ -72,17 +72,17 @@ def _unsendable(
     return None
 
 
-def applies(claimed: ClaimedDelivery, *, marketing_only: bool) -> bool:
+def suppression_applies(claimed: ClaimedDelivery, *, marketing_only: bool) -> bool:
     """Return whether a suppression holds this delivery back."""
     return not marketing_only or claimed.category is Category.MARKETING
 
 
-def quiet_hours(
+def parse_quiet_hours(
     stored: Mapping[str, Any] | None,
     *,
     own_zone: str | None,
-    sent_zone: str | None,
-    whose: str | None = None,
+    notification_zone: str | None,
+    user_id: str | None = None,
 ) -> QuietHours | None:
     """Return a person's quiet hours, in their own zone if none is stored with them; None if off.
 
@@ -93,16 +93,16 @@ def quiet_hours(
     if not stored or not stored.get("enabled"):
         return None
     # Checked when stored; what an older release stored must not stop a whole batch.
-    given = [zone for zone in (stored.get("timezone"), own_zone, sent_zone) if zone]
+    given = [zone for zone in (stored.get("timezone"), own_zone, notification_zone) if zone]
     zone = next((name for name in given if _is_zone(name)), "UTC")
     start, end = stored.get("start"), stored.get("end")
     try:
         hours = QuietHours.parse(start=str(start), end=str(end), zone=zone)
     except InvalidTimeError as problem:
-        _warn_once(whose, problem.code, "none are kept")
+        _warn_once(user_id, problem.code, "none are kept")
         return None
     if given and zone != given[0]:
-        _warn_once(whose, "unknown_timezone", f"kept in {zone}")
+        _warn_once(user_id, "unknown_timezone", f"kept in {zone}")
     return hours
 
 
@@ -115,7 +115,7 @@ def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
     log.warning("quiet_hours_unreadable", user_id=user_id, problem=problem, instead=instead)
 
 
-def _quiet(claimed: ClaimedDelivery, quiet: QuietHours | None, now: datetime) -> Deferred | None:
+def _check_quiet_hours(claimed: ClaimedDelivery, quiet: QuietHours | None, now: datetime) -> Deferred | None:
     exempt = claimed.priority is Priority.CRITICAL or claimed.channel is Channel.IN_APP
     until = quiet.until(now) if quiet and not exempt else None
     return defer_until_quiet_hours_end(claimed, until=until) if until is not None else None
@@ -154,43 +154,43 @@ def filter_eligible(
     }
     suppressed = recipients.find_suppressed(addresses, now=now)
     ready: list[ClaimedDelivery] = []
-    parked: list[Deferred] = []
+    deferred: list[Deferred] = []
     for claimed in claims:
         person = people.get(claimed.user_id or "")
         reason = check_eligibility(
             claimed,
             now=now,
-            quiet=quiet_hours(
+            quiet=parse_quiet_hours(
                 person.quiet_hours if person else None,
                 own_zone=person.timezone if person else None,
-                sent_zone=claimed.recipient.timezone,
-                whose=claimed.user_id,
+                notification_zone=claimed.recipient.timezone,
+                user_id=claimed.user_id,
             ),
-            suppression=_suppression(claimed, suppressed) or _mute(claimed, person),
+            suppression=_suppression_reason(claimed, suppressed) or _muted_reason(claimed, person),
             has_provider=has_provider,
         )
         if reason is None:
             ready.append(claimed)
         else:
-            parked.append(reason)
-    return ready, parked
+            deferred.append(reason)
+    return ready, deferred
 
 
-def _suppression(
+def _suppression_reason(
     claimed: ClaimedDelivery, suppressed: Mapping[tuple[str, str], ActiveSuppression]
 ) -> str | None:
     address = claimed.recipient.address(claimed.channel)
     found = suppressed.get((claimed.channel.value, address or ""))
-    if found is None or not applies(claimed, marketing_only=found.marketing_only):
+    if found is None or not suppression_applies(claimed, marketing_only=found.marketing_only):
         return None
     return found.reason
 
 
-def _mute(claimed: ClaimedDelivery, person: RegisteredRecipient | None) -> str | None:
+def _muted_reason(claimed: ClaimedDelivery, person: RegisteredRecipient | None) -> str | None:
     """Return why a person's wish holds this back; a critical type nobody mutes."""
-    kind = types.find_type(claimed.type)
-    if person is None or (kind is not None and kind.priority is Priority.CRITICAL):
+    type_config = types.find_type(claimed.type)
+    if person is None or (type_config is not None and type_config.priority is Priority.CRITICAL):
         return None
-    wish = person.preference(type_slug=claimed.type, category=claimed.category.value)
-    is_muted = wish.muted or claimed.channel.value in wish.muted_channels
+    preference = person.preference(type_slug=claimed.type, category=claimed.category.value)
+    is_muted = preference.muted or claimed.channel.value in preference.muted_channels
     return MUTED if is_muted else None

@@ -31,8 +31,8 @@ from .results import TargetResult
 from .sending import PreparedDelivery
 
 log = structlog.get_logger(__name__)
-MISMATCH = "SENDER_ID_MISMATCH"
-MANY = 5
+SENDER_ID_MISMATCH = "SENDER_ID_MISMATCH"
+MIN_MISMATCHES = 5
 """So many devices that are all another sender's are no coincidence."""
 
 
@@ -44,19 +44,19 @@ def apply_reputation(
     What went to the sandbox says nothing about anybody. For devices, doing it twice is doing it
     once; a suspected address is counted each time. What it raises is the store's: PyMongoError.
     """
-    alive: dict[str, datetime] = {}
-    sent = [(job, result) for job, result in sent if not job.claimed.is_test]
+    last_success: dict[str, datetime] = {}
+    sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
     if _is_wrong_sender(sent):
         log.error("every_device_is_another_senders", provider=provider, count=len(sent))
         return
-    for job, result in sent:
+    for delivery, result in sent:
         if isinstance(result.outcome, InvalidRecipientError):
-            _blame(job, result, result.outcome, provider=provider, now=now)
+            _apply_invalid_recipient(delivery, result, result.outcome, provider=provider, now=now)
         elif isinstance(result.outcome, SendResult) and result.device_id is not None:
-            known = alive.get(result.device_id, result.finished_at)
-            alive[result.device_id] = max(known, result.finished_at)
-    if alive:
-        status.record_success(accepted=alive)
+            known = last_success.get(result.device_id, result.finished_at)
+            last_success[result.device_id] = max(known, result.finished_at)
+    if last_success:
+        status.record_success(accepted=last_success)
 
 
 def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> bool:
@@ -69,11 +69,11 @@ def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> b
         for _, result in sent
         if isinstance(result.outcome, InvalidRecipientError) and result.outcome.response
     ]
-    return len(sent) >= MANY and len(codes) == len(sent) and set(codes) == {MISMATCH}
+    return len(sent) >= MIN_MISMATCHES and len(codes) == len(sent) and set(codes) == {SENDER_ID_MISMATCH}
 
 
-def _blame(
-    job: PreparedDelivery,
+def _apply_invalid_recipient(
+    delivery: PreparedDelivery,
     result: TargetResult,
     error: InvalidRecipientError,
     *,
@@ -81,18 +81,18 @@ def _blame(
     now: datetime,
 ) -> None:
     if result.device_id is not None:
-        _blame_device(job, result, error, provider=provider, now=now)
+        _apply_invalid_device(delivery, result, error, provider=provider, now=now)
         return
-    channel = job.claimed.channel
-    address = job.claimed.recipient.address(channel)
+    channel = delivery.claimed.channel
+    address = delivery.claimed.recipient.address(channel)
     if address is None:
         return
-    log.info("address_blamed", delivery_id=job.claimed.reference, action=error.action.value)
+    log.info("address_blamed", delivery_id=delivery.claimed.reference, action=error.action.value)
     if error.action is RecipientAction.SUSPECT:
-        strikes = suppressions.record_soft_bounce(
-            channel=channel.value, address=address, event=job.claimed.reference, now=now
+        soft_bounces = suppressions.record_soft_bounce(
+            channel=channel.value, address=address, event=delivery.claimed.reference, now=now
         )
-        if strikes < suppressions.MAX_SOFT_BOUNCES:
+        if soft_bounces < suppressions.MAX_SOFT_BOUNCES:
             return
     unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING
     suppress(
@@ -105,8 +105,8 @@ def _blame(
     )
 
 
-def _blame_device(
-    job: PreparedDelivery,
+def _apply_invalid_device(
+    delivery: PreparedDelivery,
     result: TargetResult,
     error: InvalidRecipientError,
     *,
@@ -117,11 +117,11 @@ def _blame_device(
         at=result.started_at,
         source=provider,
         code=error.response.code if error.response else None,
-        notification_id=str(job.claimed.notification_id),
+        notification_id=str(delivery.claimed.notification_id),
     )
     ids = [result.device_id or ""]
     # Whether a token is another sender's depends on who we are: one answer is no proof.
-    if evidence.code == MISMATCH:
+    if evidence.code == SENDER_ID_MISMATCH:
         reason = DeactivationReason.SENDER_MISMATCH
         status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
     elif error.action is RecipientAction.SUSPECT:
@@ -132,7 +132,7 @@ def _blame_device(
         status.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)
 
 
-TROUBLES = frozenset(
+HEALTH_FAILURES = frozenset(
     {
         FailureCode.PROVIDER_ERROR,
         FailureCode.CONNECTION_FAILED,
@@ -141,7 +141,7 @@ TROUBLES = frozenset(
     }
 )
 """What speaks against a provider's health; its rate limit does not."""
-SAYS_NOTHING = frozenset(
+NEUTRAL_CODES = frozenset(
     {
         FailureCode.CHANNEL_UNAVAILABLE,
         FailureCode.INTERNAL_ERROR,
@@ -149,7 +149,7 @@ SAYS_NOTHING = frozenset(
     }
 )
 """Outages are reported apart; a defect of ours, or a file that is missing, says nothing of it."""
-PROVEN_FOR = timedelta(minutes=1)
+RECENT_SUCCESS = timedelta(minutes=1)
 """So long after it took something, a provider is trusted to take more of it."""
 _accepted_at: dict[str, datetime] = {}
 """When an account has taken something from this process last."""
@@ -171,38 +171,38 @@ def report_provider_health(
     for scope, error in outages.items():
         name = account if scope is None else circuit_name(provider, scope)
         circuit_breaker.trip(name, now=now, retry_after=error.retry_after, reason=error.reason)
-    slowed = [
+    rate_limited = [
         e for e in errors if isinstance(e, TransientError) and e.code is FailureCode.RATE_LIMITED
     ]
-    if slowed:
-        waits = [e.retry_after for e in slowed if e.retry_after]
+    if rate_limited:
+        waits = [e.retry_after for e in rate_limited if e.retry_after]
         rate_limiter.throttle(account, retry_after=max(waits, default=None), now=now)
-    _count(account, results, probes, now)
+    _record_outcomes(account, results, probes, now)
     for name in probes.keys() - {account}:
         platform = name.removeprefix(circuit_name(provider, ""))
-        _count(name, [r for r in results if r.platform == platform], probes, now)
+        _record_outcomes(name, [r for r in results if r.platform == platform], probes, now)
 
 
 def has_recent_success(provider: Provider, *, now: datetime) -> bool:
     """Return whether a provider has taken something from this process of late."""
     at = _accepted_at.get(provider.account)
-    return at is not None and timedelta(0) <= now - at <= PROVEN_FOR
+    return at is not None and timedelta(0) <= now - at <= RECENT_SUCCESS
 
 
-def _count(
+def _record_outcomes(
     name: str, results: Sequence[TargetResult], probes: Mapping[str, Probe], now: datetime
 ) -> None:
     """Tell a circuit how many went well: an answer about the message is as good as any."""
     errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
-    troubles = [e for e in errors if isinstance(e, TransientError) and e.code in TROUBLES]
-    silent = [e for e in errors if e.code in SAYS_NOTHING]
+    failures = [e for e in errors if isinstance(e, TransientError) and e.code in HEALTH_FAILURES]
+    neutral = [e for e in errors if e.code in NEUTRAL_CODES]
     circuit_breaker.record(
         name,
-        successes=len(results) - len(troubles) - len(silent),
-        failures=len(troubles),
+        successes=len(results) - len(failures) - len(neutral),
+        failures=len(failures),
         probe=probes.get(name),
         now=now,
-        reason=troubles[0].reason if troubles else "",
+        reason=failures[0].reason if failures else "",
     )
 
 
@@ -213,7 +213,7 @@ def record_attempts(
     settlements: Sequence[Settlement],
     results: Sequence[Sequence[TargetResult]],
     *,
-    began_at: datetime,
+    started_at: datetime,
     now: datetime,
 ) -> None:
     """Tell of attempts that are over, each with what came of it at its targets."""
@@ -225,38 +225,38 @@ def record_attempts(
             span = Span(
                 name=f"deliver {claimed.channel}",
                 kind=Kind.CONSUMER,
-                began_at=began_at,
+                began_at=started_at,
                 ended_at=now,
-                attributes=_about(claimed)
+                attributes=_span_attributes(claimed)
                 | {
                     "notify.provider": settlement.answer.provider,
                     "notify.delivery.status": settlement.status.value,
                 },
-                error=_attempts_error(settlement),
-                children=[_request(claimed, one, settlement.answer.provider) for one in some],
+                error=_attempt_error(settlement),
+                children=[_request_span(claimed, one, settlement.answer.provider) for one in some],
             )
             tracing.record(span, parent=claimed.traceparent)
 
 
-def record_deferrals(ended: Sequence[Deferred], *, now: datetime) -> None:
+def record_deferrals(deferred: Sequence[Deferred], *, now: datetime) -> None:
     """Tell of deliveries that ended before they were tried; what waits has not ended."""
     if not tracing.is_on():
         return
-    for one in ended:
+    for one in deferred:
         if one.claimed.traceparent is not None and one.status is not S.PENDING:
             span = Span(
                 name=f"deliver {one.claimed.channel}",
                 kind=Kind.CONSUMER,
                 began_at=now,
                 ended_at=now,
-                attributes=_about(one.claimed)
+                attributes=_span_attributes(one.claimed)
                 | {"notify.delivery.status": one.status.value, "notify.reason": one.code.value},
                 error=one.code.value if one.status is S.FAILED else None,
             )
             tracing.record(span, parent=one.claimed.traceparent)
 
 
-def _about(claimed: ClaimedDelivery) -> dict[str, str | int | bool]:
+def _span_attributes(claimed: ClaimedDelivery) -> dict[str, str | int | bool]:
     return {
         "notify.notification.id": str(claimed.notification_id),
         "notify.channel": claimed.channel.value,
@@ -266,14 +266,14 @@ def _about(claimed: ClaimedDelivery) -> dict[str, str | int | bool]:
     }
 
 
-def _attempts_error(settlement: Settlement) -> str | None:
+def _attempt_error(settlement: Settlement) -> str | None:
     """Return why an attempt was none, also if there will be another."""
     if settlement.status in (S.SENT, S.DELIVERED):
         return None
     return settlement.code.value if settlement.code else settlement.status.value
 
 
-def _request(claimed: ClaimedDelivery, result: TargetResult, provider: str) -> Span:
+def _request_span(claimed: ClaimedDelivery, result: TargetResult, provider: str) -> Span:
     outcome = result.outcome
     answer = outcome.response
     return Span(

@@ -23,12 +23,12 @@ def last_worker_heartbeat() -> datetime | None:
     return recorded_at(WORKER_HEARTBEAT)
 
 
-def record(who: str, now: datetime) -> None:
+def record(name: str, now: datetime) -> None:
     """Store the time of a heartbeat."""
-    collection("heartbeats").update_one({"_id": who}, {"$set": {"at": now}}, upsert=True)
+    collection("heartbeats").update_one({"_id": name}, {"$set": {"at": now}}, upsert=True)
 
 
-def recorded_at(who: str) -> datetime | None:
+def recorded_at(name: str) -> datetime | None:
     """Return the time of the last heartbeat; None before the first."""
-    heartbeat = collection("heartbeats").find_one({"_id": who})
+    heartbeat = collection("heartbeats").find_one({"_id": name})
     return heartbeat["at"] if heartbeat else None

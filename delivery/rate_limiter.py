@@ -19,33 +19,33 @@ from notifyproject.platform import valkey
 from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """However often a provider answers that it is too much, this part of the rate is left."""
-STEP, STEP_SHARE = timedelta(seconds=10), 0.1
+RESTORE_INTERVAL, RESTORE_SHARE = timedelta(seconds=10), 0.1
 """A rate that was halved grows by this share of itself as configured, each time so long passes."""
-ONE_EVENT = timedelta(seconds=1)
+THROTTLE_DEBOUNCE = timedelta(seconds=1)
 """Refusals this soon after the first, or while nothing may be sent, answer what left before it."""
 MAX_SKEW = timedelta(seconds=2)
 """A bucket used further in the future was used by a wrong clock, and is not waited for."""
-LONGEST_WAIT = timedelta(days=1)
-REMEMBERED = timedelta(minutes=10)
+MAX_WAIT = timedelta(days=1)
+IDLE_TTL = timedelta(minutes=10)
 """A bucket is forgotten this long after it would be full and at its whole rate: it is as new."""
 _MILLISECOND = timedelta(milliseconds=1)
-_STEP, _ONE_EVENT, _MAX_SKEW, _LONGEST_WAIT, _REMEMBERED = (
-    duration // _MILLISECOND for duration in (STEP, ONE_EVENT, MAX_SKEW, LONGEST_WAIT, REMEMBERED)
+_RESTORE_INTERVAL, _THROTTLE_DEBOUNCE, _MAX_SKEW, _MAX_WAIT, _IDLE_TTL = (
+    duration // _MILLISECOND for duration in (RESTORE_INTERVAL, THROTTLE_DEBOUNCE, MAX_SKEW, MAX_WAIT, IDLE_TTL)
 )
 _SCRIPTS = Path(__file__).with_name("lua")
-_TAKE = (_SCRIPTS / "rate_take.lua").read_text()
-_SLOW_DOWN = (_SCRIPTS / "rate_slow_down.lua").read_text()
+_TAKE_SCRIPT = (_SCRIPTS / "rate_take.lua").read_text()
+_THROTTLE_SCRIPT = (_SCRIPTS / "rate_slow_down.lua").read_text()
 _RULES = json.dumps(
     {
-        "least_share": LEAST_SHARE,
-        "step": _STEP,
-        "step_share": STEP_SHARE,
-        "one_event": _ONE_EVENT,
+        "least_share": MIN_SHARE,
+        "step": _RESTORE_INTERVAL,
+        "step_share": RESTORE_SHARE,
+        "one_event": _THROTTLE_DEBOUNCE,
         "max_skew": _MAX_SKEW,
-        "longest_wait": _LONGEST_WAIT,
-        "remembered": _REMEMBERED,
+        "longest_wait": _MAX_WAIT,
+        "remembered": _IDLE_TTL,
     }
 )
 
@@ -66,9 +66,9 @@ def take(account: str, count: int, *, rate: float | None, burst: int, now: datet
     at, count = valkey.to_milliseconds(now), max(count, 0)
     args: list[str | int | float] = [at, _RULES, count, "" if rate is None else rate, burst]
     try:
-        granted, wait = valkey.run(_TAKE, keys=[_key(account)], args=args)
+        granted, wait = valkey.run(_TAKE_SCRIPT, keys=[_key(account)], args=args)
     except valkey.Unavailable:
-        granted, wait = _own(account).take(count, rate=rate, burst=burst, now=at)
+        granted, wait = _local_bucket(account).take(count, rate=rate, burst=burst, now=at)
     return Grant(granted, wait * _MILLISECOND)
 
 
@@ -79,9 +79,9 @@ def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
     """
     at = valkey.to_milliseconds(now)
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
-    _own(account).slow_down(pause=pause, now=at)
+    _local_bucket(account).throttle(pause=pause, now=at)
     try:
-        share = valkey.run(_SLOW_DOWN, keys=[_key(account)], args=[at, _RULES, pause])
+        share = valkey.run(_THROTTLE_SCRIPT, keys=[_key(account)], args=[at, _RULES, pause])
     except valkey.Unavailable:
         return
     if share >= 0:
@@ -117,8 +117,8 @@ def _status(share: bytes | None, until: bytes | None, now: datetime) -> RateStat
     blocked = valkey.from_milliseconds(int(float(until))) if until else None
     if share is None or blocked is None:
         return RateStatus(1.0, None)
-    steps = max((now - blocked) // STEP, 0)
-    grown = min(float(share) + steps * STEP_SHARE, 1.0)
+    steps = max((now - blocked) // RESTORE_INTERVAL, 0)
+    grown = min(float(share) + steps * RESTORE_SHARE, 1.0)
     return RateStatus(grown, blocked if blocked > now else None)
 
 
@@ -134,7 +134,7 @@ class TokenBucket:
         self._at = 0
         self._share = 1.0
         self._blocked_until = 0
-        self._slowed_at: int | None = None
+        self._throttled_at: int | None = None
 
     def take(self, count: int, *, rate: float | None, burst: int, now: int) -> tuple[int, int]:
         """Return how many may go, and the wait for the next."""
@@ -143,41 +143,41 @@ class TokenBucket:
                 return 0, self._blocked_until - now
             if rate is None:
                 return count, 0
-            tokens = self._filled(rate=rate, burst=burst, now=now)
+            tokens = self._refill(rate=rate, burst=burst, now=now)
             granted = min(count, math.floor(tokens))
             self._tokens = tokens - granted
             if self._tokens >= 1:
                 return granted, 0
             wait = (1 - self._tokens) * 1000 / (rate * self._share_at(now))
-            return granted, math.ceil(min(wait, _LONGEST_WAIT))
+            return granted, math.ceil(min(wait, _MAX_WAIT))
 
-    def slow_down(self, *, pause: int, now: int) -> None:
+    def throttle(self, *, pause: int, now: int) -> None:
         """Block for ``pause``, and halve the share of the rate unless it has just been halved."""
         with self._lock:
-            last = self._slowed_at
-            if last is None or now >= max(self._blocked_until, last + _ONE_EVENT):
-                self._share = max(self._share_at(now) / 2, LEAST_SHARE)
-                self._slowed_at = now
+            last = self._throttled_at
+            if last is None or now >= max(self._blocked_until, last + _THROTTLE_DEBOUNCE):
+                self._share = max(self._share_at(now) / 2, MIN_SHARE)
+                self._throttled_at = now
             self._blocked_until = max(self._blocked_until, now + pause)
             self._tokens, self._at = 0.0, self._blocked_until
 
-    def _filled(self, *, rate: float, burst: int, now: int) -> float:
+    def _refill(self, *, rate: float, burst: int, now: int) -> float:
         """Return the tokens there are now, and note the time."""
         at = now if self._tokens is None or self._at - now > _MAX_SKEW else self._at
-        room = max(burst * self._share_at(now), 1.0)
+        capacity = max(burst * self._share_at(now), 1.0)
         gained = max(now - at, 0) / 1000 * rate * self._share_at(at)
         self._at = max(now, at)
-        return min((room if self._tokens is None else self._tokens) + gained, room)
+        return min((capacity if self._tokens is None else self._tokens) + gained, capacity)
 
     def _share_at(self, instant: int) -> float:
-        steps = max((instant - self._blocked_until) // _STEP, 0)
-        return min(self._share + steps * STEP_SHARE, 1.0)
+        steps = max((instant - self._blocked_until) // _RESTORE_INTERVAL, 0)
+        return min(self._share + steps * RESTORE_SHARE, 1.0)
 
 
 _buckets: dict[str, TokenBucket] = {}
 
 
-def _own(account: str) -> TokenBucket:
+def _local_bucket(account: str) -> TokenBucket:
     """Return this process's own bucket for an account."""
     return _buckets.setdefault(account, TokenBucket())
 

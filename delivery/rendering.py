@@ -20,7 +20,7 @@ from privacy import unsubscribe
 from providers.contract import Message
 
 log = structlog.get_logger(__name__)
-ANOTHER_KEY = timedelta(seconds=30)
+KEY_RETRY_DELAY = timedelta(seconds=30)
 """When to look again at what this process has no key for: another one may, or a newer release."""
 
 
@@ -37,26 +37,26 @@ def render_batch(
 ) -> tuple[Mapping[ObjectId, RenderedMessage], list[Deferred]]:
     """Return the messages by notification, and what cannot be made into one, or not here."""
     messages: dict[ObjectId, RenderedMessage] = {}
-    parked: list[Deferred] = []
+    deferred: list[Deferred] = []
     for claimed in claims:
         secret = None
         try:
-            secret = _secret(claimed)
+            secret = _decrypt(claimed)
             messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
         except engine.TemplateError as problem:
             reason = redaction.remove_secrets(str(problem), secret.secrets if secret else ())
-            parked.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
+            deferred.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
         except SecretExpiredError as problem:
-            parked.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
+            deferred.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
         except DecryptionError as problem:
-            parked.append(_unopened(claimed, problem, now))
-    return messages, parked
+            deferred.append(_defer_undecryptable(claimed, problem, now))
+    return messages, deferred
 
 
-def _secret(claimed: ClaimedDelivery) -> SensitiveContent | None:
+def _decrypt(claimed: ClaimedDelivery) -> SensitiveContent | None:
     """Return what a delivery hides; raises SecretExpiredError, DecryptionError."""
     return decrypt(
-        notification_id=claimed.notification_id, content=claimed.content, sealed=claimed.sealed
+        notification_id=claimed.notification_id, content=claimed.content, encrypted=claimed.encrypted_content
     )
 
 
@@ -74,19 +74,19 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
     )
     if claimed.channel is not Channel.WHATSAPP:
         return message
-    known = types.find_type(claimed.type)
-    wordings = known.whatsapp_templates if known else ()
+    type_config = types.find_type(claimed.type)
+    templates = type_config.whatsapp_templates if type_config else ()
     locale = claimed.recipient.locale
     return replace(
-        message, whatsapp_template=rendering.choose_whatsapp_template(wordings, locale=locale, data=data)
+        message, whatsapp_template=rendering.choose_whatsapp_template(templates, locale=locale, data=data)
     )
 
 
-def _unopened(claimed: ClaimedDelivery, problem: DecryptionError, now: datetime) -> Deferred:
+def _defer_undecryptable(claimed: ClaimedDelivery, problem: DecryptionError, now: datetime) -> Deferred:
     """Return what becomes of a delivery whose secret this process does not open: it waits."""
     log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
     reason = f"Its secret cannot be opened here: {problem}."
-    decision = retry.defer_or_give_up(until=now + ANOTHER_KEY, state=claimed.standing, now=now)
+    decision = retry.defer_or_give_up(until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now)
     if not isinstance(decision, RetryAt):
         return _failed(claimed, decision.code, reason)
     return Deferred(

@@ -34,43 +34,43 @@ class CircuitGate:
         prefix = circuit_name(provider, "")
         self.provider = provider
         self._now = now
-        self._own = permissions[provider.account]
-        self._platforms = {
+        self._account_permission = permissions[provider.account]
+        self._platform_permissions = {
             name.removeprefix(prefix): permission
             for name, permission in permissions.items()
             if name.startswith(prefix)
         }
 
     @property
-    def held(self) -> dict[str, datetime]:
+    def blocked_platforms(self) -> dict[str, datetime]:
         """Return the platforms that nothing goes to, and until when."""
-        found = self._platforms.items()
+        found = self._platform_permissions.items()
         return {name: one.until for name, one in found if isinstance(one, Blocked)}
 
-    def opens(self, platforms: Collection[str]) -> datetime | None:
+    def opens_at(self, platforms: Collection[str]) -> datetime | None:
         """Return when it takes something for any of these platforms; None if it does so now."""
-        if isinstance(self._own, Blocked):
-            return self._own.until
-        held = self.held
-        return min(map(held.__getitem__, platforms)) if held.keys() >= {*platforms} else None
+        if isinstance(self._account_permission, Blocked):
+            return self._account_permission.until
+        blocked = self.blocked_platforms
+        return min(map(blocked.__getitem__, platforms)) if blocked.keys() >= {*platforms} else None
 
-    def probes(self, platforms: Collection[str]) -> dict[str, Probe]:
+    def take_probes(self, platforms: Collection[str]) -> dict[str, Probe]:
         """Return, by circuit, what a delivery to these platforms tries; nobody else tries it."""
-        taken: dict[str, Probe] = {}
+        granted: dict[str, Probe] = {}
         leased = Blocked(self._now + circuit_breaker.PROBE_LEASE)
-        if isinstance(self._own, Probe):
-            taken[self.provider.account], self._own = self._own, leased
+        if isinstance(self._account_permission, Probe):
+            granted[self.provider.account], self._account_permission = self._account_permission, leased
         for name in platforms:
-            if isinstance(probe := self._platforms.get(name), Probe):
-                taken[circuit_name(self.provider, name)] = probe
-                self._platforms[name] = leased
-        return taken
+            if isinstance(probe := self._platform_permissions.get(name), Probe):
+                granted[circuit_name(self.provider, name)] = probe
+                self._platform_permissions[name] = leased
+        return granted
 
-    def give_back(self) -> None:
+    def return_probes(self) -> None:
         """Give back the probes that no delivery was for, so that another worker gets them."""
-        own = {self.provider.account: self._own}
+        own = {self.provider.account: self._account_permission}
         platforms = {
-            circuit_name(self.provider, name): one for name, one in self._platforms.items()
+            circuit_name(self.provider, name): one for name, one in self._platform_permissions.items()
         }
         for name, permission in (own | platforms).items():
             if isinstance(permission, Probe):
@@ -90,28 +90,28 @@ class Route:
     claims: Sequence[ClaimedDelivery]
     probes: Mapping[str, Probe] = field(default_factory=dict)
     """By circuit: this batch is one delivery that tries whether all is well again."""
-    has_substitute: bool = False
+    has_failover: bool = False
     """Another provider takes what this one does not take."""
-    held: Mapping[str, datetime] = field(default_factory=dict)
+    blocked_platforms: Mapping[str, datetime] = field(default_factory=dict)
     """Platforms nothing goes to before then, though the provider is well."""
 
 
 @dataclass(kw_only=True)
-class _Share:
+class _ProviderShare:
     """What of a batch goes to one provider."""
 
-    entrance: CircuitGate
-    tries: list[tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]] = field(
+    circuit_gate: CircuitGate
+    probe_deliveries: list[tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]] = field(
         default_factory=list
     )
-    """Deliveries that go alone, with what they try and the platforms that are held then."""
+    """Deliveries that go alone, with what they try and the platforms that are blocked then."""
     claims: list[ClaimedDelivery] = field(default_factory=list)
 
     def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
         """Let a delivery in."""
-        held = self.entrance.held
-        if probes := self.entrance.probes(platforms):
-            self.tries.append((claimed, probes, held))
+        blocked = self.circuit_gate.blocked_platforms
+        if probes := self.circuit_gate.take_probes(platforms):
+            self.probe_deliveries.append((claimed, probes, blocked))
         else:
             self.claims.append(claimed)
 
@@ -131,86 +131,86 @@ def choose_routes(
     """
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
-    awake = [p for p in providers if p.name not in paused]
-    circuits = [circuit_name(provider, platform) for provider in awake for platform in scopes]
+    available = [p for p in providers if p.name not in paused]
+    circuits = [circuit_name(provider, platform) for provider in available for platform in scopes]
     permissions: dict[str, Permission] = {
-        **circuit_breaker.request_permissions([*(p.account for p in awake), *circuits], now=now),
+        **circuit_breaker.request_permissions([*(p.account for p in available), *circuits], now=now),
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
-    shares = [_Share(entrance=CircuitGate(p, permissions, now=now)) for p in providers]
-    parked: list[Deferred] = []
+    shares = [_ProviderShare(circuit_gate=CircuitGate(p, permissions, now=now)) for p in providers]
+    deferred: list[Deferred] = []
     for claimed in claims:
         own = platforms[claimed.reference]
-        opens = [(share.entrance.opens(own), share) for share in _in_order(claimed, shares)]
-        share = next((share for at, share in opens if at is None), None)
+        openings = [(share.circuit_gate.opens_at(own), share) for share in _providers_in_order(claimed, shares)]
+        share = next((share for at, share in openings if at is None), None)
         if share is not None:
             share.add(claimed, own)
         else:
-            until = min(at for at, _ in opens if at is not None)
-            parked.append(_held_back(claimed, until, now))
+            until = min(at for at, _ in openings if at is not None)
+            deferred.append(_defer_until_available(claimed, until, now))
     routes: list[Route] = []
-    for place, share in enumerate(shares):
-        behind = [other.entrance for other in shares[place + 1 :]]
-        more, waiting = _routes(share, behind, platforms, targets, now)
-        routes += more
-        parked += waiting
+    for index, share in enumerate(shares):
+        later_gates = [other.circuit_gate for other in shares[index + 1 :]]
+        provider_routes, rate_limited = _build_routes(share, later_gates, platforms, targets, now)
+        routes += provider_routes
+        deferred += rate_limited
     for share in shares:
-        share.entrance.give_back()
-    return routes, parked
+        share.circuit_gate.return_probes()
+    return routes, deferred
 
 
-def _in_order(claimed: ClaimedDelivery, shares: Sequence[_Share]) -> Sequence[_Share]:
+def _providers_in_order(claimed: ClaimedDelivery, shares: Sequence[_ProviderShare]) -> Sequence[_ProviderShare]:
     """Return the providers in their order, from behind the one that has just not taken this.
 
     Only one, if that one may have taken it. A provider that is set up no more counts for nothing.
     """
-    names = [share.entrance.provider.name for share in shares]
-    if claimed.doubtful_provider in names:
-        return [shares[names.index(claimed.doubtful_provider)]]
-    if claimed.passed_over not in names:
+    names = [share.circuit_gate.provider.name for share in shares]
+    if claimed.ambiguous_provider in names:
+        return [shares[names.index(claimed.ambiguous_provider)]]
+    if claimed.failed_over_from not in names:
         return shares
-    place = names.index(claimed.passed_over) + 1
-    return [*shares[place:], *shares[:place]]
+    index = names.index(claimed.failed_over_from) + 1
+    return [*shares[index:], *shares[:index]]
 
 
-def _routes(
-    share: _Share,
-    behind: Sequence[CircuitGate],
+def _build_routes(
+    share: _ProviderShare,
+    later_gates: Sequence[CircuitGate],
     platforms: Mapping[str, Platforms],
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[Route], list[Deferred]]:
     """Return a provider's routes, those that try something first, and what its rate holds up."""
 
-    def has_substitute(claims: Sequence[ClaimedDelivery]) -> bool:
+    def has_failover(claims: Sequence[ClaimedDelivery]) -> bool:
         wanted = [platforms[claimed.reference] for claimed in claims]
-        return all(any(other.opens(own) is None for other in behind) for own in wanted)
+        return all(any(other.opens_at(own) is None for other in later_gates) for own in wanted)
 
-    provider = share.entrance.provider
+    provider = share.circuit_gate.provider
     routes = [
         Route(
             provider=provider,
             claims=[claimed],
             probes=probes,
-            has_substitute=has_substitute([claimed]),
-            held=held,
+            has_failover=has_failover([claimed]),
+            blocked_platforms=blocked,
         )
-        for claimed, probes, held in share.tries
+        for claimed, probes, blocked in share.probe_deliveries
     ]
-    going, slowed = _within_rate(provider, share.claims, targets, now)
-    if going:
+    allowed, rate_limited = _apply_rate_limit(provider, share.claims, targets, now)
+    if allowed:
         routes.append(
             Route(
                 provider=provider,
-                claims=going,
-                has_substitute=has_substitute(going),
-                held=share.entrance.held,
+                claims=allowed,
+                has_failover=has_failover(allowed),
+                blocked_platforms=share.circuit_gate.blocked_platforms,
             )
         )
-    return routes, slowed
+    return routes, rate_limited
 
 
-def _within_rate(
+def _apply_rate_limit(
     provider: Provider,
     claims: Sequence[ClaimedDelivery],
     targets: Mapping[str, Sequence[SendTarget]],
@@ -223,20 +223,20 @@ def _within_rate(
     if not claims:
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
-    wanted = list(itertools.accumulate(len(targets[claimed.reference]) for claimed in claims))
-    grant = rate_limiter.take(provider.account, wanted[-1], rate=rate, burst=burst, now=now)
-    count = max(bisect(wanted, grant.granted), min(grant.granted, 1))
+    cumulative_targets = list(itertools.accumulate(len(targets[claimed.reference]) for claimed in claims))
+    grant = rate_limiter.take(provider.account, cumulative_targets[-1], rate=rate, burst=burst, now=now)
+    count = max(bisect(cumulative_targets, grant.granted), min(grant.granted, 1))
     step = timedelta(seconds=1 / rate if rate else 0)
-    late = [
-        _slowed(claimed, now + grant.wait + place * step)
-        for place, claimed in enumerate(claims[count:])
+    rate_limited = [
+        _defer_for_rate_limit(claimed, now + grant.wait + index * step)
+        for index, claimed in enumerate(claims[count:])
     ]
-    return list(claims[:count]), late
+    return list(claims[:count]), rate_limited
 
 
-def _held_back(claimed: ClaimedDelivery, until: datetime, now: datetime) -> Deferred:
+def _defer_until_available(claimed: ClaimedDelivery, until: datetime, now: datetime) -> Deferred:
     """Return the wait for a provider that takes nothing now, or the end of the patience."""
-    decision = retry.defer_or_give_up(until=until, state=claimed.standing, now=now)
+    decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
     failed = isinstance(decision, retry.GiveUp)
     return Deferred(
         claimed=claimed,
@@ -247,7 +247,7 @@ def _held_back(claimed: ClaimedDelivery, until: datetime, now: datetime) -> Defe
     )
 
 
-def _slowed(claimed: ClaimedDelivery, until: datetime) -> Deferred:
+def _defer_for_rate_limit(claimed: ClaimedDelivery, until: datetime) -> Deferred:
     return Deferred(
         claimed=claimed,
         status=S.PENDING,

@@ -54,81 +54,81 @@ class PreparedDelivery:
     """At least one; several for a person with several devices."""
     secret: SensitiveContent | None = None
     """What of the message is kept nowhere, should the provider repeat it."""
-    held_until: datetime | None = None
+    blocked_until: datetime | None = None
     """Others are left out, as nothing goes to their platform before then."""
-    asleep_until: datetime | None = None
+    quiet_hours_end: datetime | None = None
     """Others are left out, as they are in their quiet hours until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetedRequest:
-    """A job for one of its targets, as the provider is handed it."""
+    """A delivery for one of its targets, as the provider is handed it."""
 
-    job: PreparedDelivery
+    delivery: PreparedDelivery
     target: SendTarget
-    outbound: SendRequest
+    request: SendRequest
 
     @classmethod
-    def of(cls, job: PreparedDelivery, target: SendTarget) -> Self:
-        """Return what a job has for a target."""
-        claimed = job.claimed
-        outbound = SendRequest(
+    def of(cls, delivery: PreparedDelivery, target: SendTarget) -> Self:
+        """Return what a delivery has for a target."""
+        claimed = delivery.claimed
+        request = SendRequest(
             reference=claimed.reference_to(target.device_id),
             notification_id=str(claimed.notification_id),
             recipient=target.address,
             recipient_name=claimed.recipient.name,
-            message=job.message,
+            message=delivery.message,
             category=claimed.category.value,
             priority=claimed.priority,
             platform=target.platform or None,
             is_service_window_open=target.window_open,
             expires_at=claimed.expires_at,
         )
-        return cls(job, target, outbound)
+        return cls(delivery, target, request)
 
 
 def split_rounds(
-    provider: Provider, jobs: Sequence[PreparedDelivery], *, is_proven: bool
+    provider: Provider, deliveries: Sequence[PreparedDelivery], *, has_recent_success: bool
 ) -> list[list[PreparedDelivery]]:
-    """Return jobs in rounds that this process sends at once; at least one.
+    """Return deliveries in rounds that this process sends at once; at least one.
 
     A round has as many requests as the process has threads, the first one to a provider that has
     not proven itself of late a few: should it take nothing, its circuit is open before the second.
     People who are sent the same mail in one request count once, a device of several each.
     """
-    taken: list[list[PreparedDelivery]] = []
-    room = 0
-    for group in _alike(provider, jobs):
-        requests = max(len(job.targets) for job in group)
-        if not taken or requests > room:
-            room = settings.WORKER_THREADS
-            if not taken and not is_proven:
-                room = min(room, PROBE_BATCH)
-            taken.append([])
-        taken[-1] += group
-        room -= requests
-    return taken
+    rounds: list[list[PreparedDelivery]] = []
+    capacity = 0
+    for group in _group_by_mail(provider, deliveries):
+        requests = max(len(delivery.targets) for delivery in group)
+        if not rounds or requests > capacity:
+            capacity = settings.WORKER_THREADS
+            if not rounds and not has_recent_success:
+                capacity = min(capacity, PROBE_BATCH)
+            rounds.append([])
+        rounds[-1] += group
+        capacity -= requests
+    return rounds
 
 
-def _alike(provider: Provider, jobs: Sequence[PreparedDelivery]) -> list[list[PreparedDelivery]]:
-    """Return jobs in the groups that go in one request, if their provider takes several in one."""
+def _group_by_mail(provider: Provider, deliveries: Sequence[PreparedDelivery]) -> list[list[PreparedDelivery]]:
+    """Return deliveries in the groups that go in one request, if their provider takes several in one."""
     if not isinstance(provider, BatchProvider):
-        return [[job] for job in jobs]
+        return [[delivery] for delivery in deliveries]
     groups: dict[Hashable, list[PreparedDelivery]] = {}
-    for job in jobs:
-        groups.setdefault(provider.batch_key(job.message), []).append(job)
+    for delivery in deliveries:
+        groups.setdefault(provider.batch_key(delivery.message), []).append(delivery)
     return list(groups.values())
 
 
-def in_requests(
-    provider: Provider, parcels: Sequence[TargetedRequest]
+def group_requests(
+    provider: Provider, targeted_requests: Sequence[TargetedRequest]
 ) -> list[list[TargetedRequest]]:
     """Return what goes in one request each: alone, but for the same mail to several people."""
-    if len(parcels) == 1 or not isinstance(provider, BatchProvider):
-        return [[parcel] for parcel in parcels]
+    if len(targeted_requests) == 1 or not isinstance(provider, BatchProvider):
+        return [[targeted] for targeted in targeted_requests]
     groups: dict[Hashable, list[TargetedRequest]] = {}
-    for parcel in parcels:
-        groups.setdefault(provider.batch_key(parcel.outbound.message), []).append(parcel)
+    for targeted in targeted_requests:
+        groups.setdefault(provider.batch_key(targeted.request.message), []).append(targeted)
     return list(groups.values())
 
 
@@ -140,26 +140,26 @@ LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
 
 
 def send_batch(
-    provider: Provider, jobs: Sequence[PreparedDelivery], clock: Clock
+    provider: Provider, deliveries: Sequence[PreparedDelivery], clock: Clock
 ) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
     """Send concurrently; a single one in this thread, so that it never queues behind a batch.
 
     Return what came of each that was begun. The others came too late, and nothing of them left.
     """
-    parcels = [TargetedRequest.of(job, target) for job in jobs for target in job.targets]
-    groups = in_requests(provider, parcels)
+    targeted_requests = [TargetedRequest.of(delivery, target) for delivery in deliveries for target in delivery.targets]
+    groups = group_requests(provider, targeted_requests)
     by_reference: dict[str, list[TargetResult]] = {}
-    for group, some in zip(groups, _send_groups(provider, groups, clock), strict=True):
-        for parcel, result in zip(group, some, strict=True):
+    for group, group_results in zip(groups, _send_groups(provider, groups, clock), strict=True):
+        for targeted, result in zip(group, group_results, strict=True):
             if result is not None:
-                claimed = parcel.job.claimed
+                claimed = targeted.delivery.claimed
                 by_reference.setdefault(claimed.reference, []).append(result)
                 # In one thread: dozens that write to one log wait for each other at every line.
                 _log(claimed, result)
     return [
-        (job, tuple(by_reference[job.claimed.reference]))
-        for job in jobs
-        if job.claimed.reference in by_reference
+        (delivery, tuple(by_reference[delivery.claimed.reference]))
+        for delivery in deliveries
+        if delivery.claimed.reference in by_reference
     ]
 
 
@@ -170,29 +170,29 @@ def _send_groups(
 
     A single group is sent in this thread in any case.
     """
-    talking = as_non_blocking(provider)
-    talks = [
-        talking is not None and len(group) == 1 and talking.is_non_blocking(group[0].outbound)
+    non_blocking = as_non_blocking(provider)
+    non_blocking_flags = [
+        non_blocking is not None and len(group) == 1 and non_blocking.is_non_blocking(group[0].request)
         for group in groups
     ]
-    rest = [group for group, is_talk in zip(groups, talks, strict=True) if not is_talk]
+    blocking_groups = [group for group, is_non_blocking in zip(groups, non_blocking_flags, strict=True) if not is_non_blocking]
     send = partial(_send_group, provider, clock)
-    elsewhere = iter(
-        map(send, rest)
-        if len(groups) == 1 or not rest
-        else _senders(os.getpid(), provider.name).map(send, rest)
+    threaded_results = iter(
+        map(send, blocking_groups)
+        if len(groups) == 1 or not blocking_groups
+        else _thread_pool(os.getpid(), provider.name).map(send, blocking_groups)
     )
-    here = iter(
+    multiplexed_results = iter(
         http_client.run_exchanges(
-            _one(provider, group[0], clock)
-            for group, is_talk in zip(groups, talks, strict=True)
-            if is_talk
+            _send_one(provider, group[0], clock)
+            for group, is_non_blocking in zip(groups, non_blocking_flags, strict=True)
+            if is_non_blocking
         )
     )
-    return [[_sure(next(here))] if is_talk else next(elsewhere) for is_talk in talks]
+    return [[_unwrap(next(multiplexed_results))] if is_non_blocking else next(threaded_results) for is_non_blocking in non_blocking_flags]
 
 
-def _sure(result: TargetResult | Exception | None) -> TargetResult | None:
+def _unwrap(result: TargetResult | Exception | None) -> TargetResult | None:
     if isinstance(result, Exception):
         raise result
     return result
@@ -202,64 +202,64 @@ def _send_group(
     provider: Provider, clock: Clock, group: Sequence[TargetedRequest]
 ) -> list[TargetResult | None]:
     if len(group) > 1 and isinstance(provider, BatchProvider):
-        return _send_together(provider, group, clock)
-    return [http_client.run_exchange(_one(provider, parcel, clock)) for parcel in group]
+        return _send_many(provider, group, clock)
+    return [http_client.run_exchange(_send_one(provider, targeted, clock)) for targeted in group]
 
 
-def _send_together(
+def _send_many(
     provider: BatchProvider, group: Sequence[TargetedRequest], clock: Clock
 ) -> list[TargetResult | None]:
     """Send the same mail to several people at once; None for who was too late or not tried."""
-    started_at, ticks = clock(), time.monotonic()
-    in_time = [parcel for parcel in group if not _is_too_late(parcel, started_at)]
+    started_at, monotonic_start = clock(), time.monotonic()
+    in_time = [targeted for targeted in group if not _is_too_late(targeted, started_at)]
     crash_points.reach(Boundary.GROUP_BEGINS)
     try:
-        outcomes = provider.send_many([p.outbound for p in in_time], timeout=TOTAL_TIMEOUT)
+        outcomes = provider.send_many([p.request for p in in_time], timeout=TOTAL_TIMEOUT)
     except Exception as error:
         # As in _try: whether these left, nobody knows.
-        outcomes = [_defect(error, parcel.outbound) for parcel in in_time]
+        outcomes = [_internal_error(error, targeted.request) for targeted in in_time]
     crash_points.reach(Boundary.GROUP_ANSWERED)
-    taken = {p.outbound.reference: o for p, o in zip(in_time, outcomes, strict=True)}
+    by_reference = {p.request.reference: o for p, o in zip(in_time, outcomes, strict=True)}
     return [
-        _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)
-        if (outcome := taken.get(parcel.outbound.reference)) is not None
-        and not isinstance(outcome, NotAttemptedError)
+        _target_result(targeted, result, clock=clock, started_at=started_at, monotonic_start=monotonic_start)
+        if (result := by_reference.get(targeted.request.reference)) is not None
+        and not isinstance(result, NotAttemptedError)
         else None
-        for parcel in group
+        for targeted in group
     ]
 
 
-def _one(
-    provider: Provider, parcel: TargetedRequest, clock: Clock
+def _send_one(
+    provider: Provider, targeted: TargetedRequest, clock: Clock
 ) -> Exchange[TargetResult | None]:
     """Send to one target and return what came of it; None if it is too late to begin."""
-    started_at, ticks = clock(), time.monotonic()
-    if _is_too_late(parcel, started_at):
+    started_at, monotonic_start = clock(), time.monotonic()
+    if _is_too_late(targeted, started_at):
         return None
     crash_points.reach(Boundary.SEND_BEGINS)
-    outcome = yield from _try(provider, parcel.outbound)
+    outcome = yield from _call_provider(provider, targeted.request)
     crash_points.reach(Boundary.SEND_ANSWERED)
     if isinstance(outcome, NotAttemptedError):
         return None
-    return _result(parcel, outcome, clock=clock, started_at=started_at, ticks=ticks)
+    return _target_result(targeted, outcome, clock=clock, started_at=started_at, monotonic_start=monotonic_start)
 
 
-def _result(
-    parcel: TargetedRequest,
+def _target_result(
+    targeted: TargetedRequest,
     outcome: SendResult | ProviderError,
     *,
     clock: Clock,
     started_at: datetime,
-    ticks: float,
+    monotonic_start: float,
 ) -> TargetResult:
-    """Return what came of one try; ``ticks`` is when it began by the steady clock."""
+    """Return what came of one try; ``monotonic_start`` is when it began by the steady clock."""
     return TargetResult(
-        device_id=parcel.target.device_id,
-        platform=parcel.target.platform,
-        outcome=mask_response(outcome, parcel.job.secret),
+        device_id=targeted.target.device_id,
+        platform=targeted.target.platform,
+        outcome=mask_response(outcome, targeted.delivery.secret),
         started_at=started_at,
         finished_at=clock(),
-        duration_ms=round((time.monotonic() - ticks) * 1000),
+        duration_ms=round((time.monotonic() - monotonic_start) * 1000),
     )
 
 
@@ -277,38 +277,38 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
     )
 
 
-def _is_too_late(parcel: TargetedRequest, now: datetime) -> bool:
+def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
     """Return whether a delivery's lease is not ours for long enough, or its own time is over.
 
     A process that was frozen wakes up here: nothing has left yet, and another worker may be at it.
     The last of a batch may have waited for a minute behind a slow provider.
     """
-    claimed = parcel.job.claimed
+    claimed = targeted.delivery.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
         return True
-    if is_expired(parcel.outbound, now=now):
+    if is_expired(targeted.request, now=now):
         log.info("send_aborted_expired", delivery_id=claimed.reference)
         return True
     return False
 
 
-def _try(provider: Provider, outbound: SendRequest) -> Exchange[SendResult | ProviderError]:
+def _call_provider(provider: Provider, request: SendRequest) -> Exchange[SendResult | ProviderError]:
     """Return what came of handing a message to the provider, whatever it was."""
     try:
-        if talking := as_non_blocking(provider):
-            return (yield from talking.exchange(outbound, timeout=TOTAL_TIMEOUT))
-        return provider.send(outbound, timeout=TOTAL_TIMEOUT)
+        if non_blocking := as_non_blocking(provider):
+            return (yield from non_blocking.exchange(request, timeout=TOTAL_TIMEOUT))
+        return provider.send(request, timeout=TOTAL_TIMEOUT)
     except ProviderError as error:
         return error
     except Exception as error:
         # A defect of ours. The rest of the batch goes on; whether this one left, nobody knows.
-        return _defect(error, outbound)
+        return _internal_error(error, request)
 
 
-def _defect(error: Exception, outbound: SendRequest) -> TransientError:
+def _internal_error(error: Exception, request: SendRequest) -> TransientError:
     # Where it happened, and not what it says: there may be an address or a body in that.
-    log.error("provider_adapter_failed", delivery_id=outbound.reference, stack=_places(error))
+    log.error("provider_adapter_failed", delivery_id=request.reference, stack=_format_stack(error))
     return TransientError(
         "The service itself failed while it was sending.",
         code=FailureCode.INTERNAL_ERROR,
@@ -316,18 +316,18 @@ def _defect(error: Exception, outbound: SendRequest) -> TransientError:
     )
 
 
-def _places(error: BaseException) -> str:
+def _format_stack(error: BaseException) -> str:
     """Return where an error was raised, and before it those that it came from, without texts."""
     chain: list[str] = []
-    one: BaseException | None = error
-    while one is not None and len(chain) < LOGGED_ERRORS:
-        frames = "".join(traceback.format_tb(one.__traceback__, limit=-LOGGED_FRAMES))
-        chain.append(f"{frames}{type(one).__module__}.{type(one).__qualname__}")
-        one = one.__cause__ or one.__context__
+    current: BaseException | None = error
+    while current is not None and len(chain) < LOGGED_ERRORS:
+        frames = "".join(traceback.format_tb(current.__traceback__, limit=-LOGGED_FRAMES))
+        chain.append(f"{frames}{type(current).__module__}.{type(current).__qualname__}")
+        current = current.__cause__ or current.__context__
     return "\n".join(reversed(chain))
 
 
 @cache
-def _senders(_process_id: int, provider: str) -> ThreadPoolExecutor:
+def _thread_pool(_process_id: int, provider: str) -> ThreadPoolExecutor:
     """Return this process's threads for a provider: one that hangs holds up none of the others."""
     return ThreadPoolExecutor(max_workers=settings.WORKER_THREADS, thread_name_prefix=provider)

@@ -31,11 +31,11 @@ SWEEP_SECONDS = 15
 whoever took what it found, it is found by the sweep after that: within 150 s. A sweep takes 0.1 s
 with a million due."""
 log = structlog.get_logger(__name__)
-LANE_CAP = 1_000
+MAX_QUEUE_DEPTH = 1_000
 """Messages that may wait in one queue before the sweep adds no more: they are repeats by then."""
-LOOK = 500
-"""What is due in a lane that a sweep looks at: more than a lost worker leaves of a client."""
-ENOUGH = timedelta(seconds=SWEEP_SECONDS / 3)
+MAX_DUE_PER_QUEUE = 500
+"""What is due in a queue that a sweep looks at: more than a lost worker leaves of a client."""
+MIN_SWEEP_INTERVAL = timedelta(seconds=SWEEP_SECONDS / 3)
 """How long a sweep is as good as one just now."""
 
 
@@ -43,16 +43,16 @@ ENOUGH = timedelta(seconds=SWEEP_SECONDS / 3)
 class SweepReport:
     """What one sweep did."""
 
-    hinted: int
+    woken: int
     """Deliveries that hints were published for."""
-    drawn: int
-    """Crowds, of a client in a lane, that workers were told to draw from."""
+    pulled: int
+    """Crowds, of a client in a queue, that workers were told to draw from."""
     unpublished: int
     """Deliveries that are due and that the broker did not take a hint for; of a crowd, some.
 
     Broadcasts that are due and that nobody could be called to count like one each.
     """
-    rescued: int
+    recovered: int
     """Sends whose worker was lost: their outcome is unknown now."""
     resolved: int
     """Unknown outcomes that were decided by their type's policy."""
@@ -62,29 +62,29 @@ def sweep(*, now: datetime) -> SweepReport:
     """Rescue, resolve, and publish hints for what is due; safe to run anywhere, at any time."""
     crash_points.reach(Boundary.SWEEP_BEGINS)
     processor.apply_early_receipts(now=now)
-    rescued = recover_expired_leases(now=now)
+    recovered = recover_expired_leases(now=now)
     crash_points.reach(Boundary.LEASES_EXPIRED)
     resolved = resolve_unknown(now=now)
     crash_points.reach(Boundary.RESOLVED)
-    forgotten = store.purge_secrets(now=now)
+    purged_secrets = store.purge_secrets(now=now)
     counts = _Counts()
     for priority in Priority:
-        _publish_due(priority, counts, now)
-    operated = runner.enqueue_due(now=now)
+        _enqueue_due(priority, counts, now)
+    bulk_operations = runner.enqueue_due(now=now)
     counts.unpublished += control.enqueue_due(now=now)
     crash_points.reach(Boundary.SWEEP_ENQUEUED)
     wakeups.request_heartbeat(now=now)
     record(SWEEP, now)
-    report = SweepReport(counts.hinted, counts.drawn, counts.unpublished, rescued, resolved)
+    report = SweepReport(counts.woken, counts.pulled, counts.unpublished, recovered, resolved)
     log.info(
         "swept",
-        hinted=report.hinted,
-        drawn=report.drawn,
+        woken=report.woken,
+        pulled=report.pulled,
         unpublished=report.unpublished,
-        rescued=rescued,
+        recovered=recovered,
         resolved=resolved,
-        forgotten=forgotten,
-        operated=operated,
+        purged_secrets=purged_secrets,
+        bulk_operations=bulk_operations,
     )
     return report
 
@@ -92,17 +92,17 @@ def sweep(*, now: datetime) -> SweepReport:
 def sweep_if_due(*, now: datetime) -> None:
     """Sweep unless somebody just has: where no worker was for a while, hundreds of turns wait."""
     last = last_sweep()
-    if last is None or now - last > ENOUGH:
+    if last is None or now - last > MIN_SWEEP_INTERVAL:
         sweep(now=now)
 
 
 def recover_expired_leases(*, now: datetime) -> int:
     """End what lost workers were sending, batch by batch; return how many there were."""
-    rescued = more = store.expire_leases(now=now)
-    while more:
-        more = store.expire_leases(now=now)
-        rescued += more
-    return rescued
+    recovered = expired = store.expire_leases(now=now)
+    while expired:
+        expired = store.expire_leases(now=now)
+        recovered += expired
+    return recovered
 
 
 def resolve_unknown(*, now: datetime) -> int:
@@ -110,7 +110,7 @@ def resolve_unknown(*, now: datetime) -> int:
     resolved = 0
     while waiting := store.unknown_outcomes(now=now):
         decisions = [
-            (one, retry.decide_unknown(policy=_policy(one.type), state=one.standing, now=now))
+            (one, retry.decide_unknown(policy=_policy(one.type), state=one.retry_state, now=now))
             for one in waiting
         ]
         done = store.resolve_unknown(decisions, now=now)
@@ -133,61 +133,61 @@ def _policy(type_name: str) -> retry.UnknownPolicy:
 class _Counts:
     """What a sweep has published so far."""
 
-    hinted: int = 0
-    drawn: int = 0
+    woken: int = 0
+    pulled: int = 0
     unpublished: int = 0
 
 
-def _publish_due(priority: Priority, counts: _Counts, now: datetime) -> None:
+def _enqueue_due(priority: Priority, counts: _Counts, now: datetime) -> None:
     """Publish hints for what is due of one priority: for each client and channel its own."""
     clients = fair_queue.waiting_clients(priority=priority)
     for channel in Channel if clients else ():
         waiting = wakeups.depth(queues.queue_name(channel, priority))
-        has_room = waiting is not None and waiting < LANE_CAP
+        has_capacity = waiting is not None and waiting < MAX_QUEUE_DEPTH
         for client_id in clients:
-            lane = FairQueue(client_id, channel, priority)
+            queue = FairQueue(client_id, channel, priority)
             due = fair_queue.due(
                 client_id=client_id,
                 channel=channel,
                 priority=priority,
                 until=now + HORIZON,
                 now=now,
-                limit=LOOK,
+                limit=MAX_DUE_PER_QUEUE,
             )
-            if has_room:
-                _publish_lane(lane, due, counts, now)
+            if has_capacity:
+                _enqueue_client(queue, due, counts, now)
             else:
                 counts.unpublished += sum(1 for one in due if one.at <= now)
 
 
-def _publish_lane(
-    lane: FairQueue, due: Sequence[fair_queue.Due], counts: _Counts, now: datetime
+def _enqueue_client(
+    queue: FairQueue, due: Sequence[fair_queue.Due], counts: _Counts, now: datetime
 ) -> None:
     """Have workers look at what goes alone, some in each message, and at all the rest."""
-    _publish_few(
-        lane, [one for one in due if one.is_suspect], counts, now, size=ISOLATED_PER_WAKEUP
+    _enqueue_by_id(
+        queue, [one for one in due if one.is_poison_candidate], counts, now, size=ISOLATED_PER_WAKEUP
     )
     if len(due) > BURST:
-        _publish_crowd(lane, due, counts, now)
+        _enqueue_burst(queue, due, counts, now)
     else:
-        _publish_few(lane, [one for one in due if not one.is_suspect], counts, now)
+        _enqueue_by_id(queue, [one for one in due if not one.is_poison_candidate], counts, now)
 
 
-def _publish_crowd(
-    lane: FairQueue, due: Sequence[fair_queue.Due], counts: _Counts, now: datetime
+def _enqueue_burst(
+    queue: FairQueue, due: Sequence[fair_queue.Due], counts: _Counts, now: datetime
 ) -> None:
-    """Have workers draw from a lane when the first of a crowd falls due; they go on themselves."""
+    """Have workers draw from a queue when the first of a crowd falls due; they go on themselves."""
     first = min(one.at for one in due)
     if first <= now:
-        is_known = fair_queue.enqueue_pulls(lane, now=now)
+        is_enqueued = fair_queue.enqueue_pulls(queue, now=now)
     else:
-        is_known = fair_queue.schedule_pull(lane, at=wakeups.moment(first, now=now), now=now)
-    counts.drawn += is_known
-    counts.unpublished += 0 if is_known else len(due)
+        is_enqueued = fair_queue.schedule_pull(queue, at=wakeups.wakeup_time(first, now=now), now=now)
+    counts.pulled += is_enqueued
+    counts.unpublished += 0 if is_enqueued else len(due)
 
 
-def _publish_few(
-    lane: FairQueue,
+def _enqueue_by_id(
+    queue: FairQueue,
     due: Sequence[fair_queue.Due],
     counts: _Counts,
     now: datetime,
@@ -196,12 +196,12 @@ def _publish_few(
     """Publish hints by id for deliveries, those that fall due in the same second together."""
 
     def second(one: fair_queue.Due) -> datetime:
-        return wakeups.moment(one.at, now=now)
+        return wakeups.wakeup_time(one.at, now=now)
 
     for at, some in itertools.groupby(sorted(due, key=second), key=second):
         ids = [one.notification_id for one in some]
         done = wakeups.send_wakeups(
-            ids, channel=lane.channel, priority=lane.priority, at=at, now=now, size=size
+            ids, channel=queue.channel, priority=queue.priority, at=at, now=now, size=size
         )
-        counts.hinted += done
+        counts.woken += done
         counts.unpublished += len(ids) - done

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from devices import preferences as wishes
+from devices import preferences as device_preferences
 from devices import queries as devices
 from domain import retry
 from domain.errors import FailureCode
@@ -32,7 +32,7 @@ class SendTarget:
 
 AWAITING_DEVICE = "One of the person's devices may have it: its report is waited for."
 UNREPORTED = "Nobody can tell whether one device has it, and no other can be reached."
-Aimed = Mapping[str, tuple[SendTarget, ...]]
+TargetsByReference = Mapping[str, tuple[SendTarget, ...]]
 """At least one target for each claim, by its reference."""
 
 
@@ -40,10 +40,10 @@ Aimed = Mapping[str, tuple[SendTarget, ...]]
 class ResolvedTargets:
     """Where a batch goes."""
 
-    targets: Aimed
-    asleep: Mapping[str, datetime] = field(default_factory=dict)
+    targets: TargetsByReference
+    in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
     """Devices in their quiet hours are left out: when the first of a claim's wakes up."""
-    parked: Sequence[Deferred] = ()
+    deferred: Sequence[Deferred] = ()
     """What has nowhere to go now, or at all."""
 
 
@@ -52,9 +52,9 @@ def resolve_targets(
 ) -> ResolvedTargets:
     """Return where each claim goes, and what has nowhere to go now, or at all."""
     if channel is Channel.PUSH:
-        return _at_devices(claims, now)
+        return _resolve_devices(claims, now)
     if channel is Channel.WHATSAPP:
-        return ResolvedTargets(targets=_at_phones(claims, now))
+        return ResolvedTargets(targets=_resolve_phones(claims, now))
     return ResolvedTargets(targets={c.reference: (address_of(c),) for c in claims})
 
 
@@ -63,43 +63,43 @@ def address_of(claimed: ClaimedDelivery) -> SendTarget:
     return SendTarget(address=claimed.recipient.address(claimed.channel) or claimed.user_id or "")
 
 
-def _at_phones(claims: Sequence[ClaimedDelivery], now: datetime) -> Aimed:
+def _resolve_phones(claims: Sequence[ClaimedDelivery], now: datetime) -> TargetsByReference:
     """Return the phones, and whether each has written to us within a day."""
-    written = service_windows.open_windows([c.recipient.phone or "" for c in claims], now=now)
+    open_windows = service_windows.open_windows([c.recipient.phone or "" for c in claims], now=now)
     return {
-        c.reference: (replace(address_of(c), window_open=c.recipient.phone in written),)
+        c.reference: (replace(address_of(c), window_open=c.recipient.phone in open_windows),)
         for c in claims
     }
 
 
-def _at_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> ResolvedTargets:
+def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> ResolvedTargets:
     known = devices.find_push_targets(
         user_ids=[c.user_id for c in claims if c.user_id and not c.recipient.device_ids],
         device_ids=[one for c in claims for one in c.recipient.device_ids],
     )
-    logs = device_histories(claims)
-    aimed: dict[str, tuple[SendTarget, ...]] = {}
-    asleep: dict[str, datetime] = {}
-    parked: list[Deferred] = []
+    histories = device_histories(claims)
+    resolved: dict[str, tuple[SendTarget, ...]] = {}
+    in_quiet_hours: dict[str, datetime] = {}
+    deferred: list[Deferred] = []
     for claimed in claims:
         found = known.for_notification(user_id=claimed.user_id, device_ids=claimed.recipient.device_ids)
-        past = logs.get(claimed.notification_id, DeviceHistory())
-        awaited = _awaited(claimed, past, now)
-        closed = past.closed | awaited.keys()
-        willing = [d for d in found if d.device_id not in closed and _wants(d, claimed)]
-        quiet = {d.device_id: at for d in willing if (at := _quiet_until(d, claimed, now))}
-        awake = [device for device in willing if device.device_id not in quiet]
-        if awake:
-            aimed[claimed.reference] = tuple(map(_target, awake))
+        history = histories.get(claimed.notification_id, DeviceHistory())
+        awaited = _awaited(claimed, history, now)
+        closed = history.excluded | awaited.keys()
+        accepting = [d for d in found if d.device_id not in closed and _accepts(d, claimed)]
+        quiet = {d.device_id: at for d in accepting if (at := _quiet_until(d, claimed, now))}
+        available = [device for device in accepting if device.device_id not in quiet]
+        if available:
+            resolved[claimed.reference] = tuple(map(_target, available))
             if quiet:
-                asleep[claimed.reference] = min(quiet.values())
+                in_quiet_hours[claimed.reference] = min(quiet.values())
         else:
-            wakes = min(quiet.values(), default=None)
-            if awaited and not past.have:
-                parked.append(_in_doubt(claimed, max(awaited.values()), wakes=wakes, now=now))
+            quiet_hours_end = min(quiet.values(), default=None)
+            if awaited and not history.delivered:
+                deferred.append(_defer_ambiguous(claimed, max(awaited.values()), quiet_hours_end=quiet_hours_end, now=now))
             else:
-                parked.append(_nowhere(claimed, found, past, wakes=wakes))
-    return ResolvedTargets(targets=aimed, asleep=asleep, parked=parked)
+                deferred.append(_defer_without_target(claimed, found, history, quiet_hours_end=quiet_hours_end))
+    return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, deferred=deferred)
 
 
 def _target(device: devices.PushTarget) -> SendTarget:
@@ -109,66 +109,66 @@ def _target(device: devices.PushTarget) -> SendTarget:
 
 
 def _awaited(
-    claimed: ClaimedDelivery, past: DeviceHistory, now: datetime
+    claimed: ClaimedDelivery, history: DeviceHistory, now: datetime
 ) -> Mapping[str, datetime]:
     """Return the devices that may have it and get no second copy now, by when each should report.
 
     Others are tried meanwhile. If only devices in doubt are left, the whole push is unknown, and
     its type decides the same for it.
     """
-    if not claimed.doubtful_targets:
+    if not claimed.ambiguous_targets:
         return {}
     wait = retry.UNKNOWN_WAIT[claimed.priority]
-    reported_by = {
+    receipt_deadlines = {
         device_id: since + wait
-        for device_id, since in past.doubtful.items()
-        if device_id in claimed.doubtful_targets
+        for device_id, since in history.ambiguous.items()
+        if device_id in claimed.ambiguous_targets
     }
-    kind = types.find_type(claimed.type)
-    policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
-    decision = retry.decide_unknown(policy=policy, state=claimed.standing, now=now)
+    type_config = types.find_type(claimed.type)
+    policy = type_config.on_unknown if type_config else retry.UnknownPolicy.FAIL
+    decision = retry.decide_unknown(policy=policy, state=claimed.retry_state, now=now)
     if isinstance(decision, retry.GiveUp):
-        return reported_by
-    return {device_id: at for device_id, at in reported_by.items() if at > now}
+        return receipt_deadlines
+    return {device_id: at for device_id, at in receipt_deadlines.items() if at > now}
 
 
-def _in_doubt(
-    claimed: ClaimedDelivery, reported_by: datetime, *, wakes: datetime | None, now: datetime
+def _defer_ambiguous(
+    claimed: ClaimedDelivery, receipt_deadline: datetime, *, quiet_hours_end: datetime | None, now: datetime
 ) -> Deferred:
     """Return what becomes of a push that one device may have and no other is to get now."""
-    if reported_by > now:
-        at = min(reported_by, wakes or reported_by)
-        waiting = _parked(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE)
+    if receipt_deadline > now:
+        at = min(receipt_deadline, quiet_hours_end or receipt_deadline)
+        waiting = _deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE)
         return replace(waiting, next_attempt_at=at)
-    if wakes is not None:
-        return eligibility.defer_until_quiet_hours_end(claimed, until=wakes)
-    return _parked(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
+    if quiet_hours_end is not None:
+        return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
+    return _deferred(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
 
 
-def _nowhere(
+def _defer_without_target(
     claimed: ClaimedDelivery,
     found: Sequence[devices.PushTarget],
-    past: DeviceHistory,
+    history: DeviceHistory,
     *,
-    wakes: datetime | None,
+    quiet_hours_end: datetime | None,
 ) -> Deferred:
     """Return what becomes of a push that no device is to get now."""
-    if past.have:
+    if history.delivered:
         reason = "The devices that are left have it, or cannot get it."
-        return _parked(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
-    if wakes is not None:
-        return eligibility.defer_until_quiet_hours_end(claimed, until=wakes)
-    if any(device.device_id not in past.closed for device in found):
+        return _deferred(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
+    if quiet_hours_end is not None:
+        return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
+    if any(device.device_id not in history.excluded for device in found):
         reason = "The person's devices do not want this kind of message."
-        return _parked(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
-    refusals = [past.refused[d.device_id] for d in found if d.device_id in past.refused]
+        return _deferred(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
+    refusals = [history.refused[d.device_id] for d in found if d.device_id in history.refused]
     if refusals:
-        return _parked(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
-    return _parked(claimed, S.FAILED, FailureCode.NO_ADDRESS, "There is no active device for it.")
+        return _deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
+    return _deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "There is no active device for it.")
 
 
-def _wants(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:
-    return wishes.allows(
+def _accepts(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:
+    return device_preferences.allows(
         device.preferences,
         category=claimed.category.value,
         type_slug=claimed.type,
@@ -181,16 +181,16 @@ def _quiet_until(
 ) -> datetime | None:
     if claimed.priority is Priority.CRITICAL:
         return None
-    quiet = eligibility.quiet_hours(
+    quiet = eligibility.parse_quiet_hours(
         device.preferences.quiet_hours,
         own_zone=device.timezone,
-        sent_zone=claimed.recipient.timezone,
-        whose=claimed.user_id,
+        notification_zone=claimed.recipient.timezone,
+        user_id=claimed.user_id,
     )
     return quiet.until(now) if quiet else None
 
 
-def _parked(
+def _deferred(
     claimed: ClaimedDelivery, status: DeliveryStatus, code: FailureCode, reason: str
 ) -> Deferred:
     return Deferred(claimed=claimed, status=status, code=code, reason=reason)

@@ -19,19 +19,19 @@ from . import store
 from .store import Document, NewNotification
 
 log = structlog.get_logger(__name__)
-TELL = "notifications.tell"
-PAUSE = timedelta(seconds=0.5)
+PUBLISH = "notifications.tell"
+PUBLISH_DELAY = timedelta(seconds=0.5)
 """A hint is for so much later: one is enough for all that changes meanwhile."""
 
 
-class _Last:
+class _LastWakeup:
     """Until when the last hint of this process covers what changes."""
 
     def __init__(self) -> None:
         self.until = float("-inf")
 
 
-_last = _Last()
+_last_wakeup = _LastWakeup()
 
 
 def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
@@ -40,30 +40,30 @@ def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
     Raises PyMongoError.
     """
     return [
-        replace(one, calls_back=True) if subscriptions.is_subscribed(one.client_id) else one
+        replace(one, has_callback=True) if subscriptions.is_subscribed(one.client_id) else one
         for one in new
     ]
 
 
 def enqueue_publisher(*, now: datetime) -> None:
     """Tell workers that something was written that apps may be waiting to hear of."""
-    if time.monotonic() < _last.until or not _is_anybody_waiting():
+    if time.monotonic() < _last_wakeup.until or not _has_subscribers():
         return
-    _last.until = time.monotonic() + PAUSE.total_seconds()
-    broker.publish(TELL, args=[], queue=CALLBACKS, at=now + PAUSE, now=now)
+    _last_wakeup.until = time.monotonic() + PUBLISH_DELAY.total_seconds()
+    broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=now + PUBLISH_DELAY, now=now)
 
 
-def enqueue_publisher_later(*, now: datetime) -> None:
+def continue_publishing(*, now: datetime) -> None:
     """Have a worker look at once: there is more than was told."""
-    broker.publish(TELL, args=[], queue=CALLBACKS, at=None, now=now)
+    broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=None, now=now)
 
 
 def clear() -> None:
     """Hint at the next change, whenever the last hint was."""
-    _last.until = float("-inf")
+    _last_wakeup.until = float("-inf")
 
 
-def _is_anybody_waiting() -> bool:
+def _has_subscribers() -> bool:
     try:
         return subscriptions.has_subscribers()
     except PyMongoError as error:
@@ -74,9 +74,9 @@ def _is_anybody_waiting() -> bool:
 
 BATCH = 200
 """Notifications read at once."""
-MOST = 50
+MAX_BATCHES = 50
 """After so many batches it is somebody else's turn."""
-ENROLLING = timedelta(seconds=30)
+BACKFILL_WINDOW = timedelta(seconds=30)
 """By so much later every process knows of a new callback, and has stored what it was at."""
 S, E = DeliveryStatus, EventType
 EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
@@ -90,7 +90,7 @@ EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.CANCELLED: E.DELIVERY_CANCELLED,
 }
 """What an app is told of; the others are on their way."""
-IMPLIED: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
+IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
     S.DELIVERED: (S.SENT, S.DELIVERED),
     S.READ: (S.SENT, S.DELIVERED, S.READ),
 }
@@ -101,7 +101,7 @@ def publish_events(*, now: datetime) -> int:
     """Tell apps everything they are still to be told; return of how many notifications that was."""
     _backfill(now)
     total = 0
-    for _ in range(MOST):
+    for _ in range(MAX_BATCHES):
         documents = store.pending_callbacks(limit=BATCH)
         events = [event for document in documents for event in events_of(document)]
         outbox.record_events(events, now=now)
@@ -110,24 +110,24 @@ def publish_events(*, now: datetime) -> int:
         if len(documents) < BATCH:
             break
     else:
-        enqueue_publisher_later(now=now)
+        continue_publishing(now=now)
     if total:
-        log.info("apps_told", notifications=total)
+        log.info("callbacks_enqueued", notifications=total)
     return total
 
 
 def events_of(document: Document) -> list[Event]:
     """Return all that has happened to a notification and that an app may be told of."""
     deliveries = document["delivery"]
-    events = [event for one in deliveries for event in _of_delivery(document, one)]
+    events = [event for one in deliveries for event in _delivery_events(document, one)]
     if all(DeliveryStatus(one["status"]) not in OPEN for one in deliveries):
-        events.append(_completed(document))
+        events.append(_completed_event(document))
     return events
 
 
-def _of_delivery(document: Document, delivery: Document) -> Iterator[Event]:
-    for status in _passed(delivery):
-        at = _at(status, delivery, document)
+def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
+    for status in _statuses_passed(delivery):
+        at = _status_time(status, delivery, document)
         is_failed = status is S.FAILED
         # It may fail again, re-opened by somebody, without another attempt.
         number = _milliseconds(at) if is_failed else delivery["attempt_count"]
@@ -140,17 +140,17 @@ def _of_delivery(document: Document, delivery: Document) -> Iterator[Event]:
                 "channel": delivery["channel"],
                 "status": status.value,
                 "attempt_count": delivery["attempt_count"],
-                "failure_code": delivery.get("failure_code") if status is _now(delivery) else None,
+                "failure_code": delivery.get("failure_code") if status is _status_of(delivery) else None,
             },
         )
 
 
-def _passed(delivery: Document) -> list[DeliveryStatus]:
+def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
     """Return the states that a delivery has been in, as far as they are told of."""
-    status = _now(delivery)
+    status = _status_of(delivery)
     if status not in EVENT_TYPES:
         return []
-    passed = list(IMPLIED.get(status, (status,)))
+    passed = list(IMPLIED_STATUSES.get(status, (status,)))
     if status is S.FAILED and _was_sent(delivery):
         passed.insert(0, S.SENT)
     if delivery["channel"] == Channel.IN_APP and S.SENT in passed:
@@ -165,7 +165,7 @@ def _was_sent(delivery: Document) -> bool:
     return sent_at is not None and tried_at is not None and sent_at >= tried_at
 
 
-def _completed(document: Document) -> Event:
+def _completed_event(document: Document) -> Event:
     """Return that nothing is left to do: once, and again each time it was re-opened."""
     deliveries = document["delivery"]
     return _event(
@@ -207,13 +207,13 @@ def _event(
     )
 
 
-def _at(status: DeliveryStatus, delivery: Document, document: Document) -> datetime:
+def _status_time(status: DeliveryStatus, delivery: Document, document: Document) -> datetime:
     """Return when a delivery came to a state; where no time is kept, when it was last written."""
     at: datetime | None = delivery.get(f"{status.value}_at")
     return at or document["updated_at"]
 
 
-def _now(delivery: Document) -> DeliveryStatus:
+def _status_of(delivery: Document) -> DeliveryStatus:
     return DeliveryStatus(delivery["status"])
 
 
@@ -223,10 +223,10 @@ def _milliseconds(at: datetime) -> int:
 
 def _backfill(now: datetime) -> None:
     """Catch up with what was accepted by processes that had not heard of a new callback."""
-    for callback in subscriptions.pending_backfills(before=now - 2 * ENROLLING):
+    for callback in subscriptions.pending_backfills(before=now - 2 * BACKFILL_WINDOW):
         since = callback["enrols_from"]
         count = store.backfill_marks(
-            client_id=callback["_id"], since=since, until=since + ENROLLING, now=now
+            client_id=callback["_id"], since=since, until=since + BACKFILL_WINDOW, now=now
         )
         subscriptions.mark_backfilled(callback["_id"], since=since)
-        log.info("callback_enrolled", client_id=str(callback["_id"]), notifications=count)
+        log.info("callback_backfilled", client_id=str(callback["_id"]), notifications=count)

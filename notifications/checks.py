@@ -113,7 +113,7 @@ def mail_settings(**_: Any) -> list[checks.CheckMessage]:
 
 
 @checks.register(checks.Tags.security)
-def addresses_of_services(**_: Any) -> list[checks.CheckMessage]:
+def service_urls(**_: Any) -> list[checks.CheckMessage]:
     """Return base URLs that lead nowhere: our own, and those of the providers."""
     names = ("PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL")
     may_be_empty = ("SENDGRID_URL", "SANDBOX_URL")
@@ -168,9 +168,9 @@ def whatsapp_settings(**_: Any) -> list[checks.CheckMessage]:
             problems.append(_error(f"{name} cannot be what Meta has given out.", hint, number))
     number_id = settings.WHATSAPP_PHONE_NUMBER_ID
     if (settings.WHATSAPP_TOKEN or number_id) and not _NUMBER_ID.fullmatch(number_id):
-        said = f"is no id: {number_id!r}" if number_id else "is not set, and WHATSAPP_TOKEN is"
+        problem = f"is no id: {number_id!r}" if number_id else "is not set, and WHATSAPP_TOKEN is"
         hint = "It is the sending number's id, digits only, and not the number itself."
-        problems.append(_error(f"WHATSAPP_PHONE_NUMBER_ID {said}.", hint, 17))
+        problems.append(_error(f"WHATSAPP_PHONE_NUMBER_ID {problem}.", hint, 17))
     return problems
 
 

@@ -14,7 +14,7 @@ from notifyproject.db.paging import Page
 
 from .store import AttemptReference, Document
 
-MAX_ON_OWN_CLOCK = 1_000
+MAX_SCHEDULED_LOCAL = 1_000
 COUNT_CAP = 10_000
 """Counts that people read stop here: beyond, nobody needs the exact number."""
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -52,10 +52,10 @@ class Filter:
         channel, status = self.channel, self.delivery_status
         if self.unread:
             # One that its owner marked as unread again has been read all the same.
-            there = [DeliveryStatus.DELIVERED.value, DeliveryStatus.READ.value]
+            delivered = [DeliveryStatus.DELIVERED.value, DeliveryStatus.READ.value]
             match["is_read"] = False
             match["delivery"] = {
-                "$elemMatch": {"channel": Channel.IN_APP.value, "status": {"$in": there}}
+                "$elemMatch": {"channel": Channel.IN_APP.value, "status": {"$in": delivered}}
             }
         elif channel is not None or status is not None:
             match["delivery"] = {"$elemMatch": match_delivery(channel=channel, status=status)}
@@ -114,7 +114,7 @@ def scheduled_local_of(user_id: str) -> list[Document]:
         "due_at": {"$exists": True},
     }
     found = _notifications().find(wanted, {"scheduled_local": 1, "scheduled_at": 1})
-    return list(found.hint("ntf_own_clock").limit(MAX_ON_OWN_CLOCK))
+    return list(found.hint("ntf_own_clock").limit(MAX_SCHEDULED_LOCAL))
 
 
 def page(
@@ -145,12 +145,12 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReferen
     references: dict[str, set[AttemptReference]] = {}
     for document in found:
         for delivery in document["delivery"]:
-            if (theirs := delivery.get("provider_message_id")) in provider_ids:
+            if (provider_id := delivery.get("provider_message_id")) in provider_ids:
                 channel, attempt = Channel(delivery["channel"]), delivery["attempt_count"]
                 one = AttemptReference(document["_id"], channel, attempt)
-                references.setdefault(theirs, set()).add(one)
+                references.setdefault(provider_id, set()).add(one)
     # Mails that went in one request share its id: then it does not say whose it is.
-    return {theirs: ones.pop() for theirs, ones in references.items() if len(ones) == 1}
+    return {provider_id: ones.pop() for provider_id, ones in references.items() if len(ones) == 1}
 
 
 def attempts_of(notification_id: ObjectId) -> list[Document]:

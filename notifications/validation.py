@@ -15,9 +15,9 @@ from email_validator import EmailNotValidError, validate_email
 from domain.states import Channel
 
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
-_ORDINARY = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
+_SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
 """An address that is as good as its domain, which many share."""
-_SHORT = 200
+_SIMPLE_LENGTH = 200
 _LOCAL_PART_LENGTH = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -48,10 +48,10 @@ def normalize_phone(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _normal_email(text: str) -> str:
     # Asked for twice of each request: for its suppressions, and for the recipient.
-    ordinary = _ORDINARY.fullmatch(text) if len(text) <= _SHORT else None
-    if ordinary is None or len(ordinary[1]) > _LOCAL_PART_LENGTH:
+    simple = _SIMPLE_EMAIL.fullmatch(text) if len(text) <= _SIMPLE_LENGTH else None
+    if simple is None or len(simple[1]) > _LOCAL_PART_LENGTH:
         return _validated(text)
-    return f"{ordinary[1]}@{_normal_domain(ordinary[2])}"
+    return f"{simple[1]}@{_normal_domain(simple[2])}"
 
 
 @lru_cache(maxsize=4096)
@@ -120,7 +120,7 @@ def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
         raise InvalidLinkError(f"Expected a URL that begins with {schemes[0]}://.")
     if host is None:
         raise InvalidLinkError("The URL has no host, or a user name, or a port that is none.")
-    name = _plain(host)
+    name = _ascii_host(host)
     if _is_address(name) or name.endswith(PRIVATE_SUFFIXES) or "." not in name:
         raise InvalidLinkError("The URL's host must be a public name.")
 
@@ -141,7 +141,7 @@ def _split(url: str) -> tuple[str, str | None]:
     return parts.scheme, host
 
 
-def _plain(host: str) -> str:
+def _ascii_host(host: str) -> str:
     """Return a host as a browser reads it: without the final dot, in plain ASCII.
 
     Full-width letters, other full stops and characters without a width stand for plain ones.
@@ -206,28 +206,28 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 
 
-def check_storable(value: Any, at: str, problems: ProblemCollector, *, in_data: bool) -> int:
+def check_storable(value: Any, pointer: str, problems: ProblemCollector, *, in_data: bool) -> int:
     """Note what cannot be kept anywhere in ``value``; return its number of properties.
 
     ``in_data``: its keys are the caller's own.
     """
     if isinstance(value, str):
-        _check_text(value, at, problems)
+        _check_text(value, pointer, problems)
     elif isinstance(value, int) and not _MIN_INT <= value <= _MAX_INT:
-        problems.add(at, "integer_too_large", "An integer has at most 64 bits.")
+        problems.add(pointer, "integer_too_large", "An integer has at most 64 bits.")
     elif isinstance(value, float) and not math.isfinite(value):
-        problems.add(at, "no_number", "NaN and Infinity are not JSON.")
+        problems.add(pointer, "no_number", "NaN and Infinity are not JSON.")
     elif isinstance(value, list):
         return sum(
-            check_storable(item, f"{at}/{i}", problems, in_data=in_data)
+            check_storable(item, f"{pointer}/{i}", problems, in_data=in_data)
             for i, item in enumerate(value)
         )
     elif isinstance(value, dict):
         count = len(value)
         for key, item in value.items():
-            below = f"{at}/{pointer_token(key)}"
-            _check_key(key, below, problems, in_data=in_data)
-            count += check_storable(item, below, problems, in_data=in_data or key in FREE_FORM)
+            child_pointer = f"{pointer}/{pointer_token(key)}"
+            _check_key(key, child_pointer, problems, in_data=in_data)
+            count += check_storable(item, child_pointer, problems, in_data=in_data or key in FREE_FORM)
         return count
     return 0
 
@@ -238,19 +238,19 @@ def pointer_token(key: str) -> str:
     return escaped.encode(errors="replace").decode()
 
 
-def _check_text(text: str, at: str, problems: ProblemCollector) -> None:
+def _check_text(text: str, pointer: str, problems: ProblemCollector) -> None:
     if "\x00" in text:
-        problems.add(at, "nul_character", "A text holds the character NUL.")
+        problems.add(pointer, "nul_character", "A text holds the character NUL.")
     if _SURROGATE.search(text):
-        problems.add(at, "lone_surrogate", "A text holds half of a surrogate pair.")
+        problems.add(pointer, "lone_surrogate", "A text holds half of a surrogate pair.")
 
 
-def _check_key(key: str, at: str, problems: ProblemCollector, *, in_data: bool) -> None:
-    _check_text(key, at, problems)
+def _check_key(key: str, pointer: str, problems: ProblemCollector, *, in_data: bool) -> None:
+    _check_text(key, pointer, problems)
     if len(key) > MAX_KEY_LENGTH:
-        problems.add(at, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
+        problems.add(pointer, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
     if in_data and (key.startswith("$") or "." in key or key == "__proto__" or not key):
-        problems.add(at, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
+        problems.add(pointer, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
 
 
 ALIASES = {"in-app": Channel.IN_APP}
@@ -259,7 +259,7 @@ ALL = "all"
 
 
 def parse_channels(
-    names: Sequence[str], *, problems: ProblemCollector, at: str = "/channels"
+    names: Sequence[str], *, problems: ProblemCollector, pointer: str = "/channels"
 ) -> list[Channel]:
     """Return the channels of these names; notes unknown ones, repeated ones, and none at all.
 
@@ -270,13 +270,13 @@ def parse_channels(
         channel = _channel(name)
         if channel is None:
             expected = f"Expected one of {', '.join(Channel)}, or all alone."
-            problems.add(f"{at}/{index}", "unknown_channel", expected)
+            problems.add(f"{pointer}/{index}", "unknown_channel", expected)
         elif channel in channels:
-            problems.add(f"{at}/{index}", "duplicate_channel", "A channel is named once.")
+            problems.add(f"{pointer}/{index}", "duplicate_channel", "A channel is named once.")
         else:
             channels.append(channel)
     if not names:
-        problems.add(at, "no_channel", "Name at least one channel, or leave it out.")
+        problems.add(pointer, "no_channel", "Name at least one channel, or leave it out.")
     return channels
 
 

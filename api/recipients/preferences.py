@@ -161,4 +161,4 @@ def _stored_channels(names: list[str], pointer: str, problems: ProblemCollector)
     """Return channels by the names they are stored under; muting none is no problem."""
     if not names and pointer.endswith("muted_channels"):
         return []
-    return [channel.value for channel in parse_channels(names, problems=problems, at=pointer)]
+    return [channel.value for channel in parse_channels(names, problems=problems, pointer=pointer)]

@@ -15,7 +15,7 @@ from . import repository
 from .documents import Document
 from .repository import ACTIVE
 
-ENQUEUE_HORIZON = timedelta(seconds=wakeups.SOON)
+ENQUEUE_HORIZON = timedelta(seconds=wakeups.MAX_DELAY_SECONDS)
 MAX_DUE_BROADCASTS = 100
 """Broadcasts that one sweep calls for. So many at once would wait for each other anyway."""
 

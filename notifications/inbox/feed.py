@@ -55,7 +55,7 @@ def page(
     filters: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
     return paging.page(
         "notifications",
-        inbox.holds(**filters),
+        inbox.match(**filters),
         order=NEWEST_FIRST,
         limit=limit,
         cursor=paging.cursor_of(after=after, before=before),
@@ -65,24 +65,24 @@ def page(
 
 def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
     """Return the newest that were delivered at ``moment`` or later, the newest first."""
-    query = inbox.holds(is_archived=False, since={"$gte": moment})
+    query = inbox.match(is_archived=False, since={"$gte": moment})
     return list(_notifications().find(query).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
 
 
 def get(inbox: Inbox, notification_id: ObjectId) -> Document | None:
     """Return a notification that is in an inbox."""
-    return _notifications().find_one({**inbox.holds(), "_id": notification_id})
+    return _notifications().find_one({**inbox.match(), "_id": notification_id})
 
 
 def counts(inbox: Inbox) -> FeedCounts:
     """Return how much is unread, and unseen. What is archived does not count."""
     seen_at = seen_until(inbox)
     if seen_at is None:
-        unread = _count(inbox.holds(is_read=False, is_archived=False))
+        unread = _count(inbox.match(is_read=False, is_archived=False))
         return FeedCounts(unread=unread, unseen=unread)
     # Two ends of one range of the index: nothing is counted twice.
     seen, unseen = (
-        _count(inbox.holds(is_read=False, is_archived=False, since={operator: seen_at}))
+        _count(inbox.match(is_read=False, is_archived=False, since={operator: seen_at}))
         for operator in ("$lte", "$gt")
     )
     return FeedCounts(unread=min(seen + unseen, COUNT_CAP), unseen=unseen)

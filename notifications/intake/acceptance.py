@@ -57,7 +57,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     crash_points.reach(Boundary.KEY_RESERVED)
     (result,) = store.accept(callback_events.mark_for_callbacks([prepared.notification]), now=now)
     crash_points.reach(Boundary.ACCEPT_STORED)
-    if isinstance(result, store.DuplicateEntityError):
+    if isinstance(result, store.DuplicateEntity):
         is_own = result.client_id == caller.client_id
         raise AlreadyNotifiedError(result.notification_id if is_own else None)
     fair_queue.enqueue_wakeups([result.document], now=now)

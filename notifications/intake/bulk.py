@@ -191,7 +191,7 @@ def _store_accepted(
     crash_points.reach(Boundary.BULK_STORED)
     refusals = dict(invalid)
     for index, result in zip(prepared, results, strict=True):
-        if isinstance(result, store.DuplicateEntityError):
+        if isinstance(result, store.DuplicateEntity):
             is_own = result.client_id == caller.client_id
             refusals[index] = AlreadyNotifiedError(result.notification_id if is_own else None)
     accepted = [r.document for r in results if isinstance(r, store.Accepted)]

@@ -125,7 +125,7 @@ def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[N
     if primary is None:
         return deliveries
     return [
-        replace(one, instead_of=primary, delay=fallback.after)
+        replace(one, fallback_for=primary, delay=fallback.after)
         if one.channel is fallback.channel and _is_open(one)
         else one
         for one in deliveries

@@ -10,7 +10,7 @@ from notifyproject.db.indexes import MongoIndex
 
 from .notification import USER_ID_LENGTH, Claim
 
-TO_BE_LOOKED_AT = {"due_at": {"$exists": True}}
+OPEN_BROADCASTS = {"due_at": {"$exists": True}}
 
 
 class Broadcast(models.Model):
@@ -76,7 +76,7 @@ class Broadcast(models.Model):
         indexes = (
             MongoIndex("-created_at", "-_id", name="brc_created"),
             MongoIndex("client_id", "-created_at", "-_id", name="brc_client_created"),
-            MongoIndex("due_at", name="brc_due", partial=TO_BE_LOOKED_AT),
+            MongoIndex("due_at", name="brc_due", partial=OPEN_BROADCASTS),
             MongoIndex("purge_at", name="brc_purge", expire_after_seconds=0),
         )
 

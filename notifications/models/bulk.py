@@ -14,7 +14,7 @@ from notifyproject.db.indexes import MongoIndex
 from .notification import Claim
 
 REASON_LENGTH = 500
-TO_GO_ON_WITH = {"next_at": {"$exists": True}}
+OPEN_OPERATIONS = {"next_at": {"$exists": True}}
 
 
 class BulkOperation(models.Model):
@@ -88,7 +88,7 @@ class BulkOperation(models.Model):
         permissions = (("run_bulkoperation", "Can preview, start and stop bulk operations"),)
         indexes = (
             MongoIndex("-created_at", "-_id", name="opn_created"),
-            MongoIndex("next_at", name="opn_next", partial=TO_GO_ON_WITH),
+            MongoIndex("next_at", name="opn_next", partial=OPEN_OPERATIONS),
             MongoIndex("purge_at", name="opn_purge", expire_after_seconds=0),
         )
 

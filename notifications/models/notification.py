@@ -118,11 +118,11 @@ ENTITY = {"entity_id": {"$exists": True}}
 EXTERNAL = {"external_id": {"$exists": True}}
 EMAIL = {"recipient.email": {"$exists": True}}
 PHONE = {"recipient.phone": {"$exists": True}}
-UNTOLD = {"callback_due_at": {"$exists": True}}
-IN_THE_INBOX = {"inbox_at": {"$exists": True}}
-IS_SEALED = {"sealed_until": {"$exists": True}}
-ON_OWN_CLOCK = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
-OF_A_BROADCAST = {"broadcast_id": {"$exists": True}}
+CALLBACK_DUE = {"callback_due_at": {"$exists": True}}
+IN_INBOX = {"inbox_at": {"$exists": True}}
+HAS_SECRET_EXPIRY = {"sealed_until": {"$exists": True}}
+SCHEDULED_LOCAL = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
+FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 
 class Notification(models.Model):
@@ -252,14 +252,14 @@ class Notification(models.Model):
                 *("user_id", "client_id", "is_active", "is_archived", "is_read"),
                 *("-inbox_at", "-_id"),
                 name="ntf_inbox",
-                partial=IN_THE_INBOX,
+                partial=IN_INBOX,
             ),
             MongoIndex(
-                *("broadcast_id", "status", "_id"), name="ntf_broadcast", partial=OF_A_BROADCAST
+                *("broadcast_id", "status", "_id"), name="ntf_broadcast", partial=FROM_BROADCAST
             ),
-            MongoIndex("user_id", name="ntf_own_clock", partial=ON_OWN_CLOCK),
-            MongoIndex("sealed_until", name="ntf_sealed", partial=IS_SEALED),
-            MongoIndex("callback_due_at", name="ntf_callback", partial=UNTOLD),
+            MongoIndex("user_id", name="ntf_own_clock", partial=SCHEDULED_LOCAL),
+            MongoIndex("sealed_until", name="ntf_sealed", partial=HAS_SECRET_EXPIRY),
+            MongoIndex("callback_due_at", name="ntf_callback", partial=CALLBACK_DUE),
             MongoIndex("purge_at", name="ntf_purge", expire_after_seconds=0),
         )
 

@@ -30,7 +30,7 @@ class Backlog:
     """Notifications; one more than the limit stands for any number."""
     oldest_due_at: datetime | None
 
-    def is_too_long(self, *, now: datetime) -> bool:
+    def is_overloaded(self, *, now: datetime) -> bool:
         """Return whether it is over one of its two limits."""
         if self.due > settings.BULK_PENDING_LIMIT:
             return True
@@ -40,7 +40,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    is_too_long: bool
+    is_overloaded: bool
     at: float
 
 
@@ -54,16 +54,16 @@ def is_overloaded(*, now: datetime) -> bool:
     is_fresh = latest is not None and time.monotonic() - latest.at <= FRESH_SECONDS
     # One thread measures; the others meanwhile go by what was measured last.
     if is_fresh or not _lock.acquire(blocking=latest is None):
-        return latest is not None and latest.is_too_long
+        return latest is not None and latest.is_overloaded
     try:
         found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
-        too_long = found.is_too_long(now=now)
-        if too_long and not (latest and latest.is_too_long):
+        overloaded = found.is_overloaded(now=now)
+        if overloaded and not (latest and latest.is_overloaded):
             log.warning("backlog_too_long", due=found.due, oldest_due_at=found.oldest_due_at)
-        _latest["all"] = _Measured(too_long, time.monotonic())
+        _latest["all"] = _Measured(overloaded, time.monotonic())
     finally:
         _lock.release()
-    return too_long
+    return overloaded
 
 
 def measure_backlog(*, now: datetime, cap: int) -> Backlog:

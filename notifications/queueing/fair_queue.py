@@ -32,15 +32,15 @@ from .wakeups import HORIZON, WAKEUP_SIZE, send_wakeups
 
 BURST = 200
 """Deliveries of a client that a lane takes by id within WINDOW; what goes beyond is drawn."""
-WINDOW = 10
+BURST_WINDOW = 10
 """Seconds. With CROWD: 20 a second by id, in a lane that sends hundreds."""
 MAX_PULLS = 4
 """Draws of a client that wait in a lane at most: so far ahead of another's it is."""
-AHEAD, BACK = MAX_PULLS, 2 * MAX_PULLS
+AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
 """The slots of the draw that waits for what falls due next, and of one that found no room."""
 TOKEN_LIFETIME = 30
 """Seconds after its time after which a slot is free again: its draw was lost, or waits for long."""
-_RELEASE = (Path(__file__).with_name("release_token.lua")).read_text()
+_RELEASE_SCRIPT = (Path(__file__).with_name("release_token.lua")).read_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class FairQueue:
     channel: Channel
     priority: Priority
 
-    def key(self, what: str | int) -> str:
+    def key(self, suffix: str | int) -> str:
         """Return the name of something about this lane in Valkey."""
-        return f"lane:{self.client_id}:{queues.queue_name(self.channel, self.priority)}:{what}"
+        return f"lane:{self.client_id}:{queues.queue_name(self.channel, self.priority)}:{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class PullToken:
     """A draw's hold on a slot; the number tells it from one that was given the slot later."""
 
     slot: int
-    number: str
+    nonce: str
 
 
 def enqueue_wakeups(documents: Iterable[Document], *, now: datetime) -> None:
@@ -75,20 +75,20 @@ def enqueue_wakeups(documents: Iterable[Document], *, now: datetime) -> None:
                 group = (document["client_id"], delivery["channel"], document["priority"], at)
                 groups.setdefault(group, []).append(document["_id"])
     for (client_id, channel, priority, at), ids in groups.items():
-        lane = FairQueue(client_id, Channel(channel), Priority(priority))
+        queue = FairQueue(client_id, Channel(channel), Priority(priority))
         if at - now > HORIZON:
             continue
-        if not _is_burst(lane, len(ids)):
-            send_wakeups(ids, channel=lane.channel, priority=lane.priority, at=at, now=now)
+        if not _is_burst(queue, len(ids)):
+            send_wakeups(ids, channel=queue.channel, priority=queue.priority, at=at, now=now)
         elif at <= now:
-            enqueue_pulls(lane, count=len(ids), now=now)
+            enqueue_pulls(queue, count=len(ids), now=now)
         else:
             # A slot would keep what is due meanwhile from being drawn.
-            _send_pull(lane, None, at=at, now=now)
+            _send_pull(queue, None, at=at, now=now)
 
 
 def enqueue_pulls(
-    lane: FairQueue,
+    queue: FairQueue,
     *,
     count: int = MAX_PULLS * WAKEUP_SIZE,
     at: datetime | None = None,
@@ -100,14 +100,14 @@ def enqueue_pulls(
     for each hundred is enough: of fifty mails a second each called in all, and three in four draws
     found nothing.
     """
-    return _take(lane, range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS)), at=at or now, now=now)
+    return _acquire_and_send(queue, range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS)), at=at or now, now=now)
 
 
 def continue_pull(
-    lane: FairQueue,
-    ticket: PullToken | None,
+    queue: FairQueue,
+    token: PullToken | None,
     *,
-    has_room: bool = False,
+    has_capacity: bool = False,
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
@@ -117,76 +117,76 @@ def continue_pull(
     is called in where the process ``has_room`` for it.
     """
     slots: Sequence[int] = range(MAX_PULLS)
-    if ticket and ticket.slot < MAX_PULLS:
-        slots = [(ticket.slot + step) % MAX_PULLS for step in range(1 + has_room)]
+    if token and token.slot < MAX_PULLS:
+        slots = [(token.slot + step) % MAX_PULLS for step in range(1 + has_capacity)]
     # Without Valkey nobody knows of slots, and the broker may be well all the same.
-    return _take(lane, slots, at=at or now, now=now) or _send_pull(
-        lane, None, at=at or now, now=now
+    return _acquire_and_send(queue, slots, at=at or now, now=now) or _send_pull(
+        queue, None, at=at or now, now=now
     )
 
 
-def retry_pull(lane: FairQueue, *, at: datetime, now: datetime) -> bool:
+def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
     """Have one worker draw the oldest at an instant, instead of a draw that came to nothing.
 
     In a slot of its own: what is accepted until then does not wait for that instant.
     """
-    return _take(lane, [BACK], at=at, now=now)
+    return _acquire_and_send(queue, [RETRY_SLOT], at=at, now=now)
 
 
-def schedule_pull(lane: FairQueue, *, at: datetime, now: datetime) -> bool:
+def schedule_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
     """Have one worker draw from a lane at an instant within a minute; return whether one will.
 
     One that waits for another instant already is enough: it looks ahead itself.
     """
-    return _take(lane, [AHEAD], at=at, now=now)
+    return _acquire_and_send(queue, [AHEAD_SLOT], at=at, now=now)
 
 
-def release_token(lane: FairQueue, ticket: PullToken | None) -> None:
+def release_token(queue: FairQueue, token: PullToken | None) -> None:
     """Free a draw's slot: what is accepted from here on takes it anew.
 
     If it was given to another meanwhile, as this one was thought lost, it stays with that one.
     """
-    if ticket is not None:
+    if token is not None:
         with suppress(valkey.Unavailable):
-            valkey.run(_RELEASE, keys=[lane.key(ticket.slot)], args=[ticket.number])
+            valkey.run(_RELEASE_SCRIPT, keys=[queue.key(token.slot)], args=[token.nonce])
 
 
-def _take(lane: FairQueue, slots: Sequence[int], *, at: datetime, now: datetime) -> bool:
+def _acquire_and_send(queue: FairQueue, slots: Sequence[int], *, at: datetime, now: datetime) -> bool:
     """Publish a draw for each of these slots that is free; return whether a draw is on its way."""
-    tickets = [PullToken(slot, secrets.token_hex(8)) for slot in slots]
-    life = math.ceil((at - now).total_seconds()) + TOKEN_LIFETIME
+    tokens = [PullToken(slot, secrets.token_hex(8)) for slot in slots]
+    ttl_seconds = math.ceil((at - now).total_seconds()) + TOKEN_LIFETIME
     try:
-        with valkey.connection() as lent, lent.pipeline(transaction=False) as pipe:
-            for ticket in tickets:
-                pipe.set(lane.key(ticket.slot), ticket.number, nx=True, ex=life)
-            taken = pipe.execute()
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
+            for token in tokens:
+                pipe.set(queue.key(token.slot), token.nonce, nx=True, ex=ttl_seconds)
+            acquired = pipe.execute()
     except valkey.Unavailable:
         return False
-    free = [ticket for ticket, is_ours in zip(tickets, taken, strict=True) if is_ours]
-    published = [_send_pull(lane, ticket, at=at, now=now) for ticket in free]
+    free = [token for token, is_acquired in zip(tokens, acquired, strict=True) if is_acquired]
+    published = [_send_pull(queue, token, at=at, now=now) for token in free]
     return all(published)
 
 
-def _send_pull(lane: FairQueue, ticket: PullToken | None, *, at: datetime, now: datetime) -> bool:
+def _send_pull(queue: FairQueue, token: PullToken | None, *, at: datetime, now: datetime) -> bool:
     published = queueing_wakeups.send_pull(
-        client_id=lane.client_id,
-        channel=lane.channel,
-        priority=lane.priority,
-        ticket=(ticket.slot, ticket.number) if ticket else None,
+        client_id=queue.client_id,
+        channel=queue.channel,
+        priority=queue.priority,
+        token=(token.slot, token.nonce) if token else None,
         at=at,
         now=now,
     )
     if not published:
-        release_token(lane, ticket)
+        release_token(queue, token)
     return published
 
 
-def _is_burst(lane: FairQueue, count: int) -> bool:
+def _is_burst(queue: FairQueue, count: int) -> bool:
     """Return whether a client has more in a lane, with these, than is hinted at by id."""
     try:
-        with valkey.connection() as lent, lent.pipeline(transaction=False) as pipe:
-            pipe.incrby(lane.key("count"), count)
-            pipe.expire(lane.key("count"), WINDOW, nx=True)
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
+            pipe.incrby(queue.key("count"), count)
+            pipe.expire(queue.key("count"), BURST_WINDOW, nx=True)
             total, _ = pipe.execute()
     except valkey.Unavailable:
         return False
@@ -200,7 +200,7 @@ class Due:
     notification_id: ObjectId
     channel: Channel
     at: datetime
-    is_suspect: bool = False
+    is_poison_candidate: bool = False
     """It was claimed before and never sent, and is to go alone."""
 
 
@@ -213,14 +213,14 @@ def due(
     now: datetime,
     limit: int,
     skip: int = 0,
-    with_suspects: bool = True,
+    include_poison_candidates: bool = True,
 ) -> list[Due]:
     """Return a client's deliveries that are or will be due by ``until`` and are unclaimed.
 
     The oldest come first: the index is read in its order. ``skip``: so many of them are left out.
     Suspects were claimed before and never sent.
     """
-    fresh: dict[str, Any] = {} if with_suspects else {"claim_count": 0}
+    unsuspected: dict[str, Any] = {} if include_poison_candidates else {"claim_count": 0}
     found = (
         collection("notifications")
         .find(
@@ -234,7 +234,7 @@ def due(
                         "status": DeliveryStatus.PENDING.value,
                         "next_attempt_at": {"$lte": until},
                         **unclaimed(now=now),
-                        **fresh,
+                        **unsuspected,
                     }
                 },
             },

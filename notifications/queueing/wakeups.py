@@ -14,10 +14,10 @@ from domain.queues import BROADCASTS, queue_name
 from domain.states import Channel, Priority
 from notifyproject.platform import broker
 
-DELIVER, DRAW, CANARY = "notifications.deliver", "notifications.draw", "notifications.canary"
+DELIVER, PULL, HEARTBEAT = "notifications.deliver", "notifications.draw", "notifications.canary"
 BROADCAST = "notifications.broadcast"
-OPERATE = "notifications.operate"
-SOON = broker.MAX_COUNTDOWN
+BULK_OPERATION = "notifications.operate"
+MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 """Hints are published up to this many seconds ahead; the sweep takes care of what lies further."""
 
 
@@ -45,16 +45,16 @@ def send_pull(
     client_id: ObjectId,
     channel: Channel,
     priority: Priority,
-    ticket: tuple[int, str] | None,
+    token: tuple[int, str] | None,
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
     """Tell a worker to look for what is due of a client in a lane: there is more than a few.
 
-    ``ticket``: see :mod:`notifications.queueing.fair_queue`. Returns whether the broker took it.
+    ``token``: see :mod:`notifications.queueing.fair_queue`. Returns whether the broker took it.
     """
-    args = [str(client_id), channel.value, priority.value, ticket]
-    return broker.publish(DRAW, args=args, queue=queue_name(channel, priority), at=at, now=now)
+    args = [str(client_id), channel.value, priority.value, token]
+    return broker.publish(PULL, args=args, queue=queue_name(channel, priority), at=at, now=now)
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
@@ -64,12 +64,12 @@ def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now
 
 def request_heartbeat(*, now: datetime) -> bool:
     """Ask for a sign of life of any worker, by the broker; return whether it took the message."""
-    return broker.publish(CANARY, args=[], queue=None, at=None, now=now)
+    return broker.publish(HEARTBEAT, args=[], queue=None, at=None, now=now)
 
 
 def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datetime) -> bool:
     """Tell a worker to go on with a bulk operation; return whether the broker took it."""
-    return broker.publish(OPERATE, args=[str(operation_id)], queue=None, at=at, now=now)
+    return broker.publish(BULK_OPERATION, args=[str(operation_id)], queue=None, at=at, now=now)
 
 
 def depth(queue: str) -> int | None:
@@ -82,7 +82,7 @@ ISOLATED_PER_WAKEUP = 4
 message is not thought lost before two."""
 WAKEUP_SIZE = 100
 """Deliveries in one hint: what one claim takes."""
-HORIZON = timedelta(seconds=SOON)
+HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ def send_later(wakeups: Iterable[Wakeup], *, now: datetime) -> None:
     """Publish hints for what is to be looked at again within a minute."""
     groups: dict[tuple[Channel, Priority, datetime], list[ObjectId]] = {}
     for one in wakeups:
-        group = (one.channel, one.priority, moment(one.at, now=now))
+        group = (one.channel, one.priority, wakeup_time(one.at, now=now))
         groups.setdefault(group, []).append(one.notification_id)
     for (channel, priority, at), ids in groups.items():
         send_wakeups(ids, channel=channel, priority=priority, at=at, now=now)
 
 
-def moment(at: datetime, *, now: datetime) -> datetime:
+def wakeup_time(at: datetime, *, now: datetime) -> datetime:
     """Return when to look: now for what is due, else the end of the second it falls due in."""
     if at <= now:
         return now

@@ -28,7 +28,7 @@ class DeviceEvent(StrEnum):
     """Its user has opened it."""
 
 
-STATUSES = {
+EVENT_STATUSES = {
     DeviceEvent.DELIVERED: DeliveryStatus.DELIVERED,
     DeviceEvent.OPENED: DeliveryStatus.READ,
 }
@@ -69,7 +69,7 @@ def apply_device_receipt(
     changed = store.apply_receipt(
         DeliveryReceipt(
             reference=reference,
-            status=STATUSES[event],
+            status=EVENT_STATUSES[event],
             at=now,
             provider=delivery["provider"],
         ),

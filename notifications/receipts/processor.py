@@ -23,12 +23,12 @@ from .. import callback_events, queries, store
 from ..store import AttemptReference, DeliveryReceipt
 
 log = structlog.get_logger(__name__)
-EVENT_MEMORY = timedelta(days=30)
+EVENT_RETENTION = timedelta(days=30)
 """How long an event's id is remembered: providers repeat events for days."""
-YOUNG = timedelta(minutes=5)
+EARLY_RECEIPT_WINDOW = timedelta(minutes=5)
 """An event about a message we do not know may be faster than our own write: it is tried again."""
 K, S = ReceiptKind, DeliveryStatus
-STATUSES: Mapping[ReceiptKind, DeliveryStatus] = {
+DELIVERY_STATUSES: Mapping[ReceiptKind, DeliveryStatus] = {
     K.QUEUED: S.SENT,
     K.SENT: S.SENT,
     K.DELIVERED: S.DELIVERED,
@@ -39,7 +39,7 @@ STATUSES: Mapping[ReceiptKind, DeliveryStatus] = {
     K.FAILED: S.FAILED,
 }
 """What a delivery becomes. An opened mail is not read: mail programs open mail by themselves."""
-CODES: Mapping[ReceiptKind, FailureCode] = {
+FAILURE_CODES: Mapping[ReceiptKind, FailureCode] = {
     K.BOUNCED: FailureCode.BOUNCED,
     K.BLOCKED: FailureCode.BLOCKED,
     K.REJECTED: FailureCode.DROPPED,
@@ -51,7 +51,7 @@ SUPPRESSIONS: Mapping[ReceiptKind, tuple[SuppressionReason, bool]] = {
     K.UNSUBSCRIBED: (SuppressionReason.UNSUBSCRIBED, True),
 }
 """Why an address gets nothing more; whether only marketing is meant."""
-PROOFS = frozenset({K.DELIVERED, K.READ})
+SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})
 """What shows that an address is good, whatever was said of it before."""
 
 
@@ -77,12 +77,12 @@ def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime)
         if _apply_one(receipt, reference, provider, now):
             changed.append((receipt, reference))
         crash_points.reach(Boundary.RECEIPT_APPLIED)
-        _blame(receipt, reference, provider, now)
-    _keep_early(unmatched, provider, now)
+        _apply_reputation(receipt, reference, provider, now)
+    _store_early(unmatched, provider, now)
     callback_events.enqueue_publisher(now=now)
     _mark_applied(matched, provider, now)
     crash_points.reach(Boundary.RECEIPTS_MARKED)
-    reported(changed, codes=CODES, provider=provider, now=now)
+    record_receipt_spans(changed, codes=FAILURE_CODES, provider=provider, now=now)
     return Applied(len(receipts), len(changed), len(receipts) - len(new), len(unmatched))
 
 
@@ -91,7 +91,7 @@ def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
     stored = list(collection("early_receipts").find().limit(limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
-        early = [_thawed(d["receipt"]) for d in stored if d["provider"] == provider]
+        early = [_from_document(d["receipt"]) for d in stored if d["provider"] == provider]
         applied = apply_receipts(early, provider=provider, now=now)
         found += len(early) - applied.unmatched
     return found
@@ -103,17 +103,17 @@ def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
     A provider that does not return our reference is found by its own id of the message.
     """
     known = {r.event_id: AttemptReference.parse(r.reference or "") for r in receipts}
-    theirs = {r.provider_id for r in receipts if known[r.event_id] is None and r.provider_id}
-    by_message = queries.by_provider_message(sorted(theirs))
+    provider_ids = {r.provider_id for r in receipts if known[r.event_id] is None and r.provider_id}
+    by_message = queries.by_provider_message(sorted(provider_ids))
     found = {r.event_id: known[r.event_id] or by_message.get(r.provider_id or "") for r in receipts}
     return {event_id: reference for event_id, reference in found.items() if reference is not None}
 
 
-def _keep_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
+def _store_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
     """Store events that nothing is known of yet; those that are too old are logged and dropped."""
     for receipt in receipts:
         key = _event_key(receipt, provider)
-        if receipt.provider_id is None or now - receipt.at >= YOUNG:
+        if receipt.provider_id is None or now - receipt.at >= EARLY_RECEIPT_WINDOW:
             log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)
             collection("early_receipts").delete_one({"_id": key})
             continue
@@ -122,24 +122,24 @@ def _keep_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> No
             {
                 "$setOnInsert": {
                     "provider": provider,
-                    "receipt": _frozen(receipt),
-                    "expires_at": now + 2 * YOUNG,
+                    "receipt": _to_document(receipt),
+                    "expires_at": now + 2 * EARLY_RECEIPT_WINDOW,
                 }
             },
             upsert=True,
         )
 
 
-def _frozen(receipt: Receipt) -> dict[str, Any]:
+def _to_document(receipt: Receipt) -> dict[str, Any]:
     return {**asdict(receipt), "kind": receipt.kind.value}
 
 
-def _thawed(stored: Mapping[str, Any]) -> Receipt:
+def _from_document(stored: Mapping[str, Any]) -> Receipt:
     return Receipt(**{**stored, "kind": ReceiptKind(stored["kind"])})
 
 
 def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now: datetime) -> bool:
-    status = STATUSES.get(receipt.kind)
+    status = DELIVERY_STATUSES.get(receipt.kind)
     if status is None:
         return False
     changed = store.apply_receipt(
@@ -149,7 +149,7 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
             at=min(receipt.at, now),
             provider=provider,
             provider_message_id=receipt.provider_id,
-            code=CODES.get(receipt.kind),
+            code=FAILURE_CODES.get(receipt.kind),
             reason=receipt.reason or "The provider gave no reason.",
         ),
         now=now,
@@ -164,23 +164,23 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
     return changed
 
 
-def _blame(receipt: Receipt, reference: AttemptReference, provider: str, now: datetime) -> None:
+def _apply_reputation(receipt: Receipt, reference: AttemptReference, provider: str, now: datetime) -> None:
     """Suppress the address an event speaks against, or count it; one that speaks for it clears."""
-    told = receipt.kind in SUPPRESSIONS or receipt.is_undeliverable
-    if not told and (reference.channel is not Channel.WHATSAPP or receipt.kind not in PROOFS):
+    is_negative = receipt.kind in SUPPRESSIONS or receipt.is_undeliverable
+    if not is_negative and (reference.channel is not Channel.WHATSAPP or receipt.kind not in SUCCESS_KINDS):
         return
     channel = reference.channel.value
     address = _address(receipt, reference)
     if address is None:
         return
-    if not told:
+    if not is_negative:
         suppressions.clear_soft_bounces(channel=channel, address=address)
         return
     if receipt.is_undeliverable:
-        strikes = suppressions.record_soft_bounce(
+        soft_bounces = suppressions.record_soft_bounce(
             channel=channel, address=address, event=receipt.event_id, now=now
         )
-        if strikes < suppressions.MAX_SOFT_BOUNCES:
+        if soft_bounces < suppressions.MAX_SOFT_BOUNCES:
             return
     reason, marketing_only = SUPPRESSIONS.get(receipt.kind, (SuppressionReason.HARD_BOUNCE, False))
     suppress(
@@ -217,7 +217,7 @@ def _deduplicate(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:
 
 def _mark_applied(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
     documents = [
-        {"_id": _event_key(receipt, provider), "expires_at": now + EVENT_MEMORY}
+        {"_id": _event_key(receipt, provider), "expires_at": now + EVENT_RETENTION}
         for receipt in receipts
     ]
     if not documents:
@@ -237,7 +237,7 @@ def _event_key(receipt: Receipt, provider: str) -> str:
     return f"{provider}:{receipt.event_id}"
 
 
-def reported(
+def record_receipt_spans(
     receipts: Sequence[tuple[Receipt, AttemptReference]],
     *,
     codes: Mapping[ReceiptKind, FailureCode],

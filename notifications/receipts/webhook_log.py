@@ -75,13 +75,13 @@ def replay(log_id: ObjectId, *, now: datetime) -> Applied:
     entry = collection("webhook_log").find_one({"_id": log_id})
     if entry is None:
         raise LookupError("no such call")
-    reader = PARSERS.get(entry["provider"])
-    if reader is None:
+    parse = PARSERS.get(entry["provider"])
+    if parse is None:
         raise UnreadableWebhookError(f"Nobody reads what {entry['provider']} sent.")
     raw = entry["body"].encode()
     try:
-        events = reader(raw)
-        if reader is whatsapp_webhooks.parse_receipts:
+        events = parse(raw)
+        if parse is whatsapp_webhooks.parse_receipts:
             apply_inbound(raw, provider=entry["provider"], now=now)
     except ValueError as error:
         raise UnreadableWebhookError("What is stored cannot be read.") from error

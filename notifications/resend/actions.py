@@ -111,7 +111,7 @@ def resend(
         raise InvalidStateError(f"The original was not for {', '.join(unknown)}.")
     new = replace(_copy(document, chosen, now, new_id or ObjectId()), secret=_load_sensitive_content(document))
     (result,) = store.accept(callback_events.mark_for_callbacks([new]), now=now)
-    if isinstance(result, store.DuplicateEntityError):
+    if isinstance(result, store.DuplicateEntity):
         raise InvalidStateError("A notification about this entity exists already.")
     store.link_resend(original_id=notification_id, resend_id=new.id, now=now)
     fair_queue.enqueue_wakeups([result.document], now=now)
@@ -192,7 +192,7 @@ def _reopen_error(document: Document, channels: Sequence[Channel], now: datetime
     """Return why nothing of these channels was re-opened."""
     if store.is_content_removed(document):
         return ContentRemovedError(document["content_removed_at"])
-    if store.is_secret_gone(document) and _has_failed(document, channels):
+    if store.is_secret_expired(document) and _has_failed(document, channels):
         return SensitiveDataDestroyedError()
     expires_at = document.get("expires_at")
     if expires_at is not None and expires_at <= now:

@@ -20,7 +20,7 @@ from recipients.queries import RegisteredRecipient, ActiveSuppression
 
 from ..catalog import types
 from ..content import rendering
-from ..store import Document, is_content_removed, is_secret_gone, recipient_of
+from ..store import Document, is_content_removed, is_secret_expired, recipient_of
 from .risk import DeliveryFacts, ResendRisk, assess_risk
 
 BATCH = 100
@@ -114,7 +114,7 @@ def _collect_facts(
         may_be_delivered=bool(reached_targets) or (document["_id"], channel.value) in context.ambiguous,
         is_expired=expires_at is not None and expires_at <= now,
         is_erased=document.get("erased_at") is not None,
-        is_sensitive_data_destroyed=is_secret_gone(document),
+        is_sensitive_data_destroyed=is_secret_expired(document),
         is_content_removed=is_content_removed(document),
         suppression_reason=_suppression_reason(document, channel, recipient, context),
         can_reach=_can_reach(document, delivery, recipient, context),

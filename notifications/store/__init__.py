@@ -4,7 +4,7 @@ Every change is a named transition, compare-and-set on the delivery's status and
 the claim's token. The states: :mod:`domain.states`; the diagram: docs/state_machine.md.
 """
 
-from .acceptance import Accepted, DuplicateEntityError, accept
+from .acceptance import Accepted, DuplicateEntity, accept
 from .actions import (
     activate_fallback,
     cancel,
@@ -29,7 +29,7 @@ from .documents import (
     content_of,
     recipient_of,
 )
-from .encrypted_content import decrypt, is_secret_gone, is_shown_in_inbox, purge_secrets, secret_in
+from .encrypted_content import decrypt, is_secret_expired, is_shown_in_inbox, purge_secrets, secret_in
 from .inbox import (
     Inbox,
     Marked,
@@ -67,7 +67,7 @@ __all__ = [
     "DeliveryReceipt",
     "DeviceHistory",
     "Document",
-    "DuplicateEntityError",
+    "DuplicateEntity",
     "Erasable",
     "Inbox",
     "Marked",
@@ -98,7 +98,7 @@ __all__ = [
     "expire_leases",
     "is_content_removed",
     "is_known",
-    "is_secret_gone",
+    "is_secret_expired",
     "is_shown_in_inbox",
     "link_resend",
     "make_due_now",

@@ -18,7 +18,7 @@ from .collections import notifications
 from .documents import Document, NewDelivery, NewNotification
 
 ONCE_PER_ENTITY = "ntf_once_per_entity"
-_NAMED = ("user_id", "type", "entity_id")
+_ENTITY_FIELDS = ("user_id", "type", "entity_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateEntityError:
+class DuplicateEntity:
     """The person has already been told about this entity, by a notification of this type."""
 
     notification_id: ObjectId | None
@@ -48,7 +48,7 @@ class _Entity(NamedTuple):
 
 def accept(
     new: Sequence[NewNotification], *, now: datetime
-) -> list[Accepted | DuplicateEntityError]:
+) -> list[Accepted | DuplicateEntity]:
     """Store notifications and return what became of each, in their order.
 
     An id that is stored already stands for itself: accepting may be repeated after a lost answer.
@@ -60,29 +60,29 @@ def accept(
     try:
         notifications().insert_many(documents, ordered=False)
     except BulkWriteError as error:
-        return _sort_out(documents, error)
+        return _resolve_conflicts(documents, error)
     return [Accepted(document) for document in documents]
 
 
-def _sort_out(
+def _resolve_conflicts(
     documents: Sequence[dict[str, Any]], error: BulkWriteError
-) -> list[Accepted | DuplicateEntityError]:
+) -> list[Accepted | DuplicateEntity]:
     """Tell repeated documents from duplicates; raise ``error`` if anything else went wrong."""
     problems = error.details["writeErrors"]
     if not is_duplicate(error):
         raise error
-    results: list[Accepted | DuplicateEntityError] = [Accepted(document) for document in documents]
+    results: list[Accepted | DuplicateEntity] = [Accepted(document) for document in documents]
     refused = [documents[problem["index"]] for problem in problems]
     stored = _stored([document["_id"] for document in refused])
-    firsts = _firsts_about(
-        [d for d in refused if d["_id"] not in stored and d.keys() >= set(_NAMED)]
+    existing = _existing_by_entity(
+        [d for d in refused if d["_id"] not in stored and d.keys() >= set(_ENTITY_FIELDS)]
     )
     for problem, document in zip(problems, refused, strict=True):
         if document["_id"] in stored:
             results[problem["index"]] = Accepted(stored[document["_id"]], repeated=True)
         elif ONCE_PER_ENTITY in problem["errmsg"]:
-            unknown = DuplicateEntityError(notification_id=None, client_id=None)
-            results[problem["index"]] = firsts.get(_about(document), unknown)
+            unknown = DuplicateEntity(notification_id=None, client_id=None)
+            results[problem["index"]] = existing.get(_entity_of(document), unknown)
         else:
             raise error
     return results
@@ -92,23 +92,23 @@ def _stored(ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
     return {document["_id"]: document for document in notifications().find({"_id": {"$in": ids}})}
 
 
-def _firsts_about(told: Sequence[Document]) -> dict[_Entity, DuplicateEntityError]:
+def _existing_by_entity(documents: Sequence[Document]) -> dict[_Entity, DuplicateEntity]:
     """Return which notifications told these people about these entities, in one read."""
-    if not told:
+    if not documents:
         return {}
     found = notifications().find(
         {
-            **{name: {"$in": sorted({one[name] for one in told})} for name in _NAMED},
-            "is_test": {"$in": list({one.get("is_test") for one in told})},
+            **{name: {"$in": sorted({one[name] for one in documents})} for name in _ENTITY_FIELDS},
+            "is_test": {"$in": list({one.get("is_test") for one in documents})},
             "resent_from": None,
         },
         {**dict.fromkeys(_Entity._fields, 1), "client_id": 1},
     )
-    return {_about(one): DuplicateEntityError(one["_id"], one["client_id"]) for one in found}
+    return {_entity_of(one): DuplicateEntity(one["_id"], one["client_id"]) for one in found}
 
 
-def _about(document: Document) -> _Entity:
-    user_id, type_, entity_id = (document[name] for name in _NAMED)
+def _entity_of(document: Document) -> _Entity:
+    user_id, type_, entity_id = (document[name] for name in _ENTITY_FIELDS)
     return _Entity(user_id, type_, entity_id, document.get("is_test"))
 
 
@@ -143,7 +143,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "channels": [d.channel.value for d in new.deliveries],
         "content": _content(new.content),
         "data": new.data,
-        **encrypted_content.fields_of(
+        **encrypted_content.encrypted_fields(
             new.secret,
             notification_id=new.id,
             statuses=[d["status"] for d in deliveries],
@@ -166,8 +166,8 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "resent_from": new.resent_from,
         "resent_as": [],
         "sent_at": _earliest("sent_at", deliveries),
-        "callback_revision": 1 if new.calls_back else None,
-        "callback_due_at": now if new.calls_back and _is_news(deliveries) else None,
+        "callback_revision": 1 if new.has_callback else None,
+        "callback_due_at": now if new.has_callback and _has_event(deliveries) else None,
         "created_at": new.created_at,
         "updated_at": now,
     }
@@ -192,8 +192,8 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     }
     if status in OPEN:
         fields["next_attempt_at"] = due_at
-    if one.instead_of is not None:
-        fields["instead_of"] = one.instead_of.value
+    if one.fallback_for is not None:
+        fields["instead_of"] = one.fallback_for.value
     if one.failure_code is not None:
         fields["failure_code"] = one.failure_code.value
     if one.failure_reason is not None:
@@ -203,7 +203,7 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     return fields
 
 
-def _is_news(deliveries: Sequence[Document]) -> bool:
+def _has_event(deliveries: Sequence[Document]) -> bool:
     return any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
 
 
@@ -239,9 +239,9 @@ def _content(content: Content) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _status(standings: tuple[tuple[str, bool], ...]) -> str:
+def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
     """Return the overall status of new deliveries: there are few combinations."""
-    states = [_NewState(DeliveryStatus(s), 0, is_waiting=waits) for s, waits in standings]
+    states = [_NewState(DeliveryStatus(s), 0, is_waiting=waits) for s, waits in deliveries]
     return overall_status(states).value
 
 

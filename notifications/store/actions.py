@@ -13,10 +13,10 @@ from domain.states import Channel, DeliveryStatus
 from .collections import notifications
 from .documents import Document
 from .pipelines import Computed, Expression, update
-from .receipts import sent
+from .receipts import sent_changes
 
 S = DeliveryStatus
-REOPENED_KEPT = timedelta(days=14)
+MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
 """What is re-opened is there for as long at least: longer than it may be tried again."""
 
 
@@ -32,7 +32,7 @@ def cancel(
         notification_id,
         channels,
         [S.PENDING],
-        withdrawn(reason, now=now),
+        cancelled_changes(reason, now=now),
         now,
     )
 
@@ -45,30 +45,30 @@ def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> in
     pending = {"delivery": {"$elemMatch": {"status": S.PENDING.value}}}
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
-        changes=withdrawn(reason, now=now),
+        changes=cancelled_changes(reason, now=now),
         now=now,
     )
     wanted = {"_id": {"$in": list(ids)}, **pending}
     return notifications().update_many(wanted, pipeline).modified_count
 
 
-def withdrawn(reason: str, *, now: datetime) -> dict[str, Any]:
+def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
     """Return what a pending delivery becomes when it is withdrawn.
 
     A push that one of the devices has cannot be: it is sent, and the others do not get it.
     """
-    reached = sent(Channel.PUSH, now)
+    reached = sent_changes(Channel.PUSH, now)
     return {
-        "status": _by_reach(reached["status"].expression, S.CANCELLED.value),
-        "sent_at": _by_reach(reached["sent_at"].expression, "$$d.sent_at"),
+        "status": _if_reached(reached["status"].expression, S.CANCELLED.value),
+        "sent_at": _if_reached(reached["sent_at"].expression, "$$d.sent_at"),
         "claim": None,
         "next_attempt_at": None,
-        "failure_code": _by_reach(None, FailureCode.CANCELLED.value),
-        "failure_reason": _by_reach(None, {"$literal": reason}),
+        "failure_code": _if_reached(None, FailureCode.CANCELLED.value),
+        "failure_reason": _if_reached(None, {"$literal": reason}),
     }
 
 
-def _by_reach(reached: Expression, unreached: Expression) -> Computed:
+def _if_reached(reached: Expression, unreached: Expression) -> Computed:
     is_reached = {"$gt": [{"$size": "$$d.accepted_targets"}, 0]}
     return Computed({"$cond": [is_reached, reached, unreached]})
 
@@ -121,17 +121,17 @@ def reopen(
             ]
         },
         failed_until=failed_until,
-        besides={"purge_at": {"$max": ["$purge_at", now + REOPENED_KEPT]}},
+        extra_fields={"purge_at": {"$max": ["$purge_at", now + MIN_RETENTION_AFTER_REOPEN]}},
     )
 
 
-def activate_fallback(*, ids: Sequence[ObjectId], instead_of: Channel, now: datetime) -> int:
+def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: datetime) -> int:
     """Make due now what was to be sent only if ``instead_of`` did not deliver: it will not.
 
     Return how many notifications had such a channel waiting. Doing it twice is doing it once.
     """
     waiting = {
-        "instead_of": instead_of.value,
+        "instead_of": fallback_for.value,
         "status": S.PENDING.value,
         "next_attempt_at": {"$gt": now},
         "attempt_count": 0,
@@ -139,7 +139,7 @@ def activate_fallback(*, ids: Sequence[ObjectId], instead_of: Channel, now: date
     pipeline = update(
         condition={
             "$and": [
-                {"$eq": ["$$d.instead_of", instead_of.value]},
+                {"$eq": ["$$d.instead_of", fallback_for.value]},
                 {"$eq": ["$$d.status", S.PENDING.value]},
                 {"$eq": ["$$d.attempt_count", 0]},
             ]
@@ -157,7 +157,7 @@ def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None
     What a worker holds, or waits for a provider's report, is left as it is. A retry stays one: what
     was tried stays counted.
     """
-    waits = [
+    conditions = [
         {"$eq": ["$$d.status", S.PENDING.value]},
         {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
         {"$gt": ["$$d.next_attempt_at", now]},
@@ -167,7 +167,7 @@ def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None
     return notifications().find_one_and_update(
         {"_id": notification_id, "delivery": {"$elemMatch": waiting}},
         update(
-            condition={"$and": waits},
+            condition={"$and": conditions},
             changes={"next_attempt_at": now, "first_due_at": Computed(first)},
             now=now,
         ),
@@ -192,7 +192,7 @@ def _change(
     *,
     extra_filter: dict[str, Any] | None = None,
     failed_until: datetime | None = None,
-    besides: dict[str, Expression] | None = None,
+    extra_fields: dict[str, Expression] | None = None,
 ) -> Document | None:
     """Change every delivery of these channels that is in one of these states, or return None."""
     channel_values = [c.value for c in channels]
@@ -205,7 +205,7 @@ def _change(
     if failed_until is not None:
         conditions.append({"$lte": ["$$d.failed_at", failed_until]})
         guard["failed_at"] = {"$lte": failed_until}
-    pipeline = update(condition={"$and": conditions}, changes=changes, now=now, besides=besides)
+    pipeline = update(condition={"$and": conditions}, changes=changes, now=now, extra_fields=extra_fields)
     return notifications().find_one_and_update(
         {"_id": notification_id, "delivery": {"$elemMatch": guard}, **(extra_filter or {})},
         pipeline,
@@ -213,9 +213,9 @@ def _change(
     )
 
 
-UNTOUCHED = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
+UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 """Where a delivery may stand of which nothing has left."""
-_FIXED: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
+_WITHOUT_LOCAL_TIME: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
 
 
 def reschedule(
@@ -233,7 +233,7 @@ def reschedule(
     the send time moves with it; one that does not must lie after ``send_at``.
     ``is_same_local_time``: it goes on following the person's own clock.
     """
-    touched = {"$or": [{"status": {"$nin": UNTOUCHED}}, {"attempt_count": {"$gt": 0}}]}
+    touched = {"$or": [{"status": {"$nin": UNSENT_STATUSES}}, {"attempt_count": {"$gt": 0}}]}
     due_at = Computed({"$add": [send_at, {"$subtract": ["$$d.first_due_at", _first_due_at()]}]})
     return notifications().find_one_and_update(
         {
@@ -255,13 +255,13 @@ def reschedule(
                 "next_attempt_at": due_at,
             },
             now=now,
-            besides=_times(send_at) | ({} if is_same_local_time else _FIXED),
+            extra_fields=_dependent_times(send_at) | ({} if is_same_local_time else _WITHOUT_LOCAL_TIME),
         ),
         return_document=ReturnDocument.AFTER,
     )
 
 
-def _times(send_at: datetime) -> dict[str, Expression]:
+def _dependent_times(send_at: datetime) -> dict[str, Expression]:
     """Return the times of a document that follow from its send time."""
     until = {"$add": [send_at, {"$multiply": ["$ttl_seconds", 1000]}]}
     moved = {"$subtract": [send_at, {"$ifNull": ["$scheduled_at", "$created_at"]}]}

@@ -12,7 +12,7 @@ from domain.states import AttemptStatus
 from .collections import attempts
 from .documents import ClaimedDelivery, Document
 
-LASTING = frozenset(
+PERMANENT_FAILURES = frozenset(
     {
         FailureCode.INVALID_RECIPIENT,
         FailureCode.REJECTED,
@@ -21,9 +21,9 @@ LASTING = frozenset(
     }
 )
 """A device that the message failed at of one of these will never get it."""
-ANSWERED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UNKNOWN})
+ATTEMPTED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UNKNOWN})
 """Attempts that were made: the others say nothing of a device."""
-SHOWN = (
+ATTEMPT_FIELDS = (
     *("notification_id", "device_id", "attempt_number", "status", "attempted_at"),
     *("finished_at", "error_code", "error_message"),
 )
@@ -41,19 +41,19 @@ class Refusal:
 class DeviceHistory:
     """How the devices stand that one push was tried at."""
 
-    have: frozenset[str] = frozenset()
+    delivered: frozenset[str] = frozenset()
     """The provider took it for them."""
-    doubtful: Mapping[str, datetime] = field(default_factory=dict)
+    ambiguous: Mapping[str, datetime] = field(default_factory=dict)
     """It may have, since then."""
     refused: Mapping[str, Refusal] = field(default_factory=dict)
 
     @property
-    def closed(self) -> frozenset[str]:
+    def excluded(self) -> frozenset[str]:
         """Devices that nothing more goes to.
 
         A doubtful one is tried again, if its type says so, only while nobody is known to have it.
         """
-        return self.have | self.refused.keys() | (self.doubtful.keys() if self.have else set())
+        return self.delivered | self.refused.keys() | (self.ambiguous.keys() if self.delivered else set())
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:
@@ -65,25 +65,25 @@ def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, Dev
     tried = {c.notification_id: c for c in claims if c.attempt_count > 0}
     if not tried:
         return {}
-    found = attempts().find({"notification_id": {"$in": list(tried)}}, SHOWN)
+    found = attempts().find({"notification_id": {"$in": list(tried)}}, ATTEMPT_FIELDS)
     records: dict[ObjectId, list[Document]] = {one: [] for one in tried}
     for record in sorted(found, key=lambda r: r["attempt_number"]):
         if "device_id" in record:
             records[record["notification_id"]].append(record)
-    return {one: _log_of(tried[one], some) for one, some in records.items()}
+    return {one: _history_of(tried[one], some) for one, some in records.items()}
 
 
-def _log_of(claimed: ClaimedDelivery, records: Sequence[Document]) -> DeviceHistory:
+def _history_of(claimed: ClaimedDelivery, records: Sequence[Document]) -> DeviceHistory:
     """Return how the devices stand by their records, the oldest first."""
     sent = {r["device_id"] for r in records if r["status"] == AttemptStatus.SENT}
     last = {
         r["device_id"]: r
         for r in records
-        if r["status"] in ANSWERED and r["attempted_at"] >= claimed.first_due_at
+        if r["status"] in ATTEMPTED and r["attempted_at"] >= claimed.first_due_at
     }
     return DeviceHistory(
-        have=frozenset(sent | {*claimed.accepted_targets}),
-        doubtful={
+        delivered=frozenset(sent | {*claimed.accepted_targets}),
+        ambiguous={
             device: record.get("finished_at", record["attempted_at"])
             for device, record in last.items()
             if record["status"] == AttemptStatus.UNKNOWN
@@ -91,6 +91,6 @@ def _log_of(claimed: ClaimedDelivery, records: Sequence[Document]) -> DeviceHist
         refused={
             device: Refusal(FailureCode(record["error_code"]), record.get("error_message", ""))
             for device, record in last.items()
-            if record.get("error_code") in LASTING
+            if record.get("error_code") in PERMANENT_FAILURES
         },
     )

@@ -49,7 +49,7 @@ class NewDelivery:
 
     channel: Channel
     status: DeliveryStatus = DeliveryStatus.PENDING
-    instead_of: Channel | None = None
+    fallback_for: Channel | None = None
     """It is sent only if this channel has not delivered the notification ``delay`` later."""
     delay: timedelta = timedelta(0)
     failure_code: FailureCode | None = None
@@ -93,7 +93,7 @@ class NewNotification:
     broadcast_id: ObjectId | None = None
     """The broadcast that it is one of."""
     resent_from: ObjectId | None = None
-    calls_back: bool = False
+    has_callback: bool = False
     """Its app wants to be told what becomes of it."""
     created_at: datetime
 
@@ -108,7 +108,7 @@ class ClaimedDelivery:
     lease_until: datetime
     claim_count: int
     attempt_count: int
-    excused_count: int
+    uncounted_attempts: int
     max_attempts: int
     first_due_at: datetime
     type: str
@@ -118,7 +118,7 @@ class ClaimedDelivery:
     recipient: Recipient
     content: Content
     data: Mapping[str, Any]
-    sealed: str | None = None
+    encrypted_content: str | None = None
     """What content and data hide."""
     accepted_targets: tuple[str, ...]
     expires_at: datetime | None
@@ -128,17 +128,17 @@ class ClaimedDelivery:
     is_test: bool = False
     """It goes to the sandbox, and its outcome says nothing about any address, device or provider.
     """
-    doubtful_targets: tuple[str, ...] = ()
+    ambiguous_targets: tuple[str, ...] = ()
     """Devices that may have it, by an attempt that nobody knows the end of."""
-    doubtful_provider: str | None = None
+    ambiguous_provider: str | None = None
     """Who may have taken it in such an attempt: no other is given it."""
-    passed_over: str | None = None
+    failed_over_from: str | None = None
     """Who has just not taken it: the next provider is asked at once."""
-    instead_of: Channel | None = None
+    fallback_for: Channel | None = None
     """It is not needed if this channel has delivered the notification."""
-    standings: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
+    channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
     """Where each channel of the notification stands."""
-    substitutes: tuple[Channel, ...] = ()
+    fallback_channels: tuple[Channel, ...] = ()
     """Channels that wait for this one to fail."""
     device_ids: tuple[str, ...] = ()
     """The devices that the current attempt is for; empty for one address."""
@@ -164,12 +164,12 @@ class ClaimedDelivery:
         return self.device_ids or (None,)
 
     @property
-    def standing(self) -> RetryState:
+    def retry_state(self) -> RetryState:
         """What the retry policy needs to know."""
         return RetryState(
             priority=self.priority,
             attempt_count=self.attempt_count,
-            uncounted_attempts=self.excused_count,
+            uncounted_attempts=self.uncounted_attempts,
             max_attempts=self.max_attempts,
             first_due_at=self.first_due_at,
             expires_at=self.expires_at,
@@ -211,16 +211,16 @@ class Settlement:
     duration_ms: int
     answer: ProviderAnswer
     next_attempt_at: datetime | None = None
-    excused: bool = False
+    uncounted: bool = False
     code: FailureCode | None = None
     reason: str | None = None
     accepted_targets: tuple[str, ...] = field(default=())
     """Devices that have it, by this attempt or an earlier one."""
-    doubtful_targets: tuple[str, ...] = field(default=())
+    ambiguous_targets: tuple[str, ...] = field(default=())
     """Devices that may have it, while others are to be tried again."""
-    passes_on: bool = False
+    fails_over: bool = False
     """The provider has not taken it, and the next one is to be asked at once."""
-    tries: tuple[TargetAttempt, ...] = field(default=())
+    target_attempts: tuple[TargetAttempt, ...] = field(default=())
     """What became of it at each device; empty for one address."""
 
 
@@ -249,7 +249,7 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
         lease_until=delivery["claim"]["lease_until"],
         claim_count=delivery["claim_count"],
         attempt_count=delivery["attempt_count"],
-        excused_count=delivery["excused_count"],
+        uncounted_attempts=delivery["excused_count"],
         max_attempts=delivery["max_attempts"],
         first_due_at=delivery["first_due_at"],
         type=document["type"],
@@ -259,27 +259,27 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
         recipient=recipient_of(document),
         content=content_of(document),
         data=document["data"],
-        sealed=document.get("sealed"),
+        encrypted_content=document.get("sealed"),
         accepted_targets=tuple(delivery["accepted_targets"]),
         expires_at=document.get("expires_at"),
         purge_at=document.get("purge_at"),
         request_id=document.get("request_id"),
         traceparent=document.get("traceparent"),
         is_test=document.get("is_test", False),
-        doubtful_targets=tuple(delivery.get("doubtful_targets") or ()),
-        doubtful_provider=delivery.get("doubtful_provider"),
-        passed_over=delivery.get("passed_over"),
-        instead_of=Channel(delivery["instead_of"]) if "instead_of" in delivery else None,
-        substitutes=tuple(
+        ambiguous_targets=tuple(delivery.get("doubtful_targets") or ()),
+        ambiguous_provider=delivery.get("doubtful_provider"),
+        failed_over_from=delivery.get("passed_over"),
+        fallback_for=Channel(delivery["instead_of"]) if "instead_of" in delivery else None,
+        fallback_channels=tuple(
             Channel(other["channel"])
             for other in document["delivery"]
             if other.get("instead_of") == delivery["channel"] and other["status"] == S.PENDING
         ),
-        standings={Channel(d["channel"]): _standing(d) for d in document["delivery"]},
+        channel_statuses={Channel(d["channel"]): _channel_status(d) for d in document["delivery"]},
     )
 
 
-def _standing(delivery: Document) -> DeliveryStatus:
+def _channel_status(delivery: Document) -> DeliveryStatus:
     """Return where a channel stands: a push that one device has is delivered, to other channels."""
     status = DeliveryStatus(delivery["status"])
     is_reported = delivery["channel"] == Channel.PUSH and delivery.get("delivered_at") is not None

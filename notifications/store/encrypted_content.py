@@ -18,7 +18,7 @@ from notifyproject.platform import encryption
 
 from .collections import notifications
 from .documents import content_of
-from .pipelines import IN_THE_INBOX
+from .pipelines import INBOX_SECRET_LIFETIME
 
 Document = Mapping[str, Any]
 
@@ -26,22 +26,22 @@ Document = Mapping[str, Any]
 def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
     """Return a secret as it is stored with its notification, and with no other."""
     fields = (secret.data, secret.content, secret.secrets, secret.has_inline_content)
-    return encryption.encrypt(msgspec.json.encode(fields), associated_data=_about(notification_id))
+    return encryption.encrypt(msgspec.json.encode(fields), associated_data=_associated_data(notification_id))
 
 
 def decrypt(
-    *, notification_id: ObjectId, content: Content, sealed: str | None
+    *, notification_id: ObjectId, content: Content, encrypted: str | None
 ) -> SensitiveContent | None:
     """Return what a notification hides; None if that is nothing.
 
     Raises SecretExpiredError, and DecryptionError if no key of this process opens it.
     """
-    if sealed is None:
+    if encrypted is None:
         if content.is_masked:
             raise SecretExpiredError("What it says is not kept any more.")
         return None
     data, given, values, has_inline_content = msgspec.json.decode(
-        encryption.decrypt(sealed, associated_data=_about(notification_id))
+        encryption.decrypt(encrypted, associated_data=_associated_data(notification_id))
     )
     return SensitiveContent(
         data=data, content=given, secrets=tuple(values), has_inline_content=has_inline_content
@@ -53,16 +53,16 @@ def secret_in(document: Document) -> SensitiveContent | None:
     return decrypt(
         notification_id=document["_id"],
         content=content_of(document),
-        sealed=document.get("sealed"),
+        encrypted=document.get("sealed"),
     )
 
 
-def is_secret_gone(document: Document) -> bool:
+def is_secret_expired(document: Document) -> bool:
     """Return whether a stored notification had a secret that is not kept any more."""
     return bool(document["content"].get("is_masked")) and "sealed" not in document
 
 
-def fields_of(
+def encrypted_fields(
     secret: SensitiveContent | None,
     *,
     notification_id: ObjectId,
@@ -76,13 +76,13 @@ def fields_of(
         return {}
     stored: dict[str, Any] = {"sealed": encrypt(secret, notification_id=notification_id)}
     if inbox_at is not None and not is_open:
-        stored["sealed_until"] = _end_in_inbox(inbox_at, expires_at)
+        stored["sealed_until"] = _inbox_end(inbox_at, expires_at)
     return stored
 
 
 def is_shown_in_inbox(document: Document, *, now: datetime) -> bool:
     """Return whether the owner of an inbox may still see the secret of what is in it."""
-    return now < _end_in_inbox(document["inbox_at"], document.get("expires_at"))
+    return now < _inbox_end(document["inbox_at"], document.get("expires_at"))
 
 
 def purge_secrets(*, now: datetime) -> int:
@@ -92,10 +92,10 @@ def purge_secrets(*, now: datetime) -> int:
     return notifications().update_many(over, gone).modified_count
 
 
-def _end_in_inbox(inbox_at: datetime, expires_at: datetime | None) -> datetime:
-    last = inbox_at + IN_THE_INBOX
+def _inbox_end(inbox_at: datetime, expires_at: datetime | None) -> datetime:
+    last = inbox_at + INBOX_SECRET_LIFETIME
     return last if expires_at is None else min(last, expires_at)
 
 
-def _about(notification_id: ObjectId) -> str:
+def _associated_data(notification_id: ObjectId) -> str:
     return f"notification:{notification_id}"

@@ -21,9 +21,9 @@ from .documents import Document
 from .pipelines import Pipeline, derived_fields, in_statuses, update
 
 S = DeliveryStatus
-EVER = {"$gt": datetime(1970, 1, 1, tzinfo=UTC)}
+ANY_TIME = {"$gt": datetime(1970, 1, 1, tzinfo=UTC)}
 """Holds for any time, and not for a missing one: unlike ``$exists`` the index alone can tell."""
-EITHER = {"$in": [False, True]}
+ANY_FLAG = {"$in": [False, True]}
 """Holds for any flag. It is named all the same, so that one index serves in its order."""
 
 
@@ -39,12 +39,12 @@ class Inbox:
         """What names it where nobody needs to read whose it is."""
         return hashlib.sha256(f"{self.client_id}|{self.user_id}".encode()).hexdigest()
 
-    def holds(
+    def match(
         self,
         *,
-        since: Mapping[str, Any] = EVER,
-        is_read: Mapping[str, Any] | bool = EITHER,
-        is_archived: Mapping[str, Any] | bool = EITHER,
+        since: Mapping[str, Any] = ANY_TIME,
+        is_read: Mapping[str, Any] | bool = ANY_FLAG,
+        is_archived: Mapping[str, Any] | bool = ANY_FLAG,
     ) -> dict[str, Any]:
         """Return what holds for the notifications in it, in the order of the index ``ntf_inbox``.
 
@@ -76,7 +76,7 @@ def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Mark
             {"unread_at": {"$exists": True}},
         ]
     }
-    return _mark(inbox, notification_id, unread, _reading(now))
+    return _mark(inbox, notification_id, unread, _mark_read_pipeline(now))
 
 
 def mark_unread(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
@@ -90,7 +90,7 @@ def mark_unread(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Ma
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
     """Mark everything in an inbox as read; return how many were not."""
-    result = notifications().update_many(inbox.holds(is_read=False), _reading(now))
+    result = notifications().update_many(inbox.match(is_read=False), _mark_read_pipeline(now))
     return result.modified_count
 
 
@@ -115,12 +115,12 @@ def _in_app(status: DeliveryStatus) -> dict[str, str]:
     return {"channel": Channel.IN_APP.value, "status": status.value}
 
 
-def _reading(now: datetime) -> Pipeline:
+def _mark_read_pipeline(now: datetime) -> Pipeline:
     return update(
         condition=in_statuses(Channel.IN_APP, [S.DELIVERED]),
         changes={"status": S.READ.value, "read_at": now},
         now=now,
-        besides={"unread_at": "$$REMOVE"},
+        extra_fields={"unread_at": "$$REMOVE"},
     )
 
 
@@ -128,7 +128,7 @@ def _mark(
     inbox: Inbox, notification_id: ObjectId, unless_done: Mapping[str, Any], changes: Pipeline
 ) -> Marked | None:
     """Change a notification of an inbox that is not yet as wanted; return it in either case."""
-    wanted = {**inbox.holds(), "_id": notification_id}
+    wanted = {**inbox.match(), "_id": notification_id}
     changed = notifications().find_one_and_update(
         {"$and": [wanted, unless_done]}, changes, return_document=ReturnDocument.AFTER
     )

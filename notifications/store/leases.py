@@ -72,7 +72,7 @@ def log_outcomes(settlements: Sequence[Settlement]) -> None:
     )
 
 
-def log_withdrawn(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
+def log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
     """Record that these attempts were never made: their time was over before they began."""
     fields = {
         "status": AttemptStatus.EXPIRED.value,
@@ -85,9 +85,9 @@ def log_withdrawn(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
 
 def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
     """Return the records of an attempt's requests, each with its id."""
-    if s.tries:
+    if s.target_attempts:
         return [
-            (s.claimed.reference_to(one.device_id), _record(one, one.status)) for one in s.tries
+            (s.claimed.reference_to(one.device_id), _record(one, one.status)) for one in s.target_attempts
         ]
     status = {
         S.SENT: AttemptStatus.SENT,
@@ -120,7 +120,7 @@ def claim(
     channel: Channel,
     worker: str,
     now: datetime,
-    with_suspects: bool = False,
+    include_poison_candidates: bool = False,
 ) -> list[ClaimedDelivery]:
     """Claim what of these is pending, due and unclaimed; of several callers one gets each.
 
@@ -136,7 +136,7 @@ def claim(
         {"$lte": ["$$d.next_attempt_at", now]},
         {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]},
     ]
-    if not with_suspects:
+    if not include_poison_candidates:
         claimable["claim_count"] = 0
         conditions.append({"$eq": ["$$d.claim_count", 0]})
     pipeline = transition(
@@ -153,16 +153,16 @@ def claim(
     crash_points.reach(Boundary.CLAIM_WRITTEN)
     if not result.matched_count:
         return []
-    mine = collection.find({**wanted, "delivery.claim.token": token})
-    return [claimed_from(document, token) for document in mine]
+    claimed = collection.find({**wanted, "delivery.claim.token": token})
+    return [claimed_from(document, token) for document in claimed]
 
 
 def poison_candidates(
     *, ids: Sequence[ObjectId], channel: Channel, now: datetime
 ) -> list[ObjectId]:
     """Return what of these is due and unclaimed, and was claimed before and never sent."""
-    suspect = {**_claimable(channel, now), "claim_count": {"$gt": 0}}
-    wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": suspect}}
+    candidate = {**_claimable(channel, now), "claim_count": {"$gt": 0}}
+    wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": candidate}}
     return [document["_id"] for document in notifications().find(wanted, {"_id": 1})]
 
 
@@ -194,15 +194,15 @@ def start(
         now=now,
     )
     ids = [c.notification_id for c in claims]
-    result = retry_transient(notifications().update_many, _held(ids, token, S.PENDING), pipeline)
-    ours = set(ids)
+    result = retry_transient(notifications().update_many, _owned_filter(ids, token, S.PENDING), pipeline)
+    owned_ids = set(ids)
     if result.matched_count < len(claims):
-        still = notifications().find(_held(ids, token, S.SENDING), {"_id": 1})
-        ours = {document["_id"] for document in still}
+        still_owned = notifications().find(_owned_filter(ids, token, S.SENDING), {"_id": 1})
+        owned_ids = {document["_id"] for document in still_owned}
     started = [
         replace(c, attempt_count=c.attempt_count + 1, lease_until=lease_until)
         for c in claims
-        if c.notification_id in ours
+        if c.notification_id in owned_ids
     ]
     crash_points.reach(Boundary.START_WRITTEN)
     log_started(started, provider=provider, worker=worker, now=now)
@@ -234,29 +234,29 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     """
     if not started:
         return 0
-    log_withdrawn(started, now=now)
+    log_unsent(started, now=now)
     crash_points.reach(Boundary.RETURN_LOGGED)
     changes = {
         one.reference: {
             "status": S.PENDING.value,
             "claim": None,
             "next_attempt_at": now,
-            "excused_count": one.excused_count + 1,
+            "excused_count": one.uncounted_attempts + 1,
         }
         for one in started
     }
     return _write(started, S.SENDING, changes, {}, now)
 
 
-def defer(parked: Sequence[Deferred], *, now: datetime) -> int:
+def defer(deferred: Sequence[Deferred], *, now: datetime) -> int:
     """Give back claimed deliveries that are not sent now, or never; return how many were ours."""
-    changes = {one.claimed.reference: _deferral(one, now) for one in parked}
+    changes = {one.claimed.reference: _deferral(one, now) for one in deferred}
     errors = {
         one.claimed.reference: _error(one.claimed, one.code, one.reason, now)
-        for one in parked
+        for one in deferred
         if one.status is S.FAILED
     }
-    return _write([one.claimed for one in parked], S.PENDING, changes, errors, now)
+    return _write([one.claimed for one in deferred], S.PENDING, changes, errors, now)
 
 
 def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
@@ -292,37 +292,37 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
     }
     if s.accepted_targets:
         changes["accepted_targets"] = list(s.accepted_targets)
-    if s.doubtful_targets or s.claimed.doubtful_targets:
-        changes["doubtful_targets"] = list(s.doubtful_targets)
-    if s.doubtful_targets or s.status is S.UNKNOWN:
+    if s.ambiguous_targets or s.claimed.ambiguous_targets:
+        changes["doubtful_targets"] = list(s.ambiguous_targets)
+    if s.ambiguous_targets or s.status is S.UNKNOWN:
         changes["doubtful_provider"] = s.answer.provider
-    if s.passes_on or s.claimed.passed_over:
-        changes["passed_over"] = s.answer.provider if s.passes_on else None
+    if s.fails_over or s.claimed.failed_over_from:
+        changes["passed_over"] = s.answer.provider if s.fails_over else None
     if s.status in SUCCEEDED:
         changes["sent_at"] = s.finished_at
         if s.status is S.DELIVERED:
             changes["delivered_at"] = s.finished_at
         return changes
-    if s.excused:
-        changes["excused_count"] = s.claimed.excused_count + 1
+    if s.uncounted:
+        changes["excused_count"] = s.claimed.uncounted_attempts + 1
     return changes | _failure(s.status, s.code, s.reason, now)
 
 
 def _deferral(one: Deferred, now: datetime) -> dict[str, Any]:
-    left = (
+    fields = (
         {"sent_at": now, "failure_code": None, "failure_reason": None}
         if one.status is S.SENT
         else _failure(one.status, one.code, one.reason, now)
     )
-    if one.claimed.passed_over:
+    if one.claimed.failed_over_from:
         # After a wait, the first provider is asked first again.
-        left["passed_over"] = None
+        fields["passed_over"] = None
     return {
         "status": one.status.value,
         "claim": None,
         "claim_count": 0,
         "next_attempt_at": one.next_attempt_at,
-        **left,
+        **fields,
     }
 
 
@@ -371,14 +371,14 @@ def _write(
             changes={c.notification_id: changes[c.reference] for c in some},
             errors={c.notification_id: errors[c.reference] for c in some if c.reference in errors},
             now=now,
-            completed=with_device_receipts if channel is Channel.PUSH else None,
+            complete=with_device_receipts if channel is Channel.PUSH else None,
         )
-        held = _held([c.notification_id for c in some], token, status)
-        matched += retry_transient(notifications().update_many, held, pipeline).matched_count
+        owned = _owned_filter([c.notification_id for c in some], token, status)
+        matched += retry_transient(notifications().update_many, owned, pipeline).matched_count
     return matched
 
 
-def _held(ids: Sequence[ObjectId], token: str, status: DeliveryStatus) -> dict[str, Any]:
+def _owned_filter(ids: Sequence[ObjectId], token: str, status: DeliveryStatus) -> dict[str, Any]:
     """Return a filter for documents with a delivery claimed with ``token`` and in ``status``."""
     return {
         "_id": {"$in": list(ids)},

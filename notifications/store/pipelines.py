@@ -16,7 +16,7 @@ from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, Notification
 Expression = Any
 Pipeline = list[dict[str, Any]]
 ERROR_HISTORY_LENGTH = 20
-IN_THE_INBOX = timedelta(days=1)
+INBOX_SECRET_LIFETIME = timedelta(days=1)
 """How long its owner finds a secret in the inbox, if the notification does not expire before."""
 MILLISECOND = timedelta(milliseconds=1)
 S = DeliveryStatus
@@ -35,7 +35,7 @@ def update(
     changes: Mapping[str, Any],
     now: datetime,
     error: Mapping[str, Any] | None = None,
-    besides: Mapping[str, Expression] | None = None,
+    extra_fields: Mapping[str, Expression] | None = None,
 ) -> Pipeline:
     """Return the pipeline that merges ``changes`` into each delivery that meets ``condition``.
 
@@ -45,7 +45,7 @@ def update(
     merged = {name: _expression(value) for name, value in changes.items()}
     errors = {"$literal": [dict(error)] if error is not None else []}
     pipeline = _pipeline(condition, merged, errors, now)
-    return [{"$set": dict(besides)}, *pipeline] if besides else pipeline
+    return [{"$set": dict(extra_fields)}, *pipeline] if extra_fields else pipeline
 
 
 def transition(*, condition: Expression, changes: Mapping[str, Any], now: datetime) -> Pipeline:
@@ -56,7 +56,7 @@ def transition(*, condition: Expression, changes: Mapping[str, Any], now: dateti
     with all that could follow.
     """
     merged = {name: _expression(value) for name, value in changes.items()}
-    following = {"status": summary(now), "due_at": _due_at()}
+    following = {"status": overall_status(now), "due_at": _due_at()}
     return [
         {"$set": {"delivery": _each_delivery(condition, merged)}},
         {"$set": following},
@@ -69,7 +69,7 @@ def update_each(
     changes: Mapping[ObjectId, Mapping[str, Any]],
     errors: Mapping[ObjectId, Mapping[str, Any]],
     now: datetime,
-    completed: Callable[[str], Expression] | None = None,
+    complete: Callable[[str], Expression] | None = None,
 ) -> Pipeline:
     """Return one pipeline for many documents: each merges its own ``changes`` and error line.
 
@@ -85,15 +85,15 @@ def update_each(
     own = "$__row.changes"
     return [
         {"$set": {"__row": row_of(ids, rows)}},
-        *_pipeline(condition, completed(own) if completed else own, "$__row.errors", now),
+        *_pipeline(condition, complete(own) if complete else own, "$__row.errors", now),
         {"$unset": "__row"},
     ]
 
 
 def row_of(ids: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> Expression:
     """Return the row that belongs to a document, by its place among ``ids``."""
-    place = {"$indexOfArray": [{"$literal": list(ids)}, "$_id"]}
-    return {"$arrayElemAt": [{"$literal": list(rows)}, place]}
+    index = {"$indexOfArray": [{"$literal": list(ids)}, "$_id"]}
+    return {"$arrayElemAt": [{"$literal": list(rows)}, index]}
 
 
 def _pipeline(
@@ -125,27 +125,27 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
     stays_read = {"$eq": [{"$ifNull": ["$unread_at", None]}, None]}
     first_read = {"$cond": [stays_read, {"$min": "$delivery.read_at"}, None]}
     return {
-        **_to_be_told(now),
-        "status": summary(now),
+        **_callback_marks(now),
+        "status": overall_status(now),
         "due_at": _due_at(),
         "sent_at": {"$ifNull": [{"$min": "$delivery.sent_at"}, "$$REMOVE"]},
         "failed_at": {"$ifNull": [{"$max": "$delivery.failed_at"}, "$$REMOVE"]},
-        "inbox_at": {"$ifNull": [_in_the_inbox_since(), "$$REMOVE"]},
+        "inbox_at": {"$ifNull": [_inbox_since(), "$$REMOVE"]},
         "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
         "is_read": {"$and": [{"$in": [S.READ.value, "$delivery.status"]}, stays_read]},
         "error": {"$ifNull": [{"$last": "$error_history.error"}, "$$REMOVE"]},
-        "sealed": _if_sealed(_while_needed(now)),
-        "sealed_until": _if_sealed(_end_in_inbox(now)),
+        "sealed": _if_encrypted(_while_needed(now)),
+        "sealed_until": _if_encrypted(_inbox_end(now)),
     }
 
 
-def _to_be_told(now: datetime) -> dict[str, Expression]:
+def _callback_marks(now: datetime) -> dict[str, Expression]:
     """Return the mark that there is something to tell the app, if it is one that is told at all.
 
     That something is being sent, or is to be, is not told.
     """
-    is_news = {"$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]}
-    marks = {"$and": [{"$gt": ["$callback_revision", None]}, is_news]}
+    is_reportable = {"$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]}
+    marks = {"$and": [{"$gt": ["$callback_revision", None]}, is_reportable]}
     return {
         "callback_revision": {"$ifNull": [{"$add": ["$callback_revision", 1]}, "$$REMOVE"]},
         "callback_due_at": {
@@ -180,7 +180,7 @@ def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
     }
 
 
-def summary(now: datetime) -> Expression:
+def overall_status(now: datetime) -> Expression:
     """Return :func:`domain.states.overall_status` as an expression over ``$delivery``."""
     retrying = {"$and": [_is("$$d", S.PENDING), {"$gt": ["$$d.attempt_count", 0]}]}
     waiting = {
@@ -234,7 +234,7 @@ def _earliest_due() -> Expression:
     return {"$min": {"$map": {"input": open_deliveries, "as": "d", "in": moment}}}
 
 
-def _in_the_inbox_since() -> Expression:
+def _inbox_since() -> Expression:
     """Return when the in-app delivery was delivered, or null if it is not."""
     is_there = {
         "$and": [
@@ -246,7 +246,7 @@ def _in_the_inbox_since() -> Expression:
     return {"$min": {"$map": {"input": "$delivery", "as": "d", "in": since}}}
 
 
-def _if_sealed(value: Expression) -> Expression:
+def _if_encrypted(value: Expression) -> Expression:
     return {"$cond": [{"$eq": [{"$type": "$sealed"}, "missing"]}, "$$REMOVE", value]}
 
 
@@ -256,7 +256,7 @@ def _while_needed(now: datetime) -> Expression:
     return {"$cond": [needed, "$sealed", "$$REMOVE"]}
 
 
-def _end_in_inbox(now: datetime) -> Expression:
+def _inbox_end(now: datetime) -> Expression:
     """Return when the secret is to be removed that only the inbox is left to show."""
     kept = {"$and": [{"$not": [_has_status(*OPEN)]}, {"$gt": [_shown_until(), now]}]}
     return {"$cond": [kept, _shown_until(), "$$REMOVE"]}
@@ -264,8 +264,8 @@ def _end_in_inbox(now: datetime) -> Expression:
 
 def _shown_until() -> Expression:
     """Return until when the inbox shows a secret, or null if it is in none: null is before all."""
-    since = _in_the_inbox_since()
-    last = {"$min": ["$expires_at", {"$add": [since, IN_THE_INBOX // MILLISECOND]}]}
+    since = _inbox_since()
+    last = {"$min": ["$expires_at", {"$add": [since, INBOX_SECRET_LIFETIME // MILLISECOND]}]}
     return {"$cond": [{"$eq": [since, None]}, None, last]}
 
 

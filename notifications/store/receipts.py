@@ -17,17 +17,17 @@ from .pipelines import Computed, Expression, Pipeline, in_statuses, of_channel, 
 S = DeliveryStatus
 
 RANK = {S.SENT: 1, S.DELIVERED: 2, S.FAILED: 3, S.READ: 4}
-"""A report is applied if it ranks higher than what stands.
+"""A receipt is applied if it ranks higher than what stands.
 
 A failure the provider reported outranks delivered: a mail server may take a message and bounce it
-later. A failure that we declared ranks lowest: any report knows better.
+later. A failure that we declared ranks lowest: any receipt knows better.
 """
 ARRIVED = (S.DELIVERED, S.READ)
 STILL_OPEN = (S.PENDING, S.SENDING)
 """A push in these states may have other devices to reach than the one that reports."""
 _SANDBOX: Expression = {"$cond": ["$is_test", "$$d.provider", None]}
 """Who was given a test: it reports as the provider that it stands in for."""
-_IS_REPORTED: Expression = {"$gt": ["$$d.delivered_at", None]}
+_HAS_DEVICE_RECEIPT: Expression = {"$gt": ["$$d.delivered_at", None]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,42 +45,42 @@ class DeliveryReceipt:
     reason: str | None = None
 
 
-def apply_receipt(report: DeliveryReceipt, *, now: datetime) -> bool:
-    """Apply a report if it says more than is known; return whether it changed the delivery.
+def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
+    """Apply a receipt if it says more than is known; return whether it changed the delivery.
 
     What one device says of a push that is still open, for the person's other devices may wait for
     it, is noted: it becomes the push's state when nobody else is to be tried.
     """
-    channel, device_id = report.reference.channel, report.reference.device_id
-    is_one_of_many = channel is Channel.PUSH and report.status in ARRIVED
-    noting = device_id if is_one_of_many else None
-    lower = _lower(report.status, without=() if noting is None else STILL_OPEN)
-    news: list[dict[str, Any]] = [
+    channel, device_id = receipt.reference.channel, receipt.reference.device_id
+    is_one_of_many = channel is Channel.PUSH and receipt.status in ARRIVED
+    noted_device = device_id if is_one_of_many else None
+    lower = _statuses_below(receipt.status, without=() if noted_device is None else STILL_OPEN)
+    conditions: list[dict[str, Any]] = [
         {"status": {"$in": lower}},
         # Declared by us, not reported: see RANK.
         {"status": S.FAILED.value, "failure_code": {"$nin": _reported_codes()}},
     ]
-    guard: dict[str, Any] = {"channel": channel.value, "$or": news}
-    if report.status is S.FAILED:
+    guard: dict[str, Any] = {"channel": channel.value, "$or": conditions}
+    if receipt.status is S.FAILED:
         # That an earlier attempt failed says nothing once there is a later one.
-        guard["attempt_count"] = {"$lte": report.reference.attempt_number}
+        guard["attempt_count"] = {"$lte": receipt.reference.attempt_number}
     pipeline = update(
         condition={"$and": [of_channel(channel), _outranked(lower)]},
-        changes=_changes(report) | ({} if noting is None else _besides_notes(report)),
+        changes=_changes(receipt) | ({} if noted_device is None else _changes_with_notes(receipt)),
         now=now,
-        error=_error(report, now),
+        error=_error(receipt, now),
     )
-    if noting is not None:
-        news.append(_is_news(report, noting))
-        pipeline = [*_note(report, noting, now), *pipeline]
+    if noted_device is not None:
+        conditions.append(_is_new_information(receipt, noted_device))
+        pipeline = [*_note_device_receipt(receipt, noted_device, now), *pipeline]
     result = notifications().update_one(
-        {"_id": report.reference.notification_id, "delivery": {"$elemMatch": guard}}, pipeline
+        {"_id": receipt.reference.notification_id, "delivery": {"$elemMatch": guard}}, pipeline
     )
     return result.modified_count == 1
 
 
-def _lower(reported: DeliveryStatus, *, without: Collection[DeliveryStatus]) -> list[str]:
-    """Return the states that a report of this one ends."""
+def _statuses_below(reported: DeliveryStatus, *, without: Collection[DeliveryStatus]) -> list[str]:
+    """Return the states that a receipt of this one ends."""
     return [
         status.value
         for status in DeliveryStatus
@@ -118,7 +118,7 @@ def with_device_receipts(changes: str) -> Expression:
     is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
     sent_at = {"$min": [f"{changes}.sent_at", "$$d.delivered_at"]}
     reported = {
-        "status": _as_reported(f"{changes}.status"),
+        "status": _status_from_devices(f"{changes}.status"),
         "sent_at": sent_at,
         **dict.fromkeys(("next_attempt_at", "failure_code", "failure_reason", "failed_at")),
     }
@@ -126,23 +126,23 @@ def with_device_receipts(changes: str) -> Expression:
     return {
         "$mergeObjects": [
             changes,
-            {"accepted_targets": joined("accepted_targets", targets)},
-            {"$cond": [{"$and": [is_over, _IS_REPORTED]}, reported, {}]},
+            {"accepted_targets": list_union("accepted_targets", targets)},
+            {"$cond": [{"$and": [is_over, _HAS_DEVICE_RECEIPT]}, reported, {}]},
         ]
     }
 
 
-def sent(channel: str, at: datetime) -> dict[str, Any]:
+def sent_changes(channel: str, at: datetime) -> dict[str, Any]:
     """Return what a delivery becomes that is sent: of a push, what its devices have reported."""
     if channel != Channel.PUSH:
         return {"status": S.SENT.value, "sent_at": at}
     return {
-        "status": Computed(_as_reported(S.SENT.value)),
+        "status": Computed(_status_from_devices(S.SENT.value)),
         "sent_at": Computed({"$min": [at, "$$d.delivered_at"]}),
     }
 
 
-def joined(name: str, more: Expression) -> Expression:
+def list_union(name: str, more: Expression) -> Expression:
     """Return a delivery's list and what else is in ``more``, in this order."""
     new = {"$not": [{"$in": ["$$one", f"$$d.{name}"]}]}
     return {
@@ -150,43 +150,43 @@ def joined(name: str, more: Expression) -> Expression:
     }
 
 
-def _as_reported(otherwise: Expression) -> Expression:
+def _status_from_devices(otherwise: Expression) -> Expression:
     """Return the state of a push by its devices' reports, or ``otherwise`` if there is none."""
     is_read = {"$gt": ["$$d.read_at", None]}
     reported = {"$cond": [is_read, S.READ.value, S.DELIVERED.value]}
-    return {"$cond": [_IS_REPORTED, reported, otherwise]}
+    return {"$cond": [_HAS_DEVICE_RECEIPT, reported, otherwise]}
 
 
-def _is_news(report: DeliveryReceipt, device_id: str) -> dict[str, Any]:
-    """Return what holds for an open push that a device's report says something new of."""
+def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, Any]:
+    """Return what holds for an open push that a device's receipt says something new of."""
     unknown: list[dict[str, Any]] = [
         {"accepted_targets": {"$ne": device_id}},
         {"delivered_at": None},
     ]
-    if report.status is S.READ:
+    if receipt.status is S.READ:
         unknown.append({"read_at": None})
     return {"status": {"$in": [status.value for status in STILL_OPEN]}, "$or": unknown}
 
 
-def _note(report: DeliveryReceipt, device_id: str, now: datetime) -> Pipeline:
+def _note_device_receipt(receipt: DeliveryReceipt, device_id: str, now: datetime) -> Pipeline:
     changes: dict[str, Any] = {
-        "accepted_targets": Computed(joined("accepted_targets", [device_id])),
-        "delivered_at": Computed(_earlier("delivered_at", report.at)),
+        "accepted_targets": Computed(list_union("accepted_targets", [device_id])),
+        "delivered_at": Computed(_earlier("delivered_at", receipt.at)),
     }
-    if report.status is S.READ:
-        changes["read_at"] = Computed(_earlier("read_at", report.at))
-    condition = in_statuses(report.reference.channel, STILL_OPEN)
+    if receipt.status is S.READ:
+        changes["read_at"] = Computed(_earlier("read_at", receipt.at))
+    condition = in_statuses(receipt.reference.channel, STILL_OPEN)
     return update(condition=condition, changes=changes, now=now)
 
 
-def _besides_notes(report: DeliveryReceipt) -> dict[str, Any]:
-    """Return what a device's report changes otherwise, as another's may have been noted before."""
+def _changes_with_notes(receipt: DeliveryReceipt) -> dict[str, Any]:
+    """Return what a device's receipt changes otherwise, as another's may have been noted before."""
     changes: dict[str, Any] = {
-        "sent_at": Computed({"$min": ["$$d.sent_at", "$$d.delivered_at", report.at]}),
-        "delivered_at": Computed(_earlier("delivered_at", report.at)),
+        "sent_at": Computed({"$min": ["$$d.sent_at", "$$d.delivered_at", receipt.at]}),
+        "delivered_at": Computed(_earlier("delivered_at", receipt.at)),
     }
-    if report.status is S.DELIVERED:
-        changes["status"] = Computed(_as_reported(report.status.value))
+    if receipt.status is S.DELIVERED:
+        changes["status"] = Computed(_status_from_devices(receipt.status.value))
     return changes
 
 
@@ -194,30 +194,30 @@ def _reported_codes() -> list[str]:
     return sorted(code.value for code in RECEIPT_FAILURES)
 
 
-def _changes(report: DeliveryReceipt) -> dict[str, Any]:
+def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
     changes: dict[str, Any] = {
-        "status": report.status.value,
+        "status": receipt.status.value,
         "claim": None,
         "next_attempt_at": None,
-        "provider": Computed({"$ifNull": [_SANDBOX, {"$literal": report.provider}]}),
+        "provider": Computed({"$ifNull": [_SANDBOX, {"$literal": receipt.provider}]}),
         "provider_message_id": Computed(
-            {"$ifNull": ["$$d.provider_message_id", {"$literal": report.provider_message_id}]}
+            {"$ifNull": ["$$d.provider_message_id", {"$literal": receipt.provider_message_id}]}
         ),
     }
-    if report.status is S.FAILED:
+    if receipt.status is S.FAILED:
         return changes | {
-            "failed_at": report.at,
-            "failure_code": (report.code or FailureCode.REPORTED_FAILED).value,
-            "failure_reason": (report.reason or "")[:ERROR_LENGTH],
+            "failed_at": receipt.at,
+            "failure_code": (receipt.code or FailureCode.REPORTED_FAILED).value,
+            "failure_reason": (receipt.reason or "")[:ERROR_LENGTH],
         }
     changes |= {"failed_at": None, "failure_code": None, "failure_reason": None}
-    sent_at = _earlier("sent_at", report.at)
+    sent_at = _earlier("sent_at", receipt.at)
     changes["sent_at"] = Computed(sent_at)
-    if report.status is S.DELIVERED:
-        changes["delivered_at"] = report.at
-    if report.status is S.READ:
-        changes["delivered_at"] = Computed({"$max": [sent_at, _earlier("delivered_at", report.at)]})
-        changes["read_at"] = report.at
+    if receipt.status is S.DELIVERED:
+        changes["delivered_at"] = receipt.at
+    if receipt.status is S.READ:
+        changes["delivered_at"] = Computed({"$max": [sent_at, _earlier("delivered_at", receipt.at)]})
+        changes["read_at"] = receipt.at
     return changes
 
 
@@ -229,12 +229,12 @@ def _earlier(name: str, at: datetime) -> Expression:
     return {"$min": [f"$$d.{name}", at]}
 
 
-def _error(report: DeliveryReceipt, now: datetime) -> dict[str, Any] | None:
-    if report.status is not S.FAILED:
+def _error(receipt: DeliveryReceipt, now: datetime) -> dict[str, Any] | None:
+    if receipt.status is not S.FAILED:
         return None
     return {
         "timestamp": now,
-        "channel": report.reference.channel.value,
-        "code": (report.code or FailureCode.REPORTED_FAILED).value,
-        "error": (report.reason or "")[:ERROR_LENGTH],
+        "channel": receipt.reference.channel.value,
+        "code": (receipt.code or FailureCode.REPORTED_FAILED).value,
+        "error": (receipt.reason or "")[:ERROR_LENGTH],
     }

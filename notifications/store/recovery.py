@@ -17,7 +17,7 @@ from notifyproject.platform.crash_points import Boundary
 from .collections import attempts, notifications
 from .documents import AttemptReference, Document
 from .pipelines import Computed, in_statuses, update
-from .receipts import joined, sent
+from .receipts import list_union, sent_changes
 
 S = DeliveryStatus
 FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")
@@ -31,10 +31,10 @@ class UnknownOutcome:
     notification_id: ObjectId
     channel: Channel
     type: str
-    standing: RetryState
+    retry_state: RetryState
     is_reached: bool
     """Another of the person's devices has it: there is nothing to repeat."""
-    taken: Sequence[Document] = ()
+    accepted_records: Sequence[Document] = ()
     """Its records, if its worker still wrote that the provider took it, too late to settle."""
 
 
@@ -43,7 +43,7 @@ def expire_leases(*, now: datetime, limit: int = 500) -> int:
 
     It is unknown what became of it, unless the worker still wrote that the provider took it.
     """
-    found = _open(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
+    found = _find_in_status(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
     abandoned = [
         (document, delivery)
         for document in found
@@ -59,7 +59,7 @@ def expire_leases(*, now: datetime, limit: int = 500) -> int:
         own = records.get(reference, [])
         keys = [record["_id"] for record in own] or [reference]
         lost += [_lost_attempt(key, document, delivery, now) for key in keys]
-        ends.append(_end(document, delivery, own, now))
+        ends.append(_end_lost_attempt(document, delivery, own, now))
     attempts().bulk_write(lost, ordered=False)
     crash_points.reach(Boundary.EXPIRY_LOGGED)
     return notifications().bulk_write(ends, ordered=False).matched_count
@@ -67,16 +67,16 @@ def expire_leases(*, now: datetime, limit: int = 500) -> int:
 
 def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]:
     """Return deliveries whose outcome is unknown and whose wait for a receipt is over."""
-    found = _open(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit)
+    found = _find_in_status(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit)
     records = _records([document["_id"] for document in found]) if found else {}
     return [
         UnknownOutcome(
             notification_id=document["_id"],
             channel=Channel(delivery["channel"]),
             type=document["type"],
-            standing=_standing(document, delivery),
+            retry_state=_retry_state(document, delivery),
             is_reached=bool(delivery["accepted_targets"]),
-            taken=_taken(records.get(_reference(document, delivery), [])),
+            accepted_records=_accepted_records(records.get(_reference(document, delivery), [])),
         )
         for document in found
         for delivery in document["delivery"]
@@ -94,7 +94,7 @@ def resolve_unknown(
     return notifications().bulk_write(operations, ordered=False).matched_count
 
 
-def _open(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
+def _find_in_status(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
     """Return notifications with a delivery in ``status`` that is also ``due``.
 
     Read by status: few are being sent or in doubt, however many others are due.
@@ -122,7 +122,7 @@ def _reference(document: Document, delivery: Document) -> str:
     return str(AttemptReference(document["_id"], channel, delivery["attempt_count"]))
 
 
-def _end(
+def _end_lost_attempt(
     document: Document, delivery: Document, records: Sequence[Document], now: datetime
 ) -> UpdateOne:
     """Return the write that ends a lost attempt: in doubt, or sent if its records say so.
@@ -130,8 +130,8 @@ def _end(
     A worker writes the records first. Which devices have it is known from them in any case.
     """
     channel, token = delivery["channel"], delivery["claim"]["token"]
-    taken = _taken(records)
-    changes = _sent(channel, taken[-1]) if taken else _unknown(document, delivery, now)
+    accepted = _accepted_records(records)
+    changes = _accepted_changes(channel, accepted[-1]) if accepted else _unknown_changes(document, delivery, now)
     guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
     pipeline = update(
         condition={
@@ -140,11 +140,11 @@ def _end(
         changes={
             **changes,
             "claim": None,
-            "accepted_targets": _with_devices(records),
+            "accepted_targets": _accepted_targets(records),
         },
         now=now,
         error=None
-        if taken
+        if accepted
         else {
             "timestamp": now,
             "channel": channel,
@@ -155,23 +155,23 @@ def _end(
     return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
 
 
-def _taken(records: Sequence[Document]) -> Sequence[Document]:
+def _accepted_records(records: Sequence[Document]) -> Sequence[Document]:
     """Return the records of an attempt if all of them say that the provider took it, else none."""
     is_sent = all(record["status"] == AttemptStatus.SENT for record in records)
     return records if is_sent else ()
 
 
-def _with_devices(records: Sequence[Document]) -> Computed:
+def _accepted_targets(records: Sequence[Document]) -> Computed:
     """Return which devices have a delivery, with those that these records say it of."""
     devices = [
         record["device_id"]
         for record in records
         if record["status"] == AttemptStatus.SENT and "device_id" in record
     ]
-    return Computed(joined("accepted_targets", devices))
+    return Computed(list_union("accepted_targets", devices))
 
 
-def _unknown(document: Document, delivery: Document, now: datetime) -> dict[str, Any]:
+def _unknown_changes(document: Document, delivery: Document, now: datetime) -> dict[str, Any]:
     return {
         "status": S.UNKNOWN.value,
         "doubtful_provider": delivery.get("provider"),
@@ -181,11 +181,11 @@ def _unknown(document: Document, delivery: Document, now: datetime) -> dict[str,
     }
 
 
-def _sent(channel: str, record: Document) -> dict[str, Any]:
+def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
     """Return what a delivery becomes whose provider took it; in-app is delivered by that."""
     at = record["finished_at"]
     changes = {
-        **sent(channel, at),
+        **sent_changes(channel, at),
         "next_attempt_at": None,
         "provider_message_id": record.get("provider_message_id"),
     }
@@ -229,10 +229,10 @@ def _lost_attempt(key: str, document: Document, delivery: Document, now: datetim
 def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:
     changes: dict[str, Any]
     error = None
-    if one.taken:
+    if one.accepted_records:
         changes = {
-            **_sent(one.channel.value, one.taken[-1]),
-            "accepted_targets": _with_devices(one.taken),
+            **_accepted_changes(one.channel.value, one.accepted_records[-1]),
+            "accepted_targets": _accepted_targets(one.accepted_records),
             "failure_code": None,
             "failure_reason": None,
         }
@@ -240,7 +240,7 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
         changes = {"status": S.PENDING.value, "next_attempt_at": decision.at}
     elif one.is_reached:
         changes = {
-            **sent(one.channel, now),
+            **sent_changes(one.channel, now),
             "next_attempt_at": None,
             "failure_code": None,
             "failure_reason": None,
@@ -264,7 +264,7 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
         "channel": one.channel.value,
         "status": S.UNKNOWN.value,
         # Tried again meanwhile, and in doubt again: that is for another decision.
-        "attempt_count": one.standing.attempt_count,
+        "attempt_count": one.retry_state.attempt_count,
     }
     pipeline = update(
         condition=in_statuses(one.channel, [S.UNKNOWN]), changes=changes, now=now, error=error
@@ -272,7 +272,7 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
     return UpdateOne({"_id": one.notification_id, "delivery": {"$elemMatch": guard}}, pipeline)
 
 
-def _standing(document: Document, delivery: Document) -> RetryState:
+def _retry_state(document: Document, delivery: Document) -> RetryState:
     return RetryState(
         priority=Priority(document["priority"]),
         attempt_count=delivery["attempt_count"],

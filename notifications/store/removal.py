@@ -10,7 +10,7 @@ from pymongo import UpdateMany
 
 from domain.states import Channel, DeliveryStatus
 
-from .actions import withdrawn
+from .actions import cancelled_changes
 from .collections import attempts, notifications, visits
 from .documents import Document
 from .inbox import Inbox
@@ -18,12 +18,12 @@ from .pipelines import MILLISECOND, Expression, Pipeline, update
 
 S = DeliveryStatus
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-REASON = "The person was erased."
-TEMPLATE = ("template_id", "template_version")
+ERASURE_REASON = "The person was erased."
+TEMPLATE_FIELDS = ("template_id", "template_version")
 """What stays of the content: it is about nobody."""
-NOBODY: dict[str, Any] = {"device_ids": []}
+ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
 """What stays of the recipient."""
-SHOWN = ("created_at", "client_id", "recipient.email", "recipient.phone")
+ERASABLE_FIELDS = ("created_at", "client_id", "recipient.email", "recipient.phone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list
             {"created_at": {"$lt": after.created_at}},
             {"created_at": after.created_at, "_id": {"$lt": after.id}},
         ]
-    found = notifications().find(wanted, SHOWN).sort(NEWEST_FIRST).limit(limit)
+    found = notifications().find(wanted, ERASABLE_FIELDS).sort(NEWEST_FIRST).limit(limit)
     return [_erasable(document) for document in found]
 
 
@@ -59,25 +59,25 @@ def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]
     Once they are erased they are at this address no longer.
     """
     path = "recipient.email" if channel is Channel.EMAIL else "recipient.phone"
-    found = notifications().find({path: address, "user_id": None}, SHOWN).limit(limit)
+    found = notifications().find({path: address, "user_id": None}, ERASABLE_FIELDS).limit(limit)
     return [_erasable(document) for document in found]
 
 
-def erase(some: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
+def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
     """Erase notifications and what is kept of their attempts; return how many that were.
 
     What is pending is cancelled in the same write. What a worker is just sending goes; what would
     be tried again after that finds no address. Raises PyMongoError; may be repeated.
     """
-    ids = [one.id for one in some]
+    ids = [one.id for one in erasables]
     if not ids:
         return 0
     erased = (
         notifications().update_many({"_id": {"$in": ids}}, _erasure_pipeline(now)).matched_count
     )
-    said = {"platform_response": "", "error_message": ""}
-    attempts().update_many({"notification_id": {"$in": ids}}, {"$unset": said})
-    keys = {Inbox(client_id, user_id).key for client_id in {one.client_id for one in some}}
+    response_fields = {"platform_response": "", "error_message": ""}
+    attempts().update_many({"notification_id": {"$in": ids}}, {"$unset": response_fields})
+    keys = {Inbox(client_id, user_id).key for client_id in {one.client_id for one in erasables}}
     visits().delete_many({"_id": {"$in": sorted(keys)}})
     return erased
 
@@ -85,16 +85,16 @@ def erase(some: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
 def _erasure_pipeline(now: datetime) -> Pipeline:
     cancelled = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
-        changes=withdrawn(REASON, now=now),
+        changes=cancelled_changes(ERASURE_REASON, now=now),
         now=now,
     )
-    kept = {name: {"$ifNull": [f"$content.{name}", "$$REMOVE"]} for name in TEMPLATE}
+    kept = {name: {"$ifNull": [f"$content.{name}", "$$REMOVE"]} for name in TEMPLATE_FIELDS}
     return [
         *cancelled,
         {
             "$set": {
                 **without_reasons(),
-                "recipient": {"$literal": NOBODY},
+                "recipient": {"$literal": ERASED_RECIPIENT},
                 "content": {"$mergeObjects": [kept]},
                 "data": {"$literal": {}},
                 "is_active": False,
@@ -120,9 +120,9 @@ def without_reasons() -> dict[str, Expression]:
 
 def _without_reason() -> Expression:
     """Return the delivery, of one that a provider may have had a say in without what it said."""
-    ours = [S.CANCELLED.value, S.SUPPRESSED.value, S.EXPIRED.value]
+    own_statuses = [S.CANCELLED.value, S.SUPPRESSED.value, S.EXPIRED.value]
     bare = {"$unsetField": {"field": "failure_reason", "input": "$$d"}}
-    return {"$cond": [{"$in": ["$$d.status", ours]}, "$$d", bare]}
+    return {"$cond": [{"$in": ["$$d.status", own_statuses]}, "$$d", bare]}
 
 
 def _erasable(document: Any) -> Erasable:
@@ -136,11 +136,11 @@ def _erasable(document: Any) -> Erasable:
     )
 
 
-SHOWN_IN_INBOX = (*TEMPLATE, "subject", "body", "is_masked", "image_url", "deep_link", "payload")
+INBOX_CONTENT_FIELDS = (*TEMPLATE_FIELDS, "subject", "body", "is_masked", "image_url", "deep_link", "payload")
 """What stays of the content while its owner finds it in their inbox."""
-ABOUT_NOBODY = ("locale", "timezone")
+ANONYMOUS_FIELDS = ("locale", "timezone")
 """What stays of the recipient, beside the devices: it explains the language and the time."""
-SAFE_ANSWER = ("status", "code")
+SAFE_RESPONSE_FIELDS = ("status", "code")
 """What stays of a provider's answer: nothing in it is a text."""
 
 
@@ -169,17 +169,17 @@ def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) 
     changed = notifications().update_many(over, _removal_pipeline(now), hint="_id_").modified_count
     bare = {**wanted, "content_removed_at": {"$exists": True}}
     gone = [document["_id"] for document in notifications().find(bare, {"_id": 1}, hint="_id_")]
-    found = attempts().update_many({"notification_id": {"$in": gone}}, _of_attempts())
+    found = attempts().update_many({"notification_id": {"$in": gone}}, _attempts_removal_pipeline())
     return Removed(notifications=changed, attempts=found.modified_count)
 
 
 def _removal_pipeline(now: datetime) -> Pipeline:
-    in_the_inbox = {"$and": [{"$gt": ["$inbox_at", None]}, "$is_active"]}
+    is_in_inbox = {"$and": [{"$gt": ["$inbox_at", None]}, "$is_active"]}
     content = {
         "$cond": [
-            in_the_inbox,
-            _fields("$content", SHOWN_IN_INBOX),
-            _fields("$content", TEMPLATE),
+            is_in_inbox,
+            _fields("$content", INBOX_CONTENT_FIELDS),
+            _fields("$content", TEMPLATE_FIELDS),
         ]
     }
     devices = {"device_ids": {"$ifNull": ["$recipient.device_ids", []]}}
@@ -188,7 +188,7 @@ def _removal_pipeline(now: datetime) -> Pipeline:
             "$set": {
                 **without_reasons(),
                 "content": content,
-                "recipient": {"$mergeObjects": [devices, _fields("$recipient", ABOUT_NOBODY)]},
+                "recipient": {"$mergeObjects": [devices, _fields("$recipient", ANONYMOUS_FIELDS)]},
                 "data": {"$literal": {}},
                 "content_removed_at": {"$ifNull": ["$content_removed_at", now]},
             }
@@ -197,9 +197,9 @@ def _removal_pipeline(now: datetime) -> Pipeline:
     ]
 
 
-def _of_attempts() -> Pipeline:
+def _attempts_removal_pipeline() -> Pipeline:
     has_answer = {"$eq": [{"$type": "$platform_response"}, "object"]}
-    answer = {"$cond": [has_answer, _fields("$platform_response", SAFE_ANSWER), "$$REMOVE"]}
+    answer = {"$cond": [has_answer, _fields("$platform_response", SAFE_RESPONSE_FIELDS), "$$REMOVE"]}
     return [{"$set": {"platform_response": answer}}, {"$unset": "error_message"}]
 
 

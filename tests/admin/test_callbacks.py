@@ -127,7 +127,7 @@ def test_what_has_nowhere_to_go_is_not_sent_again(console: Client) -> None:
 
 
 def test_what_an_app_was_told_of_a_notification_is_found_by_its_id(console: Client) -> None:
-    document = factories.settled(DeliveryStatus.FAILED, calls_back=True)
+    document = factories.settled(DeliveryStatus.FAILED, has_callback=True)
     callback_events.publish_events(now=utc_now())
     failed()
     page = text(console, f"{MESSAGES}?q={document['_id']}")
@@ -140,7 +140,7 @@ def test_what_an_app_was_told_of_a_notification_is_found_by_its_id(console: Clie
 def test_the_page_of_a_notification_leads_to_what_its_app_was_told(
     console: Client, is_told: bool
 ) -> None:
-    document = factories.settled(DeliveryStatus.FAILED, calls_back=is_told)
+    document = factories.settled(DeliveryStatus.FAILED, has_callback=is_told)
     page = text(console, f"/admin/notifications/notification/{document['_id']}/change/")
     assert ("What its app was told" in page) is is_told
     assert (f"{MESSAGES}?q={document['_id']}" in page) is is_told

@@ -50,7 +50,7 @@ def parked(now: datetime, code: FailureCode) -> Any:
 
 def each_kind(now: datetime) -> dict[WaitReason, Any]:
     """Return one notification that waits for each reason."""
-    stand_in = NewDelivery(channel=Channel.PUSH, instead_of=Channel.EMAIL, delay=HOUR)
+    stand_in = NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR)
     both = (NewDelivery(channel=Channel.EMAIL), stand_in)
     in_place = factories.accepted(created_at=now, deliveries=both)
     sent = factories.start(factories.claim(in_place["_id"], at=now), at=now)

@@ -179,7 +179,7 @@ def test_removed_it_is_gone_and_what_waited_has_failed(app: App) -> None:
 def test_what_it_is_told_names_what_it_is_about(app: App) -> None:
     app.put("/callbacks", HOOK)
     document = factories.settled(
-        DeliveryStatus.FAILED, client_id=app.id, calls_back=True, external_id="order-7"
+        DeliveryStatus.FAILED, client_id=app.id, has_callback=True, external_id="order-7"
     )
     callback_events.publish_events(now=utc_now())
     by_type = {one["type"]: one for one in told(app)}

@@ -38,15 +38,15 @@ def our_tasks() -> dict[str, Task]:
 def test_there_are_tasks() -> None:
     assert set(our_tasks()) == {
         wakeups.DELIVER,
-        wakeups.DRAW,
+        wakeups.PULL,
         wakeups.BROADCAST,
-        wakeups.CANARY,
-        wakeups.OPERATE,
+        wakeups.HEARTBEAT,
+        wakeups.BULK_OPERATION,
         schedule.ALERTS,
         schedule.ROLLUP,
         schedule.RETENTION,
         "notifications.sweep",
-        *(callback_events.TELL, outbox.CALL_TASK, schedule.CALLBACKS),
+        *(callback_events.PUBLISH, outbox.CALL_TASK, schedule.CALLBACKS),
     }
 
 

@@ -44,7 +44,7 @@ def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
     sweeper.sweep(now=later)
     left = ids
     while left:
-        left = dispatcher.dispatch(left, channel=Channel.EMAIL, clock=lambda: later).left
+        left = dispatcher.dispatch(left, channel=Channel.EMAIL, clock=lambda: later).remaining_candidates
 
     stored = list(collection("notifications").find())
     assert len(stored) == COUNT
@@ -64,7 +64,7 @@ def test_what_was_claimed_and_not_started_is_claimed_again(
     assert dispatcher.dispatch([one.notification_id], channel=Channel.EMAIL).claimed == 0
     later = utc_now() + LEASE + timedelta(seconds=1)
     report = dispatcher.dispatch([one.notification_id], channel=Channel.EMAIL, clock=lambda: later)
-    assert report.fates == {"sent": 1}
+    assert report.counts == {"sent": 1}
 
 
 def _accepted(number: int) -> Any:

@@ -50,14 +50,14 @@ def statuses() -> dict[str, str]:
 def test_a_batch_is_one_request(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(50)))
     report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
-    assert report.fates == {"sent": 50}
+    assert report.counts == {"sent": 50}
     assert len(requests(provider)) == 1
 
 
 def test_one_bad_address_does_not_keep_the_others_from_getting_it(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(8)), "invalid@example.com")
     report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
-    assert report.fates == {"sent": 8, "failed": 1}
+    assert report.counts == {"sent": 8, "failed": 1}
     found = statuses()
     assert found.pop("invalid@example.com") == "failed"
     assert set(found.values()) <= {"sent", "delivered"}, "the first reports may be there already"

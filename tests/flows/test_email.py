@@ -207,7 +207,7 @@ def test_a_cancelled_mail_does_not_leave(app: App, received: Received) -> None:
     app.post(f"/notifications/{answer.json()['id']}/cancel")
     ids = [ObjectId(one.json()["id"]) for one in (answer, marker)]
     report = dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
-    assert (report.claimed, report.fates) == (1, {"sent": 1})
+    assert (report.claimed, report.counts) == (1, {"sent": 1})
     assert received("ada@example.com") == []
     assert len(received("marker@example.com")) == 1
 

@@ -34,7 +34,7 @@ def test_a_dropped_hint_is_made_good_by_the_sweep(
     # With one of its own, which is worked off meanwhile.
     when(app, app.notify(recipient={"email": "marker@example.com"}), "delivered")
     assert received("ada@example.com") == []
-    assert sweeper.sweep(now=utc_now()).hinted == 1
+    assert sweeper.sweep(now=utc_now()).woken == 1
     when(app, answer, "delivered")
 
 
@@ -70,7 +70,7 @@ def test_without_a_broker_a_post_is_accepted_at_once(
     monkeypatch.undo()
     ids = [document["_id"] for document in collection("notifications").find({}, {"_id": 1})]
     report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
-    assert report.fates == {"sent": 5}
+    assert report.counts == {"sent": 5}
 
 
 def test_a_batch_is_sent_whole_and_settled_at_once(provider: Sandbox, received: Received) -> None:
@@ -82,7 +82,7 @@ def test_a_batch_is_sent_whole_and_settled_at_once(provider: Sandbox, received: 
     report = dispatcher.dispatch(
         [document["_id"] for document in documents], channel=Channel.EMAIL, clock=lambda: later
     )
-    assert (report.claimed, report.fates) == (70, {"sent": 70})
+    assert (report.claimed, report.counts) == (70, {"sent": 70})
     assert collection("delivery_attempts").count_documents({"status": "sent"}) == 70
     assert collection("notifications").count_documents({"due_at": {"$exists": True}}) == 0
 
@@ -102,7 +102,7 @@ def test_one_bad_delivery_does_not_spoil_its_batch(
         channel=Channel.EMAIL,
         clock=lambda: factories.NOON + timedelta(seconds=1),
     )
-    assert report.fates == {"sent": 1, "failed": 2}
+    assert report.counts == {"sent": 1, "failed": 2}
     codes = {
         factories.delivery(factories.read(d["_id"])).get("failure_code") for d in (bad, unreachable)
     }

@@ -27,7 +27,7 @@ def aim(
 def aimed_at(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
     """Return the devices it goes to; it goes somewhere."""
     aimed = aim(one, now=now)
-    assert aimed.parked == []
+    assert aimed.deferred == []
     return [target.device_id for target in aimed.targets[one.reference]]
 
 
@@ -35,6 +35,6 @@ def parked(one: ClaimedDelivery, *, now: datetime = NOON) -> Deferred:
     """Return why it goes nowhere."""
     aimed = aim(one, now=now)
     assert aimed.targets == {}
-    (why,) = aimed.parked
+    (why,) = aimed.deferred
     assert why.claimed == one
     return why

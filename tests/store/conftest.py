@@ -72,9 +72,9 @@ def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Itera
 def one_thread(settings: Any) -> Iterator[None]:
     """Have everything sent one after the other."""
     settings.WORKER_THREADS = 1
-    sending._senders.cache_clear()
+    sending._thread_pool.cache_clear()
     yield
-    sending._senders.cache_clear()
+    sending._thread_pool.cache_clear()
 
 
 @pytest.fixture

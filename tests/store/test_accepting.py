@@ -13,7 +13,7 @@ from domain.content import Content, Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import Accepted, DuplicateEntityError, NewDelivery
+from notifications.store import Accepted, DuplicateEntity, NewDelivery
 from notifyproject.db.collections import CODEC, collection
 from tests import factories
 from tests.factories import CLIENT, NOON, new
@@ -31,7 +31,7 @@ def count() -> int:
     return collection("notifications").count_documents({})
 
 
-def accepted(*notifications: store.NewNotification) -> list[Accepted | DuplicateEntityError]:
+def accepted(*notifications: store.NewNotification) -> list[Accepted | DuplicateEntity]:
     return store.accept(notifications, now=NOON)
 
 
@@ -156,7 +156,7 @@ def test_accepting_at_once_stores_one() -> None:
 def test_a_person_is_told_once_about_an_entity() -> None:
     first, second = new(entity_id="order-1"), new(entity_id="order-1")
     accepted(first)
-    assert accepted(second) == [DuplicateEntityError(notification_id=first.id, client_id=CLIENT)]
+    assert accepted(second) == [DuplicateEntity(notification_id=first.id, client_id=CLIENT)]
     assert count() == 1
 
 
@@ -192,14 +192,14 @@ def test_another_clients_notification_about_the_entity_is_named_with_its_client(
     first = new(entity_id="order-1", client_id=OTHER_CLIENT)
     accepted(first)
     (result,) = accepted(new(entity_id="order-1"))
-    assert result == DuplicateEntityError(notification_id=first.id, client_id=OTHER_CLIENT)
+    assert result == DuplicateEntity(notification_id=first.id, client_id=OTHER_CLIENT)
 
 
 def test_telling_at_once_tells_once() -> None:
     with ThreadPoolExecutor(16) as threads:
         results = list(threads.map(lambda _: accepted(new(entity_id="order-1"))[0], range(48)))
     (winner,) = [result for result in results if isinstance(result, Accepted)]
-    losers = [result for result in results if isinstance(result, DuplicateEntityError)]
+    losers = [result for result in results if isinstance(result, DuplicateEntity)]
     assert len(losers) == 47
     assert {loser.notification_id for loser in losers} == {winner.document["_id"]}
 
@@ -222,7 +222,7 @@ def test_one_bad_among_many_does_not_stop_the_others() -> None:
     results = accepted(fresh[0], again, fresh[1], stored, fresh[2], fresh[3], fresh[4])
     fates = [
         "duplicate"
-        if isinstance(r, DuplicateEntityError)
+        if isinstance(r, DuplicateEntity)
         else "repeated"
         if r.repeated
         else "stored"
@@ -236,7 +236,7 @@ def test_the_same_thing_twice_in_one_call_is_told_once() -> None:
     first, second = new(entity_id="order-1"), new(entity_id="order-1")
     results = accepted(first, second)
     assert isinstance(results[0], Accepted)
-    assert results[1] == DuplicateEntityError(notification_id=first.id, client_id=CLIENT)
+    assert results[1] == DuplicateEntity(notification_id=first.id, client_id=CLIENT)
 
 
 def test_the_same_notification_twice_in_one_call_is_one() -> None:

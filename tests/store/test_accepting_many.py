@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from domain.content import Attachment, Content, Recipient
 from notifications import store
-from notifications.store import Accepted, DuplicateEntityError
+from notifications.store import Accepted, DuplicateEntity
 from notifyproject.db.collections import collection
 from tests import factories
 from tests.factories import CLIENT, NOON, new
@@ -70,7 +70,7 @@ def test_what_is_there_already_is_sorted_out_in_two_reads() -> None:
     with plans("notifications") as read:
         results = store.accept([*again, *stored], now=NOON)
     assert results[:300] == [
-        DuplicateEntityError(notification_id=one.id, client_id=CLIENT) for one in told
+        DuplicateEntity(notification_id=one.id, client_id=CLIENT) for one in told
     ]
     assert all(isinstance(r, Accepted) and r.repeated for r in results[300:])
     assert len([plan for plan in read if "find" in plan.command]) == 2
@@ -86,7 +86,7 @@ def test_of_several_types_and_entities_each_names_its_own_first() -> None:
     first = [new(user_id=u, entity_id=e, type=t) for u, e, t in pairs]
     store.accept(first, now=NOON)
     results = store.accept([new(user_id=u, entity_id=e, type=t) for u, e, t in pairs], now=NOON)
-    assert [r.notification_id for r in results if isinstance(r, DuplicateEntityError)] == [
+    assert [r.notification_id for r in results if isinstance(r, DuplicateEntity)] == [
         one.id for one in first
     ]
 
@@ -97,5 +97,5 @@ def test_a_resend_is_not_the_first_about_an_entity() -> None:
     store.accept([new(entity_id="order-1", resent_from=original.id)], now=NOON)
     other = new(entity_id="order-1", client_id=ObjectId("d" * 24))
     assert store.accept([other], now=NOON) == [
-        DuplicateEntityError(notification_id=original.id, client_id=CLIENT)
+        DuplicateEntity(notification_id=original.id, client_id=CLIENT)
     ]

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from delivery import circuit_breaker
 from delivery.circuit_breaker import (
     FIRST_WAIT,
-    LONGEST_WAIT,
+    MAX_WAIT,
     PROBE_LEASE,
     Allowed,
     Blocked,
@@ -281,7 +281,7 @@ def test_nothing_stays_in_valkey_for_ever(broker: redis.Redis) -> None:
     record(successes=1)
     assert 0 < broker.pttl(f"circuit:{FCM}") <= 70_000
     trip(retry_after=1e9)
-    most = (DAY + circuit_breaker.REMEMBERED) / timedelta(milliseconds=1)
+    most = (DAY + circuit_breaker.CIRCUIT_TTL) / timedelta(milliseconds=1)
     assert 0 < broker.pttl(f"circuit:{FCM}") <= most
     circuit_breaker.record("smtp:1", successes=1, failures=0, now=NOON + DAY + SECOND)
     assert broker.zrange("circuits", 0, -1) == [b"smtp:1"]
@@ -289,4 +289,4 @@ def test_nothing_stays_in_valkey_for_ever(broker: redis.Redis) -> None:
 
 def test_a_wait_that_nobody_waited_for_is_remembered_for_a_while(broker: redis.Redis) -> None:
     trip()
-    assert broker.pttl(f"circuit:{FCM}") > LONGEST_WAIT / timedelta(milliseconds=1)
+    assert broker.pttl(f"circuit:{FCM}") > MAX_WAIT / timedelta(milliseconds=1)

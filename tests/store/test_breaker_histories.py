@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from delivery import circuit_breaker
-from delivery.circuit_breaker import LONGEST_WAIT, PROBE_LEASE, Allowed, Blocked, Probe
+from delivery.circuit_breaker import MAX_WAIT, PROBE_LEASE, Allowed, Blocked, Probe
 from notifyproject.platform import valkey
 from tests.factories import NOON
 
@@ -140,7 +140,7 @@ def test_no_wait_is_longer_than_the_longest_unless_the_provider_asks() -> None:
     for _ in range(100):
         blocked = circuit_breaker.request_permissions(["fcm:1"], now=now)["fcm:1"]
         assert isinstance(blocked, Blocked)
-        assert blocked.until - now <= LONGEST_WAIT
+        assert blocked.until - now <= MAX_WAIT
         now = blocked.until
         probe = circuit_breaker.request_permissions(["fcm:1"], now=now)["fcm:1"]
         assert isinstance(probe, Probe)

@@ -127,7 +127,7 @@ def test_the_sweeper_without_beat_tells_apps_too(
 ) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: process.clear_shutdown())
     called_back(receiver.url)
-    settled(DeliveryStatus.FAILED, calls_back=True)
+    settled(DeliveryStatus.FAILED, has_callback=True)
     platform_broker._health.record_failure()
     call_command("sweeper", once=True, deliver=True, stdout=StringIO())
     told = sorted(request.body["type"] for request in receiver.requests)

@@ -8,7 +8,7 @@ from bson import ObjectId
 from structlog.testing import capture_logs
 
 from delivery import feedback
-from delivery.feedback import MANY
+from delivery.feedback import MIN_MISMATCHES
 from delivery.results import TargetResult
 from delivery.sending import PreparedDelivery
 from domain.errors import ProviderResponse, RecipientAction
@@ -143,7 +143,7 @@ def test_no_other_trouble_is_blamed_on_anybody(outcome: Outcome) -> None:
 
 
 def test_a_whole_batch_of_another_senders_tokens_is_a_mistake_of_ours() -> None:
-    phones = [device(f"phone-{n}") for n in range(MANY)]
+    phones = [device(f"phone-{n}") for n in range(MIN_MISMATCHES)]
     with capture_logs() as logs:
         draw(*(sent(dead(response=MISMATCH), phone) for phone in phones))
     assert all(stored_device(phone)["is_active"] for phone in phones)
@@ -152,7 +152,7 @@ def test_a_whole_batch_of_another_senders_tokens_is_a_mistake_of_ours() -> None:
 
 @pytest.mark.parametrize("action", [RecipientAction.SUSPECT, RecipientAction.DEACTIVATE])
 def test_another_senders_token_is_suspected_three_times_in_a_row(action: RecipientAction) -> None:
-    phones = [device(f"phone-{n}") for n in range(MANY)]
+    phones = [device(f"phone-{n}") for n in range(MIN_MISMATCHES)]
     first, *others = phones
     for n in range(3):
         assert all(stored_device(phone)["is_active"] for phone in phones)
@@ -244,7 +244,7 @@ def test_what_went_to_the_sandbox_says_nothing_about_anybody() -> None:
 
 
 def test_a_test_beside_it_does_not_hide_that_every_device_is_another_senders() -> None:
-    phones = [device(f"phone-{n}") for n in range(MANY)]
+    phones = [device(f"phone-{n}") for n in range(MIN_MISMATCHES)]
     wrong = [sent(dead(response=MISMATCH), phone) for phone in phones]
     draw(*wrong, sent(accepted(), device("mine"), is_test=True))
     assert all(stored_device(phone)["is_active"] for phone in phones)

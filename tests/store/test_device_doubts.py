@@ -34,7 +34,7 @@ def doubtful(
     phone, other = device("phone"), device("tablet")
     fcm.behave = by_recipient({"phone": silent, "tablet": tablet})
     one = push(**fields)
-    assert deliver(one).fates == {"pending": 1}
+    assert deliver(one).counts == {"pending": 1}
     assert tries(one)[1, phone] == ("unknown", "timeout")
     fcm.always(taken)
     tokens(fcm)

@@ -119,7 +119,7 @@ def test_when_nobody_else_can_be_reached_it_is_delivered(fcm: Scripted) -> None:
     one, phone = half_sent(fcm)
     tell(one, phone)
     fcm.always(dead)
-    assert deliver(one, at=RETRY).fates == {"sent": 1}
+    assert deliver(one, at=RETRY).counts == {"sent": 1}
     assert fate(one) == ("delivered", None)
 
 
@@ -143,7 +143,7 @@ def test_what_expires_before_the_others_are_reached_is_delivered(fcm: Scripted) 
 
 def test_what_stands_in_for_the_push_is_not_needed(fcm: Scripted) -> None:
     wait = 2 * MINUTE
-    mail = NewDelivery(channel=EMAIL, instead_of=PUSH, delay=wait)
+    mail = NewDelivery(channel=EMAIL, fallback_for=PUSH, delay=wait)
     one, phone = half_sent(fcm, deliveries=(NewDelivery(channel=PUSH), mail))
     tell(one, phone)
     dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON + wait)

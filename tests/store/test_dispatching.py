@@ -64,7 +64,7 @@ def test_what_is_due_is_sent_and_settled(use: Use) -> None:
     provider = use()
     notification_id = accepted()["_id"]
     report = deliver(notification_id)
-    assert (report.claimed, report.fates, report.wakeups) == (1, {"sent": 1}, [])
+    assert (report.claimed, report.counts, report.wakeups) == (1, {"sent": 1}, [])
     assert outcome(notification_id) == ("sent", None)
     assert [o.recipient for o in provider.seen] == ["ada@example.com"]
 
@@ -80,7 +80,7 @@ def test_an_id_that_comes_often_is_sent_once(use: Use) -> None:
 def test_more_than_a_batch_is_sent_in_batches(use: Use) -> None:
     provider = use()
     report = deliver(*many(MAX_BATCH + 20))
-    assert report.fates == {"sent": MAX_BATCH + 20}
+    assert report.counts == {"sent": MAX_BATCH + 20}
     assert len({o.reference for o in provider.seen}) == MAX_BATCH + 20
 
 
@@ -89,7 +89,7 @@ def test_a_failure_is_looked_at_again_when_it_is_due(use: Use) -> None:
     notification_id = accepted()["_id"]
     report = deliver(notification_id)
     (wakeup,) = report.wakeups
-    assert report.fates == {"pending": 1}
+    assert report.counts == {"pending": 1}
     assert (wakeup.notification_id, wakeup.channel) == (notification_id, EMAIL)
     assert (wakeup.priority, wakeup.at) == ("normal", NOON + 120 * MINUTE)
     assert outcome(notification_id) == ("pending", "rate_limited")
@@ -99,14 +99,14 @@ def test_a_failure_is_looked_at_again_when_it_is_due(use: Use) -> None:
 def test_a_channel_without_a_provider_fails(channel: Channel) -> None:
     notification_id = accepted(channels=[channel])["_id"]
     report = deliver(notification_id, channel=channel)
-    assert report.fates == {"failed": 1}
+    assert report.counts == {"failed": 1}
     assert outcome(notification_id, channel) == ("failed", "channel_unavailable")
 
 
 def test_a_scheduled_in_app_is_delivered_when_it_is_due() -> None:
     notification_id = accepted(channels=[IN_APP], send_at=NOON + MINUTE)["_id"]
     assert deliver(notification_id, channel=IN_APP).claimed == 0
-    assert deliver(notification_id, channel=IN_APP, at=NOON + MINUTE).fates == {"delivered": 1}
+    assert deliver(notification_id, channel=IN_APP, at=NOON + MINUTE).counts == {"delivered": 1}
 
 
 def test_what_three_workers_took_and_never_sent_is_quarantined_and_the_others_go_on(
@@ -119,7 +119,7 @@ def test_what_three_workers_took_and_never_sent_is_quarantined_and_the_others_go
         factories.claim(bad, at=at)
         at += LEASE
     report = deliver(bad, good, at=at)
-    assert report.fates == {"failed": 1, "sent": 1}
+    assert report.counts == {"failed": 1, "sent": 1}
     assert outcome(bad) == ("failed", "quarantined")
     assert len(provider.seen) == 1
 
@@ -139,7 +139,7 @@ def test_what_a_lost_worker_had_goes_one_by_one_so_that_none_takes_another_along
 
     provider = use(look)
     report = deliver(*lost, *fresh, at=NOON + LEASE)
-    assert report.fates == {"sent": 5}
+    assert report.counts == {"sent": 5}
     assert {o.notification_id for o in provider.seen[:2]} == {str(one) for one in fresh}
     assert held == [2, 2, 1, 1, 1]
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_rendered_fails_alone(use: Use) -> None:
     use()
     masked = Content(subject="x", body="y", template_id="mfa_code", is_masked=True)
     bad, good = accepted(content=masked)["_id"], accepted()["_id"]
-    assert deliver(bad, good).fates == {"failed": 1, "sent": 1}
+    assert deliver(bad, good).counts == {"failed": 1, "sent": 1}
     assert outcome(bad) == ("failed", "render_failed")
 
 
@@ -173,7 +173,7 @@ def test_a_person_asleep_is_left_alone_until_the_morning(use: Use) -> None:
     )
     normal, urgent = accepted()["_id"], accepted(priority=Priority.CRITICAL)["_id"]
     report = deliver(normal, urgent)
-    assert report.fates == {"pending": 1, "sent": 1}
+    assert report.counts == {"pending": 1, "sent": 1}
     assert [wakeup.at for wakeup in report.wakeups] == [NOON + 60 * MINUTE]
     assert outcome(normal) == ("pending", "quiet_hours")
     assert len(provider.seen) == 1
@@ -183,7 +183,7 @@ def test_an_address_suppressed_meanwhile_gets_nothing(use: Use) -> None:
     provider = use()
     notification_id = accepted()["_id"]
     hold_back("ada@example.com")
-    assert deliver(notification_id).fates == {"suppressed": 1}
+    assert deliver(notification_id).counts == {"suppressed": 1}
     assert outcome(notification_id) == ("suppressed", "suppressed")
     assert provider.seen == []
 
@@ -203,7 +203,7 @@ def test_what_a_person_has_muted_meanwhile_is_not_sent(
     use()
     notification_id = accepted(type=type_)["_id"]
     Person.objects.create(user_id="ada", preferences=wish, created_at=NOON, updated_at=NOON)
-    assert deliver(notification_id).fates == {fate: 1}
+    assert deliver(notification_id).counts == {fate: 1}
 
 
 def test_a_suppressed_address_gets_nothing_in_any_spelling(use: Use) -> None:
@@ -211,14 +211,14 @@ def test_a_suppressed_address_gets_nothing_in_any_spelling(use: Use) -> None:
     hold_back("ada@example.com")
     spellings = ["ada@example.com", "Ada@example.com", "ADA@example.com"]
     ids = [accepted(recipient=Recipient(email=email))["_id"] for email in spellings]
-    assert deliver(*ids).fates == {"suppressed": 3}
+    assert deliver(*ids).counts == {"suppressed": 3}
     assert provider.seen == []
 
 
 def test_what_has_expired_is_not_sent(use: Use) -> None:
     provider = use()
     notification_id = accepted(expires_at=NOON + MINUTE)["_id"]
-    assert deliver(notification_id, at=NOON + MINUTE).fates == {"expired": 1}
+    assert deliver(notification_id, at=NOON + MINUTE).counts == {"expired": 1}
     assert provider.seen == []
 
 

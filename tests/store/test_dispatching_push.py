@@ -27,7 +27,7 @@ SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: Scripted) -> None:
     phone, tablet = device("phone"), device("tablet", platform=Platform.IOS)
     one = push()
-    assert deliver(one).fates == {"sent": 1}
+    assert deliver(one).counts == {"sent": 1}
     assert {(o.reference, o.notification_id, o.recipient, o.platform) for o in fcm.seen} == {
         (f"{one}.push.1.{phone}", str(one), "phone", "android"),
         (f"{one}.push.1.{tablet}", str(one), "tablet", "ios"),
@@ -59,7 +59,7 @@ def test_one_device_of_three_that_takes_it_is_enough(fcm: Scripted) -> None:
     phone, *gone = (device(token) for token in ("phone", "old", "older"))
     fcm.behave = by_recipient({"old": dead, "older": dead})
     one = push()
-    assert deliver(one).fates == {"sent": 1}
+    assert deliver(one).counts == {"sent": 1}
     assert fate(one) == ("sent", None)
     assert state(one)["accepted_targets"] == [phone]
     dead_ones = {(1, one): ("failed", "invalid_recipient") for one in gone}
@@ -71,7 +71,7 @@ def test_a_push_whose_devices_are_all_dead_has_failed(fcm: Scripted) -> None:
     device("older")
     fcm.always(dead)
     one = push()
-    assert deliver(one).fates == {"failed": 1}
+    assert deliver(one).counts == {"failed": 1}
     assert fate(one) == ("failed", "invalid_recipient")
     assert state(one)["failure_reason"] == "Device token invalid"
     assert factories.read(one)["error"] == "Device token invalid"
@@ -81,11 +81,11 @@ def test_a_retry_reaches_only_the_devices_that_did_not_get_it(fcm: Scripted) -> 
     phone, tablet, watch = device("phone"), device("tablet"), device("watch")
     fcm.behave = by_recipient({"tablet": busy, "watch": refused})
     one = push()
-    assert deliver(one).fates == {"pending": 1}
+    assert deliver(one).counts == {"pending": 1}
     assert state(one)["accepted_targets"] == [phone]
     assert tokens(fcm) == ["phone", "tablet", "watch"]
     fcm.always(taken)
-    assert deliver(one, at=RETRY).fates == {"sent": 1}
+    assert deliver(one, at=RETRY).counts == {"sent": 1}
     assert tokens(fcm) == ["tablet"]
     assert set(state(one)["accepted_targets"]) == {phone, tablet}
     assert tries(one) == {
@@ -102,7 +102,7 @@ def test_retries_that_are_used_up_leave_it_sent(fcm: Scripted) -> None:
     fcm.behave = by_recipient({"tablet": busy})
     one = push(max_attempts=2)
     deliver(one)
-    assert deliver(one, at=RETRY).fates == {"sent": 1}
+    assert deliver(one, at=RETRY).counts == {"sent": 1}
     assert fate(one) == ("sent", None)
 
 
@@ -124,7 +124,7 @@ def test_a_push_that_nobody_answered_for_is_unknown(fcm: Scripted) -> None:
     phone, tablet = device("phone"), device("tablet")
     fcm.always(silent)
     one = push()
-    assert deliver(one).fates == {"unknown": 1}
+    assert deliver(one).counts == {"unknown": 1}
     assert tries(one) == {(1, phone): ("unknown", "timeout"), (1, tablet): ("unknown", "timeout")}
 
 
@@ -132,7 +132,7 @@ def test_the_devices_of_a_batch_are_each_their_own_persons(fcm: Scripted) -> Non
     phones = {user: device(f"{user}s", user_id=user) for user in ("ada", "bob", "eve")}
     fcm.behave = by_recipient({"bobs": dead})
     ids = {user: push(user_id=user) for user in phones}
-    assert deliver(*ids.values()).fates == {"sent": 2, "failed": 1}
+    assert deliver(*ids.values()).counts == {"sent": 2, "failed": 1}
     for user, one in ids.items():
         assert list(tries(one)) == [(1, phones[user])]
 
@@ -170,13 +170,13 @@ def test_devices_there_was_no_time_for_are_next(fcm: Scripted) -> None:
     ids = {device(f"phone-{n}") for n in range(10)}
     slowly = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
     one = push()
-    assert deliver(one, clock=slowly.clock).fates == {"pending": 1}
+    assert deliver(one, clock=slowly.clock).counts == {"pending": 1}
     have = set(state(one)["accepted_targets"])
     assert len(have) == len(fcm.seen) == 5
     records = tries(one)
     assert {records[1, device_id] for device_id in have} == {("sent", None)}
     assert {records[1, device_id] for device_id in ids - have} == {("expired", None)}
-    assert deliver(one, clock=slowly.clock).fates == {"sent": 1}
+    assert deliver(one, clock=slowly.clock).counts == {"sent": 1}
     assert len({outbound.recipient for outbound in fcm.seen}) == len(fcm.seen) == 10
     assert set(state(one)["accepted_targets"]) == ids
     assert state(one)["excused_count"] == 1
@@ -200,6 +200,6 @@ def test_a_push_that_expires_before_its_retry_is_sent_if_one_device_has_it(fcm: 
     one = push(expires_at=NOON + 20 * MINUTE)
     deliver(one)
     report = deliver(one, at=NOON + 20 * MINUTE)
-    assert report.fates == {"sent": 1}
+    assert report.counts == {"sent": 1}
     assert fate(one) == ("sent", None)
     assert state(one)["sent_at"] == NOON + 20 * MINUTE

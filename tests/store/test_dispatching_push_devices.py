@@ -34,7 +34,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 def test_a_person_without_a_device_cannot_be_pushed_to(fcm: Scripted) -> None:
     one = push()
-    assert deliver(one).fates == {"failed": 1}
+    assert deliver(one).counts == {"failed": 1}
     assert fate(one) == ("failed", "no_address")
     assert (fcm.seen, factories.attempts(one)) == ([], [])
 
@@ -42,11 +42,11 @@ def test_a_person_without_a_device_cannot_be_pushed_to(fcm: Scripted) -> None:
 def test_a_device_that_does_not_want_it_gets_nothing(fcm: Scripted) -> None:
     device("phone", preferences=Preferences(categories={"transactional": False}))
     device("tablet")
-    assert deliver(push()).fates == {"sent": 1}
+    assert deliver(push()).counts == {"sent": 1}
     assert tokens(fcm) == ["tablet"]
     device("tablet", at=NOON, preferences=Preferences(enabled=False))
     one = push()
-    assert deliver(one).fates == {"suppressed": 1}
+    assert deliver(one).counts == {"suppressed": 1}
     assert fate(one) == ("suppressed", "opted_out")
 
 
@@ -57,7 +57,7 @@ def test_a_push_to_devices_that_all_sleep_waits_for_the_first_to_wake(fcm: Scrip
     report = deliver(one)
     assert [wakeup.at for wakeup in report.wakeups] == [NOON + HOUR]
     assert (fate(one), state(one)["attempt_count"]) == (("pending", "quiet_hours"), 0)
-    assert deliver(one, at=NOON + HOUR).fates == {"sent": 1}
+    assert deliver(one, at=NOON + HOUR).counts == {"sent": 1}
     assert tokens(fcm) == ["phone"]
 
 
@@ -66,9 +66,9 @@ def test_a_device_asleep_gets_it_in_the_morning_if_those_awake_are_dead(fcm: Scr
     device("tablet", preferences=asleep("13:00"))
     fcm.behave = by_recipient({"old": dead})
     one = push()
-    assert deliver(one).fates == {"pending": 1}
+    assert deliver(one).counts == {"pending": 1}
     assert fate(one) == ("pending", "quiet_hours")
-    assert deliver(one, at=NOON + HOUR).fates == {"sent": 1}
+    assert deliver(one, at=NOON + HOUR).counts == {"sent": 1}
     assert tokens(fcm) == ["old", "tablet"]
 
 
@@ -126,7 +126,7 @@ def test_a_wrong_project_opens_the_circuit_and_uses_up_no_attempt(fcm: Scripted)
     phones = [device("phone"), device("tablet")]
     fcm.always(unavailable)
     one, two = push(), push()
-    assert deliver(one).fates == {"pending": 1}
+    assert deliver(one).counts == {"pending": 1}
     assert fate(one) == ("pending", "channel_unavailable")
     assert (state(one)["attempt_count"], state(one)["excused_count"]) == (1, 1)
     circuits = circuit_breaker.circuit_states(now=NOON)
@@ -134,7 +134,7 @@ def test_a_wrong_project_opens_the_circuit_and_uses_up_no_attempt(fcm: Scripted)
     assert [(c.account, c.state) for c in circuits] == [(fcm.account, circuit_breaker.State.OPEN)]
     assert all(stored_device(phone)["is_active"] for phone in phones)
     tokens(fcm)
-    assert deliver(two).fates == {"pending": 1}
+    assert deliver(two).counts == {"pending": 1}
     assert (tokens(fcm), state(two)["attempt_count"]) == ([], 0)
     fcm.always(taken)
-    assert deliver(one, two, at=NOON + HOUR).fates["sent"] == 1
+    assert deliver(one, two, at=NOON + HOUR).counts["sent"] == 1

@@ -33,10 +33,10 @@ def test_what_the_first_did_not_take_goes_to_the_second_at_once(
     first.always(trouble)
     (one,) = mails(1)
     report = deliver(one)
-    assert report.fates == {"pending": 1}
+    assert report.counts == {"pending": 1}
     assert [wakeup.at for wakeup in report.wakeups] == [NOON]
     assert attempts_used(one) == 0
-    assert deliver(one).fates == {"sent": 1}
+    assert deliver(one).counts == {"sent": 1}
     assert history(one) == [("sendgrid", "failed"), ("smtp", "sent")]
     assert state(one)["provider"] == "smtp"
     assert (len(first.seen), len(second.seen)) == (1, 1)
@@ -48,7 +48,7 @@ def test_an_outage_of_the_first_is_met_once_and_then_known(mail: Mail) -> None:
     first.always(unavailable)
     one, *others = mails(5)
     deliver(one)
-    assert deliver(one, *others).fates == {"sent": 5}
+    assert deliver(one, *others).counts == {"sent": 5}
     assert (len(first.seen), len(second.seen)) == (1, 5)
 
 
@@ -66,7 +66,7 @@ def test_what_the_first_may_have_taken_is_never_given_to_the_second(mail: Mail) 
     first, second = mail
     first.always(silent)
     (one,) = mails(1)
-    assert deliver(one).fates == {"unknown": 1}
+    assert deliver(one).counts == {"unknown": 1}
     assert deliver(one).claimed == 0
     assert (fate(one), second.seen) == (("unknown", "timeout"), [])
 
@@ -79,7 +79,7 @@ def test_what_the_first_takes_later_waits_for_it(mail: Mail, later: Callable[[],
     deliver(one)
     assert deliver(one).claimed == 0
     first.always(taken)
-    assert deliver(one, at=NOON + 7 * MINUTE).fates == {"sent": 1}
+    assert deliver(one, at=NOON + 7 * MINUTE).counts == {"sent": 1}
     assert (len(first.seen), second.seen, attempts_used(one)) == (2, [], 2)
 
 
@@ -104,7 +104,7 @@ def test_when_all_are_away_nothing_is_asked_until_the_first_may_be(mail: Mail) -
     deliver(one)
     deliver(one)
     report = deliver(other)
-    assert report.fates == {"pending": 1}
+    assert report.counts == {"pending": 1}
     assert [wakeup.at for wakeup in report.wakeups] == [AFTER]
     assert (fate(other), state(other)["attempt_count"]) == (("pending", "channel_unavailable"), 0)
     assert sum(len(provider.seen) for provider in mail) == 2
@@ -116,7 +116,7 @@ def test_after_three_days_of_outage_it_has_failed_and_what_stands_in_for_it_goes
     for provider in mail:
         circuit_breaker.trip(provider.account, now=NOON + MAX_OUTAGE, retry_after=None)
     (one,) = mails(1)
-    assert deliver(one, at=NOON + MAX_OUTAGE).fates == {"failed": 1}
+    assert deliver(one, at=NOON + MAX_OUTAGE).counts == {"failed": 1}
     assert fate(one) == ("failed", "channel_unavailable")
 
 
@@ -141,7 +141,7 @@ def asks_for_a_probe(provider: Scripted, now: datetime) -> bool:
 def test_exactly_one_of_a_batch_tries_it_and_the_others_go_elsewhere(mail: Mail) -> None:
     first, second = mail
     half_open(first)
-    assert deliver(*mails(10), at=AFTER).fates == {"sent": 10}
+    assert deliver(*mails(10), at=AFTER).counts == {"sent": 10}
     assert (len(first.seen), len(second.seen)) == (1, 9)
     assert circuit(first, AFTER) is State.CLOSED
     deliver(*mails(3), at=AFTER)
@@ -154,7 +154,7 @@ def test_the_one_that_tried_in_vain_goes_elsewhere_at_once(mail: Mail) -> None:
     first.always(unavailable)
     (one,) = mails(1)
     deliver(one, at=AFTER)
-    assert deliver(one, at=AFTER).fates == {"sent": 1}
+    assert deliver(one, at=AFTER).counts == {"sent": 1}
     assert history(one) == [("sendgrid", "failed"), ("smtp", "sent")]
     assert circuit(first, AFTER) is State.OPEN
 
@@ -163,16 +163,16 @@ def test_with_nobody_else_the_others_wait_until_it_is_known(fcm: Scripted) -> No
     half_open(fcm)
     ids = mails(10)
     report = deliver(*ids, at=AFTER)
-    assert report.fates == {"sent": 1, "pending": 9}
+    assert report.counts == {"sent": 1, "pending": 9}
     assert {wakeup.at for wakeup in report.wakeups} == {AFTER + PROBE_LEASE}
-    assert deliver(*ids, at=AFTER + PROBE_LEASE).fates == {"sent": 9}
+    assert deliver(*ids, at=AFTER + PROBE_LEASE).counts == {"sent": 9}
     assert {attempts_used(one) for one in ids} == {1}
 
 
 def test_a_probe_whose_message_cannot_be_rendered_is_not_used_up(fcm: Scripted) -> None:
     half_open(fcm)
     masked = Content(subject="x", body="y", template_id="mfa_code", is_masked=True)
-    assert deliver(*mails(1, content=masked), at=AFTER).fates == {"failed": 1}
+    assert deliver(*mails(1, content=masked), at=AFTER).counts == {"failed": 1}
     assert asks_for_a_probe(fcm, AFTER)
 
 
@@ -205,5 +205,5 @@ def test_a_probe_that_is_not_begun_in_time_is_given_back(fcm: Scripted) -> None:
         return AFTER + 90 * SECOND if state(one)["status"] == "sending" else AFTER
 
     report = dispatcher.dispatch([one], channel=EMAIL, clock=thaws_late)
-    assert (report.fates, fcm.seen) == ({"pending": 1}, [])
+    assert (report.counts, fcm.seen) == ({"pending": 1}, [])
     assert asks_for_a_probe(fcm, AFTER + 90 * SECOND)

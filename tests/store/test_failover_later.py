@@ -46,7 +46,7 @@ def test_what_was_held_back_on_its_way_to_the_second_begins_with_the_first_again
     deliver(one)
     for provider in mail:
         circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
-    assert deliver(one).fates == {"pending": 1}
+    assert deliver(one).counts == {"pending": 1}
     first.always(taken)
     deliver(one, at=AFTER)
     assert (history(one)[-1], second.seen) == (("sendgrid", "sent"), [])

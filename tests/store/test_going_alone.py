@@ -79,7 +79,7 @@ def test_a_sweep_has_the_rest_of_a_crowd_drawn(
     sweeper.sweep(now=NOON)
     first, *draws = waiting(broker)
     assert len(first.ids) == 2
-    assert {message.task for message in draws} == {wakeups.DRAW}
+    assert {message.task for message in draws} == {wakeups.PULL}
 
 
 def test_it_has_half_of_a_channels_threads(
@@ -115,7 +115,7 @@ def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
     mail[0].behave = meet
     with ThreadPoolExecutor(2) as pool:
         sent = pool.map(
-            lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON).fates,
+            lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON).counts,
             suspected(2),
         )
         assert list(sent) == [{"sent": 1}] * 2

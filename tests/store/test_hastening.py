@@ -68,7 +68,7 @@ def test_a_channel_that_stands_in_for_another_is_due_now() -> None:
     document = factories.accepted(
         deliveries=(
             NewDelivery(channel=Channel.EMAIL),
-            NewDelivery(channel=Channel.PUSH, instead_of=Channel.EMAIL, delay=HOUR),
+            NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR),
         )
     )
     after = factories.delivery(run(document), Channel.PUSH)

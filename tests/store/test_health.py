@@ -9,7 +9,7 @@ import pytest
 from delivery import circuit_breaker, feedback, rate_limiter
 from delivery.circuit_breaker import (
     FIRST_WAIT,
-    LONGEST_WAIT,
+    MAX_WAIT,
     MIN_FAILURES,
     Allowed,
     Blocked,
@@ -174,7 +174,7 @@ def test_an_outage_that_lasts_is_asked_about_at_least_every_quarter_of_an_hour(
         assert isinstance(probe, Probe)
         report(fcm, unavailable(), probes={fcm.account: probe}, now=now)
         blocked: Any = permission(fcm.account, now)
-        assert blocked.until - now <= LONGEST_WAIT
+        assert blocked.until - now <= MAX_WAIT
         now = blocked.until
 
 
@@ -210,8 +210,8 @@ def test_a_provider_of_which_nothing_is_known_has_proven_nothing(fcm: Scripted) 
 
 def test_what_it_took_of_late_proves_it_for_a_while(fcm: Scripted) -> None:
     report(fcm, refused(), accepted())
-    assert feedback.has_recent_success(fcm, now=NOON + feedback.PROVEN_FOR)
-    assert not feedback.has_recent_success(fcm, now=NOON + feedback.PROVEN_FOR + SECOND)
+    assert feedback.has_recent_success(fcm, now=NOON + feedback.RECENT_SUCCESS)
+    assert not feedback.has_recent_success(fcm, now=NOON + feedback.RECENT_SUCCESS + SECOND)
 
 
 @pytest.mark.parametrize("answer", [refused, unavailable, busy, silent])

@@ -9,7 +9,7 @@ from domain.states import Channel
 from notifications import store
 from notifications.receipts import processor
 from notifications.resend import actions
-from notifications.store import DuplicateEntityError
+from notifications.store import DuplicateEntity
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
 from recipients import suppressions
@@ -66,7 +66,7 @@ def test_a_test_about_an_entity_does_not_stand_in_the_way_of_the_real_one() -> N
         assert isinstance(result, store.Accepted)
     for first, is_test in ((rehearsal, True), (real, False)):
         again = new(entity_id="order-1", is_test=is_test)
-        told = DuplicateEntityError(notification_id=first.id, client_id=first.client_id)
+        told = DuplicateEntity(notification_id=first.id, client_id=first.client_id)
         assert store.accept([again], now=NOON) == [told]
 
 
@@ -75,7 +75,7 @@ def test_both_of_a_batch_are_told_of_their_own_first() -> None:
     store.accept(firsts, now=NOON)
     again = [new(entity_id="order-1", is_test=is_test) for is_test in (False, True)]
     found = store.accept(again, now=NOON)
-    assert [one.notification_id for one in found if isinstance(one, DuplicateEntityError)] == [
+    assert [one.notification_id for one in found if isinstance(one, DuplicateEntity)] == [
         firsts[1].id,
         firsts[0].id,
     ]

@@ -39,7 +39,7 @@ def announced(count: int, *, client_id: ObjectId = CLIENT, at: datetime = NOON) 
 
 
 def drawn(messages: Sequence[Message]) -> list[ObjectId]:
-    return [ObjectId(m.args[0]) for m in messages if m.task == queueing_wakeups.DRAW]
+    return [ObjectId(m.args[0]) for m in messages if m.task == queueing_wakeups.PULL]
 
 
 # By id.
@@ -90,7 +90,7 @@ def test_many_at_once_and_one_after_the_other_are_a_crowd_alike(broker: redis.Re
 def test_what_is_added_to_a_crowd_calls_in_as_many_draws_as_it_needs(
     broker: redis.Redis, count: int, draws: int
 ) -> None:
-    broker.set(LANE.key("count"), BURST, ex=fair_queue.WINDOW)
+    broker.set(LANE.key("count"), BURST, ex=fair_queue.BURST_WINDOW)
     for _ in range(3):
         announced(count)
     assert drawn(waiting(broker)) == [CLIENT] * draws
@@ -110,7 +110,7 @@ def test_one_clients_crowd_is_not_anothers(broker: redis.Redis) -> None:
 
 def test_after_a_while_a_client_is_no_crowd_any_more(broker: redis.Redis) -> None:
     announced(BURST + 1)
-    assert 0 < broker.ttl(LANE.key("count")) <= fair_queue.WINDOW
+    assert 0 < broker.ttl(LANE.key("count")) <= fair_queue.BURST_WINDOW
     broker.delete(LANE.key("count"))
     announced(1)
     assert waiting(broker)[-1].task == queueing_wakeups.DELIVER
@@ -119,7 +119,7 @@ def test_after_a_while_a_client_is_no_crowd_any_more(broker: redis.Redis) -> Non
 def test_a_crowd_of_later_is_drawn_then_and_takes_no_slot(broker: redis.Redis) -> None:
     announced(BURST + 1, at=NOON + 9 * SECOND)
     (message,) = waiting(broker)
-    assert (message.task, message.args[3]) == (queueing_wakeups.DRAW, None)
+    assert (message.task, message.args[3]) == (queueing_wakeups.PULL, None)
     assert message.eta is not None
     assert not any(broker.exists(LANE.key(slot)) for slot in range(MAX_PULLS + 1))
 
@@ -146,7 +146,7 @@ def test_a_slot_that_was_given_to_another_draw_stays_with_that_one(broker: redis
     broker.delete(LANE.key(late.slot))
     fair_queue.enqueue_pulls(LANE, now=NOON)
     fair_queue.release_token(LANE, late)
-    assert broker.get(LANE.key(late.slot)) == tickets(broker)[-1].number.encode()
+    assert broker.get(LANE.key(late.slot)) == tickets(broker)[-1].nonce.encode()
 
 
 def test_a_draw_goes_on_in_its_own_slot(broker: redis.Redis) -> None:
@@ -164,7 +164,7 @@ def test_if_another_has_its_slot_by_then_that_one_goes_on(broker: redis.Redis) -
 def test_where_there_is_room_it_calls_in_the_next_one_too(
     broker: redis.Redis, slot: int, slots: list[int]
 ) -> None:
-    assert fair_queue.continue_pull(LANE, PullToken(slot, "done"), has_room=True, now=NOON)
+    assert fair_queue.continue_pull(LANE, PullToken(slot, "done"), has_capacity=True, now=NOON)
     assert [one.slot for one in tickets(broker)] == slots
 
 
@@ -185,7 +185,7 @@ def test_a_draw_that_came_to_nothing_comes_back_for_the_oldest(broker: redis.Red
     for _ in range(2):
         assert fair_queue.retry_pull(LANE, at=NOON + SECOND, now=NOON)
     (ticket,) = tickets(broker)
-    assert ticket.slot == fair_queue.BACK
+    assert ticket.slot == fair_queue.RETRY_SLOT
     assert ticket.slot % MAX_PULLS == 0, "behind nobody"
 
 
@@ -198,7 +198,7 @@ def test_what_is_accepted_meanwhile_does_not_wait_for_the_draw_that_comes_back(
 
 
 @pytest.mark.parametrize(
-    "ticket", [None, PullToken(fair_queue.AHEAD, "done"), PullToken(fair_queue.BACK, "done")]
+    "ticket", [None, PullToken(fair_queue.AHEAD_SLOT, "done"), PullToken(fair_queue.RETRY_SLOT, "done")]
 )
 def test_a_draw_without_a_slot_calls_in_all(broker: redis.Redis, ticket: PullToken | None) -> None:
     assert fair_queue.continue_pull(LANE, ticket, now=NOON)
@@ -207,7 +207,7 @@ def test_a_draw_without_a_slot_calls_in_all(broker: redis.Redis, ticket: PullTok
 
 def test_a_slot_outlives_the_wait_of_its_draw(broker: redis.Redis) -> None:
     fair_queue.schedule_pull(LANE, at=NOON + 40 * SECOND, now=NOON)
-    assert 40 < broker.ttl(LANE.key(fair_queue.AHEAD)) <= 40 + fair_queue.TOKEN_LIFETIME
+    assert 40 < broker.ttl(LANE.key(fair_queue.AHEAD_SLOT)) <= 40 + fair_queue.TOKEN_LIFETIME
 
 
 def test_one_draw_waits_for_what_falls_due_next(broker: redis.Redis) -> None:
@@ -234,7 +234,7 @@ def test_a_draw_that_the_broker_does_not_take_leaves_its_slot_free(
     [(-5.0, 0.0), (0.0, 0.0), (0.2, 1.0), (1.0, 1.0), (1.001, 2.0), (59.5, 60.0), (60.0, 60.0)],
 )
 def test_a_moment_is_now_or_the_end_of_a_second(ahead: float, moment: float) -> None:
-    at = queueing_wakeups.moment(NOON + timedelta(seconds=ahead), now=NOON)
+    at = queueing_wakeups.wakeup_time(NOON + timedelta(seconds=ahead), now=NOON)
     assert at == NOON + timedelta(seconds=moment)
 
 

@@ -148,7 +148,7 @@ def test_valkey_and_a_bucket_of_this_process_reckon_alike(
             assert shared == Grant(granted, left * MILLISECOND)
         else:
             rate_limiter.throttle(account, retry_after=pause, now=now)
-            own.slow_down(pause=int(pause * 1000), now=at)
+            own.throttle(pause=int(pause * 1000), now=at)
 
 
 def test_a_bucket_is_forgotten_when_it_would_be_full(broker: redis.Redis) -> None:

@@ -151,7 +151,7 @@ def test_what_failed_is_due_again_with_more_attempts() -> None:
 
 def test_the_attempts_made_stay_counted_and_the_excused_ones_stay_excused() -> None:
     one = started()
-    excused = factories.settlement(one, S.PENDING, excused=True, next_attempt_at=NOON)
+    excused = factories.settlement(one, S.PENDING, uncounted=True, next_attempt_at=NOON)
     store.settle([excused], now=NOON)
     again = start(claim(one.notification_id))
     store.settle([factories.settlement(again, S.FAILED)], now=NOON)

@@ -10,7 +10,7 @@ import pytest
 from bson import ObjectId
 
 from delivery import circuit_breaker, dispatcher
-from delivery.circuit_breaker import LONGEST_WAIT
+from delivery.circuit_breaker import MAX_WAIT
 from devices.models import Platform
 from domain.states import Channel
 from notifyproject.db.collections import collection
@@ -90,7 +90,7 @@ def test_a_channel_that_is_unavailable_for_an_hour_uses_up_no_attempt_and_loses_
     assert {days.attempts_used(one) for one in ids} == {0}
     # The first batch, and then one message whenever the circuit's wait was over.
     assert len(fcm.seen) <= 100 + 10
-    days.live(ids, until=over + LONGEST_WAIT + MINUTE, step=30 * SECOND)
+    days.live(ids, until=over + MAX_WAIT + MINUTE, step=30 * SECOND)
     assert set(days.sent) == set(ids)
     assert {days.attempts_used(one) for one in ids} == {1}
     # Each was taken once: the attempts before that one were refused.

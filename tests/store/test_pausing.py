@@ -15,7 +15,7 @@ from tests.store.routes import AFTER, choose, permission, several, trip, where
 pytestmark = pytest.mark.usefixtures("db", "broker", "pauses_anew")
 
 NOON = factories.NOON
-LATER = NOON + circuit_breaker.LOOK_AGAIN
+LATER = NOON + circuit_breaker.PAUSE_CHECK_INTERVAL
 
 
 def pause(name: str = "sendgrid") -> bool:

@@ -58,7 +58,7 @@ def _work_on() -> None:
     collection("notifications").update_many(
         {"inbox_at": {"$exists": True}}, [{"$set": {"inbox_at": "$created_at"}}]
     )
-    ids = [d["_id"] for d in collection("notifications").find(INBOX.holds(), {"_id": 1})]
+    ids = [d["_id"] for d in collection("notifications").find(INBOX.match(), {"_id": 1})]
     archived = {"$set": {"is_archived": True, "archived_at": LATER}}
     read = {"$set": {"is_read": True, "read_at": LATER}}
     collection("notifications").update_many({"_id": {"$in": ids[::5]}}, archived)
@@ -107,7 +107,7 @@ def test_it_is_counted_without_reading_a_document() -> None:
     store.mark_seen(inbox=INBOX, until=moment)
     counts, found = asked(lambda: feed.counts(INBOX))
     unread = collection("notifications").count_documents(
-        {**INBOX.holds(is_read=False, is_archived=False)}
+        {**INBOX.match(is_read=False, is_archived=False)}
     )
     assert counts.unread == unread > counts.unseen > 0
     assert [plan.examined for plan in found] == [0, 0]
@@ -124,7 +124,7 @@ def test_one_is_read_and_marked_by_its_id() -> None:
 
 
 def test_all_are_read_by_reading_what_is_unread() -> None:
-    unread = collection("notifications").count_documents(INBOX.holds(is_read=False))
+    unread = collection("notifications").count_documents(INBOX.match(is_read=False))
     count, (plan,) = asked(lambda: store.mark_all_read(inbox=INBOX, now=LATER))
     assert count == unread > 100
     assert plan.examined == count

@@ -174,8 +174,8 @@ def test_an_unknown_outcome_is_unresolved_when_the_wait_is_over() -> None:
     (found,) = store.unknown_outcomes(now=NOON + 5 * MINUTE)
     assert (found.notification_id, found.channel) == (one.notification_id, EMAIL)
     assert found.type == "payment_confirmed"
-    assert (found.standing.attempt_count, found.standing.max_attempts) == (1, 4)
-    assert found.standing.first_due_at == NOON
+    assert (found.retry_state.attempt_count, found.retry_state.max_attempts) == (1, 4)
+    assert found.retry_state.first_due_at == NOON
 
 
 def test_only_unknown_outcomes_are_unresolved() -> None:

@@ -62,7 +62,7 @@ def attempt(one: ClaimedDelivery, **outcomes: AttemptStatus) -> Settlement:
         )
         for device_id, status in outcomes.items()
     ]
-    return replace(outcome, tries=tuple(each), accepted_targets=have)
+    return replace(outcome, target_attempts=tuple(each), accepted_targets=have)
 
 
 def pushed(**outcomes: AttemptStatus) -> Settlement:
@@ -150,7 +150,7 @@ def test_who_has_it_gets_no_second_copy_if_its_type_says_to_send_again(
     (doubt,) = store.unknown_outcomes(now=later)
     store.resolve_unknown([(doubt, RetryAt(later))], now=later)
     fcm.always(accepted)
-    assert deliver(one, at=later).fates == {"sent": 1}
+    assert deliver(one, at=later).counts == {"sent": 1}
     assert tokens(fcm) == ["tablet"]
     assert tries(one)[2, tablet] == ("sent", None)
 
@@ -170,5 +170,5 @@ def test_a_device_in_doubt_gets_no_second_copy_if_another_has_it(fcm: Scripted) 
     later = at + timedelta(hours=1)
     (doubt,) = store.unknown_outcomes(now=later)
     store.resolve_unknown([(doubt, RetryAt(later))], now=later)
-    assert deliver(one, at=later).fates == {"sent": 1}
+    assert deliver(one, at=later).counts == {"sent": 1}
     assert tokens(fcm) == []

@@ -56,7 +56,7 @@ def test_it_may_be_done_again() -> None:
 
 def test_a_channel_that_stands_in_keeps_its_distance() -> None:
     deliveries = (
-        NewDelivery(channel=WHATSAPP, instead_of=EMAIL, delay=HOUR),
+        NewDelivery(channel=WHATSAPP, fallback_for=EMAIL, delay=HOUR),
         NewDelivery(channel=EMAIL),
     )
     document = moved(accepted(deliveries=deliveries))

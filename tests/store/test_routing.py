@@ -27,16 +27,16 @@ def test_the_first_provider_takes_all_while_it_is_well(first: Scripted, second: 
     claims = several(3)
     (route,), parked = choose(claims, first, second)
     assert (route.provider, route.claims, parked) == (first, claims, [])
-    assert (route.probes, route.held) == ({}, {})
+    assert (route.probes, route.blocked_platforms) == ({}, {})
 
 
 def test_only_a_provider_with_another_behind_it_has_a_substitute(
     first: Scripted, second: Scripted
 ) -> None:
     (route,), _ = choose([one()], first, second)
-    assert route.has_substitute
+    assert route.has_failover
     (route,), _ = choose([one()], first)
-    assert not route.has_substitute
+    assert not route.has_failover
 
 
 def test_a_provider_that_takes_nothing_is_passed_over(first: Scripted, second: Scripted) -> None:
@@ -44,7 +44,7 @@ def test_a_provider_that_takes_nothing_is_passed_over(first: Scripted, second: S
     claims = several(3)
     (route,), parked = choose(claims, first, second)
     assert (route.provider, route.claims, parked) == (second, claims, [])
-    assert not route.has_substitute
+    assert not route.has_failover
 
 
 def test_a_provider_whose_substitute_takes_nothing_has_none(
@@ -52,13 +52,13 @@ def test_a_provider_whose_substitute_takes_nothing_has_none(
 ) -> None:
     trip(second)
     (route,), _ = choose([one()], first, second)
-    assert (route.provider, route.has_substitute) == (first, False)
+    assert (route.provider, route.has_failover) == (first, False)
 
 
 def test_what_the_first_has_just_not_taken_goes_to_the_second(
     first: Scripted, second: Scripted
 ) -> None:
-    other, not_taken = one(), one(passed_over="first")
+    other, not_taken = one(), one(failed_over_from="first")
     routes, _ = choose([other, not_taken], first, second)
     assert where(routes) == {"first": [other], "second": [not_taken]}
 
@@ -66,11 +66,11 @@ def test_what_the_first_has_just_not_taken_goes_to_the_second(
 def test_what_the_last_has_just_not_taken_goes_to_the_first(
     first: Scripted, second: Scripted
 ) -> None:
-    claim = one(passed_over="second")
+    claim = one(failed_over_from="second")
     assert where(choose([claim], first, second)[0]) == {"first": [claim]}
 
 
-@pytest.mark.parametrize("said", ["passed_over", "doubtful_provider"])
+@pytest.mark.parametrize("said", ["failed_over_from", "ambiguous_provider"])
 def test_a_provider_that_is_no_more_does_not_matter(
     first: Scripted, second: Scripted, said: str
 ) -> None:
@@ -82,7 +82,7 @@ def test_a_provider_that_is_no_more_does_not_matter(
 def test_what_a_provider_may_have_taken_goes_to_that_one(
     first: Scripted, second: Scripted, name: str
 ) -> None:
-    claim = one(doubtful_provider=name, passed_over="first")
+    claim = one(ambiguous_provider=name, failed_over_from="first")
     assert where(choose([claim], first, second)[0]) == {name: [claim]}
 
 
@@ -90,7 +90,7 @@ def test_what_a_provider_may_have_taken_waits_for_that_one(
     first: Scripted, second: Scripted
 ) -> None:
     trip(first, retry_after=300)
-    other, doubtful = one(), one(doubtful_provider="first")
+    other, doubtful = one(), one(ambiguous_provider="first")
     routes, (parked,) = choose([other, doubtful], first, second)
     assert where(routes) == {"second": [other]}
     assert (parked.claimed, parked.next_attempt_at) == (doubtful, NOON + 5 * MINUTE)

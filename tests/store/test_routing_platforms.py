@@ -20,7 +20,7 @@ def test_a_platform_in_trouble_is_left_out_and_the_others_go(first: Scripted) ->
     platforms = [["ios"], ["android", "ios"], ["android"]]
     (route,), (parked,) = choose([ios, both, android], first, platforms=platforms)
     assert route.claims == [both, android]
-    assert route.held == {"ios": NOON + 5 * MINUTE}
+    assert route.blocked_platforms == {"ios": NOON + 5 * MINUTE}
     assert (parked.claimed, parked.next_attempt_at) == (ios, NOON + 5 * MINUTE)
 
 
@@ -37,12 +37,12 @@ def test_one_delivery_alone_tries_whether_a_platform_is_well(first: Scripted) ->
     platforms = [["android"], ["ios"], ["ios"], ["android", "ios"], ["android"]]
     routes, (parked,) = choose(claims, first, now=AFTER, platforms=platforms)
     probing = [route for route in routes if route.probes]
-    assert [(r.claims, list(r.probes), dict(r.held)) for r in probing] == [
+    assert [(r.claims, list(r.probes), dict(r.blocked_platforms)) for r in probing] == [
         ([claims[1]], [f"{first.account}:ios"], {})
     ]
     (others,) = [route for route in routes if not route.probes]
     assert others.claims == [claims[0], claims[3], claims[4]]
-    assert others.held == {"ios": AFTER + PROBE_LEASE}
+    assert others.blocked_platforms == {"ios": AFTER + PROBE_LEASE}
     assert (parked.claimed, parked.next_attempt_at) == (claims[2], AFTER + PROBE_LEASE)
 
 
@@ -100,4 +100,4 @@ def test_a_platform_in_trouble_at_one_provider_goes_to_another(
 def test_a_substitute_that_would_not_take_it_is_none(first: Scripted, second: Scripted) -> None:
     trip(second, "ios", retry_after=300)
     (route,), _ = choose([one()], first, second, platforms=[["ios"]])
-    assert (route.provider, route.has_substitute) == (first, False)
+    assert (route.provider, route.has_failover) == (first, False)

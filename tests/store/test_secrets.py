@@ -17,7 +17,7 @@ from notifications import store
 from notifications.catalog.types import MASK
 from notifications.resend import actions
 from notifications.store import Document, NewDelivery
-from notifications.store.pipelines import IN_THE_INBOX
+from notifications.store.pipelines import INBOX_SECRET_LIFETIME
 from notifyproject.db.collections import collection
 from notifyproject.platform.encryption import DecryptionError
 from tests import factories
@@ -122,7 +122,7 @@ def shown(document: Document, *, at: datetime) -> bool:
 
 @pytest.mark.parametrize(
     ("expires_after", "end"),
-    [(None, IN_THE_INBOX), (5 * MINUTE, 5 * MINUTE), (3 * IN_THE_INBOX, IN_THE_INBOX)],
+    [(None, INBOX_SECRET_LIFETIME), (5 * MINUTE, 5 * MINUTE), (3 * INBOX_SECRET_LIFETIME, INBOX_SECRET_LIFETIME)],
 )
 def test_the_inbox_shows_it_for_a_time_and_then_it_is_destroyed(
     expires_after: timedelta | None, end: timedelta
@@ -144,7 +144,7 @@ def test_while_another_channel_is_open_nothing_is_to_be_forgotten() -> None:
     document = secretive(IN_APP, EMAIL, expires_at=NOON + MINUTE)
     assert "sealed_until" not in document
     assert shown(document, at=NOON)
-    assert store.purge_secrets(now=NOON + IN_THE_INBOX) == 0
+    assert store.purge_secrets(now=NOON + INBOX_SECRET_LIFETIME) == 0
     begun = factories.start(factories.claim(document["_id"]))
     store.settle([factories.settlement(begun, S.SENT)], now=NOON)
     assert factories.read(document["_id"])["sealed_until"] == NOON + MINUTE

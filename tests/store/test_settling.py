@@ -106,7 +106,7 @@ def test_a_failure_is_told_in_the_delivery_and_in_the_history() -> None:
 
 def test_an_excused_attempt_is_counted_as_such() -> None:
     one = started()
-    store.settle([settlement(one, S.PENDING, excused=True)], now=NOON)
+    store.settle([settlement(one, S.PENDING, uncounted=True)], now=NOON)
     waiting = delivery(read(one.notification_id))
     assert (waiting["attempt_count"], waiting["excused_count"]) == (1, 1)
 

@@ -205,4 +205,4 @@ def test_who_takes_spans_may_fail_and_the_delivery_is_sent(
     monkeypatch.setattr(told, "record", fail)
     use()
     report = dispatcher.dispatch([traced()], channel=Channel.EMAIL, clock=lambda: NOON)
-    assert report.fates == {"sent": 1}
+    assert report.counts == {"sent": 1}

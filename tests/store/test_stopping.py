@@ -23,7 +23,7 @@ def test_a_batch_whose_turn_comes_too_late_is_given_back(
         process.request_shutdown()
         return nullcontext(True)
 
-    monkeypatch.setattr(dispatcher.bulkhead, "take", come_late)
+    monkeypatch.setattr(dispatcher.bulkhead, "acquire", come_late)
     report = dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: NOON)
     assert mail[0].seen == []
     assert {one.notification_id for one in report.wakeups} == set(ids)

@@ -11,7 +11,7 @@ import redis
 from bson import ObjectId
 
 from delivery import heartbeats, sweeper
-from delivery.sweeper import LANE_CAP, SweepReport
+from delivery.sweeper import MAX_QUEUE_DEPTH, SweepReport
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications import store
 from notifications.catalog import types
@@ -38,11 +38,11 @@ def sweep(now: Any = NOON) -> SweepReport:
 
 def report(**counts: int) -> SweepReport:
     """Return the report of a sweep that did this, and nothing else."""
-    names = ("hinted", "drawn", "unpublished", "rescued", "resolved")
+    names = ("woken", "pulled", "unpublished", "recovered", "resolved")
     return SweepReport(**{name: counts.get(name, 0) for name in names})
 
 
-def hinted(broker: redis.Redis, queue: str = "email.normal") -> list[ObjectId]:
+def woken(broker: redis.Redis, queue: str = "email.normal") -> list[ObjectId]:
     return [one for message in messages(broker, queue) for one in message.ids]
 
 
@@ -57,7 +57,7 @@ def depths(broker: redis.Redis) -> dict[str, int]:
 
 def test_what_is_due_is_hinted_at_by_id_and_channel(broker: redis.Redis) -> None:
     document = accepted()
-    assert sweep() == report(hinted=1)
+    assert sweep() == report(woken=1)
     (message,) = messages(broker)
     assert message.args == [[str(document["_id"])], "email", "normal"]
     assert (message.task, message.eta) == ("notifications.deliver", None)
@@ -81,22 +81,22 @@ def test_each_channel_and_priority_has_a_queue(
     document = accepted(channels=[channel], priority=priority)
     sweep()
     assert depths(broker) == {f"{channel}.{priority}": 1}
-    assert hinted(broker, f"{channel}.{priority}") == [document["_id"]]
+    assert woken(broker, f"{channel}.{priority}") == [document["_id"]]
 
 
 def test_nothing_due_is_nothing_hinted(broker: redis.Redis) -> None:
-    assert sweep().hinted == 0
+    assert sweep().woken == 0
     accepted(send_at=NOON + timedelta(hours=1))
     for status in (S.SENT, S.FAILED, S.UNKNOWN):
         factories.settled(status)
     claimed()
-    assert sweep().hinted == 0
+    assert sweep().woken == 0
     assert depths(broker) == {}
 
 
 def test_each_channel_of_a_notification_is_hinted_at(broker: redis.Redis) -> None:
     accepted(channels=[EMAIL, WHATSAPP])
-    assert sweep().hinted == 2
+    assert sweep().woken == 2
     assert depths(broker) == {"email.normal": 1, "whatsapp.normal": 1}
 
 
@@ -106,24 +106,24 @@ def test_each_channel_of_a_notification_is_hinted_at(broker: redis.Redis) -> Non
 )
 def test_a_hint_is_of_a_hundred_at_most(broker: redis.Redis, count: int, sizes: list[int]) -> None:
     store.accept([new() for _ in range(count)], now=NOON)
-    assert sweep().hinted == count
+    assert sweep().woken == count
     found = [len(m.ids) for m in messages(broker)]
     assert found == sizes
-    assert len(set(hinted(broker))) == count
+    assert len(set(woken(broker))) == count
 
 
 def test_the_oldest_are_hinted_at_first(broker: redis.Redis) -> None:
     documents = [accepted(send_at=NOON - n * SECOND, created_at=NOON) for n in (1, 3, 2)]
     sweep()
-    assert hinted(broker) == [documents[n]["_id"] for n in (1, 2, 0)]
+    assert woken(broker) == [documents[n]["_id"] for n in (1, 2, 0)]
 
 
 def test_a_claim_that_came_to_nothing_is_hinted_at_when_its_lease_is_over(
     broker: redis.Redis,
 ) -> None:
     one = claimed()
-    assert sweep(NOON + LEASE).hinted == 1
-    assert hinted(broker) == [one.notification_id]
+    assert sweep(NOON + LEASE).woken == 1
+    assert woken(broker) == [one.notification_id]
 
 
 # Ahead.
@@ -131,7 +131,7 @@ def test_a_claim_that_came_to_nothing_is_hinted_at_when_its_lease_is_over(
 
 def test_what_falls_due_before_the_next_sweep_is_hinted_at_ahead(broker: redis.Redis) -> None:
     accepted(send_at=NOON + 30 * SECOND)
-    assert sweep().hinted == 1
+    assert sweep().woken == 1
     (message,) = messages(broker)
     assert message.eta is not None
 
@@ -142,13 +142,13 @@ def test_what_falls_due_before_the_next_sweep_is_hinted_at_ahead(broker: redis.R
 )
 def test_the_sweep_looks_a_minute_ahead(ahead: timedelta, count: int) -> None:
     accepted(send_at=NOON + ahead)
-    assert sweep().hinted == count
+    assert sweep().woken == count
 
 
 def test_the_sweep_looks_a_whole_minute_ahead_at_any_part_of_a_second() -> None:
     now = NOON + timedelta(milliseconds=500)
     accepted(send_at=now + HORIZON - timedelta(milliseconds=100), created_at=now)
-    assert sweep(now) == report(hinted=1)
+    assert sweep(now) == report(woken=1)
 
 
 def test_what_falls_due_in_the_same_second_is_hinted_at_together(broker: redis.Redis) -> None:
@@ -173,17 +173,17 @@ def fill(broker: redis.Redis, queue: str, count: int) -> None:
 
 
 def test_a_full_queue_gets_no_more(broker: redis.Redis) -> None:
-    fill(broker, "email.normal", LANE_CAP)
+    fill(broker, "email.normal", MAX_QUEUE_DEPTH)
     accepted()
     assert sweep() == report(unpublished=1)
-    assert broker.llen("email.normal") == LANE_CAP
+    assert broker.llen("email.normal") == MAX_QUEUE_DEPTH
 
 
 def test_a_full_queue_holds_up_no_other(broker: redis.Redis) -> None:
-    fill(broker, "email.normal", LANE_CAP)
+    fill(broker, "email.normal", MAX_QUEUE_DEPTH)
     accepted(channels=[EMAIL, WHATSAPP])
     accepted(priority=Priority.CRITICAL)
-    assert sweep().hinted == 2
+    assert sweep().woken == 2
     assert (broker.llen("whatsapp.normal"), broker.llen("email.critical")) == (1, 1)
 
 
@@ -197,28 +197,28 @@ def draws(broker: redis.Redis, queue: str = "email.normal") -> list[str]:
 
 def test_of_a_crowd_workers_are_told_whose_it_is(broker: redis.Redis) -> None:
     first, *_ = store.accept([new() for _ in range(BURST + 1)], now=NOON)
-    assert sweep() == report(drawn=1)
+    assert sweep() == report(pulled=1)
     assert draws(broker) == [str(first.document["client_id"])] * fair_queue.MAX_PULLS
 
 
 def test_a_crowd_that_is_drawn_already_is_left_to_its_draws(broker: redis.Redis) -> None:
     store.accept([new() for _ in range(BURST + 1)], now=NOON)
     sweep()
-    assert sweep() == report(drawn=1)
+    assert sweep() == report(pulled=1)
     assert len(draws(broker)) == fair_queue.MAX_PULLS
 
 
 def test_one_clients_crowd_hides_nothing_of_another_client(broker: redis.Redis) -> None:
     store.accept([new(send_at=NOON - MINUTE) for _ in range(BURST + 1)], now=NOON)
     other = accepted(client_id=ObjectId())
-    assert sweep() == report(drawn=1, hinted=1)
+    assert sweep() == report(pulled=1, woken=1)
     hints_ = [m for m in messages(broker) if m.task == "notifications.deliver"]
     assert [m.ids for m in hints_] == [[other["_id"]]]
 
 
 def test_a_crowd_that_falls_due_within_the_minute_is_drawn_then(broker: redis.Redis) -> None:
     store.accept([new(send_at=NOON + 9 * SECOND) for _ in range(BURST + 1)], now=NOON)
-    assert sweep() == report(drawn=1)
+    assert sweep() == report(pulled=1)
     (message,) = messages(broker)
     assert message.task == "notifications.draw"
     assert message.eta is not None
@@ -238,7 +238,7 @@ def test_each_sweep_asks_a_worker_for_a_sign_of_life(broker: redis.Redis) -> Non
 
 def test_a_lost_send_is_rescued() -> None:
     one = started()
-    assert sweep(NOON + LEASE).rescued == 1
+    assert sweep(NOON + LEASE).recovered == 1
     assert factories.read(one.notification_id)["delivery"][0]["status"] == "unknown"
 
 
@@ -252,9 +252,9 @@ def test_an_unknown_outcome_is_decided_by_its_type(
 ) -> None:
     document = factories.settled(S.UNKNOWN, type=type_)
     done = sweep(NOON + 5 * MINUTE)
-    assert (done.resolved, done.hinted) == (1, hints_)
+    assert (done.resolved, done.woken) == (1, hints_)
     assert factories.delivery(factories.read(document["_id"]))["status"] == status
-    assert len(hinted(broker)) == hints_
+    assert len(woken(broker)) == hints_
 
 
 def test_an_unknown_outcome_of_a_type_that_is_no_more_is_not_sent_twice() -> None:
@@ -279,7 +279,7 @@ def test_several_sweepers_at_once_change_each_thing_once() -> None:
         factories.settled(S.UNKNOWN)
     with ThreadPoolExecutor(4) as threads:
         reports = list(threads.map(lambda _: sweep(NOON + 10 * MINUTE), range(4)))
-    assert sum(one.rescued for one in reports) == 10
+    assert sum(one.recovered for one in reports) == 10
     assert sum(one.resolved for one in reports) == 10
 
 

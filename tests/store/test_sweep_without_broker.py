@@ -63,7 +63,7 @@ def _forget_connections() -> None:
 @pytest.mark.usefixtures("no_broker")
 def test_what_is_lost_is_rescued_all_the_same() -> None:
     started()
-    assert sweeper.sweep(now=NOON + LEASE).rescued == 1
+    assert sweeper.sweep(now=NOON + LEASE).recovered == 1
     assert heartbeats.last_sweep() == NOON + LEASE
 
 
@@ -71,7 +71,7 @@ def test_what_is_lost_is_rescued_all_the_same() -> None:
 def test_a_sweep_says_how_much_it_could_not_hint_at() -> None:
     store.accept([new() for _ in range(3)], now=NOON)
     report = sweeper.sweep(now=NOON)
-    assert report == SweepReport(hinted=0, drawn=0, unpublished=3, rescued=0, resolved=0)
+    assert report == SweepReport(woken=0, pulled=0, unpublished=3, recovered=0, resolved=0)
 
 
 @pytest.mark.usefixtures("no_broker")
@@ -119,7 +119,7 @@ def test_what_was_not_hinted_at_is_hinted_at_when_the_broker_is_back(
     accepted()
     platform_broker._health.record_failure()
     report = sweeper.sweep(now=NOON)
-    assert report == SweepReport(hinted=0, drawn=0, unpublished=1, rescued=0, resolved=0)
+    assert report == SweepReport(woken=0, pulled=0, unpublished=1, recovered=0, resolved=0)
     monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
-    assert sweeper.sweep(now=NOON).hinted == 1
+    assert sweeper.sweep(now=NOON).woken == 1
     assert broker.llen("email.normal") == 1

@@ -40,7 +40,7 @@ def test_a_channel_without_devices_has_one_address(channel: Channel, address: st
     aimed = aim(one, channel=channel)
     (target,) = aimed.targets[one.reference]
     assert (target.address, target.device_id, target.platform) == (address, None, "")
-    assert (aimed.asleep, aimed.parked) == ({}, ())
+    assert (aimed.in_quiet_hours, aimed.deferred) == ({}, ())
 
 
 @pytest.mark.parametrize(("ago", "is_open"), [(HOUR, True), (25 * HOUR, False), (None, False)])
@@ -150,7 +150,7 @@ def test_a_device_in_its_quiet_hours_is_left_out_and_it_is_told_when_it_wakes() 
     one = push()
     aimed = aim(one)
     assert [t.device_id for t in aimed.targets[one.reference]] == [phone]
-    assert aimed.asleep == {one.reference: NOON + 30 * MINUTE}
+    assert aimed.in_quiet_hours == {one.reference: NOON + 30 * MINUTE}
 
 
 def test_a_push_waits_for_the_first_device_to_wake_if_all_sleep() -> None:
@@ -171,7 +171,7 @@ def test_an_urgent_push_wakes_everybody() -> None:
     phone = device("phone", preferences=asleep("11:00", "13:00"))
     one = push(priority=Priority.CRITICAL)
     assert aimed_at(one) == [phone]
-    assert aim(one).asleep == {}
+    assert aim(one).in_quiet_hours == {}
 
 
 @pytest.mark.parametrize(

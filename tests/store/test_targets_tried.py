@@ -50,7 +50,7 @@ def attempt(
     ]
     reached = [device_id for device_id, end in outcomes.items() if end == "sent"]
     have = (*begun.accepted_targets, *reached)
-    outcome = settlement(begun, status, at=at, tries=tuple(tries), accepted_targets=have)
+    outcome = settlement(begun, status, at=at, target_attempts=tuple(tries), accepted_targets=have)
     store.settle([outcome], now=at)
 
 

@@ -51,16 +51,16 @@ def report(document: Document, status: DeliveryStatus, **fields: Any) -> None:
 
 
 def test_a_delivery_that_is_sent_is_told_once_and_so_is_the_end() -> None:
-    document = settled(S.SENT, calls_back=True)
+    document = settled(S.SENT, has_callback=True)
     assert callback_events.publish_events(now=NOON) == 1
     assert callback_events.publish_events(now=NOON) == 0
     assert told(document["_id"]) == [E.NOTIFICATION_COMPLETED, E.DELIVERY_SENT]
 
 
 def test_what_has_not_begun_to_end_is_not_looked_at() -> None:
-    started(calls_back=True)
-    claimed(calls_back=True)
-    accepted(calls_back=True)
+    started(has_callback=True)
+    claimed(has_callback=True)
+    accepted(has_callback=True)
     assert callback_events.publish_events(now=NOON) == 0
     assert told() == []
 
@@ -83,7 +83,7 @@ def test_the_notifications_of_an_app_without_a_callback_bear_no_mark() -> None:
 def test_what_is_told_of_the_end_of_an_attempt(
     status: DeliveryStatus, events: list[EventType]
 ) -> None:
-    document = settled(status, calls_back=True)
+    document = settled(status, has_callback=True)
     callback_events.publish_events(now=NOON)
     is_over = status in (S.SENT, S.FAILED)
     assert sorted(told(document["_id"])) == sorted(
@@ -93,7 +93,7 @@ def test_what_is_told_of_the_end_of_an_attempt(
 
 @pytest.mark.parametrize("status", [S.EXPIRED, S.SUPPRESSED, S.CANCELLED])
 def test_what_is_told_of_a_delivery_that_is_given_up_unsent(status: DeliveryStatus) -> None:
-    one = claimed(calls_back=True)
+    one = claimed(has_callback=True)
     parked = Deferred(claimed=one, status=status, code=FailureCode.SUPPRESSED, reason="No more.")
     store.defer([parked], now=NOON)
     callback_events.publish_events(now=NOON)
@@ -101,7 +101,7 @@ def test_what_is_told_of_a_delivery_that_is_given_up_unsent(status: DeliveryStat
 
 
 def test_states_that_were_passed_through_meanwhile_are_told_too() -> None:
-    document = settled(S.SENT, calls_back=True)
+    document = settled(S.SENT, has_callback=True)
     report(document, S.DELIVERED)
     report(document, S.READ)
     callback_events.publish_events(now=NOON)
@@ -111,7 +111,7 @@ def test_states_that_were_passed_through_meanwhile_are_told_too() -> None:
 
 
 def test_a_bounce_is_told_after_what_it_takes_back() -> None:
-    document = settled(S.SENT, calls_back=True)
+    document = settled(S.SENT, has_callback=True)
     callback_events.publish_events(now=NOON)
     report(document, S.FAILED, code=FailureCode.BOUNCED)
     callback_events.publish_events(now=NOON)
@@ -121,27 +121,27 @@ def test_a_bounce_is_told_after_what_it_takes_back() -> None:
 
 
 def test_what_is_delivered_by_being_accepted_is_told() -> None:
-    document = accepted(channels=[IN_APP], calls_back=True)
+    document = accepted(channels=[IN_APP], has_callback=True)
     callback_events.publish_events(now=NOON)
     assert told(document["_id"]) == [E.NOTIFICATION_COMPLETED, E.DELIVERY_DELIVERED]
 
 
 def test_what_is_suppressed_by_being_accepted_is_told() -> None:
     held_back = NewDelivery(channel=EMAIL, status=S.SUPPRESSED)
-    document = accepted(deliveries=(held_back,), calls_back=True)
+    document = accepted(deliveries=(held_back,), has_callback=True)
     callback_events.publish_events(now=NOON)
     assert told(document["_id"]) == [E.NOTIFICATION_COMPLETED, E.DELIVERY_SUPPRESSED]
 
 
 def test_an_end_is_told_only_when_no_channel_is_open() -> None:
-    one = started(channels=(EMAIL, WHATSAPP), calls_back=True)
+    one = started(channels=(EMAIL, WHATSAPP), has_callback=True)
     store.settle([outcome(one, S.SENT)], now=NOON)
     callback_events.publish_events(now=NOON)
     assert told(one.notification_id) == [E.DELIVERY_SENT]
 
 
 def test_what_fails_again_after_somebody_re_opened_it_is_told_again() -> None:
-    document = settled(S.FAILED, calls_back=True)
+    document = settled(S.FAILED, has_callback=True)
     callback_events.publish_events(now=NOON)
     actions.retry(notification_id=document["_id"], channels=None, now=NOON + HOUR)
     one = claim(document["_id"], at=NOON + HOUR)
@@ -162,7 +162,7 @@ def message_of(document: Document, kind: EventType) -> Document:
 
 
 def test_a_message_holds_ids_and_words_and_nothing_of_the_person() -> None:
-    document = settled(S.FAILED, calls_back=True, external_id="order-7", data={"code": "481516"})
+    document = settled(S.FAILED, has_callback=True, external_id="order-7", data={"code": "481516"})
     callback_events.publish_events(now=NOON)
     body = message_of(document, E.DELIVERY_FAILED)["body"]
     for private in ("ada", "@", "+351", "481516", "Paid"):
@@ -176,8 +176,8 @@ def test_a_message_holds_ids_and_words_and_nothing_of_the_person() -> None:
 
 def test_only_what_the_app_chose_is_told() -> None:
     called_back(ELSEWHERE, events=[E.DELIVERY_FAILED])
-    settled(S.SENT, calls_back=True)
-    settled(S.FAILED, calls_back=True)
+    settled(S.SENT, has_callback=True)
+    settled(S.FAILED, has_callback=True)
     callback_events.publish_events(now=NOON)
     assert told() == [E.DELIVERY_FAILED]
 
@@ -191,7 +191,7 @@ class Crash(Exception):
 
 def test_a_crash_between_the_write_and_the_telling_loses_nothing() -> None:
     """The mark is in the write itself: whoever looks next finds it."""
-    document = settled(S.SENT, calls_back=True)
+    document = settled(S.SENT, has_callback=True)
     assert document["callback_due_at"] == NOON
     callback_events.publish_events(now=NOON + HOUR)
     assert E.DELIVERY_SENT in told(document["_id"])
@@ -200,7 +200,7 @@ def test_a_crash_between_the_write_and_the_telling_loses_nothing() -> None:
 def test_a_crash_between_the_telling_and_the_mark_tells_nothing_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    document = settled(S.SENT, calls_back=True)
+    document = settled(S.SENT, has_callback=True)
 
     def crash(_: Sequence[Document]) -> int:
         raise Crash
@@ -216,7 +216,7 @@ def test_a_crash_between_the_telling_and_the_mark_tells_nothing_twice(
 
 
 def test_what_changes_while_it_is_told_keeps_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = settled(S.SENT, calls_back=True)
+    document = settled(S.SENT, has_callback=True)
     tell = outbox.record_events
 
     def slowly(events: Any, *, now: Any) -> None:
@@ -232,7 +232,7 @@ def test_what_changes_while_it_is_told_keeps_its_mark(monkeypatch: pytest.Monkey
 
 
 def test_what_cannot_be_recorded_keeps_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    settled(S.SENT, calls_back=True)
+    settled(S.SENT, has_callback=True)
 
     def away(*_: Any, **__: Any) -> None:
         raise AutoReconnect("no primary")
@@ -262,7 +262,7 @@ def test_what_was_accepted_by_a_process_that_did_not_know_the_callback_is_caught
 
 def test_what_is_accepted_is_marked_if_its_app_has_a_callback() -> None:
     own, other = callback_events.mark_for_callbacks([new(), new(client_id=ObjectId())])
-    assert (own.calls_back, other.calls_back) == (True, False)
+    assert (own.has_callback, other.has_callback) == (True, False)
 
 
 def test_a_burst_of_changes_is_hinted_at_once(broker: Any) -> None:

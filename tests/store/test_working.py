@@ -120,7 +120,7 @@ def test_what_came_while_a_draw_was_sending_calls_in_one_draw_however_much_that_
     crowd(1)
     worker.pull(LANE, None, clock=noon)
     (message,) = waiting(broker)
-    assert (message.task, message.eta) == (wakeups.DRAW, None)
+    assert (message.task, message.eta) == (wakeups.PULL, None)
     work(broker, clock=noon)
     assert still_open() == 0
 
@@ -131,7 +131,7 @@ def test_what_falls_due_within_the_minute_is_drawn_then(
     crowd(5, send_at=NOON + 9 * SECOND)
     worker.pull(LANE, None, clock=noon)
     (message,) = waiting(broker)
-    assert (message.task, message.args[3][0]) == (wakeups.DRAW, fair_queue.AHEAD)
+    assert (message.task, message.args[3][0]) == (wakeups.PULL, fair_queue.AHEAD_SLOT)
     assert message.eta is not None
     assert provider.seen == []
 
@@ -144,7 +144,7 @@ def test_behind_a_rate_a_draw_waits_rather_than_parks_one_after_the_other(
     worker.pull(LANE, None, clock=noon)
     assert len(provider.seen) == 10
     messages = waiting(broker)
-    assert {m.task for m in messages} == {wakeups.DRAW}
+    assert {m.task for m in messages} == {wakeups.PULL}
     assert all(m.eta is not None for m in messages)
     touched = {"delivery.failure_code": "rate_limited"}
     assert collection("notifications").count_documents(touched) == worker.batch_size() - 10
@@ -180,7 +180,7 @@ def test_a_draw_that_the_database_fails_comes_back(
     with pytest.raises(NotPrimaryError):
         worker.pull(LANE, _ticket(broker, slot=1), clock=noon)
     (message,) = waiting(broker)
-    assert (message.task, message.args[3][0]) == (wakeups.DRAW, fair_queue.BACK)
+    assert (message.task, message.args[3][0]) == (wakeups.PULL, fair_queue.RETRY_SLOT)
     assert message.eta is not None
 
 
@@ -204,7 +204,7 @@ def test_a_process_is_at_a_few_batches_of_a_client_and_leaves_the_rest_to_them(
     assert drawn == [0, *[1] * (worker.MAX_BATCHES_PER_CLIENT - 1)]
     assert len(provider.seen) == worker.MAX_BATCHES_PER_CLIENT
     first, *_ = waiting(broker)
-    assert (first.task, first.args[3][0]) == (wakeups.DRAW, fair_queue.BACK), "if these hang"
+    assert (first.task, first.args[3][0]) == (wakeups.PULL, fair_queue.RETRY_SLOT), "if these hang"
     assert first.eta is not None
     work(broker, clock=noon)
     assert still_open() == 0
@@ -283,7 +283,7 @@ def test_a_worker_that_stops_leaves_its_messages_to_others(
     worker.pull(LANE, None, clock=noon)
     assert provider.seen == []
     assert [m.task for m in waiting(broker)] == [wakeups.DELIVER] + [
-        wakeups.DRAW
+        wakeups.PULL
     ] * fair_queue.MAX_PULLS
 
 
@@ -299,4 +299,4 @@ def test_without_a_broker_one_process_sends_everything_the_urgent_first(
     assert worker.run_inline(clock=noon) == 152
     order = [o.notification_id for o in provider.seen]
     assert (order[0], order[-1]) == (str(urgent["_id"]), str(low["_id"]))
-    assert sweeper.sweep(now=NOON).hinted == 0
+    assert sweeper.sweep(now=NOON).woken == 0

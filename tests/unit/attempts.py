@@ -9,7 +9,7 @@ from notifications.store import Settlement
 from tests.scripted import Outcome
 from tests.unit.building import NOON, claimed
 
-CONTEXT = ("has_substitute", "held_until", "asleep_until")
+CONTEXT = ("has_failover", "blocked_until", "quiet_hours_end")
 
 
 def result(device_id: str, outcome: Outcome) -> TargetResult:
@@ -27,7 +27,7 @@ def concluded(*outcomes: Outcome, **fields: Any) -> Settlement:
         [result(*one) for one in zip(ids, outcomes, strict=True)],
         provider="fcm",
         now=NOON,
-        dice=0,
+        jitter=0,
         **context,
     )
 

@@ -59,10 +59,10 @@ def test_a_claim_names_its_current_attempt() -> None:
 
 
 def test_a_claims_standing_is_what_the_retry_policy_asks_for() -> None:
-    one = claimed(attempt_count=3, excused_count=1)
-    assert one.standing.counted_attempts == 2
-    assert one.standing.priority is one.priority
-    assert one.standing.first_due_at == one.first_due_at
+    one = claimed(attempt_count=3, uncounted_attempts=1)
+    assert one.retry_state.counted_attempts == 2
+    assert one.retry_state.priority is one.priority
+    assert one.retry_state.first_due_at == one.first_due_at
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_who_unsubscribed_still_gets_receipts_and_codes(
     category: Category, marketing_only: bool, holds_back: bool
 ) -> None:
     assert (
-        eligibility.applies(claimed(category=category), marketing_only=marketing_only) is holds_back
+        eligibility.suppression_applies(claimed(category=category), marketing_only=marketing_only) is holds_back
     )
 
 
@@ -194,7 +194,7 @@ STORED = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe
 
 
 def zone_of(stored: dict[str, Any], own: str | None, sent: str | None) -> str | None:
-    hours = eligibility.quiet_hours(stored, own_zone=own, sent_zone=sent)
+    hours = eligibility.parse_quiet_hours(stored, own_zone=own, notification_zone=sent)
     return hours.zone.key if hours else None
 
 
@@ -216,7 +216,7 @@ def test_quiet_hours_are_in_the_nearest_zone_known(
 
 @pytest.mark.parametrize("stored", [None, {}, {"enabled": False}, STORED | {"enabled": False}])
 def test_quiet_hours_that_are_off_are_none(stored: dict[str, Any] | None) -> None:
-    assert eligibility.quiet_hours(stored, own_zone="UTC", sent_zone=None) is None
+    assert eligibility.parse_quiet_hours(stored, own_zone="UTC", notification_zone=None) is None
 
 
 @pytest.mark.parametrize(
@@ -228,12 +228,12 @@ def test_quiet_hours_that_are_off_are_none(stored: dict[str, Any] | None) -> Non
     ],
 )
 def test_quiet_hours_that_cannot_be_are_none(broken: dict[str, str]) -> None:
-    assert eligibility.quiet_hours(STORED | broken, own_zone="UTC", sent_zone=None) is None
+    assert eligibility.parse_quiet_hours(STORED | broken, own_zone="UTC", notification_zone=None) is None
 
 
 def test_quiet_hours_without_a_start_do_not_stop_a_batch() -> None:
     for stored in ({"enabled": True}, STORED | {"start": None}, {"enabled": True, "end": "07:00"}):
-        assert eligibility.quiet_hours(stored, own_zone="UTC", sent_zone=None) is None
+        assert eligibility.parse_quiet_hours(stored, own_zone="UTC", notification_zone=None) is None
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ def test_what_cannot_be_read_is_told_once_for_each_person(
     eligibility._warn_once.cache_clear()
     with capture_logs() as logs:
         for whose in ("ada", "bob", "ada"):
-            eligibility.quiet_hours(
-                STORED | broken, own_zone=None, sent_zone="Asia/Tokyo", whose=whose
+            eligibility.parse_quiet_hours(
+                STORED | broken, own_zone=None, notification_zone="Asia/Tokyo", user_id=whose
             )
     said = {"event": "quiet_hours_unreadable", "log_level": "warning"}
     said |= {"problem": problem, "instead": instead}
@@ -277,8 +277,8 @@ def test_what_cannot_be_read_is_told_once_for_each_person(
 def test_quiet_hours_that_can_be_read_are_no_news() -> None:
     eligibility._warn_once.cache_clear()
     with capture_logs() as logs:
-        eligibility.quiet_hours(STORED, own_zone="Mars/Olympus", sent_zone=None, whose="ada")
-        eligibility.quiet_hours({"enabled": False}, own_zone=None, sent_zone=None, whose="ada")
+        eligibility.parse_quiet_hours(STORED, own_zone="Mars/Olympus", notification_zone=None, user_id="ada")
+        eligibility.parse_quiet_hours({"enabled": False}, own_zone=None, notification_zone=None, user_id="ada")
     assert logs == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.rate_limiter import LEAST_SHARE, TokenBucket
+from delivery.rate_limiter import MIN_SHARE, TokenBucket
 
 START = 1_790_000_000_000
 SECOND = 1000
@@ -48,14 +48,14 @@ def test_a_rate_below_one_a_second_lets_one_go_now_and_then() -> None:
 def test_without_a_rate_only_a_refusal_holds_anything_up() -> None:
     bucket = TokenBucket()
     assert bucket.take(10**6, rate=None, burst=0, now=START) == (10**6, 0)
-    bucket.slow_down(pause=5 * SECOND, now=START)
+    bucket.throttle(pause=5 * SECOND, now=START)
     assert bucket.take(7, rate=None, burst=0, now=START + SECOND) == (0, 4 * SECOND)
     assert bucket.take(7, rate=None, burst=0, now=START + 5 * SECOND) == (7, 0)
 
 
 def test_after_a_refusal_it_waits_and_begins_empty_at_half_the_rate() -> None:
     bucket = full()
-    bucket.slow_down(pause=5 * SECOND, now=START)
+    bucket.throttle(pause=5 * SECOND, now=START)
     assert bucket.take(9, rate=80.0, burst=8, now=START + SECOND) == (0, 4 * SECOND)
     assert bucket.take(9, rate=80.0, burst=8, now=START + 5 * SECOND) == (0, 25)
     assert granted(bucket, 5 * SECOND + 100) == 4
@@ -71,7 +71,7 @@ def each_second(bucket: TokenBucket, seconds: Sequence[int]) -> list[int]:
 
 def test_the_rate_comes_back_by_a_tenth_every_ten_seconds() -> None:
     bucket = full()
-    bucket.slow_down(pause=0, now=START)
+    bucket.throttle(pause=0, now=START)
     rates = each_second(bucket, range(60))
     steps = [rates[5 + 10 * step] for step in range(6)]
     assert steps == [40, 48, 56, 64, 72, 80]
@@ -79,8 +79,8 @@ def test_the_rate_comes_back_by_a_tenth_every_ten_seconds() -> None:
 
 def test_another_refusal_halves_it_again_and_recovery_begins_anew() -> None:
     bucket = full()
-    bucket.slow_down(pause=0, now=START)
-    bucket.slow_down(pause=0, now=START + 15 * SECOND)
+    bucket.throttle(pause=0, now=START)
+    bucket.throttle(pause=0, now=START + 15 * SECOND)
     rates = each_second(bucket, range(15, 40))
     assert (rates[5], rates[9], rates[15]) == (24, 24, 32)
 
@@ -88,10 +88,10 @@ def test_another_refusal_halves_it_again_and_recovery_begins_anew() -> None:
 def test_refusals_of_what_left_at_the_same_time_count_once() -> None:
     bucket = full()
     for n in range(32):
-        bucket.slow_down(pause=0, now=START + n * 31)
+        bucket.throttle(pause=0, now=START + n * 31)
     assert each_second(bucket, [2, 3])[-1] == 40
-    bucket.slow_down(pause=20 * SECOND, now=START + 4 * SECOND)
-    bucket.slow_down(pause=0, now=START + 19 * SECOND)
+    bucket.throttle(pause=20 * SECOND, now=START + 4 * SECOND)
+    bucket.throttle(pause=0, now=START + 19 * SECOND)
     assert granted(bucket, 24 * SECOND - 1) == 0
     assert each_second(bucket, [24, 25])[-1] == 20
 
@@ -99,9 +99,9 @@ def test_refusals_of_what_left_at_the_same_time_count_once() -> None:
 def test_one_in_a_hundred_is_always_left() -> None:
     bucket = full()
     for n in range(100):
-        bucket.slow_down(pause=0, now=START + n * SECOND)
+        bucket.throttle(pause=0, now=START + n * SECOND)
     assert bucket.take(1, rate=80.0, burst=8, now=START + 99 * SECOND) == (0, 1250)
-    assert 80.0 * LEAST_SHARE == 0.8
+    assert 80.0 * MIN_SHARE == 0.8
 
 
 @pytest.mark.parametrize("ahead", [3, 600, 86_400])
@@ -131,7 +131,7 @@ def test_no_window_has_more_than_its_rate_and_one_burst(
     for wait, count, pause in events:
         now += wait
         if pause >= 0:
-            bucket.slow_down(pause=pause, now=now)
+            bucket.throttle(pause=pause, now=now)
         else:
             grants.append((now, bucket.take(count, rate=rate, burst=burst, now=now)[0]))
     for first, (begin, _) in enumerate(grants):
@@ -145,7 +145,7 @@ def test_no_window_has_more_than_its_rate_and_one_burst(
 def test_who_waits_as_told_is_granted_one(rate: float, burst: int, pause: int, count: int) -> None:
     bucket = full(rate, burst)
     bucket.take(burst, rate=rate, burst=burst, now=START)
-    bucket.slow_down(pause=pause, now=START)
+    bucket.throttle(pause=pause, now=START)
     now = START + bucket.take(count, rate=rate, burst=burst, now=START)[1]
     for _ in range(3):
         number, wait = bucket.take(count, rate=rate, burst=burst, now=now)

@@ -31,7 +31,7 @@ def settled(result: SendResult | ProviderError, **fields: object) -> Settlement:
     one = TargetResult(
         device_id=None, outcome=result, started_at=NOON, finished_at=NOON, duration_ms=12
     )
-    return combine_results(claimed(**fields), [one], provider="sendgrid", now=NOON, dice=0)
+    return combine_results(claimed(**fields), [one], provider="sendgrid", now=NOON, jitter=0)
 
 
 def busy(**details: Any) -> TransientError:
@@ -103,7 +103,7 @@ def test_an_answer_becomes_an_outcome(
     assert settlement.code == code
     assert settlement.duration_ms == 12
     assert settlement.finished_at == NOON
-    assert settlement.excused is isinstance(result, ProviderUnavailableError)
+    assert settlement.uncounted is isinstance(result, ProviderUnavailableError)
 
 
 def test_the_last_attempt_that_fails_is_the_end() -> None:
@@ -114,12 +114,12 @@ def test_the_last_attempt_that_fails_is_the_end() -> None:
 
 def test_an_outage_does_not_end_with_the_last_attempt() -> None:
     settlement = settled(ProviderUnavailableError("down"), attempt_count=4, max_attempts=4)
-    assert (settlement.status, settlement.excused) == (S.PENDING, True)
+    assert (settlement.status, settlement.uncounted) == (S.PENDING, True)
 
 
 def test_an_outage_that_outlasts_all_patience_is_a_failure_that_counts() -> None:
     settlement = settled(ProviderUnavailableError("down"), first_due_at=NOON - timedelta(hours=72))
-    assert (settlement.status, settlement.excused) == (S.FAILED, False)
+    assert (settlement.status, settlement.uncounted) == (S.FAILED, False)
     assert settlement.code is FailureCode.CHANNEL_UNAVAILABLE
 
 

@@ -70,7 +70,7 @@ class Case:
         if self.is_reached:
             return set()
         now = {r.device_id for r in self.results if is_in_doubt(r.outcome)}
-        return now | ({*self.claimed.doubtful_targets} - {r.device_id for r in self.results})
+        return now | ({*self.claimed.ambiguous_targets} - {r.device_id for r in self.results})
 
     @property
     def has_others(self) -> bool:
@@ -81,12 +81,12 @@ class Case:
             for e in failed
         )
         not_begun = {*self.claimed.device_ids} - {r.device_id for r in self.results}
-        left_out = self.context.get("held_until") or self.context.get("asleep_until")
+        left_out = self.context.get("blocked_until") or self.context.get("quiet_hours_end")
         return bool(later or not_begun or left_out)
 
     def settlement(self) -> Settlement:
         return combine_results(
-            self.claimed, self.results, provider="p", now=NOON, dice=self.dice, **self.context
+            self.claimed, self.results, provider="p", now=NOON, jitter=self.dice, **self.context
         )
 
 
@@ -99,7 +99,7 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
     one = claimed(
         device_ids=tuple(i for i in [*ids, *not_begun] if i is not None),
         attempt_count=attempt_count,
-        excused_count=draw(st.integers(0, attempt_count - 1)),
+        uncounted_attempts=draw(st.integers(0, attempt_count - 1)),
         max_attempts=draw(st.integers(1, 11)),
         priority=draw(st.sampled_from(Priority)),
         first_due_at=NOON - draw(st.timedeltas(timedelta(0), 100 * HOUR)),
@@ -108,16 +108,16 @@ def cases(draw: st.DrawFn, *, with_devices: bool = True) -> Case:
     )
     if with_devices and draw(st.booleans()):
         before = draw(st.sampled_from(["d0", "d1", "older"]))
-        one = replace(one, doubtful_targets=(before,), doubtful_provider="p")
+        one = replace(one, ambiguous_targets=(before,), ambiguous_provider="p")
     results = [
         TargetResult(
             device_id=device, outcome=outcome, started_at=NOON, finished_at=NOON, duration_ms=n
         )
         for n, (device, outcome) in enumerate(zip(ids, some, strict=True))
     ]
-    context: dict[str, Any] = {"has_substitute": draw(st.booleans())}
+    context: dict[str, Any] = {"has_failover": draw(st.booleans())}
     if with_devices:
-        context |= {"held_until": draw(later), "asleep_until": draw(later)}
+        context |= {"blocked_until": draw(later), "quiet_hours_end": draw(later)}
     return Case(one, results, draw(st.floats(-1, 1)), context)
 
 
@@ -148,12 +148,12 @@ def test_only_what_is_open_is_looked_at_again_and_not_after_its_end(case: Case) 
 def test_an_attempt_counts_unless_an_outage_spoiled_it(case: Case) -> None:
     settlement = case.settlement()
     is_new_doubt = not case.is_reached and any(map(is_in_doubt, case.outcomes))
-    if settlement.excused:
+    if settlement.uncounted:
         assert settlement.status is S.PENDING
         assert not is_new_doubt
     elif settlement.status is S.PENDING:
         assert any(isinstance(outcome, TransientError) for outcome in case.outcomes)
-        assert is_new_doubt or case.claimed.standing.counted_attempts < case.claimed.max_attempts
+        assert is_new_doubt or case.claimed.retry_state.counted_attempts < case.claimed.max_attempts
 
 
 @given(any_case)
@@ -171,16 +171,16 @@ def test_a_doubt_with_nobody_reached_waits_for_the_others_and_is_decided_then(ca
 def test_who_may_have_it_is_known_while_the_others_are_tried(case: Case) -> None:
     settlement = case.settlement()
     expected = case.doubtful if settlement.status is S.PENDING else set()
-    assert {*settlement.doubtful_targets} == expected
+    assert {*settlement.ambiguous_targets} == expected
 
 
 @given(any_case)
 def test_what_a_provider_may_have_taken_is_given_to_no_other(case: Case) -> None:
     settlement = case.settlement()
-    if settlement.passes_on:
+    if settlement.fails_over:
         assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON)
         assert not any(map(is_in_doubt, case.outcomes))
-        assert case.claimed.doubtful_provider is None
+        assert case.claimed.ambiguous_provider is None
 
 
 @given(any_case)
@@ -192,7 +192,7 @@ def test_nobody_who_has_it_is_forgotten_and_nobody_else_is_among_them(case: Case
 
 @given(cases())
 def test_every_device_has_exactly_one_record_and_it_says_what_happened(case: Case) -> None:
-    tries = {one.device_id: one for one in case.settlement().tries}
+    tries = {one.device_id: one for one in case.settlement().target_attempts}
     assert list(tries) == list(case.claimed.device_ids)
     for result in case.results:
         record = tries.pop(result.device_id or "")

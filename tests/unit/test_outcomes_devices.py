@@ -47,7 +47,7 @@ def test_what_one_device_did_not_take_is_tried_again_and_the_others_stay_told() 
     settlement = concluded(accepted(), busy(), accepted())
     assert fate(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
     assert settlement.accepted_targets == ("d0", "d2")
-    assert not settlement.excused
+    assert not settlement.uncounted
 
 
 def test_devices_of_earlier_attempts_stay_told() -> None:
@@ -90,13 +90,13 @@ def test_a_device_that_has_it_already_makes_it_delivered() -> None:
 def test_a_doubt_is_a_doubt_while_nobody_is_known_to_have_it(others: list[Outcome]) -> None:
     settlement = concluded(silent(), *others)
     assert fate(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
-    assert not settlement.excused
+    assert not settlement.uncounted
 
 
 def test_a_doubt_about_one_device_does_not_matter_if_another_has_it() -> None:
     settlement = concluded(silent(), accepted())
     assert fate(settlement) == (S.SENT, None, None)
-    doubtful, _ = settlement.tries
+    doubtful, _ = settlement.target_attempts
     assert (doubtful.status, doubtful.code) == (AttemptStatus.UNKNOWN, FailureCode.TIMEOUT)
 
 
@@ -109,28 +109,28 @@ def test_an_urgent_doubt_is_decided_sooner() -> None:
 
 @pytest.mark.parametrize("not_taken", [unavailable(), unreachable()])
 def test_what_was_not_taken_goes_to_another_provider_at_once(not_taken: Outcome) -> None:
-    settlement = concluded(not_taken, accepted(), has_substitute=True)
+    settlement = concluded(not_taken, accepted(), has_failover=True)
     assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON)
-    assert settlement.excused
+    assert settlement.uncounted
     assert settlement.accepted_targets == ("d1",)
 
 
 def test_what_may_have_been_taken_goes_to_no_other_provider() -> None:
-    settlement = concluded(silent(), has_substitute=True)
+    settlement = concluded(silent(), has_failover=True)
     assert fate(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
 
 
 @pytest.mark.parametrize(("taken", "wait"), [(busy(), 5), (slowed(retry_after=900), 15)])
 def test_what_a_provider_will_take_later_waits_for_it(taken: Outcome, wait: int) -> None:
-    settlement = concluded(taken, has_substitute=True)
+    settlement = concluded(taken, has_failover=True)
     assert settlement.next_attempt_at == NOON + wait * MINUTE
-    assert not settlement.excused
+    assert not settlement.uncounted
 
 
 def test_an_outage_for_some_and_trouble_with_others_is_an_attempt_after_the_longer_wait() -> None:
     settlement = concluded(unavailable(retry_after=3600), busy())
     assert fate(settlement) == (S.PENDING, NOON + HOUR, FailureCode.PROVIDER_ERROR)
-    assert not settlement.excused
+    assert not settlement.uncounted
     settlement = concluded(unavailable(), busy())
     assert settlement.next_attempt_at == NOON + 5 * MINUTE
 
@@ -138,7 +138,7 @@ def test_an_outage_for_some_and_trouble_with_others_is_an_attempt_after_the_long
 def test_an_outage_for_some_goes_on_when_the_others_have_used_up_their_attempts() -> None:
     settlement = concluded(unavailable(), busy(), attempt_count=4, max_attempts=4)
     assert fate(settlement) == (S.PENDING, NOON + 30 * SECOND, FailureCode.CHANNEL_UNAVAILABLE)
-    assert settlement.excused
+    assert settlement.uncounted
 
 
 def test_an_outage_does_not_outlast_all_patience() -> None:
@@ -152,16 +152,16 @@ def test_an_outage_does_not_outlast_all_patience() -> None:
 
 @pytest.mark.parametrize("outcome", [accepted(), dead(), refused()])
 def test_devices_of_a_platform_that_is_held_get_it_later(outcome: Outcome) -> None:
-    settlement = concluded(outcome, held_until=NOON + 15 * MINUTE)
+    settlement = concluded(outcome, blocked_until=NOON + 15 * MINUTE)
     assert fate(settlement) == (S.PENDING, NOON + 15 * MINUTE, FailureCode.CHANNEL_UNAVAILABLE)
-    assert settlement.excused
+    assert settlement.uncounted
     assert "platform" in (settlement.reason or "")
 
 
 def test_a_retry_does_not_wait_for_a_platform_that_is_held() -> None:
-    settlement = concluded(busy(), held_until=NOON + HOUR)
+    settlement = concluded(busy(), blocked_until=NOON + HOUR)
     assert fate(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
-    assert not settlement.excused
+    assert not settlement.uncounted
 
 
 @pytest.mark.parametrize(
@@ -170,32 +170,32 @@ def test_a_retry_does_not_wait_for_a_platform_that_is_held() -> None:
     ids=["no patience is left", "it expires before"],
 )
 def test_nobody_waits_for_a_platform_for_ever(fields: dict[str, Any]) -> None:
-    held = {"held_until": NOON + 15 * MINUTE, **fields}
+    held = {"blocked_until": NOON + 15 * MINUTE, **fields}
     assert fate(concluded(accepted(), **held)) == (S.SENT, None, None)
     assert fate(concluded(dead(), **held)) == (S.FAILED, None, FailureCode.INVALID_RECIPIENT)
 
 
 def test_a_device_asleep_is_not_woken_later_if_another_has_it() -> None:
-    assert concluded(accepted(), asleep_until=NOON + HOUR).status is S.SENT
+    assert concluded(accepted(), quiet_hours_end=NOON + HOUR).status is S.SENT
 
 
 def test_a_device_asleep_is_told_in_the_morning_if_no_other_can_be() -> None:
-    settlement = concluded(dead(), refused(), asleep_until=NOON + 8 * HOUR)
+    settlement = concluded(dead(), refused(), quiet_hours_end=NOON + 8 * HOUR)
     assert fate(settlement) == (S.PENDING, NOON + 8 * HOUR, FailureCode.QUIET_HOURS)
-    assert settlement.excused
+    assert settlement.uncounted
 
 
 def test_a_morning_that_comes_too_late_is_not_waited_for() -> None:
-    settlement = concluded(dead(), asleep_until=NOON + 8 * HOUR, expires_at=NOON + HOUR)
+    settlement = concluded(dead(), quiet_hours_end=NOON + 8 * HOUR, expires_at=NOON + HOUR)
     assert settlement.status is S.FAILED
 
 
 def test_devices_there_was_no_time_for_are_tried_at_once() -> None:
     settlement = concluded(accepted(), device_ids=("d0", "d1", "d2"))
     assert fate(settlement) == (S.PENDING, NOON, FailureCode.PROVIDER_ERROR)
-    assert settlement.excused
+    assert settlement.uncounted
     assert settlement.accepted_targets == ("d0",)
-    statuses = {one.device_id: one.status for one in settlement.tries}
+    statuses = {one.device_id: one.status for one in settlement.target_attempts}
     not_begun = AttemptStatus.EXPIRED
     assert statuses == {"d0": AttemptStatus.SENT, "d1": not_begun, "d2": not_begun}
 
@@ -203,11 +203,11 @@ def test_devices_there_was_no_time_for_are_tried_at_once() -> None:
 def test_devices_there_was_no_time_for_wait_for_the_retry_of_the_others() -> None:
     settlement = concluded(busy(), device_ids=("d0", "d1"))
     assert settlement.next_attempt_at == NOON + 5 * MINUTE
-    assert not settlement.excused
+    assert not settlement.uncounted
 
 
 def test_devices_there_was_no_time_for_do_not_wait_for_a_platform() -> None:
-    settlement = concluded(accepted(), device_ids=("d0", "d1"), held_until=NOON + HOUR)
+    settlement = concluded(accepted(), device_ids=("d0", "d1"), blocked_until=NOON + HOUR)
     assert settlement.next_attempt_at == NOON
 
 
@@ -216,13 +216,13 @@ def test_devices_there_was_no_time_for_do_not_wait_for_a_platform() -> None:
 
 def test_every_device_has_its_own_record() -> None:
     settlement = concluded(accepted(provider_id="m-1"), dead(), busy())
-    assert [(t.device_id, t.status, t.code, t.reason) for t in settlement.tries] == [
+    assert [(t.device_id, t.status, t.code, t.reason) for t in settlement.target_attempts] == [
         ("d0", AttemptStatus.SENT, None, None),
         ("d1", AttemptStatus.FAILED, FailureCode.INVALID_RECIPIENT, "Device token invalid"),
         ("d2", AttemptStatus.FAILED, FailureCode.PROVIDER_ERROR, "The provider is busy."),
     ]
-    assert settlement.tries[0].answer.message_id == "m-1"
-    assert settlement.tries[1].answer.message_id is None
+    assert settlement.target_attempts[0].answer.message_id == "m-1"
+    assert settlement.target_attempts[1].answer.message_id is None
 
 
 def test_the_reason_tells_what_was_said_of_how_many() -> None:

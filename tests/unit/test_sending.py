@@ -35,7 +35,7 @@ def send_all(
         for one in started
     ]
     return [
-        combine_results(job.claimed, results, provider=provider.name, now=now, dice=0)
+        combine_results(job.claimed, results, provider=provider.name, now=now, jitter=0)
         for job, results in sending.send_batch(provider, jobs, lambda: now)
     ]
 
@@ -47,9 +47,9 @@ def several(count: int) -> list[ClaimedDelivery]:
 @pytest.fixture
 def two_threads(settings: Any) -> Iterator[None]:
     settings.WORKER_THREADS = 2
-    sending._senders.cache_clear()
+    sending._thread_pool.cache_clear()
     yield
-    sending._senders.cache_clear()
+    sending._thread_pool.cache_clear()
 
 
 def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_needs() -> None:
@@ -179,5 +179,5 @@ def test_the_first_round_to_a_provider_that_has_proven_nothing_is_a_small_one(
         PreparedDelivery(claimed=one, message=MESSAGE, targets=(targets.address_of(one),))
         for one in several(80)
     ]
-    found = split_rounds(Scripted(), waiting, is_proven=is_proven)
+    found = split_rounds(Scripted(), waiting, has_recent_success=is_proven)
     assert [len(some) for some in found] == expected

@@ -20,7 +20,7 @@ def batch(*, left: timedelta = timedelta(seconds=90), count: int = 2) -> Sequenc
 
 
 def test_a_turn_that_is_free_is_taken() -> None:
-    with Bulkhead().take("sendgrid", batch(), now=NOON) as is_ours:
+    with Bulkhead().acquire("sendgrid", batch(), now=NOON) as is_ours:
         assert is_ours
 
 
@@ -29,10 +29,10 @@ def test_one_has_it_at_a_time() -> None:
 
     def second() -> None:
         begun.set()
-        with turns.take("sendgrid", batch(), now=NOON) as is_ours:
+        with turns.acquire("sendgrid", batch(), now=NOON) as is_ours:
             order.append(("second", is_ours))
 
-    with turns.take("sendgrid", batch(), now=NOON):
+    with turns.acquire("sendgrid", batch(), now=NOON):
         other = threading.Thread(target=second)
         other.start()
         begun.wait()
@@ -44,8 +44,8 @@ def test_one_has_it_at_a_time() -> None:
 def test_each_provider_has_its_own() -> None:
     turns = Bulkhead()
     with (
-        turns.take("sendgrid", batch(), now=NOON),
-        turns.take("whatsapp", batch(), now=NOON) as is_ours,
+        turns.acquire("sendgrid", batch(), now=NOON),
+        turns.acquire("whatsapp", batch(), now=NOON) as is_ours,
     ):
         assert is_ours
 
@@ -53,25 +53,25 @@ def test_each_provider_has_its_own() -> None:
 def test_what_goes_alone_waits_for_nobody() -> None:
     turns = Bulkhead()
     with (
-        turns.take("sendgrid", batch(), now=NOON),
-        turns.take("sendgrid", batch(count=1), now=NOON) as is_ours,
+        turns.acquire("sendgrid", batch(), now=NOON),
+        turns.acquire("sendgrid", batch(count=1), now=NOON) as is_ours,
     ):
         assert is_ours
 
 
 def test_nobody_waits_beyond_what_the_lease_leaves_room_for() -> None:
     turns = Bulkhead()
-    with turns.take("sendgrid", batch(), now=NOON):
+    with turns.acquire("sendgrid", batch(), now=NOON):
         late = batch(left=MIN_LEASE_LEFT + LATE)
-        with turns.take("sendgrid", late, now=NOON) as is_ours:
+        with turns.acquire("sendgrid", late, now=NOON) as is_ours:
             assert not is_ours
-    with turns.take("sendgrid", batch(left=timedelta(0)), now=NOON) as is_ours:
+    with turns.acquire("sendgrid", batch(left=timedelta(0)), now=NOON) as is_ours:
         assert is_ours
 
 
 def test_a_turn_is_given_back_when_sending_fails() -> None:
     turns = Bulkhead()
-    with pytest.raises(ZeroDivisionError), turns.take("sendgrid", batch(), now=NOON):
+    with pytest.raises(ZeroDivisionError), turns.acquire("sendgrid", batch(), now=NOON):
         raise ZeroDivisionError
-    with turns.take("sendgrid", batch(left=timedelta(0)), now=NOON) as is_ours:
+    with turns.acquire("sendgrid", batch(left=timedelta(0)), now=NOON) as is_ours:
         assert is_ours

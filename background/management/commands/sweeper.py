@@ -50,8 +50,8 @@ class Command(BaseCommand):
             clock.check_clock()
             report = sweeper.sweep(now=utc_now())
             self.stdout.write(
-                f"hinted {report.hinted}, drawn {report.drawn}, unpublished {report.unpublished}, "
-                f"rescued {report.rescued}, resolved {report.resolved}"
+                f"hinted {report.woken}, drawn {report.pulled}, unpublished {report.unpublished}, "
+                f"rescued {report.recovered}, resolved {report.resolved}"
             )
             callback_events.publish_events(now=utc_now())
             unpublished = report.unpublished + worker.sweep(now=utc_now()).unpublished

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from domain.errors import FailureCode, RecipientAction
 from notifications.receipts import processor
-from notifications.receipts.processor import STATUSES, SUPPRESSIONS
+from notifications.receipts.processor import DELIVERY_STATUSES, SUPPRESSIONS
 from providers.contract import ReceiptKind
 from providers.fcm import responses
 from providers.fcm.responses import FcmRule
@@ -124,7 +124,7 @@ def _whatsapp(rules: Sequence[CodeRule]) -> str:
                 _class(rule.kind, rule.action),
                 _code(rule.kind, rule.code),
                 rule.reason,
-                f"`{processor.CODES[rule.receipt_kind].value}`",
+                f"`{processor.FAILURE_CODES[rule.receipt_kind].value}`",
             )
             for rule in rules
         ],
@@ -139,8 +139,8 @@ def _reported(events: Mapping[str, ReceiptKind]) -> str:
 
 
 def _becomes(kind: ReceiptKind) -> str:
-    status = STATUSES.get(kind)
-    code = processor.CODES.get(kind)
+    status = DELIVERY_STATUSES.get(kind)
+    code = processor.FAILURE_CODES.get(kind)
     return NOTHING if status is None else status.value + (f", `{code.value}`" if code else "")
 
 

@@ -248,4 +248,4 @@ def test_a_stand_in_does_not_wait_for_a_channel_that_is_muted() -> None:
             problems=ProblemCollector(),
         )
         (push,) = [one for one in deliveries if one.channel is PUSH]
-        assert (push.status, push.instead_of) == (S.PENDING, instead_of)
+        assert (push.status, push.fallback_for) == (S.PENDING, instead_of)
