@@ -185,7 +185,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
 
 def _providers(addresses: Addresses) -> dict[str, str]:
     """Return what makes the sandbox every provider that the environment does not name itself."""
-    secrets_of = assembly.secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
+    secrets_of = assembly.create_secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
     account = secrets_of.whatsapp
     sandboxes = {
         "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": secrets_of.public_key},
