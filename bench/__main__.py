@@ -34,7 +34,7 @@ from .environment import Bench
 from .figures import HEADING, Figure
 
 GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8")
-ALONE = {
+EXCLUDED_FROM_ALL = {
     "S6": "S6",
     "admin": "S6",
     "claims": "claims",
@@ -48,12 +48,12 @@ def main() -> None:
     """Run what is asked for."""
     arguments = _arguments()
     bytecode.enable_cache()
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         figures = _measure(arguments)
     except KeyboardInterrupt:
         sys.exit("stopped")
-    print(f"\n{machine()}\n\n{HEADING}")
+    print(f"\n{describe_machine()}\n\n{HEADING}")
     for figure in figures:
         print(figure.as_line())
     print()
@@ -67,7 +67,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("goals", nargs="+", choices=["all", *GOALS, *ALONE], metavar="GOAL")
+    parser.add_argument("goals", nargs="+", choices=["all", *GOALS, *EXCLUDED_FROM_ALL], metavar="GOAL")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--rounds", type=int, default=3, help="of S1, S2 and S3")
     parser.add_argument("--count", type=int, default=15_000, help="emails of S1, items of S3")
@@ -92,61 +92,61 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measure(arguments: argparse.Namespace) -> list[Figure]:
-    wanted = {ALONE.get(goal, goal) for goal in arguments.goals}
+    wanted = {EXCLUDED_FROM_ALL.get(goal, goal) for goal in arguments.goals}
     wanted |= set(GOALS) if "all" in wanted else set()
     found: list[Figure] = []
-    with environment.running() as bench:
+    with environment.run_environment() as bench:
         for goal in ("S1", "S2", "S3", "S7", "S8", "claims", "slow_connections", "path"):
             if goal in wanted:
                 with bench.database(f"bench_{goal.lower()}"):
-                    found += _of(goal, bench, arguments)
+                    found += _measure_goal(goal, bench, arguments)
         if wanted & {"S4", "S5"}:
-            found += _at_volume(wanted, bench, arguments)
+            found += _measure_at_volume(wanted, bench, arguments)
         if "S6" in wanted:
-            found += _of("S6", bench, arguments)
+            found += _measure_goal("S6", bench, arguments)
     return sorted(found, key=lambda figure: figure.key[:2])
 
 
-def _of(goal: str, bench: Bench, asked: argparse.Namespace) -> Iterator[Figure]:
+def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
     """Measure one goal in a database of its own."""
 
-    def say(text: str) -> None:
+    def log_progress(text: str) -> None:
         print(f"{goal}: {text}", flush=True)
 
     measure: Mapping[str, Callable[[], Iterator[Figure]]] = {
-        "S1": lambda: draining.rates(bench, count=asked.count, rounds=asked.rounds, say=say),
-        "S2": lambda: posting.one(bench, rounds=asked.rounds, seconds=5, say=say),
-        "S3": lambda: posting.many(bench, rounds=asked.rounds, count=asked.count, say=say),
-        "S6": lambda: admin.pages(bench, stored=asked.notifications, say=say),
-        "S7": lambda: latency.of_sends(bench, seconds=asked.seconds, say=say),
-        "S8": lambda: memory.of_a_worker(bench, count=asked.count, minutes=asked.minutes, say=say),
-        "claims": lambda: draining.by_four(bench, count=asked.mails, say=say),
-        "slow_connections": lambda: slow_connections.of_the_web(
-            bench, count=asked.slow, seconds=asked.seconds, say=say
+        "S1": lambda: draining.measure_rates(bench, count=arguments.count, rounds=arguments.rounds, log_progress=log_progress),
+        "S2": lambda: posting.measure_single(bench, rounds=arguments.rounds, seconds=5, log_progress=log_progress),
+        "S3": lambda: posting.measure_bulk(bench, rounds=arguments.rounds, count=arguments.count, log_progress=log_progress),
+        "S6": lambda: admin.measure_pages(bench, stored=arguments.notifications, log_progress=log_progress),
+        "S7": lambda: latency.measure_latency(bench, seconds=arguments.seconds, log_progress=log_progress),
+        "S8": lambda: memory.measure_memory(bench, count=arguments.count, minutes=arguments.minutes, log_progress=log_progress),
+        "claims": lambda: draining.measure_claims(bench, count=arguments.mails, log_progress=log_progress),
+        "slow_connections": lambda: slow_connections.measure_slow_connections(
+            bench, count=arguments.slow, seconds=arguments.seconds, log_progress=log_progress
         ),
-        "path": lambda: path.ways(bench, say=say),
+        "path": lambda: path.measure_paths(bench, log_progress=log_progress),
     }
     return measure[goal]()
 
 
-def _at_volume(wanted: set[str], bench: Bench, asked: argparse.Namespace) -> Iterator[Figure]:
+def _measure_at_volume(wanted: set[str], bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
     """Measure what needs a collection of millions: it is filled once for all of them."""
 
-    def say(text: str) -> None:
+    def log_progress(text: str) -> None:
         print(f"at volume: {text}", flush=True)
 
     with bench.database(due.STORED_NAME):
         began = time.monotonic()
-        final = asked.stored - due.SMALL - inbox.FULL
-        volume.fill([volume.sent(final), volume.due(due.SMALL), volume.inbox(inbox.FULL)])
-        say(f"{asked.stored:,} stored: filled in {time.monotonic() - began:.0f} s")
+        final = arguments.stored - due.SMALL_COUNT - inbox.INBOX_SIZE
+        volume.fill([volume.sent_mails(final), volume.due_mails(due.SMALL_COUNT), volume.inbox_items(inbox.INBOX_SIZE)])
+        log_progress(f"{arguments.stored:,} stored: filled in {time.monotonic() - began:.0f} s")
         if "S5" in wanted:
-            yield from inbox.reads(rounds=10)
+            yield from inbox.measure_inbox(rounds=10)
         if "S4" in wanted:
-            yield from due.costs(bench, due=asked.due, rounds=20, say=say)
+            yield from due.measure_sweeps_and_claims(bench, due=arguments.due, rounds=20, log_progress=log_progress)
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """Return what this runs on, for committed results."""
     cpu = "unknown processor"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -162,7 +162,7 @@ def machine() -> str:
     )
 
 
-def _stop(_signal: int, _frame: FrameType | None) -> None:
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

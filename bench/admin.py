@@ -16,9 +16,9 @@ from urllib.parse import quote, urlsplit
 
 from . import environment
 from .environment import Bench
-from .figures import Figure, at_most, middle, ratio
+from .figures import Figure, at_most, median, ratio
 
-MOST = 300.0
+MAX_FIRST_BYTE_MS = 300.0
 """Milliseconds to the first byte."""
 REQUESTS = 10
 SMALL = 2_000
@@ -99,27 +99,27 @@ class Browser:
         self._headers = {"Cookie": cookie}
         self._samples = samples
 
-    def milliseconds(self, page: Page, number: int) -> float:
+    def time_first_byte(self, page: Page, number: int) -> float:
         """Return how long the first byte of a page takes, for one of the notifications."""
         url = page.url(self._samples[number % len(self._samples)])
         started = time.perf_counter()
         self._connection.request("GET", url, headers=self._headers)
         answer = self._connection.getresponse()
-        waited = 1000 * (time.perf_counter() - started)
+        first_byte_ms = 1000 * (time.perf_counter() - started)
         answer.read()
         if answer.status != http.client.OK:
             raise RuntimeError(f"{url}: {answer.status} {answer.headers.get('Location', '')}")
-        return waited
+        return first_byte_ms
 
-    def several(self, page: Page) -> tuple[list[float], float]:
+    def measure_page(self, page: Page) -> tuple[list[float], float]:
         """Return what ten requests take, and what one takes of the web's own processor time."""
         before = environment.cpu_seconds(*self._pids)
-        found = [self.milliseconds(page, number) for number in range(REQUESTS)]
+        found = [self.time_first_byte(page, number) for number in range(REQUESTS)]
         return found, 1000 * (environment.cpu_seconds(*self._pids) - before) / REQUESTS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filled:
+class FilledDatabase:
     """A database that is filled, and how an operator looks at it."""
 
     name: str
@@ -129,90 +129,90 @@ class Filled:
     samples: Sequence[Mapping[str, str]]
 
 
-def pages(bench: Bench, *, stored: int, say: Callable[[str], None]) -> Iterator[Figure]:
+def measure_pages(bench: Bench, *, stored: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
     """Measure S6."""
     with bench.database(SMALL_NAME), bench.database(NAME):
         small, big = (
-            filled(bench, name, count, say) for name, count in ((SMALL_NAME, SMALL), (NAME, stored))
+            fill_database(bench, name, count, log_progress) for name, count in ((SMALL_NAME, SMALL), (NAME, stored))
         )
-        yield from measured(bench, big=big, small=small, say=say)
+        yield from compare_pages(bench, big=big, small=small, log_progress=log_progress)
 
 
-def measured(
-    bench: Bench, *, big: Filled, small: Filled, say: Callable[[str], None]
+def compare_pages(
+    bench: Bench, *, big: FilledDatabase, small: FilledDatabase, log_progress: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Measure the pages of one database beside those of another."""
-    bad: list[str] = []
+    unindexed: list[str] = []
     scale = f"{big.stored:,} notifications, {big.attempts:,} attempts"
-    with _browser(bench, small) as bare, _browser(bench, big) as ours:
+    with _run_browser(bench, small) as small_browser, _run_browser(bench, big) as big_browser:
         for page in PAGES:
-            found, processor = ours.several(page)
-            floor, _ = bare.several(page)
-            reads = _reads(ours, page)
-            bad += [f"{page.name}: {r.told}" for r in reads if r.scans or r.sorts_much]
+            found, processor = big_browser.measure_page(page)
+            floor, _ = small_browser.measure_page(page)
+            reads = _reads(big_browser, page)
+            unindexed += [f"{page.name}: {r.summary}" for r in reads if r.is_collection_scan or r.is_unbounded_sort]
             slowest = max(reads, key=lambda read: read.milliseconds)
-            say(
-                f"{page.name}: {middle(found):.0f} ms, worst {max(found):.0f}, bare "
-                f"{middle(floor):.0f}, processor {processor:.0f}; {len(reads)} reads, "
-                f"the slowest {slowest.told}"
+            log_progress(
+                f"{page.name}: {median(found):.0f} ms, worst {max(found):.0f}, bare "
+                f"{median(floor):.0f}, processor {processor:.0f}; {len(reads)} reads, "
+                f"the slowest {slowest.summary}"
             )
             yield Figure(
                 key=f"S6 {page.name}",
-                what=f"first byte, {scale}" if page is PAGES[0] else "",
+                label=f"first byte, {scale}" if page is PAGES[0] else "",
                 unit="ms",
-                ours=middle(found),
-                floor=middle(floor),
+                ours=median(found),
+                floor=median(floor),
                 ratio_floor=ratio(found, floor),
-                goals=(at_most(MOST),),
+                goals=(at_most(MAX_FIRST_BYTE_MS),),
                 note=f"worst {max(found):.0f} ms; the web's processor {processor:.0f} ms; "
                 f"{len(reads)} reads, the longest {slowest.milliseconds} ms; "
                 f"floor: at {small.stored:,} notifications",
             )
     yield Figure(
         key="S6 reads",
-        what="reads of these pages that scan, or sort without bound",
+        label="reads of these pages that scan, or sort without bound",
         unit="reads",
-        ours=len(bad),
+        ours=len(unindexed),
         goals=(at_most(0),),
-        note="; ".join(bad),
+        note="; ".join(unindexed),
     )
 
 
-def filled(bench: Bench, name: str, count: int, say: Callable[[str], None]) -> Filled:
+def fill_database(bench: Bench, name: str, count: int, log_progress: Callable[[str], None]) -> FilledDatabase:
     """Fill an empty database."""
     from domain.time import utc_now
 
     from . import crowd
 
-    bench.use(name)
+    bench.use_database(name)
     began = time.monotonic()
     attempts = crowd.fill(count, now=utc_now())
-    say(f"{count:,} notifications, {attempts:,} attempts: {time.monotonic() - began:.0f} s")
-    extra = {"busy": crowd.BUSY, "operation": _previewed(say)}
-    return Filled(
+    log_progress(f"{count:,} notifications, {attempts:,} attempts: {time.monotonic() - began:.0f} s")
+    extra = {"busy": crowd.BUSY_USER_ID, "operation": _preview_bulk_retry(log_progress)}
+    return FilledDatabase(
         name=name,
         stored=count,
         attempts=attempts,
-        cookie=_signed_in(),
-        samples=[_told(document) | extra for document in crowd.samples(REQUESTS)],
+        cookie=_session_cookie(),
+        samples=[_url_fields(document) | extra for document in crowd.samples(REQUESTS)],
     )
 
 
 @contextmanager
-def _browser(bench: Bench, stored: Filled) -> Iterator[Browser]:
+def _run_browser(bench: Bench, stored: FilledDatabase) -> Iterator[Browser]:
     """Run a web on a database, with all it loads once loaded."""
-    bench.use(stored.name)
-    with environment.web(bench, "notifyproject.wsgi") as (pids, url):
+    bench.use_database(stored.name)
+    with environment.run_web(bench, "notifyproject.wsgi") as (pids, url):
         browser = Browser(url, pids, stored.cookie, stored.samples)
         for page in PAGES:
-            browser.milliseconds(page, 0)
+            browser.time_first_byte(page, 0)
         yield browser
 
 
-def _told(document: Mapping[str, Any]) -> dict[str, str]:
+def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
     """Return what a page's address may be filled in with."""
     sent = (one.get("provider_message_id") for one in document["delivery"])
-    told = {
+    fields = {
         "id": document["_id"],
         "client": document["client_id"],
         "message_id": next((one for one in sent if one), "none"),
@@ -222,10 +222,10 @@ def _told(document: Mapping[str, Any]) -> dict[str, str]:
             for name in ("user_id", "type", "entity_id", "external_id", "idempotency_key")
         },
     }
-    return {name: quote(str(value), safe="") for name, value in told.items()}
+    return {name: quote(str(value), safe="") for name, value in fields.items()}
 
 
-def _previewed(say: Callable[[str], None]) -> str:
+def _preview_bulk_retry(log_progress: Callable[[str], None]) -> str:
     """Have a retry of all failed mails of a week previewed; return the operation's id."""
     from domain.states import BulkAction, BulkStage, Channel
     from domain.time import utc_now
@@ -233,20 +233,20 @@ def _previewed(say: Callable[[str], None]) -> str:
     from notifications.bulk import operation as bulk_operation
 
     now = utc_now()
-    cohort = selection.select_failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
-    by = bulk_operation.Staff(id=None, username="bench")
+    failures = selection.select_failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
+    staff = bulk_operation.Staff(id=None, username="bench")
     began = time.monotonic()
-    asked = decisions.preview(
-        action=BulkAction.RETRY, selection=cohort, send_at=None, by=by, now=utc_now()
+    created = decisions.preview(
+        action=BulkAction.RETRY, selection=failures, send_at=None, by=staff, now=utc_now()
     )
-    operation: Any = asked
-    while operation.stage is BulkStage.PREVIEWING and runner.run(asked.id):
-        operation = repository.get(asked.id)
-    say(f"{operation.found_count:,} previewed in {time.monotonic() - began:.1f} s")
-    return str(asked.id)
+    operation: Any = created
+    while operation.stage is BulkStage.PREVIEWING and runner.run(created.id):
+        operation = repository.get(created.id)
+    log_progress(f"{operation.found_count:,} previewed in {time.monotonic() - began:.1f} s")
+    return str(created.id)
 
 
-def _signed_in() -> str:
+def _session_cookie() -> str:
     """Return the cookie of an operator: all that the role may do, and no more."""
     from django.conf import settings
     from django.contrib.auth.models import Group
@@ -269,6 +269,6 @@ def _signed_in() -> str:
 def _reads(browser: Browser, page: Page) -> list[Any]:
     from . import reads
 
-    with reads.profiled() as found:
-        browser.milliseconds(page, 0)
+    with reads.profile_reads() as found:
+        browser.time_first_byte(page, 0)
     return found

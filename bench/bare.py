@@ -28,7 +28,7 @@ django.setup()
 
 
 @cache
-def bare() -> Collection[dict[str, Any]]:
+def stored_requests() -> Collection[dict[str, Any]]:
     """Return the collection; first asked for behind gunicorn's fork."""
     client = MongoClient[dict[str, Any]](os.environ["MONGODB_URI"])
     majority = WriteConcern(w="majority", j=True)
@@ -38,7 +38,7 @@ def bare() -> Collection[dict[str, Any]]:
 def accept(request: HttpRequest) -> JsonResponse:
     """Store a request."""
     document = json.loads(request.body) | {"created_at": datetime.now(UTC)}
-    stored = bare().insert_one(document)
+    stored = stored_requests().insert_one(document)
     return JsonResponse({"id": str(stored.inserted_id)}, status=202)
 
 

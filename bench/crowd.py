@@ -22,44 +22,44 @@ from . import shapes
 from .shapes import Document
 
 MONTH = timedelta(days=30)
-PEOPLE, CLIENTS = 5, 10
+NOTIFICATIONS_PER_RECIPIENT, CLIENT_COUNT = 5, 10
 """One person for so many notifications; API clients."""
-BUSY, BUSY_SHARE = "user-busy", 500
+BUSY_USER_ID, NOTIFICATIONS_PER_BUSY_ONE = "user-busy", 500
 """Somebody who gets every so many-th of all."""
 BATCH = 2_000
-LOGGED = 10
+NOTIFICATIONS_PER_LOG_ENTRY = 10
 """A provider's call, and an entry of the audit log, for so many notifications."""
 DAY = timedelta(hours=25)
 
 
 def fill(count: int, *, now: datetime) -> int:
     """Store so many notifications in the empty database; return how many attempts they took."""
-    made = [(shape, *shapes.seed(shape, now=now)) for shape in shapes.SHAPES]
+    templates = [(history, *shapes.seed(history, now=now)) for history in shapes.HISTORIES]
     collection("notifications").delete_many({})
     collection("delivery_attempts").delete_many({})
-    chance = random.Random(6)
-    chosen = chance.choices(made, [shape.share for shape in shapes.SHAPES], k=count)
+    rng = random.Random(6)
+    chosen = rng.choices(templates, [shape.share for shape in shapes.HISTORIES], k=count)
     clients = _clients(now)
-    kinds = _kinds()
+    types = _registered_types()
     attempted = 0
-    with _indexes_last("notifications", "delivery_attempts"):
+    with _rebuild_indexes_after("notifications", "delivery_attempts"):
         for start in range(0, count, BATCH):
             documents, attempts = [], []
             for number in range(start, min(start + BATCH, count)):
-                shape, document, tries = chosen[number]
+                shape, document, attempt_templates = chosen[number]
                 age = (
                     MONTH * (1 - number / count)
-                    if shape.within is None
-                    else shape.within * chance.random()
+                    if shape.max_age is None
+                    else shape.max_age * rng.random()
                 )
-                own = _own(number, count, document["created_at"] - age)
-                own |= chance.choice(kinds) | {"client_id": chance.choice(clients)}
-                documents.append(_copy(document, own, age=age, number=number))
-                attempts += [_attempt(one, own["_id"], age=age, number=number) for one in tries]
+                unique = _unique_fields(number, count, document["created_at"] - age)
+                unique |= rng.choice(types) | {"client_id": rng.choice(clients)}
+                documents.append(_copy(document, unique, age=age, number=number))
+                attempts += [_attempt(one, unique["_id"], age=age, number=number) for one in attempt_templates]
             _insert("notifications", documents)
             _insert("delivery_attempts", attempts)
             attempted += len(attempts)
-    _others(count, now)
+    _fill_other_collections(count, now)
     rollup.rebuild(since=now - DAY, until=now, now=now)
     return attempted
 
@@ -69,27 +69,27 @@ def samples(count: int) -> list[Document]:
     found = []
     total = collection("notifications").estimated_document_count()
     for number in range(count):
-        place = (2 * number + 1) * total // (2 * count)
-        found += collection("notifications").find({"external_id": f"order-{place}"}).limit(1)
+        index = (2 * number + 1) * total // (2 * count)
+        found += collection("notifications").find({"external_id": f"order-{index}"}).limit(1)
     return found
 
 
-def _own(number: int, count: int, at: datetime) -> dict[str, Any]:
+def _unique_fields(number: int, count: int, at: datetime) -> dict[str, Any]:
     """Return what tells a notification from all others."""
-    person = _person(number % max(count // PEOPLE, 1))
-    if number % BUSY_SHARE == 0:
-        person["user_id"] = BUSY
+    recipient = _recipient(number % max(count // NOTIFICATIONS_PER_RECIPIENT, 1))
+    if number % NOTIFICATIONS_PER_BUSY_ONE == 0:
+        recipient["user_id"] = BUSY_USER_ID
     return {
         "_id": ObjectId(ObjectId.from_datetime(at).binary[:4] + number.to_bytes(8, "big")),
-        "user_id": person["user_id"],
-        "recipient": {name: person[name] for name in ("email", "phone", "name")},
+        "user_id": recipient["user_id"],
+        "recipient": {name: recipient[name] for name in ("email", "phone", "name")},
         "entity_id": f"video-{number}",
         "external_id": f"order-{number}",
         "idempotency_key": f"request-{number}",
     }
 
 
-def _person(number: int) -> dict[str, Any]:
+def _recipient(number: int) -> dict[str, Any]:
     return {
         "user_id": f"user-{number:07d}",
         "email": f"person-{number}@example.com",
@@ -98,28 +98,28 @@ def _person(number: int) -> dict[str, Any]:
     }
 
 
-def _copy(document: Document, own: Document, *, age: timedelta, number: int) -> Document:
-    copied = _moved(document, age, number)
-    return copied | own | {"recipient": copied["recipient"] | own["recipient"]}
+def _copy(document: Document, unique: Document, *, age: timedelta, number: int) -> Document:
+    copied = _shift_times(document, age, number)
+    return copied | unique | {"recipient": copied["recipient"] | unique["recipient"]}
 
 
 def _attempt(attempt: Document, owner: ObjectId, *, age: timedelta, number: int) -> Document:
-    copied = _moved(attempt, age, number)
+    copied = _shift_times(attempt, age, number)
     rest = str(attempt["_id"]).partition(".")[2]
     return copied | {"_id": f"{owner}.{rest}", "notification_id": owner}
 
 
-def _moved(document: Document, age: timedelta, number: int) -> Document:
+def _shift_times(document: Document, age: timedelta, number: int) -> Document:
     """Return a copy with all its times so much earlier, and messages' ids of its own."""
     copied = {}
     for name, value in document.items():
         if isinstance(value, datetime):
             copied[name] = value - age
         elif isinstance(value, dict):
-            copied[name] = _moved(value, age, number)
+            copied[name] = _shift_times(value, age, number)
         elif isinstance(value, list):
             copied[name] = [
-                _moved(one, age, number) if isinstance(one, dict) else one for one in value
+                _shift_times(one, age, number) if isinstance(one, dict) else one for one in value
             ]
         elif name == "provider_message_id" and value is not None:
             copied[name] = f"{value}-{number}"
@@ -130,27 +130,27 @@ def _moved(document: Document, age: timedelta, number: int) -> Document:
 
 def _clients(now: datetime) -> list[ObjectId]:
     scopes = [Scope.NOTIFICATIONS_WRITE]
-    names = [f"app {number}" for number in range(CLIENTS)]
+    names = [f"app {number}" for number in range(CLIENT_COUNT)]
     return [registry.create_client(name=name, scopes=scopes, now=now) for name in names]
 
 
-def _kinds() -> list[Document]:
+def _registered_types() -> list[Document]:
     """Return what notifications say of each registered type."""
     found = collection("notification_types").find({}, {"category": 1, "priority": 1})
     return [{"type": one.pop("_id"), **one} for one in found]
 
 
-def _others(count: int, now: datetime) -> None:
+def _fill_other_collections(count: int, now: datetime) -> None:
     """Store the people, what providers have called, and what staff have done."""
-    people = max(count // PEOPLE, 1)
+    recipient_count = max(count // NOTIFICATIONS_PER_RECIPIENT, 1)
     state = {"attributes": {}, "preferences": {}, "is_active": True}
     state |= {"created_at": now - MONTH, "updated_at": now - MONTH}
-    numbered = ({**_person(number), **state} for number in range(people))
-    busy = {**_person(people), **state, "user_id": BUSY}
-    _in_batches("recipients", ({"_id": one.pop("user_id"), **one} for one in (busy, *numbered)))
-    entries = count // LOGGED
+    numbered = ({**_recipient(number), **state} for number in range(recipient_count))
+    busy = {**_recipient(recipient_count), **state, "user_id": BUSY_USER_ID}
+    _insert_in_batches("recipients", ({"_id": one.pop("user_id"), **one} for one in (busy, *numbered)))
+    entries = count // NOTIFICATIONS_PER_LOG_ENTRY
     ages = [MONTH * (number / entries) * 0.9 for number in range(entries)]
-    calls = (
+    webhook_calls = (
         {
             "provider": ("sendgrid", "whatsapp")[number % 2],
             "received_at": now - age,
@@ -163,8 +163,8 @@ def _others(count: int, now: datetime) -> None:
         }
         for number, age in enumerate(ages)
     )
-    _in_batches("webhook_log", calls)
-    done = (
+    _insert_in_batches("webhook_log", webhook_calls)
+    audit_entries = (
         {
             "_id": ObjectId(
                 ObjectId.from_datetime(now - age).binary[:4] + number.to_bytes(8, "big")
@@ -179,28 +179,28 @@ def _others(count: int, now: datetime) -> None:
         }
         for number, age in enumerate(ages)
     )
-    _in_batches("django_admin_log", done)
+    _insert_in_batches("django_admin_log", audit_entries)
 
 
-def _in_batches(name: str, documents: Iterator[Document]) -> None:
-    some: list[Document] = []
+def _insert_in_batches(name: str, documents: Iterator[Document]) -> None:
+    batch: list[Document] = []
     for one in documents:
-        some.append(one)
-        if len(some) == BATCH:
-            _insert(name, some)
-            some = []
-    _insert(name, some)
+        batch.append(one)
+        if len(batch) == BATCH:
+            _insert(name, batch)
+            batch = []
+    _insert(name, batch)
 
 
 def _insert(name: str, documents: Sequence[Document]) -> None:
     """Store documents, without waiting for the disk."""
     if documents:
-        quick = collection(name).with_options(write_concern=WriteConcern(w=1, j=False))
-        quick.insert_many(documents, ordered=False)
+        unjournaled = collection(name).with_options(write_concern=WriteConcern(w=1, j=False))
+        unjournaled.insert_many(documents, ordered=False)
 
 
 @contextmanager
-def _indexes_last(*names: str) -> Iterator[None]:
+def _rebuild_indexes_after(*names: str) -> Iterator[None]:
     """Build the indexes of collections when all is there: it takes a fraction of the time."""
     indexes = {
         name: [

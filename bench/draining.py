@@ -9,17 +9,17 @@ from notifyproject.db.collections import collection
 
 from . import environment, mail, post_office
 from .environment import Bench
-from .figures import Figure, Measure, at_least, at_most, compared, middle, ratio
+from .figures import Figure, Measure, at_least, at_most, run_rounds, median, ratio
 
 WARM_UP = 200
 TIMEOUT = 900.0
-FOUR = 4
+CLAIM_PROCESSES = 4
 PROCESSES = os.cpu_count() or 1
 """Worker processes: a process of Python uses one core, and is run once for each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
+class DrainResult:
     """How fast it was, and what an email cost."""
 
     rate: float
@@ -28,7 +28,7 @@ class Drained:
     """Microseconds of the processor for an email: of the sender and its database."""
 
     @classmethod
-    def of(cls, count: int, *, seconds: float, cpu_seconds: float) -> "Drained":
+    def from_totals(cls, count: int, *, seconds: float, cpu_seconds: float) -> "DrainResult":
         """Return what ``count`` emails make of it."""
         return cls(count / seconds, 1_000_000 * cpu_seconds / count)
 
@@ -36,38 +36,38 @@ class Drained:
         return f"{self.rate:,.0f}/s, {self.cpu:,.0f} µs of the processor each"
 
 
-Run = Callable[[], Drained]
+Run = Callable[[], DrainResult]
 
 
-def rates(bench: Bench, *, count: int, rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
+def measure_rates(bench: Bench, *, count: int, rounds: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
     """Measure S1: by SendGrid's API, and by SMTP."""
 
-    def by_http(run: Run) -> Run:
-        return lambda: _counted(bench, run, count=count + WARM_UP)
+    def checked_by_nginx(run: Run) -> Run:
+        return lambda: _check_request_count(bench, run, count=count + WARM_UP)
 
-    found = compared(
+    results = run_rounds(
         {
-            "ours": by_http(lambda: ours(bench, count=count, provider="sendgrid")),
-            "ours, one process": by_http(
-                lambda: ours(bench, count=count, provider="sendgrid", processes=1)
+            "ours": checked_by_nginx(lambda: drain_with_service(bench, count=count, provider="sendgrid")),
+            "ours, one process": checked_by_nginx(
+                lambda: drain_with_service(bench, count=count, provider="sendgrid", processes=1)
             ),
-            "floor": by_http(lambda: floor(bench, count=count)),
-            "peer": by_http(lambda: peer(bench, count=count, backend=post_office.SENDGRID)),
-            "ours, SMTP": lambda: ours(bench, count=count, provider="smtp"),
-            "peer, SMTP": lambda: peer(bench, count=count, backend=post_office.SMTP),
+            "floor": checked_by_nginx(lambda: drain_with_floor(bench, count=count)),
+            "peer": checked_by_nginx(lambda: drain_with_post_office(bench, count=count, backend=post_office.SENDGRID)),
+            "ours, SMTP": lambda: drain_with_service(bench, count=count, provider="smtp"),
+            "peer, SMTP": lambda: drain_with_post_office(bench, count=count, backend=post_office.SMTP),
         },
         rounds=rounds,
-        say=say,
+        log_progress=log_progress,
     )
-    rate = {name: [one.rate for one in drained] for name, drained in found.items()}
-    cpu = {name: [one.cpu for one in drained] for name, drained in found.items()}
+    rate = {name: [one.rate for one in rounds_of] for name, rounds_of in results.items()}
+    cpu = {name: [one.cpu for one in drained] for name, drained in results.items()}
     yield Figure(
         key="S1",
-        what=f"drain {count:,} emails by SendGrid's API",
+        label=f"drain {count:,} emails by SendGrid's API",
         unit="/s",
-        ours=middle(rate["ours"]),
-        floor=middle(rate["floor"]),
-        peer=middle(rate["peer"]),
+        ours=median(rate["ours"]),
+        floor=median(rate["floor"]),
+        peer=median(rate["peer"]),
         ratio_floor=ratio(rate["ours"], rate["floor"]),
         ratio_peer=ratio(rate["ours"], rate["peer"]),
         goals=(at_least(0.7, Measure.FLOOR), at_least(1.0, Measure.PEER)),
@@ -78,46 +78,46 @@ def rates(bench: Bench, *, count: int, rounds: int, say: Callable[[str], None]) 
     )
     yield Figure(
         key="S1 one process",
-        what="… by one worker process",
+        label="… by one worker process",
         unit="/s",
-        ours=middle(rate["ours, one process"]),
-        floor=middle(rate["floor"]),
-        peer=middle(rate["peer"]),
+        ours=median(rate["ours, one process"]),
+        floor=median(rate["floor"]),
+        peer=median(rate["peer"]),
         ratio_floor=ratio(rate["ours, one process"], rate["floor"]),
         ratio_peer=ratio(rate["ours, one process"], rate["peer"]),
         note="Python uses one core",
     )
     yield Figure(
         key="S1 SMTP",
-        what=f"drain {count:,} emails by SMTP",
+        label=f"drain {count:,} emails by SMTP",
         unit="/s",
-        ours=middle(rate["ours, SMTP"]),
-        peer=middle(rate["peer, SMTP"]),
+        ours=median(rate["ours, SMTP"]),
+        peer=median(rate["peer, SMTP"]),
         ratio_peer=ratio(rate["ours, SMTP"], rate["peer, SMTP"]),
         goals=(at_least(1.0, Measure.PEER),),
         note="peer: post_office with Django's SMTP backend",
     )
     yield Figure(
         key="S1 CPU",
-        what="… and what one costs by SendGrid's API",
+        label="… and what one costs by SendGrid's API",
         unit="CPU µs",
-        ours=middle(cpu["ours"]),
-        floor=middle(cpu["floor"]),
-        peer=middle(cpu["peer"]),
+        ours=median(cpu["ours"]),
+        floor=median(cpu["floor"]),
+        peer=median(cpu["peer"]),
         ratio_floor=ratio(cpu["ours"], cpu["floor"]),
         ratio_peer=ratio(cpu["ours"], cpu["peer"]),
         note="the sender's processor time and mongod's; says most where the machine is not idle",
     )
 
 
-def ours(
+def drain_with_service(
     bench: Bench,
     *,
     count: int,
     provider: str,
     processes: int = PROCESSES,
     is_checked: bool = True,
-) -> Drained:
+) -> DrainResult:
     """Send due emails with worker processes of the service.
 
     Raises RuntimeError if one was not sent at the first try, unless ``is_checked`` is false.
@@ -126,13 +126,13 @@ def ours(
     from domain.time import utc_now
 
     variables = {"EMAIL_PROVIDER": provider}
-    with environment.workers(bench, processes=processes, environment=variables) as workers:
+    with environment.run_workers(bench, processes=processes, environment=variables) as workers:
 
         def drain(so_far: int) -> None:
             sweeper.sweep(now=utc_now())
             # Whoever counts must not cost what is measured: first what MongoDB knows by heart.
-            environment.wait_for(lambda: _attempts() >= so_far, timeout=TIMEOUT, pause=0.02)
-            environment.wait_for(nothing_is_open, timeout=TIMEOUT, pause=0.02)
+            environment.wait_for(lambda: _count_attempts() >= so_far, timeout=TIMEOUT, pause=0.02)
+            environment.wait_for(is_all_final, timeout=TIMEOUT, pause=0.02)
 
         mail.store_due(WARM_UP, at=utc_now())
         drain(WARM_UP)
@@ -142,75 +142,75 @@ def ours(
         drain(WARM_UP + count)
         seconds = time.perf_counter() - began
         cpu = environment.cpu_seconds(*pids) - cpu
-    if is_checked and (missed := _not_at_the_first_try()):
-        raise RuntimeError(f"{missed} of {count} mails were not sent at the first try")
-    return Drained.of(count, seconds=seconds, cpu_seconds=cpu)
+    if is_checked and (count_missed := _count_not_sent_once()):
+        raise RuntimeError(f"{count_missed} of {count} mails were not sent at the first try")
+    return DrainResult.from_totals(count, seconds=seconds, cpu_seconds=cpu)
 
 
-def floor(bench: Bench, *, count: int) -> Drained:
+def drain_with_floor(bench: Bench, *, count: int) -> DrainResult:
     """Send them with the hand-written floor."""
-    path = mail.ready().save(bench.folder / "mail.json")
+    path = mail.rendered_mail().save(bench.folder / "mail.json")
     pid = str(bench.mongod_pid)
     arguments = (bench.mongodb_uri, pid, bench.http.url, str(path), str(count))
-    return Drained.of(count, **environment.run_json(bench, "floor", *arguments))
+    return DrainResult.from_totals(count, **environment.run_program(bench, "floor", *arguments))
 
 
-def peer(bench: Bench, *, count: int, backend: str) -> Drained:
+def drain_with_post_office(bench: Bench, *, count: int, backend: str) -> DrainResult:
     """Send them with django-post_office."""
-    path = mail.ready().save(bench.folder / "mail.json")
+    path = mail.rendered_mail().save(bench.folder / "mail.json")
     folder = bench.fresh_folder("post_office")
     arguments = ("drain", str(folder), str(path), str(count), backend)
-    return Drained.of(count, **environment.run_json(bench, "post_office", *arguments))
+    return DrainResult.from_totals(count, **environment.run_program(bench, "post_office", *arguments))
 
 
-def nothing_is_open() -> bool:
+def is_all_final() -> bool:
     """Return whether every notification is at its end."""
     wanted = {"priority": "normal", "due_at": {"$exists": True}}
     return collection("notifications").find_one(wanted, {"_id": 1}) is None
 
 
-def by_four(bench: Bench, *, count: int, say: Callable[[str], None]) -> Iterator[Figure]:
+def measure_claims(bench: Bench, *, count: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
     """Have four worker processes send what is due, and count what was sent once, and what not."""
-    drained, posted = _posted(
+    result, posted = _count_requests(
         bench,
-        lambda: ours(bench, count=count, provider="sendgrid", processes=FOUR, is_checked=False),
+        lambda: drain_with_service(bench, count=count, provider="sendgrid", processes=CLAIM_PROCESSES, is_checked=False),
     )
     surplus = posted - WARM_UP - count
-    say(f"{drained}; requests beyond one for each: {surplus}")
+    log_progress(f"{result}; requests beyond one for each: {surplus}")
     yield Figure(
         key="claims",
-        what=f"{count:,} emails by four workers: not sent exactly once",
+        label=f"{count:,} emails by four workers: not sent exactly once",
         unit="",
-        ours=abs(surplus) + _not_at_the_first_try(),
+        ours=abs(surplus) + _count_not_sent_once(),
         goals=(at_most(0),),
         note="what the provider got beyond one for each, what is not sent, and further attempts",
     )
 
 
-def _not_at_the_first_try() -> int:
+def _count_not_sent_once() -> int:
     """Return how many stored mails are not sent by exactly one attempt."""
     sent = {"delivery.status": "sent", "delivery.attempt_count": 1}
     stored = collection("notifications")
     unsent = stored.count_documents({"$nor": [sent]})
-    return unsent + abs(_attempts() - stored.estimated_document_count())
+    return unsent + abs(_count_attempts() - stored.estimated_document_count())
 
 
-def _attempts() -> int:
+def _count_attempts() -> int:
     """Return how many attempts have begun."""
     return int(collection("delivery_attempts").estimated_document_count())
 
 
-def _counted(bench: Bench, run: Run, *, count: int) -> Drained:
+def _check_request_count(bench: Bench, run: Run, *, count: int) -> DrainResult:
     """Return what ``run`` returns; raises RuntimeError if nginx got another number of requests."""
-    drained, posted = _posted(bench, run)
+    result, posted = _count_requests(bench, run)
     if posted != count:
         raise RuntimeError(f"{posted} requests for {count} mails")
-    return drained
+    return result
 
 
-def _posted(bench: Bench, run: Run) -> tuple[Drained, int]:
+def _count_requests(bench: Bench, run: Run) -> tuple[DrainResult, int]:
     """Return what ``run`` returns, and how many requests nginx got meanwhile."""
-    before = bench.http.count()
-    drained = run()
+    before = bench.http.request_count()
+    result = run()
     # One of the requests was this question.
-    return drained, bench.http.count() - before - 1
+    return result, bench.http.request_count() - before - 1

@@ -7,32 +7,32 @@ from datetime import timedelta
 
 from . import volume
 from .environment import Bench
-from .figures import Figure, Measure, at_most, middle, ratio
+from .figures import Figure, Measure, at_most, median, ratio
 
-SMALL = 10_000
+SMALL_COUNT = 10_000
 SMALL_NAME, DUE_NAME, STORED_NAME = "bench_small", "bench_due", "bench_stored"
-CLAIMS = 5
+CLAIMS_PER_ROUND = 5
 """In each round; their median counts."""
 
 
-def costs(bench: Bench, *, due: int, rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
+def measure_sweeps_and_claims(bench: Bench, *, due: int, rounds: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
     """Measure S4 beside the database of what is stored, which is filled already."""
     stored = _count(bench, STORED_NAME)
-    sizes = {SMALL_NAME: SMALL, DUE_NAME: due}
+    sizes = {SMALL_NAME: SMALL_COUNT, DUE_NAME: due}
     with ExitStack() as stack:
         for name, count in sizes.items():
             stack.enter_context(bench.database(name))
             began = time.monotonic()
-            volume.fill([volume.due(count)])
-            say(f"{count:,} due: filled in {time.monotonic() - began:.0f} s")
+            volume.fill([volume.due_mails(count)])
+            log_progress(f"{count:,} due: filled in {time.monotonic() - began:.0f} s")
         names = (SMALL_NAME, DUE_NAME, STORED_NAME)
         sweeps: Mapping[str, list[float]] = {name: [] for name in names}
         claims: Mapping[str, list[float]] = {name: [] for name in names}
         for _ in range(rounds):
             for name in names:
-                bench.use(name)
-                sweeps[name].append(_sweep())
-                claims[name].append(middle(_claim() for _ in range(CLAIMS)))
+                bench.use_database(name)
+                sweeps[name].append(_time_sweep())
+                claims[name].append(median(_time_claim() for _ in range(CLAIMS_PER_ROUND)))
     for what, found in (("sweep", sweeps), ("claim of 100", claims)):
         yield _figure(what, f"{due:,} due", found[DUE_NAME], found[SMALL_NAME])
         yield _figure(what, f"{stored:,} stored", found[STORED_NAME], found[SMALL_NAME])
@@ -41,17 +41,17 @@ def costs(bench: Bench, *, due: int, rounds: int, say: Callable[[str], None]) ->
 def _figure(what: str, size: str, big: Sequence[float], small: Sequence[float]) -> Figure:
     return Figure(
         key=f"S4 {what.split(maxsplit=1)[0]} {size.split()[1]}",
-        what=f"a {what}, {size}",
+        label=f"a {what}, {size}",
         unit="ms",
-        ours=middle(big),
-        floor=middle(small),
+        ours=median(big),
+        floor=median(small),
         ratio_floor=ratio(big, small),
         goals=(at_most(1.2, Measure.FLOOR),),
-        note=f"floor: the same at {SMALL:,} due",
+        note=f"floor: the same at {SMALL_COUNT:,} due",
     )
 
 
-def _sweep() -> float:
+def _time_sweep() -> float:
     """Return the milliseconds of a sweep."""
     from delivery import sweeper
     from domain.time import utc_now
@@ -61,7 +61,7 @@ def _sweep() -> float:
     return 1000 * (time.perf_counter() - started)
 
 
-def _claim() -> float:
+def _time_claim() -> float:
     """Return the milliseconds it takes a worker to find a hundred due ones and to claim them."""
     from delivery import worker
     from domain.states import Channel, Priority
@@ -92,5 +92,5 @@ def _claim() -> float:
 def _count(bench: Bench, name: str) -> int:
     from notifyproject.db.collections import collection
 
-    bench.use(name)
+    bench.use_database(name)
     return int(collection("notifications").estimated_document_count())

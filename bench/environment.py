@@ -20,7 +20,7 @@ from notifyproject.stack import servers
 
 from . import sinks
 
-AS_SHIPPED = {"LOG_LEVEL": "INFO", "LOG_FORMAT": "json"}
+PRODUCTION_LOGGING = {"LOG_LEVEL": "INFO", "LOG_FORMAT": "json"}
 """Programs log as they do in production; only this one is quiet."""
 READY_SECONDS = 60
 STOP_SECONDS = 30
@@ -48,16 +48,16 @@ class Bench:
         from notifyproject.db.collections import database
 
         before = self.mongodb_uri
-        self.use(name)
+        self.use_database(name)
         try:
             call_command("migrate", verbosity=0)
             yield
         finally:
-            self.use(name)
+            self.use_database(name)
             database().client.drop_database(name)
-            self.use(before.rpartition("/")[2].partition("?")[0])
+            self.use_database(before.rpartition("/")[2].partition("?")[0])
 
-    def use(self, name: str) -> None:
+    def use_database(self, name: str) -> None:
         """Have this process and its children use a database that is there; hints are forgotten."""
         from django.conf import settings
         from django.contrib.contenttypes.models import ContentType
@@ -77,7 +77,7 @@ class Bench:
 
 
 @contextmanager
-def running() -> Iterator[Bench]:
+def run_environment() -> Iterator[Bench]:
     """Run mongod, Valkey and the sinks, and set Django up in this process."""
     folder = Path(tempfile.mkdtemp(prefix="notifyproject-bench-"))
     with ExitStack() as stack:
@@ -114,7 +114,7 @@ def _pid_of(server: servers.Server) -> int:
 
 
 @contextmanager
-def process(
+def run_process(
     command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program of ours for a while; what it prints goes to ``log``."""
@@ -122,7 +122,7 @@ def process(
         started = subprocess.Popen(
             command,
             cwd=BASE_DIR,
-            env={**os.environ, **AS_SHIPPED, **(environment or {})},
+            env={**os.environ, **PRODUCTION_LOGGING, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -142,16 +142,16 @@ def process(
 
 
 @contextmanager
-def worker(
+def run_worker(
     bench: Bench, *, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a Celery worker as the stack does, and wait until it takes tasks."""
-    with workers(bench, processes=1, environment=environment) as (started,):
+    with run_workers(bench, processes=1, environment=environment) as (started,):
         yield started
 
 
 @contextmanager
-def workers(
+def run_workers(
     bench: Bench, *, processes: int, environment: Mapping[str, str] | None = None
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Run so many Celery workers side by side, and wait until all take tasks."""
@@ -166,8 +166,8 @@ def workers(
                 *("-l", "WARNING", "-n", f"bench-{number}@%h"),
                 *("--without-gossip", "--without-mingle", "--without-heartbeat"),
             ]
-            ours = process(command, log=log, environment=environment)
-            started.append(stack.enter_context(ours))
+            worker = run_process(command, log=log, environment=environment)
+            started.append(stack.enter_context(worker))
 
         def all_answer() -> bool:
             return len(app.control.ping(timeout=0.5, limit=processes)) == processes
@@ -177,7 +177,7 @@ def workers(
 
 
 @contextmanager
-def web(
+def run_web(
     bench: Bench,
     application: str,
     *,
@@ -193,7 +193,7 @@ def web(
         *("--log-level", "warning", "--keep-alive", "60"),
     ]
     log = bench.folder / "web.log"
-    with process(command, log=log, environment=environment) as started:
+    with run_process(command, log=log, environment=environment) as started:
 
         def is_ready() -> bool:
             return len(children(started.pid)) == processes and not servers.is_free(port)
@@ -203,7 +203,7 @@ def web(
 
 
 def wait_for(
-    is_so: Callable[[], bool],
+    condition: Callable[[], bool],
     started: subprocess.Popen[bytes] | None = None,
     log: Path | None = None,
     *,
@@ -212,19 +212,19 @@ def wait_for(
 ) -> None:
     """Wait until something is so; raises RuntimeError if the process ends or time runs out."""
     deadline = time.monotonic() + timeout
-    while not is_so():
+    while not condition():
         ended = started is not None and started.poll() is not None
         if ended or time.monotonic() > deadline:
-            said = log.read_text(errors="replace")[-2_000:] if log else ""
-            raise RuntimeError(f"{'it ended' if ended else 'it takes too long'}\n{said}")
+            output = log.read_text(errors="replace")[-2_000:] if log else ""
+            raise RuntimeError(f"{'it ended' if ended else 'it takes too long'}\n{output}")
         time.sleep(pause)
 
 
-def run_json(bench: Bench, module: str, *arguments: str) -> dict[str, Any]:
+def run_program(bench: Bench, module: str, *arguments: str) -> dict[str, Any]:
     """Run one of the benchmark's own programs and return the JSON it prints last."""
     log = bench.folder / f"{module}.log"
     log.unlink(missing_ok=True)
-    with process([sys.executable, "-m", f"bench.{module}", *arguments], log=log) as started:
+    with run_process([sys.executable, "-m", f"bench.{module}", *arguments], log=log) as started:
         wait_for(lambda: started.poll() is not None, timeout=1_800)
         lines = log.read_text(errors="replace").splitlines()
         if started.returncode:

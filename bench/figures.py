@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 Run = Callable[[], float]
 T = TypeVar("T")
-KEY, WHAT = 18, 52
+KEY_WIDTH, LABEL_WIDTH = 18, 52
 """Columns of the table."""
 
 
@@ -21,14 +21,14 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Goal:
     """A goal: the measure is at least, or at most, ``value``."""
 
     measure: Measure
     value: float
     is_least: bool
 
-    def holds(self, found: float | None) -> bool:
+    def is_met_by(self, found: float | None) -> bool:
         """Return whether a measured value keeps to it; what was not measured does not."""
         if found is None:
             return False
@@ -40,14 +40,14 @@ class Bound:
         return f"{sign} {self.value:,g}{name}"
 
 
-def at_least(value: float, measure: Measure = Measure.OURS) -> Bound:
+def at_least(value: float, measure: Measure = Measure.OURS) -> Goal:
     """Return the goal that a measure is ``value`` or more."""
-    return Bound(measure, value, is_least=True)
+    return Goal(measure, value, is_least=True)
 
 
-def at_most(value: float, measure: Measure = Measure.OURS) -> Bound:
+def at_most(value: float, measure: Measure = Measure.OURS) -> Goal:
     """Return the goal that a measure is ``value`` or less."""
-    return Bound(measure, value, is_least=False)
+    return Goal(measure, value, is_least=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,26 +55,26 @@ class Figure:
     """One line of the answer. The ratios are medians of the rounds' own: a round is one time."""
 
     key: str
-    what: str
+    label: str
     unit: str
     ours: float
     floor: float | None = None
     peer: float | None = None
     ratio_floor: float | None = None
     ratio_peer: float | None = None
-    goals: Sequence[Bound] = ()
+    goals: Sequence[Goal] = ()
     """Without any it is there to be read."""
     note: str = ""
 
     @property
-    def met(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether every goal is met; None without one."""
         found = {
             Measure.OURS: self.ours,
             Measure.FLOOR: self.ratio_floor,
             Measure.PEER: self.ratio_peer,
         }
-        return all(goal.holds(found[goal.measure]) for goal in self.goals) if self.goals else None
+        return all(goal.is_met_by(found[goal.measure]) for goal in self.goals) if self.goals else None
 
     @property
     def goal(self) -> str:
@@ -85,14 +85,14 @@ class Figure:
         """Return it for other programs."""
         numbers = ("ours", "floor", "peer", "ratio_floor", "ratio_peer")
         rounded = {name: _rounded(getattr(self, name)) for name in numbers}
-        texts = {"goal": self.goal, "what": self.what, "unit": self.unit, "note": self.note}
-        return {**rounded, "met": self.met, **texts}
+        texts = {"goal": self.goal, "what": self.label, "unit": self.unit, "note": self.note}
+        return {**rounded, "met": self.is_met, **texts}
 
     def as_line(self) -> str:
         """Return it for people."""
-        met = {True: "met", False: "NOT MET", None: ""}[self.met]
+        met = {True: "met", False: "NOT MET", None: ""}[self.is_met]
         columns = (
-            f"{self.key:<{KEY}}{self.what:<{WHAT}}",
+            f"{self.key:<{KEY_WIDTH}}{self.label:<{LABEL_WIDTH}}",
             f"{_number(self.ours):>9} {self.unit:<9}",
             f"{_number(self.floor):>9}{_ratio(self.ratio_floor):>7}",
             f"{_number(self.peer):>9}{_ratio(self.ratio_peer):>7}",
@@ -102,23 +102,23 @@ class Figure:
 
 
 HEADING = (
-    f"{'':<{KEY + WHAT}}{'ours':>9} {'':<9}{'floor':>9}{'ratio':>7}{'peer':>9}{'ratio':>7}  goal"
+    f"{'':<{KEY_WIDTH + LABEL_WIDTH}}{'ours':>9} {'':<9}{'floor':>9}{'ratio':>7}{'peer':>9}{'ratio':>7}  goal"
 )
 
 
-def compared(
+def run_rounds(
     runs: Mapping[str, Callable[[], T]],
     *,
     rounds: int,
-    say: Callable[[str], None] | None = None,
+    log_progress: Callable[[str], None] | None = None,
 ) -> dict[str, list[T]]:
     """Return what each run measured in each round; the runs of a round follow one another."""
     found: dict[str, list[T]] = {name: [] for name in runs}
     for number in range(rounds):
         for name, run in runs.items():
             found[name].append(run())
-            if say is not None:
-                say(f"round {number + 1}, {name}: {_told(found[name][-1])}")
+            if log_progress is not None:
+                log_progress(f"round {number + 1}, {name}: {_format_measured(found[name][-1])}")
     return found
 
 
@@ -127,7 +127,7 @@ def ratio(ours: Sequence[float], other: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(ours, other, strict=True))
 
 
-def middle(values: Iterable[float]) -> float:
+def median(values: Iterable[float]) -> float:
     """Return the median."""
     return statistics.median(values)
 
@@ -141,7 +141,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
-def _told(measured: object) -> str:
+def _format_measured(measured: object) -> str:
     return _number(measured) if isinstance(measured, float) else str(measured)
 
 

@@ -46,7 +46,7 @@ class Floor:
         self.http = urllib3.PoolManager(maxsize=THREADS, block=True, retries=False)
         self.threads = ThreadPoolExecutor(THREADS)
 
-    def fill(self, count: int, ready: mail.Ready) -> None:
+    def fill(self, count: int, ready: mail.RenderedMail) -> None:
         """Store due mails."""
         now = datetime.now(UTC)
         for start in range(0, count, mail.BATCH):
@@ -68,7 +68,7 @@ class Floor:
         while claimed := self._claim():
             self._settle(claimed, list(self.threads.map(self._post, claimed)))
 
-    def empty(self) -> None:
+    def clear(self) -> None:
         """Forget everything."""
         self.mails.delete_many({})
         self.attempts.delete_many({})
@@ -145,8 +145,8 @@ def _body(document: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Drain a few to be warm, and then what is measured."""
     uri, mongod_pid, sink, path, count = sys.argv[1:]
-    ready, floor = mail.Ready.load(path), Floor(uri=uri, sink=sink)
-    floor.empty()
+    ready, floor = mail.RenderedMail.load(path), Floor(uri=uri, sink=sink)
+    floor.clear()
     floor.fill(WARM_UP, ready)
     floor.drain()
     floor.fill(int(count), ready)
@@ -158,7 +158,7 @@ def main() -> None:
             {"seconds": time.perf_counter() - began, "cpu_seconds": cpu_seconds(*pids) - cpu}
         )
     )
-    floor.empty()
+    floor.clear()
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import volume
-from .figures import Figure, Measure, Run, at_most, compared, middle, ratio
+from .figures import Figure, Measure, Run, at_most, run_rounds, median, ratio
 
-FULL = 5_000
+INBOX_SIZE = 5_000
 PAGE = 20
 REPEATS = 50
-DEEP = 100
+DEEP_PAGE = 100
 """Pages down, where a list by skipping would read what it skips."""
 
 
-def reads(*, rounds: int) -> Iterator[Figure]:
+def measure_inbox(*, rounds: int) -> Iterator[Figure]:
     """Measure S5 in the database that is used at present, filled already.
 
     Ours is what the API does between taking a request and handing an answer to Django: the query
@@ -24,42 +24,42 @@ def reads(*, rounds: int) -> Iterator[Figure]:
     from notifications.store import Inbox
 
     inbox = Inbox(client_id=volume.FIRST_CLIENT, user_id=volume.READER)
-    place = _place(inbox, DEEP * PAGE)
-    wanted = inbox.match(is_archived=False)
-    beyond = inbox.match(is_archived=False, since={"$lt": place.inbox_at})
+    position = _position(inbox, DEEP_PAGE * PAGE)
+    visible = inbox.match(is_archived=False)
+    beyond = inbox.match(is_archived=False, since={"$lt": position.inbox_at})
     unread = inbox.match(is_archived=False, is_read=False)
     reads: dict[str, tuple[str, Run, Run]] = {
         "S5 page": (
             "the feed's first page, as JSON",
-            _timed(lambda: _as_json(feed.page(inbox, limit=PAGE))),
-            _timed(lambda: list(_bare(wanted))),
+            _timed_run(lambda: _render_page(feed.page(inbox, limit=PAGE))),
+            _timed_run(lambda: list(_find_with_pymongo(visible))),
         ),
         "S5 deep": (
-            f"its page {DEEP}, as JSON",
-            _timed(lambda: _as_json(feed.page(inbox, limit=PAGE, after=place))),
-            _timed(lambda: list(_bare(beyond))),
+            f"its page {DEEP_PAGE}, as JSON",
+            _timed_run(lambda: _render_page(feed.page(inbox, limit=PAGE, after=position))),
+            _timed_run(lambda: list(_find_with_pymongo(beyond))),
         ),
         "S5 counts": (
-            f"how many of {FULL:,} are unread, and unseen",
-            _timed(lambda: feed.counts(inbox)),
-            _timed(lambda: _bare_count(unread)),
+            f"how many of {INBOX_SIZE:,} are unread, and unseen",
+            _timed_run(lambda: feed.counts(inbox)),
+            _timed_run(lambda: _count_with_pymongo(unread)),
         ),
     }
-    for key, (what, ours, floor) in reads.items():
-        found = compared({"ours": ours, "floor": floor}, rounds=rounds)
+    for key, (what, run_service, run_floor) in reads.items():
+        found = run_rounds({"ours": run_service, "floor": run_floor}, rounds=rounds)
         yield Figure(
             key=key,
-            what=what,
+            label=what,
             unit="ms",
-            ours=middle(found["ours"]),
-            floor=middle(found["floor"]),
+            ours=median(found["ours"]),
+            floor=median(found["floor"]),
             ratio_floor=ratio(found["ours"], found["floor"]),
             goals=(at_most(2.0, Measure.FLOOR),),
             note="floor: pymongo's find, or count_documents, with the same filter and index",
         )
 
 
-def _as_json(part: Any) -> bytes:
+def _render_page(part: Any) -> bytes:
     from api.http.rendering import JSONRenderer
     from api.inbox.schemas import InboxList, inbox_item
     from api.inbox.views import cursors
@@ -70,7 +70,7 @@ def _as_json(part: Any) -> bytes:
     return JSONRenderer().render(InboxList(results=results, **cursors(part)))
 
 
-def _timed(run: Callable[[], Any]) -> Run:
+def _timed_run(run: Callable[[], Any]) -> Run:
     """Return what measures a read in milliseconds, as the mean of many."""
 
     def measure() -> float:
@@ -82,23 +82,23 @@ def _timed(run: Callable[[], Any]) -> Run:
     return measure
 
 
-def _bare(wanted: dict[str, Any]) -> Any:
+def _find_with_pymongo(query: dict[str, Any]) -> Any:
     from notifications.inbox.feed import INDEX, NEWEST_FIRST
     from notifyproject.db.collections import collection
 
-    found = collection("notifications").find(wanted).sort(NEWEST_FIRST)
+    found = collection("notifications").find(query).sort(NEWEST_FIRST)
     return found.hint(INDEX).limit(PAGE + 1)
 
 
-def _bare_count(wanted: dict[str, Any]) -> int:
+def _count_with_pymongo(query: dict[str, Any]) -> int:
     from notifications.inbox.feed import INDEX
     from notifyproject.db.collections import collection
 
-    return int(collection("notifications").count_documents(wanted, hint=INDEX))
+    return int(collection("notifications").count_documents(query, hint=INDEX))
 
 
-def _place(inbox: Any, number: int) -> Any:
+def _position(inbox: Any, number: int) -> Any:
     from notifications.inbox.feed import FeedPosition
 
-    found = _bare(inbox.holds(is_archived=False)).limit(0).skip(number)
+    found = _find_with_pymongo(inbox.holds(is_archived=False)).limit(0).skip(number)
     return FeedPosition.from_document(found.next())

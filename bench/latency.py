@@ -20,14 +20,14 @@ CALLERS = 16
 WARM_UP = 100
 
 
-def of_sends(bench: Bench, *, seconds: int, say: Callable[[str], None]) -> Iterator[Figure]:
+def measure_latency(bench: Bench, *, seconds: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
     """Measure S7: everything but the provider is real, and on the same two cores."""
     timed = {"SENDGRID_URL": bench.http.timed_url}
-    with environment.worker(bench, environment=timed), posting.ours(bench) as web:
+    with environment.run_worker(bench, environment=timed), posting.run_service(bench) as web:
         _post(web, WARM_UP)
-        environment.wait_for(draining.nothing_is_open)
+        environment.wait_for(draining.is_all_final)
         posted = _post(web, seconds * RATE)
-        environment.wait_for(draining.nothing_is_open)
+        environment.wait_for(draining.is_all_final)
     arrivals = bench.http.arrivals()
     waits = sorted(
         arrivals[document["delivery"][0]["provider_message_id"]] - posted[document["_id"]]
@@ -37,19 +37,19 @@ def of_sends(bench: Bench, *, seconds: int, say: Callable[[str], None]) -> Itera
     )
     if len(waits) != seconds * RATE:
         raise RuntimeError(f"{len(waits)} of {seconds * RATE} have arrived")
-    say(f"the slowest: {1000 * waits[-1]:.0f} ms")
-    for percent, most in ((50, 100), (99, 1_000)):
+    log_progress(f"the slowest: {1000 * waits[-1]:.0f} ms")
+    for percent, limit in ((50, 100), (99, 1_000)):
         yield Figure(
             key=f"S7 p{percent}",
-            what=f"POST → provider at {RATE}/s for {seconds} s, p{percent}",
+            label=f"POST → provider at {RATE}/s for {seconds} s, p{percent}",
             unit="ms",
             ours=1000 * waits[len(waits) * percent // 100],
-            goals=(at_most(most),),
+            goals=(at_most(limit),),
             note="from the instant the caller begins its POST; the provider's own clock",
         )
 
 
-def _post(web: posting.Web, count: int) -> dict[ObjectId, float]:
+def _post(web: posting.WebServer, count: int) -> dict[ObjectId, float]:
     """Post at the rate, however long an answer takes; return when each was begun, by its id."""
     http = urllib3.PoolManager(maxsize=CALLERS, block=True, retries=False)
     begun: dict[ObjectId, float] = {}
@@ -59,7 +59,7 @@ def _post(web: posting.Web, count: int) -> dict[ObjectId, float]:
     def post(number: int) -> None:
         time.sleep(max(start + number / RATE - time.monotonic(), 0))
         at = time.time()
-        body = json.dumps(mail.request(number)).encode()
+        body = json.dumps(mail.request_body(number)).encode()
         answer = http.request("POST", web.url, body=body, headers=web.headers, timeout=30)
         if answer.status != 202:
             raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")

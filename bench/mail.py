@@ -16,7 +16,7 @@ BATCH = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ready:
+class RenderedMail:
     """The mail as it leaves. The floor and the peer are given it, and have nothing to render."""
 
     sender: str
@@ -30,25 +30,25 @@ class Ready:
         return path
 
     @classmethod
-    def load(cls, path: str) -> "Ready":
+    def load(cls, path: str) -> "RenderedMail":
         """Return what another process has saved."""
         return cls(**msgspec.json.decode(Path(path).read_bytes()))
 
 
-def ready() -> Ready:
+def rendered_mail() -> RenderedMail:
     """Return the mail of number 1,000, rendered."""
     from django.conf import settings
 
     from domain.states import Channel
     from notifications.content import rendering
 
-    one = new(1_000, at=datetime.now().astimezone())
+    notification = new_notification(1_000, at=datetime.now().astimezone())
     message = rendering.render_message(
-        channel=Channel.EMAIL, content=one.content, data=one.data, recipient=one.recipient
+        channel=Channel.EMAIL, content=notification.content, data=notification.data, recipient=notification.recipient
     )
     if message.subject is None or message.html is None:
         raise RuntimeError("the mail has no subject or no HTML")
-    return Ready(
+    return RenderedMail(
         sender=settings.EMAIL_FROM, subject=message.subject, text=message.text, html=message.html
     )
 
@@ -58,7 +58,7 @@ def address(number: int) -> str:
     return f"user-{number}@example.com"
 
 
-def request(number: int) -> dict[str, Any]:
+def request_body(number: int) -> dict[str, Any]:
     """Return what an app posts to have the mail sent."""
     return {
         "type": TYPE,
@@ -69,7 +69,7 @@ def request(number: int) -> dict[str, Any]:
     }
 
 
-def new(number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False) -> Any:
+def new_notification(number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False) -> Any:
     """Return the mail as a notification that is due at once, as intake makes it.
 
     ``in_app``: it is not a mail, but stands in the person's inbox.
@@ -106,7 +106,7 @@ def store_due(count: int, *, at: datetime) -> Sequence[ObjectId]:
 
     ids: list[ObjectId] = []
     for start in range(0, count, BATCH):
-        some = [new(number, at=at) for number in range(start, min(start + BATCH, count))]
-        store.accept(some, now=at)
-        ids += [one.id for one in some]
+        batch = [new_notification(number, at=at) for number in range(start, min(start + BATCH, count))]
+        store.accept(batch, now=at)
+        ids += [one.id for one in batch]
     return ids

@@ -5,25 +5,25 @@ from collections.abc import Callable, Iterator
 
 from . import draining, environment, mail
 from .environment import Bench
-from .figures import Figure, at_most, middle
+from .figures import Figure, at_most, median
 
 LOAD = 100
 """Emails a second."""
 
 
-def of_a_worker(
-    bench: Bench, *, count: int, minutes: float, say: Callable[[str], None]
+def measure_memory(
+    bench: Bench, *, count: int, minutes: float, log_progress: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Measure S8."""
     from delivery import sweeper
     from domain.time import utc_now
 
-    with environment.worker(bench, environment={"WORKER_THREADS": "32"}) as worker:
+    with environment.run_worker(bench, environment={"WORKER_THREADS": "32"}) as worker:
         mail.store_due(count, at=utc_now())
         sweeper.sweep(now=utc_now())
-        environment.wait_for(draining.nothing_is_open, timeout=draining.TIMEOUT)
+        environment.wait_for(draining.is_all_final, timeout=draining.TIMEOUT)
         drained = environment.resident_megabytes(worker.pid)
-        say(f"after {count:,} emails: {drained:.0f} MB")
+        log_progress(f"after {count:,} emails: {drained:.0f} MB")
         samples = []
         until = time.monotonic() + 60 * minutes
         while (began := time.monotonic()) < until:
@@ -31,20 +31,20 @@ def of_a_worker(
             sweeper.sweep(now=utc_now())
             samples.append(environment.resident_megabytes(worker.pid))
             time.sleep(max(began + 1 - time.monotonic(), 0))
-        say(f"under load: {min(samples):.0f} to {max(samples):.0f} MB")
+        log_progress(f"under load: {min(samples):.0f} to {max(samples):.0f} MB")
     quarter = max(len(samples) // 4, 1)
     yield Figure(
         key="S8 memory",
-        what=f"a worker with 32 threads after {count:,} emails",
+        label=f"a worker with 32 threads after {count:,} emails",
         unit="MB",
         ours=max(drained, *samples),
         goals=(at_most(200),),
         note="the most of the samples taken each second",
     )
-    before, after = middle(samples[quarter : 2 * quarter]), middle(samples[-quarter:])
+    before, after = median(samples[quarter : 2 * quarter]), median(samples[-quarter:])
     yield Figure(
         key="S8 growth",
-        what=f"its growth in {minutes:g} min at {LOAD}/s",
+        label=f"its growth in {minutes:g} min at {LOAD}/s",
         unit="%",
         ours=100 * (after / before - 1),
         goals=(at_most(5),),

@@ -43,7 +43,7 @@ CLIENT_NAME = "path"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class Flow:
     """One way through the service, and how many files it may enter.
 
     ``run`` is given 0 for the first run and 1 for the traced one.
@@ -53,7 +53,7 @@ class Way:
     run: Callable[[int], None]
     heading: str
     """The section of docs/architecture.md that names its spine."""
-    files: int
+    max_files: int
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Trace:
 
         return line
 
-    def counted(self) -> list[str]:
+    def counted_files(self) -> list[str]:
         """Return the files that decide or write something: no vocabulary, helper, or guard."""
         return [
             file
@@ -89,30 +89,30 @@ class Trace:
         ]
 
 
-def ways(bench: Bench, *, say: Callable[[str], None]) -> Iterator[Figure]:
+def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Iterator[Figure]:
     """Run each way, print the files it enters, and yield how many."""
-    for number, way in enumerate(_ways(bench), start=1):
-        way.run(0)
+    for number, flow in enumerate(_flows(bench), start=1):
+        flow.run(0)
         with _traced() as trace:
-            way.run(1)
-        counted = trace.counted()
-        spine = _named(way.heading)
-        say(f"{way.name}: {len(counted)} files, {len(trace.entered)} with vocabulary")
+            flow.run(1)
+        counted = trace.counted_files()
+        spine_files = _spine_files(flow.heading)
+        log_progress(f"{flow.name}: {len(counted)} files, {len(trace.entered)} with vocabulary")
         for file in trace.entered:
-            mark = "*" if file in spine else " " if file in counted else "-"
-            say(f"  {mark} {file}")
+            mark = "*" if file in spine_files else " " if file in counted else "-"
+            log_progress(f"  {mark} {file}")
         yield Figure(
             key=f"path {number}",
-            what=f"files entered: {way.name}",
+            label=f"files entered: {flow.name}",
             unit="",
             ours=len(counted),
-            goals=(at_most(way.files),),
+            goals=(at_most(flow.max_files),),
             note="* the spine that docs/architecture.md names; - vocabulary and one-line helpers",
         )
-    _check()
+    _check_statuses()
 
 
-def _ways(bench: Bench) -> Iterator[Way]:
+def _flows(bench: Bench) -> Iterator[Flow]:
     """Yield the four ways; what one needs is prepared just before it."""
     from django.conf import settings
 
@@ -124,11 +124,11 @@ def _ways(bench: Bench) -> Iterator[Way]:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     yield _post()
     yield _send()
-    yield _report(bench, now=utc_now())
+    yield _receipt(bench, now=utc_now())
     yield _resend(now=utc_now())
 
 
-def _post() -> Way:
+def _post() -> Flow:
     from django.test import Client
 
     from access.clients import registry
@@ -142,16 +142,16 @@ def _post() -> Way:
     def run(number: int) -> None:
         answer = client.post(
             "/api/v1/notifications",
-            json.dumps(mail.request(number)),
+            json.dumps(mail.request_body(number)),
             content_type="application/json",
             headers={"Authorization": f"Bearer {key}", "Idempotency-Key": f"path-{number}"},
         )
         _expect(answer, 202)
 
-    return Way(name="POST to stored document", run=run, heading="One email, out", files=25)
+    return Flow(name="POST to stored document", run=run, heading="One email, out", max_files=25)
 
 
-def _send() -> Way:
+def _send() -> Flow:
     from background import tasks
     from notifyproject.db.collections import collection
 
@@ -160,10 +160,10 @@ def _send() -> Way:
     def run(number: int) -> None:
         tasks.handle_wakeup.run([ids[number]], "email", "normal")
 
-    return Way(name="due email to recorded attempt", run=run, heading="One email, out", files=25)
+    return Flow(name="due email to recorded attempt", run=run, heading="One email, out", max_files=25)
 
 
-def _report(bench: Bench, *, now: datetime) -> Way:
+def _receipt(bench: Bench, *, now: datetime) -> Flow:
     from django.conf import settings
     from django.test import Client
 
@@ -177,8 +177,8 @@ def _report(bench: Bench, *, now: datetime) -> Way:
         for attempt in collection("delivery_attempts").find().sort("_id")
         if attempt["status"] == "sent"
     ]
-    private_key = keys.load(bench.folder)
-    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = keys.public_text(private_key)
+    private_key = keys.load_webhook_key(bench.folder)
+    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = keys.public_key_text(private_key)
     registry.clear()
     webhooks = events.SignedWebhooks(private_key=private_key)
     client = Client()
@@ -194,10 +194,10 @@ def _report(bench: Bench, *, now: datetime) -> Way:
         answer = client.post("/webhooks/sendgrid", body, content_type=content_type, headers=headers)
         _expect(answer, 200, 204)
 
-    return Way(name="webhook to delivery", run=run, heading="A receipt, back in", files=12)
+    return Flow(name="webhook to delivery", run=run, heading="A receipt, back in", max_files=12)
 
 
-def _resend(*, now: datetime) -> Way:
+def _resend(*, now: datetime) -> Flow:
     from django.contrib.auth import get_user_model
     from django.test import Client
     from django.urls import reverse
@@ -205,11 +205,11 @@ def _resend(*, now: datetime) -> Way:
     from domain.errors import FailureCode
     from domain.states import Channel, DeliveryStatus
 
-    life = shapes.Life(
-        channel=Channel.EMAIL, ends=DeliveryStatus.FAILED, code=FailureCode.PROVIDER_ERROR
+    delivery = shapes.DeliveryHistory(
+        channel=Channel.EMAIL, final_status=DeliveryStatus.FAILED, code=FailureCode.PROVIDER_ERROR
     )
-    shape = shapes.Shape(share=1, lives=(life,))
-    failed = [str(shapes.seed(shape, now=now)[0]["_id"]) for _ in range(2)]
+    history = shapes.NotificationHistory(share=1, deliveries=(delivery,))
+    failed = [str(shapes.seed(history, now=now)[0]["_id"]) for _ in range(2)]
     client = Client()
     client.force_login(get_user_model().objects.create_superuser("path", password="path"))
     url = reverse("admin:notifications_failednotification_changelist")
@@ -218,15 +218,15 @@ def _resend(*, now: datetime) -> Way:
         confirmed = {"action": "resend_selected", "confirmed": "yes", "channels": ["email"]}
         _expect(client.post(url, {**confirmed, "_selected_action": failed[number]}), 302)
 
-    return Way(
+    return Flow(
         name="failed list, confirmed, to resend",
         run=run,
         heading="A resend, from the console",
-        files=18,
+        max_files=18,
     )
 
 
-def _check() -> None:
+def _check_statuses() -> None:
     """Raise RuntimeError unless each way did what it says."""
     from domain.states import DeliveryStatus as Status
     from notifyproject.db.collections import collection
@@ -275,7 +275,7 @@ def _statements(file: str) -> frozenset[int]:
 
 
 @cache
-def _named(heading: str) -> frozenset[str]:
+def _spine_files(heading: str) -> frozenset[str]:
     """Return the files that a section of docs/architecture.md names."""
     page = ARCHITECTURE.read_text()
     section = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.M | re.S)

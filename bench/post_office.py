@@ -44,14 +44,14 @@ class Cost:
     cpu_seconds: float
 
     @classmethod
-    def so_far(cls) -> "Cost":
+    def current(cls) -> "Cost":
         """Return what this process has cost."""
         return cls(time.perf_counter(), time.process_time())
 
     @classmethod
     def since(cls, began: "Cost") -> "Cost":
         """Return what it has cost since."""
-        now = cls.so_far()
+        now = cls.current()
         return cls(now.seconds - began.seconds, now.cpu_seconds - began.cpu_seconds)
 
 
@@ -122,7 +122,7 @@ def configure(folder: Path, *, backend: str = SMTP) -> None:
     call_command("migrate", verbosity=0)
 
 
-def fill(count: int, ready: mail.Ready) -> None:
+def fill(count: int, ready: mail.RenderedMail) -> None:
     """Queue mails that have nothing to be rendered."""
     from post_office.models import PRIORITY, STATUS, Email
 
@@ -149,11 +149,11 @@ def drain(folder: Path, path: str, count: str, backend: str) -> Cost:
     from post_office.mail import send_queued_mail_until_done
     from post_office.models import STATUS, Email
 
-    ready, lockfile = mail.Ready.load(path), str(folder / "lock")
+    ready, lockfile = mail.RenderedMail.load(path), str(folder / "lock")
     fill(WARM_UP, ready)
     send_queued_mail_until_done(lockfile)
     fill(int(count), ready)
-    began = Cost.so_far()
+    began = Cost.current()
     send_queued_mail_until_done(lockfile)
     cost = Cost.since(began)
     if Email.objects.exclude(status=STATUS.sent).exists():
@@ -165,12 +165,12 @@ def send_view(request: HttpRequest) -> JsonResponse:
     """Queue one mail, rendered from a template in the request as an app would ask for it."""
     from post_office.mail import send
 
-    asked: dict[str, Any] = json.loads(request.body)
+    payload: dict[str, Any] = json.loads(request.body)
     queued = send(
-        asked["recipient"]["email"],
+        payload["recipient"]["email"],
         subject="Payment confirmed: order {{ order_id }}",
         message="Your payment of {{ amount }} for {{ video_title }} has arrived. Thank you.",
-        context=asked["data"],
+        context=payload["data"],
     )
     return JsonResponse({"id": queued.pk}, status=202)
 
@@ -189,7 +189,7 @@ def accept(folder: Path, count: str) -> Cost:
     configure(folder)
     from post_office.mail import send_many
 
-    asked = [
+    messages = [
         {
             "recipients": [mail.address(number)],
             "subject": "Payment confirmed: order {{ order_id }}",
@@ -198,9 +198,9 @@ def accept(folder: Path, count: str) -> Cost:
         }
         for number in range(int(count))
     ]
-    began = Cost.so_far()
-    for start in range(0, len(asked), mail.BATCH):
-        send_many(asked[start : start + mail.BATCH])
+    began = Cost.current()
+    for start in range(0, len(messages), mail.BATCH):
+        send_many(messages[start : start + mail.BATCH])
     return Cost.since(began)
 
 

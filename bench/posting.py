@@ -15,17 +15,17 @@ import urllib3
 
 from . import environment, mail
 from .environment import Bench
-from .figures import Figure, Measure, at_least, compared, middle, ratio
+from .figures import Figure, Measure, at_least, run_rounds, median, ratio
 
-CALLERS, IN_BULK = 8, 4
+CALLERS, BULK_CALLERS = 8, 4
 """Callers at once, of one notification and of a thousand."""
 WARM_UP = 2.0
-BULK = "/api/v1/notifications/bulk"
-ONE = "/api/v1/notifications"
+BULK_PATH = "/api/v1/notifications/bulk"
+SINGLE_PATH = "/api/v1/notifications"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Web:
+class WebServer:
     """A web and how a mail is asked for there."""
 
     pids: list[int]
@@ -34,31 +34,31 @@ class Web:
 
     def rate(self, *, seconds: float) -> float:
         """Return the requests it answers for each second of its processor time."""
-        _ask_for(self, seconds=WARM_UP)
+        _post_for(self, seconds=WARM_UP)
         before = environment.cpu_seconds(*self.pids)
-        answered = _ask_for(self, seconds=seconds)
+        answered = _post_for(self, seconds=seconds)
         return answered / (environment.cpu_seconds(*self.pids) - before)
 
 
-def one(
-    bench: Bench, *, rounds: int, seconds: float, say: Callable[[str], None]
+def measure_single(
+    bench: Bench, *, rounds: int, seconds: float, log_progress: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Measure S2: POST of one notification."""
     with ExitStack() as stack:
         webs = {
-            "ours": stack.enter_context(ours(bench)),
-            "floor": stack.enter_context(_web(bench, "bench.bare:application")),
-            "peer": stack.enter_context(_post_office(bench)),
+            "ours": stack.enter_context(run_service(bench)),
+            "floor": stack.enter_context(_run_web(bench, "bench.bare:application")),
+            "peer": stack.enter_context(_run_post_office(bench)),
         }
         runs = {name: lambda web=web: web.rate(seconds=seconds) for name, web in webs.items()}
-        found = compared(runs, rounds=rounds, say=say)
+        found = run_rounds(runs, rounds=rounds, log_progress=log_progress)
     yield Figure(
         key="S2",
-        what="POST one notification, per CPU second of the web",
+        label="POST one notification, per CPU second of the web",
         unit="/CPU s",
-        ours=middle(found["ours"]),
-        floor=middle(found["floor"]),
-        peer=middle(found["peer"]),
+        ours=median(found["ours"]),
+        floor=median(found["floor"]),
+        peer=median(found["peer"]),
         ratio_floor=ratio(found["ours"], found["floor"]),
         ratio_peer=ratio(found["ours"], found["peer"]),
         goals=(at_least(0.5, Measure.FLOOR),),
@@ -67,28 +67,28 @@ def one(
 
 
 @contextmanager
-def ours(bench: Bench, *, path: str = ONE, processes: int = 1) -> Iterator[Web]:
+def run_service(bench: Bench, *, path: str = SINGLE_PATH, processes: int = 1) -> Iterator[WebServer]:
     """Run the service's web, with an API client of its own."""
-    with environment.web(bench, "notifyproject.wsgi", processes=processes) as (pids, url):
-        key = new_key()
+    with environment.run_web(bench, "notifyproject.wsgi", processes=processes) as (pids, url):
+        key = create_key()
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        yield Web(pids=pids, url=url + path, headers=headers)
+        yield WebServer(pids=pids, url=url + path, headers=headers)
 
 
 @contextmanager
-def _web(bench: Bench, application: str, **variables: str) -> Iterator[Web]:
-    with environment.web(bench, application, environment=variables) as (pids, url):
-        yield Web(pids=pids, url=f"{url}/", headers={"Content-Type": "application/json"})
+def _run_web(bench: Bench, application: str, **variables: str) -> Iterator[WebServer]:
+    with environment.run_web(bench, application, environment=variables) as (pids, url):
+        yield WebServer(pids=pids, url=f"{url}/", headers={"Content-Type": "application/json"})
 
 
 @contextmanager
-def _post_office(bench: Bench) -> Iterator[Web]:
+def _run_post_office(bench: Bench) -> Iterator[WebServer]:
     folder = bench.fresh_folder("post_office")
-    with _web(bench, "bench.post_office:application()", POST_OFFICE_FOLDER=str(folder)) as web:
+    with _run_web(bench, "bench.post_office:application()", POST_OFFICE_FOLDER=str(folder)) as web:
         yield web
 
 
-def new_key() -> str:
+def create_key() -> str:
     """Return a key of a new API client that may notify."""
     from access.clients import registry
     from access.models import Scope
@@ -100,7 +100,7 @@ def new_key() -> str:
     return registry.issue_key(client_id=client_id, now=utc_now()).text
 
 
-def _ask_for(web: Web, *, seconds: float) -> int:
+def _post_for(web: WebServer, *, seconds: float) -> int:
     """Have several callers post for a while; return how many requests were accepted."""
     http = urllib3.PoolManager(maxsize=CALLERS, block=True, retries=False)
     until = time.monotonic() + seconds
@@ -110,7 +110,7 @@ def _ask_for(web: Web, *, seconds: float) -> int:
     def call(caller: int) -> None:
         count = 0
         while time.monotonic() < until and not problems:
-            body = json.dumps(mail.request(caller * 1_000_000 + count)).encode()
+            body = json.dumps(mail.request_body(caller * 1_000_000 + count)).encode()
             answer = http.request("POST", web.url, body=body, headers=web.headers, timeout=30)
             if answer.status != 202:
                 problems.append(f"{answer.status}: {answer.data[:500]!r}")
@@ -128,41 +128,41 @@ def _ask_for(web: Web, *, seconds: float) -> int:
     return sum(counts)
 
 
-def many(bench: Bench, *, rounds: int, count: int, say: Callable[[str], None]) -> Iterator[Figure]:
+def measure_bulk(bench: Bench, *, rounds: int, count: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
     """Measure S3: notifications a second that are accepted by the thousand."""
-    with ours(bench, path=BULK, processes=2) as web:
-        _in_bulk(web, IN_BULK * mail.BATCH)
+    with run_service(bench, path=BULK_PATH, processes=2) as web:
+        _post_in_bulk(web, BULK_CALLERS * mail.BATCH)
         runs = {
-            "ours": lambda: _in_bulk(web, count),
-            "store": lambda: _by_the_store(count),
-            "floor": lambda: _by_insert_many(count),
-            "peer": lambda: _by_post_office(bench, count),
+            "ours": lambda: _post_in_bulk(web, count),
+            "store": lambda: _accept_with_store(count),
+            "floor": lambda: _insert_many(count),
+            "peer": lambda: _send_many_with_post_office(bench, count),
         }
-        found = compared(runs, rounds=rounds, say=say)
+        found = run_rounds(runs, rounds=rounds, log_progress=log_progress)
     yield Figure(
         key="S3",
-        what="POST bulk of 1,000",
+        label="POST bulk of 1,000",
         unit="/s",
-        ours=middle(found["ours"]),
-        floor=middle(found["floor"]),
-        peer=middle(found["peer"]),
+        ours=median(found["ours"]),
+        floor=median(found["floor"]),
+        peer=median(found["peer"]),
         ratio_floor=ratio(found["ours"], found["floor"]),
         ratio_peer=ratio(found["ours"], found["peer"]),
         goals=(at_least(10_000),),
-        note=f"{IN_BULK} callers and two processes of the web, as the stack has; floor: "
+        note=f"{BULK_CALLERS} callers and two processes of the web, as the stack has; floor: "
         "insert_many of the same documents in one thread, indexed by _id alone; peer: send_many",
     )
     yield Figure(
         key="S3 store",
-        what="… store.accept alone, in one thread, all indexes",
+        label="… store.accept alone, in one thread, all indexes",
         unit="/s",
-        ours=middle(found["store"]),
-        floor=middle(found["floor"]),
+        ours=median(found["store"]),
+        floor=median(found["floor"]),
         ratio_floor=ratio(found["store"], found["floor"]),
     )
 
 
-def _in_bulk(web: Web, count: int) -> float:
+def _post_in_bulk(web: WebServer, count: int) -> float:
     """Return the notifications a second that several callers get accepted."""
     from django.core.management import call_command
 
@@ -174,11 +174,11 @@ def _in_bulk(web: Web, count: int) -> float:
     call_command("check_indexes", "--create", stdout=io.StringIO())
     bodies = [
         json.dumps(
-            {"notifications": [mail.request(n) for n in range(start, start + mail.BATCH)]}
+            {"notifications": [mail.request_body(n) for n in range(start, start + mail.BATCH)]}
         ).encode()
         for start in range(0, count, mail.BATCH)
     ]
-    http = urllib3.PoolManager(maxsize=IN_BULK, block=True, retries=False)
+    http = urllib3.PoolManager(maxsize=BULK_CALLERS, block=True, retries=False)
 
     def post(body: bytes) -> None:
         headers = {**web.headers, "Idempotency-Key": uuid4().hex}
@@ -186,7 +186,7 @@ def _in_bulk(web: Web, count: int) -> float:
         if answer.status != 200 or answer.json()["accepted"] != mail.BATCH:
             raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")
 
-    with ThreadPoolExecutor(IN_BULK) as callers:
+    with ThreadPoolExecutor(BULK_CALLERS) as callers:
         started = time.perf_counter()
         list(callers.map(post, bodies))
         seconds = time.perf_counter() - started
@@ -194,19 +194,19 @@ def _in_bulk(web: Web, count: int) -> float:
     return count / seconds
 
 
-def _by_the_store(count: int) -> float:
+def _accept_with_store(count: int) -> float:
     from domain.time import utc_now
     from notifications import store
 
     now = utc_now()
-    new = [mail.new(number, at=now) for number in range(count)]
+    new = [mail.new_notification(number, at=now) for number in range(count)]
     started = time.perf_counter()
     for start in range(0, count, mail.BATCH):
         store.accept(new[start : start + mail.BATCH], now=now)
     return count / (time.perf_counter() - started)
 
 
-def _by_insert_many(count: int) -> float:
+def _insert_many(count: int) -> float:
     from domain.time import utc_now
     from notifications import store
     from notifyproject.db.collections import collection
@@ -214,7 +214,7 @@ def _by_insert_many(count: int) -> float:
     now = utc_now()
     documents: list[dict[str, Any]] = []
     for start in range(0, count, mail.BATCH):
-        new = [mail.new(number, at=now) for number in range(start, start + mail.BATCH)]
+        new = [mail.new_notification(number, at=now) for number in range(start, start + mail.BATCH)]
         accepted = store.accept(new, now=now)
         documents += [dict(one.document) for one in accepted if isinstance(one, store.Accepted)]
     floor = collection("floor_notifications")
@@ -225,7 +225,7 @@ def _by_insert_many(count: int) -> float:
     return count / (time.perf_counter() - started)
 
 
-def _by_post_office(bench: Bench, count: int) -> float:
+def _send_many_with_post_office(bench: Bench, count: int) -> float:
     folder = bench.fresh_folder("post_office")
-    answer = environment.run_json(bench, "post_office", "accept", str(folder), str(count))
+    answer = environment.run_program(bench, "post_office", "accept", str(folder), str(count))
     return count / float(answer["seconds"])

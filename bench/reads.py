@@ -9,9 +9,9 @@ from notifyproject.db.collections import database
 
 PROFILE = "system.profile"
 PROFILE_BYTES = 64 * 2**20
-SMALL = 1_000
+SMALL_COLLECTION = 1_000
 """So few are read whole without anybody noticing: types, roles, what is paused."""
-CAP = 10_000
+MAX_SORTED = 10_000
 """No page looks at more than that at once, and what it may sort is bounded by it."""
 
 
@@ -23,24 +23,24 @@ class Read:
     plan: str
     examined: int
     keys: int
-    sorts: bool
+    has_sort: bool
     milliseconds: int
     command: Mapping[str, Any]
 
     @property
-    def scans(self) -> bool:
+    def is_collection_scan(self) -> bool:
         """Whether it went through more than a small collection without an index."""
-        return "COLLSCAN" in self.plan and self.examined > SMALL
+        return "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
 
     @property
-    def sorts_much(self) -> bool:
+    def is_unbounded_sort(self) -> bool:
         """Whether it sorted without a bound on how much."""
-        return self.sorts and max(self.examined, self.keys) > CAP
+        return self.has_sort and max(self.examined, self.keys) > MAX_SORTED
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The read in a line."""
-        sort = ", sorted" if self.sorts else ""
+        sort = ", sorted" if self.has_sort else ""
         return (
             f"{self.collection} {self.plan}{sort}: {self.keys:,} keys, "
             f"{self.examined:,} documents, {self.milliseconds} ms"
@@ -48,7 +48,7 @@ class Read:
 
 
 @contextmanager
-def profiled() -> Iterator[list[Read]]:
+def profile_reads() -> Iterator[list[Read]]:
     """Collect what is asked of the database in the block, by whichever process."""
     db = database()
     db.command("profile", 0)
@@ -74,7 +74,7 @@ def _read(entry: Mapping[str, Any]) -> Read:
         plan=entry["planSummary"],
         examined=entry.get("docsExamined", 0),
         keys=entry.get("keysExamined", 0),
-        sorts=bool(entry.get("hasSortStage")),
+        has_sort=bool(entry.get("hasSortStage")),
         milliseconds=entry.get("millis", 0),
         command=entry.get("originatingCommand") or entry["command"],
     )

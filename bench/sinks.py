@@ -79,13 +79,13 @@ class HTTPSink:
         )
         return Server(
             name="nginx",
-            command=[*_program("nginx"), "-p", str(self.folder), "-c", str(configuration)],
+            command=[*_command("nginx"), "-p", str(self.folder), "-c", str(configuration)],
             data_dir=self.folder,
             port=self.port,
-            is_ready=lambda: _accepts(self.port),
+            is_ready=lambda: _is_listening(self.port),
         )
 
-    def count(self) -> int:
+    def request_count(self) -> int:
         """Return how many requests there were, this one not among them."""
         with urllib.request.urlopen(f"{self.url}/count", timeout=5) as answer:
             numbers = answer.read().decode().splitlines()[2].split()
@@ -102,14 +102,14 @@ def smtp_sink(*, folder: Path, port: int) -> Server:
     unprivileged = ["-u", "nobody"] if os.geteuid() == 0 else []
     return Server(
         name="smtp-sink",
-        command=[*_program("smtp-sink"), *unprivileged, f"{HOST}:{port}", str(BACKLOG)],
+        command=[*_command("smtp-sink"), *unprivileged, f"{HOST}:{port}", str(BACKLOG)],
         data_dir=folder,
         port=port,
-        is_ready=lambda: _accepts(port),
+        is_ready=lambda: _is_listening(port),
     )
 
 
-def _program(name: str) -> list[str]:
+def _command(name: str) -> list[str]:
     """Return how a program is started; raises MissingServerError."""
     installed = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if installed:
@@ -121,7 +121,7 @@ def _program(name: str) -> list[str]:
     return ["/usr/bin/env", f"LD_LIBRARY_PATH={libraries}", str(unpacked)]
 
 
-def _accepts(port: int) -> bool:
+def _is_listening(port: int) -> bool:
     try:
         with socket.create_connection((HOST, port), timeout=1):
             return True

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-SMALL = 4_096
+RECEIVE_BUFFER_BYTES = 4_096
 """Bytes a slow reader's system keeps for it."""
 PIPELINED = 20
 """Requests a slow reader sends at once: their answers do not fit into the system's buffers."""
@@ -32,30 +32,30 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class TargetServer:
     """The server that the clients connect to."""
 
     host: str
     port: int
-    large: str = "/static/unfold/css/styles.css"
+    large_path: str = "/static/unfold/css/styles.css"
     """A path whose answer is large, and for which no key is needed."""
-    post: str = "/api/v1/notifications"
+    post_path: str = "/api/v1/notifications"
 
-    def opening(self, kind: Kind) -> bytes:
+    def initial_bytes(self, kind: Kind) -> bytes:
         """Return what a client of this kind sends at once."""
         host = f"Host: {self.host}:{self.port}\r\n"
-        post = f"POST {self.post} HTTP/1.1\r\n{host}Content-Type: application/json\r\n"
+        post = f"POST {self.post_path} HTTP/1.1\r\n{host}Content-Type: application/json\r\n"
         return {
             Kind.SILENT: "",
             Kind.HEAD: f"GET /healthz HTTP/1.1\r\n{host}X-Slow: ",
             Kind.BODY: f"{post}Content-Length: 100000\r\n\r\n{{",
             Kind.CHUNKED: f"{post}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n",
-            Kind.READER: f"GET {self.large} HTTP/1.1\r\n{host}\r\n" * PIPELINED,
+            Kind.READER: f"GET {self.large_path} HTTP/1.1\r\n{host}\r\n" * PIPELINED,
             Kind.IDLE: f"GET /healthz HTTP/1.1\r\n{host}\r\n",
         }[kind].encode()
 
 
-MORE = {Kind.HEAD: b"x", Kind.BODY: b" ", Kind.CHUNKED: b"1\r\n \r\n"}
+REPEATED_BYTES = {Kind.HEAD: b"x", Kind.BODY: b" ", Kind.CHUNKED: b"1\r\n \r\n"}
 """What a client sends from time to time."""
 
 
@@ -63,7 +63,7 @@ MORE = {Kind.HEAD: b"x", Kind.BODY: b" ", Kind.CHUNKED: b"1\r\n \r\n"}
 class SlowClients:
     """Many connections to one server; each that the server closes is opened again."""
 
-    target: Target
+    target: TargetServer
     kinds: tuple[Kind, ...]
     count: int
     """Connections of each kind."""
@@ -71,13 +71,13 @@ class SlowClients:
     """Seconds between two bytes."""
     opened: int = field(default=0, init=False)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
-    _full: threading.Event = field(default_factory=threading.Event, init=False)
+    _all_connected: threading.Event = field(default_factory=threading.Event, init=False)
 
     def __enter__(self) -> "SlowClients":
         """Open all connections; return when they have sent what they send at once."""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._full.wait(timeout=60)
+        self._all_connected.wait(timeout=60)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -89,7 +89,7 @@ class SlowClients:
         with select.epoll() as poll:
 
             def add(kind: Kind) -> None:
-                client = self._connected(kind)
+                client = self._connect(kind)
                 if client is not None:
                     clients[client.fileno()] = (client, kind)
                     # A slow reader learns of the end alone: what comes to it stays where it is.
@@ -98,8 +98,8 @@ class SlowClients:
 
             for kind in self.kinds * self.count:
                 add(kind)
-            self._full.set()
-            said_at = time.monotonic()
+            self._all_connected.set()
+            sent_at = time.monotonic()
             while not self._stop.is_set():
                 for number, _ in poll.poll(0.1):
                     client, kind = clients[number]
@@ -107,18 +107,18 @@ class SlowClients:
                         poll.unregister(client)
                         clients.pop(number)[0].close()
                         add(kind)
-                if time.monotonic() - said_at >= self.pause:
-                    said_at = time.monotonic()
+                if time.monotonic() - sent_at >= self.pause:
+                    sent_at = time.monotonic()
                     for client, kind in clients.values():
-                        _say(client, MORE.get(kind, b""))
+                        _send(client, REPEATED_BYTES.get(kind, b""))
         for client, _ in clients.values():
             client.close()
 
-    def _connected(self, kind: Kind) -> socket.socket | None:
+    def _connect(self, kind: Kind) -> socket.socket | None:
         """Return a new client that has sent what its kind sends at once; None if it cannot."""
         client = socket.socket()
         if kind is Kind.READER:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         client.settimeout(5)
         try:
             client.connect((self.target.host, self.target.port))
@@ -126,12 +126,12 @@ class SlowClients:
             client.close()
             return None
         client.setblocking(False)
-        _say(client, self.target.opening(kind))
+        _send(client, self.target.initial_bytes(kind))
         self.opened += 1
         return client
 
 
-def _say(client: socket.socket, data: bytes) -> None:
+def _send(client: socket.socket, data: bytes) -> None:
     with contextlib.suppress(OSError):
         client.send(data)
 

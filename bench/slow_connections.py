@@ -14,7 +14,7 @@ from notifyproject.stack.running import Addresses, programs
 from . import environment, mail, posting
 from .environment import Bench
 from .figures import Figure, at_most
-from .slow_clients import Kind, SlowClients, Target
+from .slow_clients import Kind, SlowClients, TargetServer
 
 KINDS = {
     "sending": (Kind.SILENT, Kind.HEAD),
@@ -23,43 +23,43 @@ KINDS = {
     "all": tuple(Kind),
 }
 LARGE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
-MOST_MS = 1_000
+MAX_MILLISECONDS = 1_000
 PAUSE = 0.05
 """Seconds between two requests."""
 
 
-def of_the_web(
-    bench: Bench, *, count: int, seconds: int, say: Callable[[str], None]
+def measure_slow_connections(
+    bench: Bench, *, count: int, seconds: int, log_progress: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Measure health checks and POSTs beside so many slow clients, a new connection for each."""
     call_command("collectstatic", interactive=False, verbosity=0)
-    key = posting.new_key()
+    key = posting.create_key()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    with _web(bench) as port:
+    with _run_web(bench) as port:
         url = f"http://{servers.HOST}:{port}"
         for name, kinds in KINDS.items():
-            target = Target(host=servers.HOST, port=port, large=LARGE)
+            target = TargetServer(host=servers.HOST, port=port, large_path=LARGE)
             with SlowClients(target=target, kinds=kinds, count=count // len(kinds)) as clients:
                 waits = _measure(url, headers=headers, seconds=seconds)
-            say(f"{name}: {clients.opened} connections were opened")
+            log_progress(f"{name}: {clients.opened} connections were opened")
             for what, found in waits.items():
                 for percent in (99, 100):
                     yield Figure(
                         key=f"slow {name}",
-                        what=f"{what} beside {count} slow clients, p{percent} of {len(found)}",
+                        label=f"{what} beside {count} slow clients, p{percent} of {len(found)}",
                         unit="ms",
                         ours=1000 * found[min(len(found) * percent // 100, len(found) - 1)],
-                        goals=(at_most(MOST_MS),),
+                        goals=(at_most(MAX_MILLISECONDS),),
                     )
 
 
 @contextmanager
-def _web(bench: Bench) -> Iterator[int]:
+def _run_web(bench: Bench) -> Iterator[int]:
     """Run the web exactly as the local stack does; yield its port."""
     port = servers.free_port()
     (web,) = [one for one in programs(Addresses(port=port), {}) if one.name == "web"]
     log = bench.folder / "slow.log"
-    with environment.process(web.command, log=log) as started:
+    with environment.run_process(web.command, log=log) as started:
         environment.wait_for(lambda: not servers.is_free(port), started, log)
         # gunicorn listens before its processes are ready.
         urllib3.request("GET", f"http://{servers.HOST}:{port}/healthz", timeout=60)
@@ -68,7 +68,7 @@ def _web(bench: Bench) -> Iterator[int]:
 
 def _measure(url: str, *, headers: dict[str, str], seconds: int) -> dict[str, list[float]]:
     """Return the seconds that each request took, the slowest last; raises RuntimeError."""
-    body = json.dumps(mail.request(1)).encode()
+    body = json.dumps(mail.request_body(1)).encode()
     waits: dict[str, list[float]] = {"GET /healthz": [], "POST": []}
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -76,7 +76,7 @@ def _measure(url: str, *, headers: dict[str, str], seconds: int) -> dict[str, li
             began = time.monotonic()
             if what == "POST":
                 answer = urllib3.request(
-                    "POST", url + posting.ONE, body=body, headers=headers, timeout=60, retries=False
+                    "POST", url + posting.SINGLE_PATH, body=body, headers=headers, timeout=60, retries=False
                 )
             else:
                 answer = urllib3.request("GET", f"{url}/healthz", timeout=60, retries=False)

@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class CopySpec:
     """So many copies of a document, of one person or of ``people``, and of which clients."""
 
     seed: Document
@@ -28,32 +28,32 @@ class Part:
     people: int | None = None
 
 
-def due(count: int) -> Part:
+def due_mails(count: int) -> CopySpec:
     """Return mails that wait to be sent."""
-    return Part(seed=_accepted(mail.new(1, at=_now())), count=count, people=200_000)
+    return CopySpec(seed=_accepted(mail.new_notification(1, at=_now())), count=count, people=200_000)
 
 
-def sent(count: int) -> Part:
+def sent_mails(count: int) -> CopySpec:
     """Return mails that were sent."""
     from delivery import dispatcher
     from domain.states import Channel
     from notifyproject.db.collections import collection
 
-    document = _accepted(mail.new(1, at=_now()))
+    document = _accepted(mail.new_notification(1, at=_now()))
     dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
     stored = collection("notifications").find_one({"_id": document["_id"]})
     if stored is None or stored["status"] != "sent":
         raise RuntimeError("the mail was not sent")
-    return Part(seed=stored, count=count, people=200_000)
+    return CopySpec(seed=stored, count=count, people=200_000)
 
 
-def inbox(count: int) -> Part:
+def inbox_items(count: int) -> CopySpec:
     """Return what one person has in the inbox, unread."""
-    one = mail.new(1, at=_now(), user_id=READER, in_app=True)
-    return Part(seed=_accepted(one), count=count, clients=[FIRST_CLIENT])
+    item = mail.new_notification(1, at=_now(), user_id=READER, in_app=True)
+    return CopySpec(seed=_accepted(item), count=count, clients=[FIRST_CLIENT])
 
 
-def fill(parts: Sequence[Part]) -> None:
+def fill(parts: Sequence[CopySpec]) -> None:
     """Replace all notifications by copies; the indexes are built when all are there."""
     from notifyproject.db.collections import collection, database
 
@@ -68,7 +68,7 @@ def fill(parts: Sequence[Part]) -> None:
     database().command("createIndexes", "notifications", indexes=indexes)
 
 
-def _copies(parts: Sequence[Part]) -> list[dict[str, Any]]:
+def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:
     """Return a pipeline that writes the copies: each has an id and a person, and its own time."""
     seeds = [
         {**part.seed, "_clients": list(part.clients), "_people": part.people, "_count": part.count}

@@ -10,20 +10,20 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .config import WHATSAPP_API_VERSION, Config, Timings
-from .keys import UnreadableKey
-from .log import LogBroken, LogInUse
-from .providers.whatsapp.templates import UnreadableTemplates
-from .server import listening
+from .keys import UnreadableKeyError
+from .log import CorruptLogError, LogInUseError
+from .providers.whatsapp.templates import UnreadableTemplatesError
+from .server import serve
 
-HIGHEST_PORT = 65535
+MAX_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit status."""
-    config = _config(arguments)
+    config = _parse_config(arguments)
     try:
         asyncio.run(_run(config))
-    except (OSError, UnreadableKey, UnreadableTemplates, LogBroken, LogInUse) as error:
+    except (OSError, UnreadableKeyError, UnreadableTemplatesError, CorruptLogError, LogInUseError) as error:
         print(f"sandbox: {error}", file=sys.stderr)
         return 1
     return 0
@@ -34,14 +34,14 @@ async def _run(config: Config) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with listening(config) as sandbox:
+    async with serve(config) as sandbox:
         receivers = [url for url in (config.webhook_url, config.whatsapp_webhook_url) if url]
         webhooks = f"webhooks to {' and '.join(receivers)}" if receivers else "no webhooks"
         print(f"sandbox: {sandbox.url}/ (data in {config.data}, {webhooks})", flush=True)
         await stop.wait()
 
 
-def _config(arguments: Sequence[str] | None) -> Config:
+def _parse_config(arguments: Sequence[str] | None) -> Config:
     defaults = Timings()
     parser = argparse.ArgumentParser(
         prog="python -m sandbox", description="A scriptable stand-in for the providers."
@@ -70,7 +70,7 @@ def _config(arguments: Sequence[str] | None) -> Config:
         help="share of WhatsApp messages whose reports come twice and in no order; 0 if not given",
     )
     parser.add_argument("--host", default="127.0.0.1")
-    for name, default, what in (
+    for name, default, description in (
         ("processed", defaults.processed, "to the event “processed”"),
         ("delivered", defaults.delivered, "to the event “delivered”"),
         ("late", defaults.late, "to the events of a message that was not answered"),
@@ -80,28 +80,28 @@ def _config(arguments: Sequence[str] | None) -> Config:
             type=_seconds,
             default=default,
             metavar="SECONDS",
-            help=f"{what}; {default:g} if not given",
+            help=f"{description}; {default:g} if not given",
         )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     return Config(
-        data=given.data,
-        webhook_url=given.webhook_url,
-        whatsapp_webhook_url=given.whatsapp_webhook_url,
-        whatsapp_templates=given.whatsapp_templates,
-        whatsapp_api_version=given.whatsapp_api_version,
-        disordered=given.disordered,
-        host=given.host,
-        port=given.port,
+        data=options.data,
+        webhook_url=options.webhook_url,
+        whatsapp_webhook_url=options.whatsapp_webhook_url,
+        whatsapp_templates=options.whatsapp_templates,
+        whatsapp_api_version=options.whatsapp_api_version,
+        out_of_order_share=options.disordered,
+        host=options.host,
+        port=options.port,
         timings=Timings(
-            processed=given.processed_after, delivered=given.delivered_after, late=given.late_after
+            processed=options.processed_after, delivered=options.delivered_after, late=options.late_after
         ),
     )
 
 
 def _port(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() else -1
-    if not 0 <= number <= HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to {HIGHEST_PORT})")
+    if not 0 <= number <= MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to {MAX_PORT})")
     return number
 
 
@@ -119,20 +119,20 @@ def _version(text: str) -> str:
 
 
 def _seconds(text: str) -> float:
-    return _number(text, most=24 * 3600, what="a number of seconds (up to a day)")
+    return _number(text, maximum=24 * 3600, description="a number of seconds (up to a day)")
 
 
 def _share(text: str) -> float:
-    return _number(text, most=1, what="a share from 0 to 1")
+    return _number(text, maximum=1, description="a share from 0 to 1")
 
 
-def _number(text: str, *, most: float, what: str) -> float:
+def _number(text: str, *, maximum: float, description: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    if not 0 <= number <= maximum:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {description}")
     return number
 
 

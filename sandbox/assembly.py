@@ -7,7 +7,7 @@ from . import google_account, keys, meta_account
 from .behaviours import Behaviours
 from .config import Config
 from .meta_account import MetaAccount
-from .providers.base import Provider, Webhooks
+from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
 from .providers.google_oauth.tokens import AccessTokens
@@ -19,10 +19,10 @@ from .providers.whatsapp.templates import Templates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reports:
+class WebhookEndpoint:
     """How a provider reports, and to whom."""
 
-    webhooks: Webhooks
+    format: WebhookFormat
     url: str
 
 
@@ -40,45 +40,45 @@ class Assembly:
     """The providers, and how those report that do."""
 
     providers: dict[str, Provider]
-    reports: dict[str, Reports]
+    webhooks: dict[str, WebhookEndpoint]
 
 
-def secrets(data: Path, *, url: str) -> Secrets:
+def create_secrets(data: Path, *, url: str) -> Secrets:
     """Return the secrets of a sandbox at this URL, made if there are none; raises UnreadableKey."""
     return Secrets(
-        public_key=keys.ensure(data),
-        service_account=google_account.ensure(data, url=url),
-        whatsapp=meta_account.ensure(data),
+        public_key=keys.ensure_webhook_key(data),
+        service_account=google_account.ensure_service_account(data, url=url),
+        whatsapp=meta_account.ensure_whatsapp_account(data),
     )
 
 
 def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
     """Return the providers; raises UnreadableKey, UnreadableTemplates or OSError."""
-    account = google_account.load(config.data)
-    tokens = AccessTokens.of(account)
-    business = meta_account.ensure(config.data)
-    found: list[Provider] = [
+    account = google_account.load_service_account(config.data)
+    tokens = AccessTokens.from_account(account)
+    business = meta_account.ensure_whatsapp_account(config.data)
+    providers: list[Provider] = [
         SendGrid(behaviours=behaviours, timings=config.timings),
         Fcm(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
         WhatsApp(
             behaviours=behaviours,
             timings=config.timings,
             account=business,
-            templates=Templates.read(config.data, also=config.whatsapp_templates),
+            templates=Templates.read(config.data, extra=config.whatsapp_templates),
             newest_version=config.whatsapp_api_version,
-            disordered=config.disordered,
+            out_of_order_share=config.out_of_order_share,
         ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
     ]
     return Assembly(
-        providers={provider.name: provider for provider in found},
-        reports={
-            "sendgrid": Reports(
-                webhooks=SignedWebhooks(private_key=keys.load(config.data)),
+        providers={provider.name: provider for provider in providers},
+        webhooks={
+            "sendgrid": WebhookEndpoint(
+                format=SignedWebhooks(private_key=keys.load_webhook_key(config.data)),
                 url=config.webhook_url,
             ),
-            "whatsapp": Reports(
-                webhooks=whatsapp_events.SignedWebhooks(business),
+            "whatsapp": WebhookEndpoint(
+                format=whatsapp_events.SignedWebhooks(business),
                 url=config.whatsapp_webhook_url,
             ),
         },

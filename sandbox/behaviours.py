@@ -10,7 +10,7 @@ EVERYBODY = "*"
 MAX_REMEMBERED = 10_000
 
 
-def everybody_of(provider: str) -> str:
+def everybody_match(provider: str) -> str:
     """Return the match for every recipient of one provider."""
     return f"{provider}:{EVERYBODY}"
 
@@ -61,7 +61,7 @@ class Behaviours:
         self._scripts.clear()
         self._failures.clear()
 
-    def outcome(
+    def choose_outcome(
         self,
         recipient: str,
         *,
@@ -78,15 +78,15 @@ class Behaviours:
         recipient = canonical(recipient)
         outcome = (
             self._scripted(recipient, outcomes)
-            or self._scripted(everybody_of(provider), outcomes)
+            or self._scripted(everybody_match(provider), outcomes)
             or (self._scripted(EVERYBODY, outcomes) if is_message else None)
             or outcomes.find(magic(recipient))
-            or outcomes.ordinary
+            or outcomes.default
         )
-        if outcome.failures_first and not self._fails_again(
-            f"{provider} {outcome.name} {recipient}", outcome.failures_first
+        if outcome.initial_failures and not self._should_fail(
+            f"{provider} {outcome.name} {recipient}", outcome.initial_failures
         ):
-            return outcomes.ordinary
+            return outcomes.default
         return outcome
 
     def _scripted(self, match: str, outcomes: Outcomes) -> Outcome | None:
@@ -101,12 +101,12 @@ class Behaviours:
                 self._scripts[match] = replace(script, times=script.times - 1)
         return outcome
 
-    def _fails_again(self, case: str, most: int) -> bool:
+    def _should_fail(self, key: str, limit: int) -> bool:
         """Count a failure; once there were enough, begin anew and return False."""
-        failures = self._failures.pop(case, 0)
-        if failures >= most:
+        failures = self._failures.pop(key, 0)
+        if failures >= limit:
             return False
-        self._failures[case] = failures + 1
+        self._failures[key] = failures + 1
         if len(self._failures) > MAX_REMEMBERED:
             self._failures.popitem(last=False)
         return True

@@ -24,11 +24,11 @@ class Timings:
     """The pause a rate limit asks for."""
     short_lived: float = 5.0
     """How long a short-lived access token lasts."""
-    gather: float = 0.1
+    batch_window: float = 0.1
     """How long events are gathered before they are posted together."""
-    retry: float = 1.0
+    retry_delay: float = 1.0
     """Before a refused webhook is posted again; it doubles each time."""
-    retry_for: float = 300.0
+    retry_timeout: float = 300.0
     """A webhook is given up after this time."""
 
 
@@ -45,7 +45,7 @@ class Config:
     """A file of templates that are approved from the start, beside those of the data folder."""
     whatsapp_api_version: str = WHATSAPP_API_VERSION
     """The newest there is: under a later one there is nothing."""
-    disordered: float = 0.0
+    out_of_order_share: float = 0.0
     """The share of ordinary WhatsApp messages whose reports come twice and in no order."""
     host: str = "127.0.0.1"
     port: int = 0

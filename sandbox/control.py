@@ -10,13 +10,13 @@ import msgspec
 from aiohttp import web
 
 from . import wanted
-from .behaviours import EVERYBODY, Behaviour, Behaviours, canonical, everybody_of
-from .copies import cases
+from .behaviours import EVERYBODY, Behaviour, Behaviours, canonical, everybody_match
+from .copies import accepted_messages
 from .log import Record
-from .memory import Event, Exchange, Memory
-from .providers.base import EventRequest, PlannedEvent, Provider, Written
-from .wanted import Refused, refuse_other_sites
-from .webhooks import Outgoing
+from .memory import Event, Exchange, RecentRequests
+from .providers.base import EventRequest, PlannedEvent, Provider, InboundMessage
+from .wanted import ControlError, refuse_other_sites
+from .webhooks import WebhookSender
 
 PREFIX = "/_sandbox"
 FILTERS = ("recipient", "reference", "provider", "channel")
@@ -27,60 +27,60 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Control:
     """The handlers of the control API."""
 
-    memory: Memory
+    recent_requests: RecentRequests
     behaviours: Behaviours
     providers: Mapping[str, Provider]
-    outgoing: Mapping[str, Outgoing]
+    webhook_senders: Mapping[str, WebhookSender]
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes; those that change something refuse other sites' pages."""
         one = PREFIX + "/behaviours/{match}"
         return [
-            web.get(f"{PREFIX}/requests", _answering(self.requests)),
-            web.get(f"{PREFIX}/messages", _answering(self.messages)),
-            web.get(f"{PREFIX}/copies", _answering(self.copies)),
-            web.get(f"{PREFIX}/counters", _answering(self.counters)),
-            web.get(f"{PREFIX}/behaviours", _answering(self.list_behaviours)),
-            web.delete(f"{PREFIX}/behaviours", _answering(self.delete_behaviours)),
-            web.get(one, _answering(self.get_behaviour)),
-            web.put(one, _answering(self.put_behaviour)),
-            web.delete(one, _answering(self.delete_behaviour)),
-            web.post(f"{PREFIX}/events", _answering(self.send_event)),
-            web.post(f"{PREFIX}/{{provider}}/written", _answering(self.write)),
-            web.post(f"{PREFIX}/reset", _answering(self.reset)),
-            web.route("*", PREFIX + "/{rest:.*}", _answering(_unknown)),
+            web.get(f"{PREFIX}/requests", _with_errors(self.list_requests)),
+            web.get(f"{PREFIX}/messages", _with_errors(self.list_messages)),
+            web.get(f"{PREFIX}/copies", _with_errors(self.list_copies)),
+            web.get(f"{PREFIX}/counters", _with_errors(self.get_counters)),
+            web.get(f"{PREFIX}/behaviours", _with_errors(self.list_behaviours)),
+            web.delete(f"{PREFIX}/behaviours", _with_errors(self.delete_behaviours)),
+            web.get(one, _with_errors(self.get_behaviour)),
+            web.put(one, _with_errors(self.put_behaviour)),
+            web.delete(one, _with_errors(self.delete_behaviour)),
+            web.post(f"{PREFIX}/events", _with_errors(self.send_event)),
+            web.post(f"{PREFIX}/{{provider}}/written", _with_errors(self.send_inbound_message)),
+            web.post(f"{PREFIX}/reset", _with_errors(self.reset)),
+            web.route("*", PREFIX + "/{rest:.*}", _with_errors(_unknown_path)),
         ]
 
-    async def requests(self, request: web.Request) -> web.Response:
+    async def list_requests(self, request: web.Request) -> web.Response:
         """Requests newest first, each with its body as it was sent."""
-        asked = wanted.query(request, *FILTERS, "limit", "accepted")
-        return _listed([_request(one.record) for one in self._find(asked)])
+        parameters = wanted.read_query(request, *FILTERS, "limit", "accepted")
+        return _list_response([_request_fields(one.record) for one in self._find(parameters)])
 
-    async def messages(self, request: web.Request) -> web.Response:
+    async def list_messages(self, request: web.Request) -> web.Response:
         """Messages that were accepted, newest first, with their events."""
-        asked = wanted.query(request, *FILTERS, "limit")
-        found = self._find({**asked, "accepted": "true"})
-        return _listed([self._message(one, asked.get("recipient")) for one in found])
+        parameters = wanted.read_query(request, *FILTERS, "limit")
+        found = self._find({**parameters, "accepted": "true"})
+        return _list_response([self._message(one, parameters.get("recipient")) for one in found])
 
-    async def copies(self, request: web.Request) -> web.Response:
+    async def list_copies(self, request: web.Request) -> web.Response:
         """How often each reference was accepted for each recipient."""
-        asked = wanted.query(request, *FILTERS, "limit", "at_least")
-        found = self.memory.copies.find(
-            wanted.case_filter(asked, channels=self._channels()),
-            at_least=wanted.number(asked, "at_least", default=1, most=wanted.MAX_LIMIT),
-            limit=_limit(asked),
+        parameters = wanted.read_query(request, *FILTERS, "limit", "at_least")
+        found = self.recent_requests.acceptances.find(
+            wanted.message_filter(parameters, channels=self._channels()),
+            at_least=wanted.parse_number(parameters, "at_least", default=1, maximum=wanted.MAX_LIMIT),
+            limit=_limit(parameters),
         )
-        return _listed(
-            [{**asdict(case), "copies": len(ids), "requests": ids} for case, ids in found]
+        return _list_response(
+            [{**asdict(message), "copies": len(ids), "requests": ids} for message, ids in found]
         )
 
-    async def counters(self, _request: web.Request) -> web.Response:
+    async def get_counters(self, _request: web.Request) -> web.Response:
         """What happened since the start or the last reset."""
-        return _json(asdict(self.memory.counts))
+        return _json_response(asdict(self.recent_requests.counts))
 
     async def list_behaviours(self, _request: web.Request) -> web.Response:
         """Every script."""
-        return _listed([asdict(behaviour) for behaviour in self.behaviours.all()])
+        return _list_response([asdict(behaviour) for behaviour in self.behaviours.all()])
 
     async def delete_behaviours(self, _request: web.Request) -> web.Response:
         """Forget every script."""
@@ -89,109 +89,109 @@ class Control:
 
     async def get_behaviour(self, request: web.Request) -> web.Response:
         """One script."""
-        match = wanted.match(request)
+        match = wanted.read_match(request)
         behaviour = self.behaviours.get(match)
         if behaviour is None:
-            raise wanted.not_scripted(match)
-        return _json(asdict(behaviour))
+            raise wanted.not_scripted_error(match)
+        return _json_response(asdict(behaviour))
 
     async def put_behaviour(self, request: web.Request) -> web.Response:
         """Script an address, or everybody."""
-        asked = await wanted.body(request, wanted.WantedBehaviour)
-        match = wanted.match(request)
+        body = await wanted.read_body(request, wanted.BehaviourBody)
+        match = wanted.read_match(request)
         known = [
             provider.outcomes
             for provider in self.providers.values()
-            if not match.endswith(f":{EVERYBODY}") or match == everybody_of(provider.name)
+            if not match.endswith(f":{EVERYBODY}") or match == everybody_match(provider.name)
         ]
         if not known:
-            raise Refused(f"There is no such provider. There are: {', '.join(self.providers)}.")
-        outcome = next((row for table in known if (row := table.find(asked.outcome))), None)
+            raise ControlError(f"There is no such provider. There are: {', '.join(self.providers)}.")
+        outcome = next((row for table in known if (row := table.find(body.outcome))), None)
         if outcome is None:
             names = dict.fromkeys(row.name for table in known for row in table.table)
-            raise Refused(f"There is no outcome “{asked.outcome}”. There are: {', '.join(names)}.")
-        if asked.times is not None and asked.times < 1:
-            raise Refused("times must be 1 or more, or null for always.")
-        behaviour = Behaviour(match=match, outcome=outcome.name, times=asked.times)
+            raise ControlError(f"There is no outcome “{body.outcome}”. There are: {', '.join(names)}.")
+        if body.times is not None and body.times < 1:
+            raise ControlError("times must be 1 or more, or null for always.")
+        behaviour = Behaviour(match=match, outcome=outcome.name, times=body.times)
         self.behaviours.set(behaviour)
-        return _json(asdict(behaviour))
+        return _json_response(asdict(behaviour))
 
     async def delete_behaviour(self, request: web.Request) -> web.Response:
         """Forget one script."""
-        match = wanted.match(request)
+        match = wanted.read_match(request)
         if not self.behaviours.remove(match):
-            raise wanted.not_scripted(match)
+            raise wanted.not_scripted_error(match)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def send_event(self, request: web.Request) -> web.Response:
         """Send an event about a message, as often as is wanted."""
-        asked = await wanted.body(request, wanted.WantedEvent)
-        asked.check()
-        record = self._accepted(asked.reference)
+        body = await wanted.read_body(request, wanted.EventBody)
+        body.check()
+        record = self._latest_accepted(body.reference)
         provider = self.providers[record.provider]
-        if asked.kind not in provider.event_kinds:
+        if body.kind not in provider.event_kinds:
             kinds = ", ".join(sorted(provider.event_kinds)) or "none"
-            raise Refused(f"There is no event “{asked.kind}”. There are: {kinds}.")
+            raise ControlError(f"There is no event “{body.kind}”. There are: {kinds}.")
         event = EventRequest(
-            kind=asked.kind,
-            delay=asked.delay,
-            at=asked.timestamp,
-            address=asked.recipient,
-            code=asked.code,
+            kind=body.kind,
+            delay=body.delay,
+            at=body.timestamp,
+            address=body.recipient,
+            code=body.code,
         )
-        planned = _possible(lambda: provider.event(event, about=record))
-        return self._plan(planned, provider=record.provider, request=record.id, asked=asked)
+        planned = _make_event(lambda: provider.make_event(event, record=record))
+        return self._schedule(planned, provider=record.provider, request=record.id, body=body)
 
-    async def write(self, request: web.Request) -> web.Response:
+    async def send_inbound_message(self, request: web.Request) -> web.Response:
         """Let a person write back, as often as is wanted."""
-        asked = await wanted.body(request, wanted.WantedWords)
-        asked.check()
+        body = await wanted.read_body(request, wanted.InboundMessageBody)
+        body.check()
         name = request.match_info["provider"]
         if name not in self.providers:
-            raise Refused(f"There is no provider “{name}”.", status=HTTPStatus.NOT_FOUND)
-        words = Written(
-            sender=asked.sender,
-            text=asked.text,
-            name=asked.name,
-            button=asked.button,
-            at=asked.timestamp,
+            raise ControlError(f"There is no provider “{name}”.", status=HTTPStatus.NOT_FOUND)
+        message = InboundMessage(
+            sender=body.sender,
+            text=body.text,
+            name=body.name,
+            button=body.button,
+            at=body.timestamp,
         )
-        planned = _possible(lambda: self.providers[name].written(words))
-        return self._plan(planned, provider=name, request=0, asked=asked)
+        planned = _make_event(lambda: self.providers[name].make_inbound_event(message))
+        return self._schedule(planned, provider=name, request=0, body=body)
 
     async def reset(self, _request: web.Request) -> web.Response:
         """Forget requests, counters, scripts and events that wait; the log stays."""
-        self.memory.clear()
+        self.recent_requests.clear()
         self.behaviours.clear()
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
-    def _plan(
+    def _schedule(
         self,
         planned: PlannedEvent,
         *,
         provider: str,
         request: int,
-        asked: wanted.WantedEvent | wanted.WantedWords,
+        body: wanted.EventBody | wanted.InboundMessageBody,
     ) -> web.Response:
         """Send an event and its duplicates."""
-        copies = asked.duplicates + 1
+        copies = body.duplicates + 1
         for _ in range(copies):
-            self.outgoing[provider].plan(planned, request_id=request, now=datetime.now(UTC))
+            self.webhook_senders[provider].schedule(planned, request_id=request, now=datetime.now(UTC))
         answer = {"request": request, "kind": planned.kind, "copies": copies}
-        return _json(answer, status=HTTPStatus.ACCEPTED)
+        return _json_response(answer, status=HTTPStatus.ACCEPTED)
 
-    def _find(self, asked: Mapping[str, str]) -> list[Exchange]:
-        chosen = wanted.record_filter(asked, channels=self._channels())
-        return self.memory.find(chosen, limit=_limit(asked))
+    def _find(self, parameters: Mapping[str, str]) -> list[Exchange]:
+        predicate = wanted.record_filter(parameters, channels=self._channels())
+        return self.recent_requests.find(predicate, limit=_limit(parameters))
 
     def _channels(self) -> dict[str, str]:
         return {name: provider.channel for name, provider in self.providers.items()}
 
-    def _accepted(self, reference: str) -> Record:
+    def _latest_accepted(self, reference: str) -> Record:
         """Return the latest accepted request with this reference."""
         found = self._find({"reference": reference, "accepted": "true", "limit": "1"})
         if not found:
-            raise Refused(
+            raise ControlError(
                 f"No accepted message has the reference “{reference}”.",
                 status=HTTPStatus.NOT_FOUND,
             )
@@ -202,77 +202,77 @@ class Control:
         record = exchange.record
         provider = self.providers[record.provider]
         everybody = [canonical(one) for one in record.recipients]
-        wanted_one = canonical(recipient) if recipient else ""
-        to = everybody.index(wanted_one) if wanted_one in everybody else 0
-        shown = provider.show(record, to=to)
+        requested = canonical(recipient) if recipient else ""
+        to = everybody.index(requested) if requested in everybody else 0
+        displayed = provider.display(record, to=to)
         return {
             "id": record.id,
             "time": record.time,
             "provider": record.provider,
             "channel": provider.channel,
-            "from": shown.sender,
-            "to": list(shown.recipients),
-            "subject": shown.title,
-            "text": shown.text,
-            "html": shown.html,
-            "headers": dict(shown.facts),
-            "attachments": [asdict(one) for one in shown.attachments],
+            "from": displayed.sender,
+            "to": list(displayed.recipients),
+            "subject": displayed.title,
+            "text": displayed.text,
+            "html": displayed.html,
+            "headers": dict(displayed.facts),
+            "attachments": [asdict(one) for one in displayed.attachments],
             "reference": record.references[0] if record.references else None,
             "references": list(record.references),
             "message_id": record.message_id,
             "outcome": record.outcome,
-            "copies": len(self.memory.copies.of(cases(provider, record))),
-            "events": [_event(event) for event in exchange.events],
+            "copies": len(self.recent_requests.acceptances.accepted_requests(accepted_messages(provider, record))),
+            "events": [_event_fields(event) for event in exchange.events],
         }
 
 
-def _answering(handler: Handler) -> Handler:
+def _with_errors(handler: Handler) -> Handler:
     """Turn what a handler refuses into a clear answer."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
             refuse_other_sites(request)
             return await handler(request)
-        except Refused as refused:
+        except ControlError as refused:
             body = {"status": refused.status, "detail": str(refused)}
-            return _json(body, status=refused.status, kind="application/problem+json")
+            return _json_response(body, status=refused.status, kind="application/problem+json")
 
     return answer
 
 
-async def _unknown(request: web.Request) -> web.Response:
-    raise Refused(
+async def _unknown_path(request: web.Request) -> web.Response:
+    raise ControlError(
         f"There is no {request.method} {request.path} in the control API.",
         status=HTTPStatus.NOT_FOUND,
     )
 
 
-def _possible(make: Callable[[], PlannedEvent]) -> PlannedEvent:
+def _make_event(make: Callable[[], PlannedEvent]) -> PlannedEvent:
     try:
         return make()
     except ValueError as error:
-        raise Refused(str(error)) from None
+        raise ControlError(str(error)) from None
 
 
-def _limit(asked: Mapping[str, str]) -> int:
-    return wanted.number(asked, "limit", default=wanted.DEFAULT_LIMIT, most=wanted.MAX_LIMIT)
+def _limit(parameters: Mapping[str, str]) -> int:
+    return wanted.parse_number(parameters, "limit", default=wanted.DEFAULT_LIMIT, maximum=wanted.MAX_LIMIT)
 
 
-def _request(record: Record) -> dict[str, Any]:
+def _request_fields(record: Record) -> dict[str, Any]:
     return {field: getattr(record, field) for field in Record.__dataclass_fields__}
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event_fields(event: Event) -> dict[str, Any]:
     fields = asdict(event)
     del fields["request_id"]
     return fields
 
 
-def _listed(results: Sequence[Mapping[str, Any]]) -> web.Response:
-    return _json({"results": results, "next": None, "previous": None})
+def _list_response(results: Sequence[Mapping[str, Any]]) -> web.Response:
+    return _json_response({"results": results, "next": None, "previous": None})
 
 
-def _json(
+def _json_response(
     body: Any, *, status: HTTPStatus = HTTPStatus.OK, kind: str = "application/json"
 ) -> web.Response:
     return web.Response(status=status, body=msgspec.json.encode(body), content_type=kind)

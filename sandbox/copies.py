@@ -12,7 +12,7 @@ MAX_REMEMBERED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Message:
     """One reference for one recipient."""
 
     provider: str
@@ -22,49 +22,49 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
+class AcceptanceCounts:
     """The requests that were accepted for each case; the oldest cases are forgotten."""
 
-    _requests: OrderedDict[Case, list[int]] = field(default_factory=OrderedDict)
+    _requests: OrderedDict[Message, list[int]] = field(default_factory=OrderedDict)
 
-    def add(self, request: int, cases: Iterable[Case]) -> bool:
+    def add(self, request: int, messages: Iterable[Message]) -> bool:
         """Remember an accepted request; return whether any of its cases had been accepted."""
-        again = False
-        for case in dict.fromkeys(cases):
+        is_duplicate = False
+        for case in dict.fromkeys(messages):
             known = self._requests.setdefault(case, [])
-            again = again or bool(known)
+            is_duplicate = is_duplicate or bool(known)
             known.append(request)
             if len(self._requests) > MAX_REMEMBERED:
                 self._requests.popitem(last=False)
-        return again
+        return is_duplicate
 
-    def of(self, cases: Iterable[Case]) -> list[int]:
+    def accepted_requests(self, messages: Iterable[Message]) -> list[int]:
         """Return the requests that were accepted for the most frequent of these cases."""
-        return max((self._requests.get(case, []) for case in cases), key=len, default=[])
+        return max((self._requests.get(case, []) for case in messages), key=len, default=[])
 
     def find(
-        self, wanted: Callable[[Case], bool], *, at_least: int, limit: int
-    ) -> list[tuple[Case, list[int]]]:
+        self, predicate: Callable[[Message], bool], *, at_least: int, limit: int
+    ) -> list[tuple[Message, list[int]]]:
         """Return cases, the newest first, that were accepted at least so often."""
-        return list(islice(self._newest(wanted, at_least), limit))
+        return list(islice(self._newest(predicate, at_least), limit))
 
     def clear(self) -> None:
         """Forget everything."""
         self._requests.clear()
 
     def _newest(
-        self, wanted: Callable[[Case], bool], at_least: int
-    ) -> Iterator[tuple[Case, list[int]]]:
+        self, predicate: Callable[[Message], bool], at_least: int
+    ) -> Iterator[tuple[Message, list[int]]]:
         for case, requests in reversed(self._requests.items()):
-            if len(requests) >= at_least and wanted(case):
+            if len(requests) >= at_least and predicate(case):
                 yield case, requests
 
 
-def cases(provider: Provider, record: Record) -> list[Case]:
+def accepted_messages(provider: Provider, record: Record) -> list[Message]:
     """Return what a request was accepted for; nothing if it was refused."""
     if not record.accepted:
         return []
     return [
-        Case(provider.name, provider.channel, reference, recipient)
+        Message(provider.name, provider.channel, reference, recipient)
         for recipient, reference in provider.deliveries(record)
     ]

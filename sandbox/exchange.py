@@ -11,17 +11,17 @@ import structlog
 from aiohttp import web
 
 from .config import Timings
-from .copies import cases
+from .copies import accepted_messages
 from .log import Journal, Record
-from .memory import Memory
-from .providers.base import Incoming, Provider, Verdict
-from .replies import deliver
-from .webhooks import Outgoing
+from .memory import RecentRequests
+from .providers.base import IncomingRequest, Provider, RequestResult
+from .replies import send_response
+from .webhooks import WebhookSender
 
 log = structlog.get_logger(__name__)
 
 SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
-LONGEST_TEXT = 2_000
+MAX_TEXT_LENGTH = 2_000
 """Characters kept of a body that is not JSON."""
 _NO_BODY = msgspec.Raw(b"null")
 
@@ -33,54 +33,54 @@ class ProviderRoute:
         self,
         *,
         provider: Provider,
-        outgoing: Outgoing | None,
-        memory: Memory,
+        webhook_sender: WebhookSender | None,
+        recent_requests: RecentRequests,
         journal: Journal,
         ids: Iterator[int],
         timings: Timings,
-        stopping: asyncio.Event,
+        shutdown: asyncio.Event,
         connections: WeakSet[asyncio.Transport],
     ) -> None:
         self._provider = provider
-        self._outgoing = outgoing
-        self._memory = memory
+        self._webhook_sender = webhook_sender
+        self._recent_requests = recent_requests
         self._journal = journal
         self._ids = ids
         self._timings = timings
-        self._stopping = stopping
+        self._shutdown = shutdown
         self._all_connections = connections
         self._connections: WeakSet[asyncio.Transport] = WeakSet()
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer as the provider does, once the request is on disk."""
         self._count_connection(request)
         try:
-            body = await self._body(request)
+            body = await self._read_body(request)
         except ConnectionError:
             # Half a request is none, and nobody is left to be answered.
             return web.Response(status=HTTPStatus.BAD_REQUEST)
-        incoming = Incoming(
+        incoming = IncomingRequest(
             method=request.method,
             path=request.path,
             query=request.query,
-            headers={name.lower(): _text(value) for name, value in request.headers.items()},
+            headers={name.lower(): _header_text(value) for name, value in request.headers.items()},
             body=body,
         )
         now = datetime.now(UTC)
-        verdict = self._provider.judge(incoming, now=now)
-        record = self._record(incoming, verdict, now=now)
+        result = self._provider.handle(incoming, now=now)
+        record = self._record(incoming, result, now=now)
         try:
             await self._journal.append(msgspec.json.encode(record))
         except OSError as error:
             log.warning("request_not_logged", request=record.id, reason=str(error))
             text = f"The sandbox cannot write its log: {error}"
             return web.Response(status=HTTPStatus.INSUFFICIENT_STORAGE, text=text)
-        self._memory.add(record, cases(self._provider, record))
-        if self._outgoing is not None:
-            for event in verdict.events:
-                self._outgoing.plan(event, request_id=record.id, now=now)
-        response = await deliver(
-            request, verdict.reply, timings=self._timings, stopping=self._stopping
+        self._recent_requests.add(record, accepted_messages(self._provider, record))
+        if self._webhook_sender is not None:
+            for event in result.events:
+                self._webhook_sender.schedule(event, request_id=record.id, now=now)
+        response = await send_response(
+            request, result.response, timings=self._timings, shutdown=self._shutdown
         )
         if incoming.body is None:
             response.force_close()
@@ -90,15 +90,15 @@ class ProviderRoute:
         transport = request.transport
         if transport is None:
             return
-        counts = self._memory.counts
+        counts = self._recent_requests.counts
         if transport not in self._all_connections:
             self._all_connections.add(transport)
             counts.connections += 1
         if transport not in self._connections:
             self._connections.add(transport)
-            counts.at(self._provider.name).connections += 1
+            counts.of_provider(self._provider.name).connections += 1
 
-    async def _body(self, request: web.Request) -> bytes | None:
+    async def _read_body(self, request: web.Request) -> bytes | None:
         """Return the body; None for one that is larger than the provider takes."""
         if (request.content_length or 0) > self._provider.max_body:
             return None
@@ -108,25 +108,25 @@ class ProviderRoute:
             return None
         return body if len(body) <= self._provider.max_body else None
 
-    def _record(self, incoming: Incoming, verdict: Verdict, *, now: datetime) -> Record:
+    def _record(self, incoming: IncomingRequest, result: RequestResult, *, now: datetime) -> Record:
         raw = incoming.body or b""
-        is_json = verdict.is_json
-        if verdict.logged is not None:
-            raw, is_json = verdict.logged, True
+        is_json = result.is_json
+        if result.logged_body is not None:
+            raw, is_json = result.logged_body, True
         return Record(
             id=next(self._ids),
             time=now,
             provider=self._provider.name,
             method=incoming.method,
             path=incoming.path,
-            status=verdict.reply.recorded_status,
-            outcome=verdict.outcome,
-            accepted=verdict.accepted,
-            reason=verdict.reason,
-            title=verdict.title,
-            references=verdict.references,
-            recipients=verdict.recipients,
-            message_id=verdict.message_id,
+            status=result.response.recorded_status,
+            outcome=result.outcome,
+            accepted=result.accepted,
+            reason=result.reason,
+            title=result.title,
+            references=result.references,
+            recipients=result.recipients,
+            message_id=result.message_id,
             headers={
                 name: value
                 for name, value in incoming.headers.items()
@@ -134,15 +134,15 @@ class ProviderRoute:
             },
             # A line break can only stand between JSON's tokens: a space means the same.
             body=msgspec.Raw(raw.translate(_NO_LINE_BREAKS)) if is_json else _NO_BODY,
-            text=None if is_json or not raw else _beginning(raw),
-            is_message=verdict.is_message,
+            text=None if is_json or not raw else _truncated_text(raw),
+            is_message=result.is_message,
         )
 
 
 _NO_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 
-def _text(value: str) -> str:
+def _header_text(value: str) -> str:
     """Return a header's value with bytes that are no UTF-8 replaced, so that it can be logged."""
     return (
         value
@@ -151,5 +151,5 @@ def _text(value: str) -> str:
     )
 
 
-def _beginning(raw: bytes) -> str:
-    return raw[: LONGEST_TEXT * 4].decode(errors="replace")[:LONGEST_TEXT]
+def _truncated_text(raw: bytes) -> str:
+    return raw[: MAX_TEXT_LENGTH * 4].decode(errors="replace")[:MAX_TEXT_LENGTH]

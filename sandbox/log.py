@@ -58,30 +58,30 @@ class Record:
         return msgspec.json.decode(self.body)
 
 
-class LogBroken(ValueError):
+class CorruptLogError(ValueError):
     """A line in the middle of a log cannot be read. The message names it."""
 
 
-class LogInUse(RuntimeError):
+class LogInUseError(RuntimeError):
     """Another sandbox writes this log."""
 
 
-def read(path: Path) -> Iterator[Record]:
+def read_records(path: Path) -> Iterator[Record]:
     """Read a log of requests, oldest first; raises LogBroken.
 
     The last line is left out if it was cut: its request was not answered.
     """
     decoder = msgspec.json.Decoder(Record)
-    for number, line in enumerate(_whole_lines(path), start=1):
+    for number, line in enumerate(_complete_lines(path), start=1):
         try:
             yield decoder.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise LogBroken(f"{path}, line {number}: {error}") from error
+            raise CorruptLogError(f"{path}, line {number}: {error}") from error
 
 
-def read_last(path: Path, count: int) -> list[bytes]:
+def read_last_lines(path: Path, count: int) -> list[bytes]:
     """Return the last lines of a log, oldest first; none if there is no log."""
-    return list(deque(_whole_lines(path), maxlen=count)) if path.exists() else []
+    return list(deque(_complete_lines(path), maxlen=count)) if path.exists() else []
 
 
 class Journal:
@@ -95,9 +95,9 @@ class Journal:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._fd)
-            raise LogInUse(f"Another sandbox runs on {path.parent}.") from error
-        self._size = _cut_torn_line(self._fd)
-        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+            raise LogInUseError(f"Another sandbox runs on {path.parent}.") from error
+        self._size = _truncate_partial_line(self._fd)
+        self._pending: list[tuple[bytes, asyncio.Future[None]]] = []
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=path.stem)
 
@@ -105,9 +105,9 @@ class Journal:
         """Add a line; the future is done when it is on disk, and raises OSError if it is not."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((line, done))
+        self._pending.append((line, done))
         if self._task is None:
-            self._task = loop.create_task(self._write_waiting())
+            self._task = loop.create_task(self._write_pending())
         return done
 
     async def close(self) -> None:
@@ -117,19 +117,19 @@ class Journal:
         self._thread.shutdown()
         os.close(self._fd)
 
-    async def _write_waiting(self) -> None:
+    async def _write_pending(self) -> None:
         """Write until nothing waits: what arrives during one fsync shares the next."""
         loop = asyncio.get_running_loop()
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
+        while self._pending:
+            batch, self._pending = self._pending, []
             data = b"".join(line + b"\n" for line, _ in batch)
             try:
                 await loop.run_in_executor(self._thread, self._write, data)
             except OSError as error:
-                for done in _undone(batch):
+                for done in _open_futures(batch):
                     done.set_exception(error)
             else:
-                for done in _undone(batch):
+                for done in _open_futures(batch):
                     done.set_result(None)
         self._task = None
 
@@ -147,21 +147,21 @@ class Journal:
         self._size += len(data)
 
 
-def _undone(
+def _open_futures(
     batch: list[tuple[bytes, asyncio.Future[None]]],
 ) -> Iterator[asyncio.Future[None]]:
     """Leave out those whose request was given up meanwhile."""
     return (done for _, done in batch if not done.done())
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
+def _complete_lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         for line in file:
             if line.endswith(b"\n"):
                 yield line
 
 
-def _cut_torn_line(fd: int) -> int:
+def _truncate_partial_line(fd: int) -> int:
     """Remove what follows the last whole line, and return the size of what is left."""
     size = end = os.fstat(fd).st_size
     while end > 0:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from .copies import Case, Copies
+from .copies import Message, AcceptanceCounts
 from .log import Record
 
 MAX_REQUESTS = 5_000
@@ -86,37 +86,37 @@ class Counts(ProviderCounts):
     providers: dict[str, ProviderCounts] = field(default_factory=dict)
     webhooks: WebhookCounts = field(default_factory=WebhookCounts)
 
-    def at(self, provider: str) -> ProviderCounts:
+    def of_provider(self, provider: str) -> ProviderCounts:
         """Return the counts of one provider."""
         return self.providers.setdefault(provider, ProviderCounts())
 
 
-class Memory:
+class RecentRequests:
     """The latest exchanges by id, and the counters."""
 
     def __init__(self) -> None:
         self.counts = Counts()
-        self.copies = Copies()
+        self.acceptances = AcceptanceCounts()
         self.revision = 0
-        self.era = 0
+        self.generation = 0
         """Rises when everything is forgotten: events of an earlier era are not sent."""
-        self._troubles: dict[str, str] = {}
+        self._webhook_errors: dict[str, str] = {}
         self._exchanges: OrderedDict[int, Exchange] = OrderedDict()
         self._bytes = 0
 
-    def add(self, record: Record, cases: Sequence[Case]) -> None:
+    def add(self, record: Record, messages: Sequence[Message]) -> None:
         """Remember a request and count it; the oldest are forgotten.
 
-        ``cases`` are what it was accepted for.
+        ``messages`` are what it was accepted for.
         """
         counts = self.counts
-        for one in (counts, counts.at(record.provider)):
+        for one in (counts, counts.of_provider(record.provider)):
             one.requests += 1
             one.accepted += record.accepted
         counts.outcomes[record.outcome] = counts.outcomes.get(record.outcome, 0) + 1
-        counts.duplicates += self.restore(record, cases)
+        counts.duplicates += self.restore(record, messages)
 
-    def restore(self, record: Record, cases: Sequence[Case]) -> bool:
+    def restore(self, record: Record, messages: Sequence[Message]) -> bool:
         """Remember a request of an earlier run; return whether it is a duplicate."""
         exchange = Exchange(record=record)
         self._exchanges[record.id] = exchange
@@ -127,16 +127,16 @@ class Memory:
         ):
             _, oldest = self._exchanges.popitem(last=False)
             self._bytes -= memoryview(oldest.record.body).nbytes
-        return self.copies.add(record.id, cases)
+        return self.acceptances.add(record.id, messages)
 
     def add_event(self, event: Event) -> None:
         """Remember an event of a request; of one forgotten, nothing."""
         exchange = self._exchanges.get(event.request_id)
         if exchange is not None:
             exchange.events.append(event)
-            self.changed(event.request_id)
+            self.mark_changed(event.request_id)
 
-    def changed(self, request_id: int) -> None:
+    def mark_changed(self, request_id: int) -> None:
         """Note that something about a request is new."""
         self.revision += 1
         exchange = self._exchanges.get(request_id)
@@ -148,37 +148,37 @@ class Memory:
         return self._exchanges.get(request_id)
 
     def find(
-        self, wanted: Callable[[Record], bool], *, limit: int, before: int | None = None
+        self, predicate: Callable[[Record], bool], *, limit: int, before: int | None = None
     ) -> list[Exchange]:
         """Return exchanges newest first, of those older than ``before``."""
-        return list(islice(self._newest(wanted, before), limit))
+        return list(islice(self._newest(predicate, before), limit))
 
     @property
-    def webhook_trouble(self) -> str | None:
+    def webhook_error(self) -> str | None:
         """Why the last webhook was not taken, for each receiver; None if all were."""
-        return "; ".join(f"{url}: {answer}" for url, answer in self._troubles.items()) or None
+        return "; ".join(f"{url}: {answer}" for url, answer in self._webhook_errors.items()) or None
 
-    def note_trouble(self, url: str, answer: str | None) -> bool:
+    def record_webhook_error(self, url: str, answer: str | None) -> bool:
         """Note what a receiver said that took nothing, or None; return whether that is new."""
-        if self._troubles.get(url) == answer:
+        if self._webhook_errors.get(url) == answer:
             return False
         if answer is None:
-            del self._troubles[url]
+            del self._webhook_errors[url]
         else:
-            self._troubles[url] = answer
+            self._webhook_errors[url] = answer
         return True
 
     def clear(self) -> None:
         """Forget everything, and start counting anew."""
         self._exchanges.clear()
-        self.copies.clear()
+        self.acceptances.clear()
         self._bytes = 0
         self.counts = Counts()
-        self._troubles.clear()
+        self._webhook_errors.clear()
         self.revision += 1
-        self.era += 1
+        self.generation += 1
 
-    def _newest(self, wanted: Callable[[Record], bool], before: int | None) -> Iterator[Exchange]:
+    def _newest(self, predicate: Callable[[Record], bool], before: int | None) -> Iterator[Exchange]:
         for exchange in reversed(self._exchanges.values()):
-            if (before is None or exchange.record.id < before) and wanted(exchange.record):
+            if (before is None or exchange.record.id < before) and predicate(exchange.record):
                 yield exchange

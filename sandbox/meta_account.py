@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 
 from . import secret_files
-from .keys import UnreadableKey
+from .keys import UnreadableKeyError
 
-FILE = "whatsapp_account.json"
+WHATSAPP_ACCOUNT_FILE = "whatsapp_account.json"
 PHONE_NUMBER_ID = "100000000000001"
 BUSINESS_ACCOUNT_ID = "200000000000002"
 PHONE_NUMBER = "15550100000"
-KEY = "EAAsandbox"
+WHATSAPP_ACCESS_TOKEN = "EAAsandbox"
 
 
 class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
     """The owner of the templates."""
     display_phone_number: str = PHONE_NUMBER
     """The sender's number; nobody has it."""
-    access_token: str = KEY
+    access_token: str = WHATSAPP_ACCESS_TOKEN
     app_secret: str
     """Signs the webhooks."""
     verify_token: str
@@ -36,17 +36,17 @@ class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
         return f"{algorithm}={hmac.digest(self.app_secret.encode(), body, algorithm).hex()}"
 
 
-def ensure(data: Path) -> MetaAccount:
+def ensure_whatsapp_account(data: Path) -> MetaAccount:
     """Return the account of this data folder, made if there is none; raises UnreadableKey."""
-    path = data / FILE
+    path = data / WHATSAPP_ACCOUNT_FILE
     if not path.exists():
         account = MetaAccount(
             app_secret=secrets.token_hex(16), verify_token=secrets.token_urlsafe(16)
         )
-        secret_files.create(path, msgspec.json.format(msgspec.json.encode(account)) + b"\n")
+        secret_files.create_secret_file(path, msgspec.json.format(msgspec.json.encode(account)) + b"\n")
     try:
         return msgspec.json.decode(path.read_bytes(), type=MetaAccount)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnreadableKey(
+        raise UnreadableKeyError(
             f"{path} is no WhatsApp account: delete it to get a new one."
         ) from error

@@ -17,17 +17,17 @@ from liquid import CachingFileSystemLoader, Environment
 
 from . import pages
 from .behaviours import Behaviour, Behaviours, canonical
-from .copies import cases
+from .copies import accepted_messages
 from .log import Record
-from .memory import Exchange, Memory
+from .memory import Exchange, RecentRequests
 from .pages import EVERYTHING, View
 from .providers.base import Channel, Provider
-from .wanted import Refused, refuse_other_sites
+from .wanted import ControlError, refuse_other_sites
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 PAGE_SIZE = 50
-LONGEST_QUERY = 200
-SHOWN = (EVERYTHING, "accepted", "refused")
+MAX_QUERY_LENGTH = 200
+RESULTS = (EVERYTHING, "accepted", "refused")
 CHANNELS = (EVERYTHING, Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP)
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -44,7 +44,7 @@ STATIC = {"outbox.css": "text/css", "outbox.js": "text/javascript"}
 
 def _templates() -> Environment:
     return Environment(
-        autoescape=True, loader=CachingFileSystemLoader(HERE / "templates", ext=".liquid")
+        autoescape=True, loader=CachingFileSystemLoader(FOLDER / "templates", ext=".liquid")
     )
 
 
@@ -52,11 +52,11 @@ def _templates() -> Environment:
 class Outbox:
     """The handlers of the pages."""
 
-    memory: Memory
+    recent_requests: RecentRequests
     behaviours: Behaviours
     providers: Mapping[str, Provider]
     templates: Environment = field(default_factory=_templates)
-    run: str = field(default_factory=lambda: secrets.token_hex(4))
+    run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     """Tells this run from an earlier one, whose pages a browser may remember."""
 
     def routes(self) -> list[web.RouteDef]:
@@ -68,36 +68,36 @@ class Outbox:
             web.get("/messages/{id:[0-9]{1,18}}/html", self.mail),
             web.post("/messages/{id:[0-9]{1,18}}/let-through", self.let_through),
             web.get("/static/{name}", self.static),
-            web.get("/{rest:.*}", self.missing),
+            web.get("/{rest:.*}", self.not_found),
         ]
 
     async def list(self, request: web.Request) -> web.Response:
         """The latest requests, newest first."""
         view = View(
-            shown=_choice(request, "show", SHOWN),
+            shown=_choice(request, "show", RESULTS),
             channel=_choice(request, "channel", CHANNELS),
-            words=request.query.get("q", "")[:LONGEST_QUERY],
+            search=request.query.get("q", "")[:MAX_QUERY_LENGTH],
         )
         before = _number(request.query.get("before", ""))
-        etag = f'"{self.run}-{self.memory.revision}"'
+        etag = f'"{self.run_id}-{self.recent_requests.revision}"'
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=HTTPStatus.NOT_MODIFIED)
 
-        def wanted(record: Record) -> bool:
-            return view.has(record, channel=self.providers[record.provider].channel)
+        def is_included(record: Record) -> bool:
+            return view.includes(record, channel=self.providers[record.provider].channel)
 
-        found = self.memory.find(wanted, limit=PAGE_SIZE + 1, before=before)
+        found = self.recent_requests.find(is_included, limit=PAGE_SIZE + 1, before=before)
         listed = found[:PAGE_SIZE]
         return self._page(
             "list",
             etag=etag,
             rows=[
-                pages.row(one, self._provider(one), copies=len(self._copies(one))) for one in listed
+                pages.row(one, self._provider(one), copies=len(self._accepted_requests(one))) for one in listed
             ],
-            words=view.words,
+            words=view.search,
             shown=view.shown,
             channel=view.channel,
-            filters=view.filters(channels=CHANNELS, shown=SHOWN),
+            filters=view.filters(channels=CHANNELS, shown=RESULTS),
             before=before,
             newest=view.link(),
             older=view.link(before=listed[-1].record.id) if len(found) > PAGE_SIZE else "",
@@ -107,10 +107,10 @@ class Outbox:
         """One request: its content, how it was answered, and its events."""
         exchange = self._exchange(request)
         if exchange is None:
-            return self._missing("This message is not in memory any more, or never was.")
-        copies, through = self._copies(exchange), self._is_let_through(exchange)
+            return self._not_found_page("This message is not in memory any more, or never was.")
+        copies, through = self._accepted_requests(exchange), self._is_let_through(exchange)
         to = _recipient(request, exchange)
-        etag = f'"{self.run}-{exchange.record.id}-{exchange.version}-{len(copies)}-{through}"'
+        etag = f'"{self.run_id}-{exchange.record.id}-{exchange.version}-{len(copies)}-{through}"'
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=HTTPStatus.NOT_MODIFIED)
         message = pages.message(exchange, self._provider(exchange), copies=copies, to=to)
@@ -121,7 +121,7 @@ class Outbox:
             "request",
         ]
         view = _choice(request, "view", views)
-        raw, is_whole = pages.raw(exchange.record) if view == "request" else ("", True)
+        raw, is_complete = pages.raw(exchange.record) if view == "request" else ("", True)
         return self._page(
             "message",
             etag=etag,
@@ -130,10 +130,10 @@ class Outbox:
             view=view,
             images="images" in request.query,
             as_recipient=f"&to={to}" if to else "",
-            frame=_frame(request, to),
+            frame=_frame_query(request, to),
             raw=raw,
-            is_whole=is_whole,
-            can_let_through=self._is_by_outcome(exchange) and not exchange.record.accepted,
+            is_complete=is_complete,
+            can_let_through=self._has_chosen_outcome(exchange) and not exchange.record.accepted,
             let_through=through,
         )
 
@@ -141,13 +141,13 @@ class Outbox:
         """Accept what comes for this recipient from now on, or undo that."""
         try:
             refuse_other_sites(request)
-        except Refused as refused:
+        except ControlError as refused:
             return self._page("missing", status=refused.status, what=str(refused))
         exchange = self._exchange(request)
-        if exchange is None or not self._is_by_outcome(exchange):
-            return self._missing("There is no such message.")
+        if exchange is None or not self._has_chosen_outcome(exchange):
+            return self._not_found_page("There is no such message.")
         through = self._is_let_through(exchange)
-        ordinary = self._provider(exchange).outcomes.ordinary.name
+        ordinary = self._provider(exchange).outcomes.default.name
         for match in map(canonical, exchange.record.recipients):
             if through:
                 self.behaviours.remove(match)
@@ -160,10 +160,10 @@ class Outbox:
         """The HTML of a mail as it is, for the frame."""
         exchange = self._exchange(request)
         if exchange is None or not exchange.record.accepted:
-            return self._missing("There is no such mail.")
+            return self._not_found_page("There is no such mail.")
         images = "data: http: https:" if "images" in request.query else "data:"
         return _response(
-            self._provider(exchange).show(exchange.record, to=_recipient(request, exchange)).html,
+            self._provider(exchange).display(exchange.record, to=_recipient(request, exchange)).html,
             kind="text/html",
             policy=MAIL_POLICY.format(images=images),
         )
@@ -175,7 +175,7 @@ class Outbox:
                 "provider": provider.title,
                 "addressing": provider.addressing,
                 "rows": [
-                    {"names": provider.spellings(row), "says": row.says}
+                    {"names": provider.recipient_patterns(row), "description": row.description}
                     for row in provider.outcomes.table
                 ],
             }
@@ -187,30 +187,30 @@ class Outbox:
         """The style sheet and the script."""
         name = request.match_info["name"]
         if name not in STATIC:
-            return self._missing("There is no such file.")
-        text = (HERE / "static" / name).read_text()
+            return self._not_found_page("There is no such file.")
+        text = (FOLDER / "static" / name).read_text()
         return _response(text, kind=STATIC[name], policy=PAGE_POLICY)
 
-    async def missing(self, request: web.Request) -> web.Response:
+    async def not_found(self, request: web.Request) -> web.Response:
         """Any other path."""
-        return self._missing(f"There is nothing at {request.path}.")
+        return self._not_found_page(f"There is nothing at {request.path}.")
 
     def _page(
         self, name: str, *, etag: str = "", status: HTTPStatus = HTTPStatus.OK, **values: Any
     ) -> web.Response:
         html = self.templates.get_template(name).render(
-            counts=self._counts(), trouble=self.memory.webhook_trouble, page=name, **values
+            counts=self._counts(), trouble=self.recent_requests.webhook_error, page=name, **values
         )
         response = _response(html, kind="text/html", policy=PAGE_POLICY, status=status)
         if etag:
             response.headers["ETag"] = etag
         return response
 
-    def _missing(self, what: str) -> web.Response:
-        return self._page("missing", status=HTTPStatus.NOT_FOUND, what=what)
+    def _not_found_page(self, reason: str) -> web.Response:
+        return self._page("missing", status=HTTPStatus.NOT_FOUND, what=reason)
 
     def _counts(self) -> dict[str, int]:
-        counts = self.memory.counts
+        counts = self.recent_requests.counts
         return {
             "requests": counts.requests,
             "accepted": counts.accepted,
@@ -218,10 +218,10 @@ class Outbox:
             "waiting": counts.webhooks.waiting,
         }
 
-    def _copies(self, exchange: Exchange) -> Sequence[int]:
-        return self.memory.copies.of(cases(self._provider(exchange), exchange.record))
+    def _accepted_requests(self, exchange: Exchange) -> Sequence[int]:
+        return self.recent_requests.acceptances.accepted_requests(accepted_messages(self._provider(exchange), exchange.record))
 
-    def _is_by_outcome(self, exchange: Exchange) -> bool:
+    def _has_chosen_outcome(self, exchange: Exchange) -> bool:
         """Return whether its recipient asked for what became of a request."""
         record = exchange.record
         return record.is_message and (
@@ -229,12 +229,12 @@ class Outbox:
         )
 
     def _is_let_through(self, exchange: Exchange) -> bool:
-        ordinary = self._provider(exchange).outcomes.ordinary.name
+        ordinary = self._provider(exchange).outcomes.default.name
         scripts = [self.behaviours.get(canonical(one)) for one in exchange.record.recipients]
         return bool(scripts) and all(one and one.outcome == ordinary for one in scripts)
 
     def _exchange(self, request: web.Request) -> Exchange | None:
-        return self.memory.get(int(request.match_info["id"]))
+        return self.recent_requests.get(int(request.match_info["id"]))
 
     def _provider(self, exchange: Exchange) -> Provider:
         return self.providers[exchange.record.provider]
@@ -246,7 +246,7 @@ def _choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
     return chosen if chosen in choices else choices[0]
 
 
-def _frame(request: web.Request, to: int) -> str:
+def _frame_query(request: web.Request, to: int) -> str:
     """Return the query by which a frame shows the mail as the page does."""
     parts = (f"to={to}" if to else "", "images" if "images" in request.query else "")
     return "&".join(filter(None, parts))

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .config import Timings
-from .replies import Manner
+from .replies import ResponseMode
 
 
-class Moment(StrEnum):
+class DelayUnit(StrEnum):
     """What an event's delay is a multiple of."""
 
     PROCESSED = "processed"
@@ -20,13 +20,13 @@ class Step:
     """One event of those an accepted message causes."""
 
     kind: str
-    after: Moment = Moment.DELIVERED
-    times: float = 1
+    unit: DelayUnit = DelayUnit.DELIVERED
+    multiple: float = 1
 
     def delay(self, timings: Timings) -> float:
         """Return the seconds from the acceptance to this event."""
-        unit = timings.processed if self.after is Moment.PROCESSED else timings.delivered
-        return unit * self.times
+        seconds = timings.processed if self.unit is DelayUnit.PROCESSED else timings.delivered
+        return seconds * self.multiple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +35,16 @@ class Outcome:
 
     name: str
     aliases: tuple[str, ...] = ()
-    says: str
+    description: str
     """For people: one sentence."""
     status: int
-    manner: Manner = Manner.WHOLE
+    mode: ResponseMode = ResponseMode.COMPLETE
     accepted: bool = True
     """The provider takes the message, whatever the client gets to see."""
     steps: tuple[Step, ...] = ()
-    late: bool = False
+    has_late_events: bool = False
     """Its events come much later."""
-    failures_first: int = 0
+    initial_failures: int = 0
     """How often a recipient meets this outcome before the ordinary one."""
     traits: frozenset[str] = field(default_factory=frozenset)
     """What only the provider's own module knows how to do."""
@@ -53,10 +53,10 @@ class Outcome:
 class Outcomes:
     """One provider's table, looked up by name or alias."""
 
-    def __init__(self, table: Sequence[Outcome], *, ordinary: str) -> None:
+    def __init__(self, table: Sequence[Outcome], *, default: str) -> None:
         self.table = tuple(table)
         self._by_name = {name: row for row in table for name in (row.name, *row.aliases)}
-        self.ordinary = self._by_name[ordinary]
+        self.default = self._by_name[default]
 
     def find(self, name: str) -> Outcome | None:
         """Return the outcome of this name or alias."""

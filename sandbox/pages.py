@@ -10,12 +10,12 @@ import msgspec
 
 from .log import Record
 from .memory import Event, EventState, Exchange
-from .providers.base import Attached, Channel, Provider
+from .providers.base import Attachment, Channel, Provider
 
 EVERYTHING = "all"
 SNIPPET = 160
 KILO = 1024
-LONGEST_RAW = 200_000
+MAX_RAW_LENGTH = 200_000
 """Characters of a request that its page shows."""
 GOOD, BAD, WAIT, WARN, PLAIN = "good", "bad", "wait", "warn", "plain"
 TONES: Mapping[str, str] = {
@@ -32,7 +32,7 @@ TONES: Mapping[str, str] = {
     "unsubscribe": WARN,
     "group_unsubscribe": WARN,
 }
-FINE = range(200, 300)
+SUCCESS_STATUSES = range(200, 300)
 UNANSWERED: Mapping[int | str, str] = {"stalled": "no answer", "reset": "reset"}
 STATES: Mapping[EventState, str] = {
     EventState.PLANNED: "planned",
@@ -48,7 +48,7 @@ class View:
 
     shown: str
     channel: str
-    words: str
+    search: str
 
     def link(self, *, before: int | None = None) -> str:
         """Return the address of this list, or of a later page of it."""
@@ -56,17 +56,17 @@ class View:
             **({"before": str(before)} if before is not None else {}),
             "show": self.shown,
             **({"channel": self.channel} if self.channel != EVERYTHING else {}),
-            **({"q": self.words} if self.words else {}),
+            **({"q": self.search} if self.search else {}),
         }
         return f"/?{urlencode(query)}"
 
-    def has(self, record: Record, *, channel: str) -> bool:
+    def includes(self, record: Record, *, channel: str) -> bool:
         """Return whether a request of this channel is in the list."""
         return (
             is_listed(record)
             and (self.shown == EVERYTHING or record.accepted == (self.shown == "accepted"))
             and self.channel in (EVERYTHING, channel)
-            and (not self.words or matches(record, self.words))
+            and (not self.search or matches(record, self.search))
         )
 
     def filters(self, *, channels: Sequence[str], shown: Sequence[str]) -> list[dict[str, Any]]:
@@ -75,28 +75,28 @@ class View:
             {
                 "label": "Which channel",
                 "links": [
-                    _narrowed(replace(self, channel=choice), choice, current=self.channel)
+                    _filter_link(replace(self, channel=choice), choice, current=self.channel)
                     for choice in channels
                 ],
             },
             {
                 "label": "Which requests",
                 "links": [
-                    _narrowed(replace(self, shown=choice), choice, current=self.shown)
+                    _filter_link(replace(self, shown=choice), choice, current=self.shown)
                     for choice in shown
                 ],
             },
         ]
 
 
-def _narrowed(view: View, choice: str, *, current: str) -> dict[str, Any]:
+def _filter_link(view: View, choice: str, *, current: str) -> dict[str, Any]:
     label = "WhatsApp" if choice == Channel.WHATSAPP else choice.capitalize()
     return {"label": label, "href": view.link(), "current": choice == current}
 
 
 def is_refused(record: Record) -> bool:
     """Return whether a request got an error, or was lost; not so one that was only checked."""
-    return not record.accepted and (not isinstance(record.status, int) or record.status not in FINE)
+    return not record.accepted and (not isinstance(record.status, int) or record.status not in SUCCESS_STATUSES)
 
 
 def is_listed(record: Record) -> bool:
@@ -108,7 +108,7 @@ def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any
     """Return one line of the list."""
     record = exchange.record
     title = record.title or ""
-    snippet = " ".join(provider.show(record).text[: 2 * SNIPPET].split()) if record.accepted else ""
+    snippet = " ".join(provider.display(record).text[: 2 * SNIPPET].split()) if record.accepted else ""
     return {
         "id": record.id,
         "version": f"{exchange.version}-{copies}",
@@ -142,14 +142,14 @@ def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
         event.kind: event for event in exchange.events if event.state is not EventState.PLANNED
     }
     found += [
-        _chip(kind, TONES.get(kind, PLAIN), _taken(event), pending=event.state != EventState.SENT)
+        _chip(kind, TONES.get(kind, PLAIN), _state_text(event), pending=event.state != EventState.SENT)
         for kind, event in latest.items()
     ]
     if record.accepted and not found:
         found.append(_chip("accepted", PLAIN, "Nothing was reported yet."))
     if copies > 1:
-        hint = f"This reference was accepted {copies} times for this recipient."
-        found.insert(0, _chip(f"{copies} copies", WARN, hint))
+        tooltip = f"This reference was accepted {copies} times for this recipient."
+        found.insert(0, _chip(f"{copies} copies", WARN, tooltip))
     return found
 
 
@@ -158,11 +158,11 @@ def message(
 ) -> dict[str, Any]:
     """Return what the page of one request shows, as the recipient of this number sees it."""
     record = exchange.record
-    shown = provider.show(record, to=to) if record.accepted else None
+    displayed = provider.display(record, to=to) if record.accepted else None
     return {
         **row(exchange, provider, copies=len(copies)),
         "to": to,
-        "sender": shown.sender if shown else "",
+        "sender": displayed.sender if displayed else "",
         "recipients": list(record.recipients),
         "provider": provider.title,
         "copies": list(copies) if len(copies) > 1 else [],
@@ -170,15 +170,15 @@ def message(
         "status": UNANSWERED.get(record.status, str(record.status)),
         "references": list(record.references),
         "message_id": record.message_id or "",
-        "has_html": bool(shown and shown.html),
-        "text": shown.text if shown else "",
-        "heading": shown.title if shown else "",
-        "attachments": [_attached(one) for one in shown.attachments] if shown else [],
-        "image": shown.image if shown else "",
-        "link": shown.link if shown else "",
-        "small_print": shown.small_print if shown else "",
-        "buttons": list(shown.buttons) if shown else [],
-        "facts": list(shown.facts) if shown else [],
+        "has_html": bool(displayed and displayed.html),
+        "text": displayed.text if displayed else "",
+        "heading": displayed.title if displayed else "",
+        "attachments": [_attachment(one) for one in displayed.attachments] if displayed else [],
+        "image": displayed.image if displayed else "",
+        "link": displayed.link if displayed else "",
+        "small_print": displayed.small_print if displayed else "",
+        "buttons": list(displayed.buttons) if displayed else [],
+        "facts": list(displayed.facts) if displayed else [],
         "headers": sorted(record.headers.items()),
         "events": [_event(event) for event in exchange.events],
     }
@@ -191,17 +191,17 @@ def raw(record: Record) -> tuple[str, bool]:
     if bytes(record.body) == b"null":
         return "", True
     text = msgspec.json.format(bytes(record.body), indent=2).decode()
-    return text[:LONGEST_RAW], len(text) <= LONGEST_RAW
+    return text[:MAX_RAW_LENGTH], len(text) <= MAX_RAW_LENGTH
 
 
-def matches(record: Record, words: str) -> bool:
+def matches(record: Record, search: str) -> bool:
     """Return whether a search finds a request: in its recipients, subject, reference or id."""
     texts = (*record.recipients, *record.references, record.title or "", record.message_id or "")
     haystack = "\n".join(texts).lower()
-    return all(word in haystack for word in words.lower().split())
+    return all(word in haystack for word in search.lower().split())
 
 
-def _attached(one: Attached) -> dict[str, str]:
+def _attachment(one: Attachment) -> dict[str, str]:
     return {"name": one.name, "kind": one.kind, "size": _size(one.size)}
 
 
@@ -214,11 +214,11 @@ def _size(count: int) -> str:
     return f"{count / KILO**2:.1f} MB"
 
 
-def _chip(label: str, tone: str, hint: str, *, pending: bool = False) -> dict[str, str]:
-    return {"label": label, "tone": tone, "hint": hint, "pending": "pending" if pending else ""}
+def _chip(label: str, tone: str, tooltip: str, *, pending: bool = False) -> dict[str, str]:
+    return {"label": label, "tone": tone, "tooltip": tooltip, "pending": "pending" if pending else ""}
 
 
-def _taken(event: Event) -> str:
+def _state_text(event: Event) -> str:
     """Return how far an event has come, in words."""
     words = STATES[event.state]
     return f"{words} ({event.answer})" if event.answer else words
@@ -230,7 +230,7 @@ def _event(event: Event) -> dict[str, Any]:
         "kind": event.kind,
         "tone": TONES.get(event.kind, PLAIN),
         "pending": "" if event.state is EventState.SENT else "pending",
-        "state": _taken(event),
+        "state": _state_text(event),
         "tries": event.tries,
         "time": _iso(moment),
         "clock": f"{moment:%H:%M:%S}",

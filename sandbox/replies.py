@@ -13,16 +13,16 @@ from aiohttp import web
 
 from .config import Timings
 
-LONGEST_STALL = 600.0
+MAX_STALL = 600.0
 """A client that waits without end is let go after this many seconds."""
-LOOK_AGAIN = 0.2
+POLL_INTERVAL = 0.2
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-class Manner(StrEnum):
+class ResponseMode(StrEnum):
     """How an answer reaches the client."""
 
-    WHOLE = "whole"
+    COMPLETE = "whole"
     SLOW = "slow"
     DRIPPING = "dripping"
     TRUNCATED = "truncated"
@@ -31,77 +31,77 @@ class Manner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ProviderResponse:
     """An answer as the provider would give it."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    manner: Manner = Manner.WHOLE
+    mode: ResponseMode = ResponseMode.COMPLETE
 
     @property
     def recorded_status(self) -> int | Literal["stalled", "reset"]:
         """What the log says the client got."""
-        if self.manner is Manner.STALLED:
+        if self.mode is ResponseMode.STALLED:
             return "stalled"
-        return "reset" if self.manner is Manner.RESET else self.status
+        return "reset" if self.mode is ResponseMode.RESET else self.status
 
 
-async def deliver(
-    request: web.Request, reply: Reply, *, timings: Timings, stopping: asyncio.Event
+async def send_response(
+    request: web.Request, response: ProviderResponse, *, timings: Timings, shutdown: asyncio.Event
 ) -> web.Response:
     """Answer a request in the reply's own manner.
 
     Where the connection is gone afterwards, the response that is returned goes nowhere.
     """
-    response = web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+    http_response = web.Response(status=response.status, body=response.body, headers=response.headers)
     transport = request.transport
-    if reply.manner is Manner.WHOLE or transport is None:
-        return response
-    if reply.manner is Manner.SLOW:
-        await _pause(timings.slow, transport, stopping)
-    elif reply.manner is Manner.STALLED:
-        await _pause(LONGEST_STALL, transport, stopping)
+    if response.mode is ResponseMode.COMPLETE or transport is None:
+        return http_response
+    if response.mode is ResponseMode.SLOW:
+        await _pause(timings.slow, transport, shutdown)
+    elif response.mode is ResponseMode.STALLED:
+        await _pause(MAX_STALL, transport, shutdown)
         transport.abort()
-    elif reply.manner is Manner.RESET:
+    elif response.mode is ResponseMode.RESET:
         connection: socket.socket = transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         transport.abort()
-    elif reply.manner is Manner.TRUNCATED:
-        transport.write(_raw(reply, promised=64))
+    elif response.mode is ResponseMode.TRUNCATED:
+        transport.write(_raw_response(response, missing_bytes=64))
         transport.close()
-    elif reply.manner is Manner.DRIPPING:
-        await _drip(_raw(reply, promised=0), transport, timings=timings, stopping=stopping)
+    elif response.mode is ResponseMode.DRIPPING:
+        await _drip(_raw_response(response, missing_bytes=0), transport, timings=timings, shutdown=shutdown)
         transport.close()
-    return response
+    return http_response
 
 
 async def _drip(
-    raw: bytes, transport: asyncio.Transport, *, timings: Timings, stopping: asyncio.Event
+    raw: bytes, transport: asyncio.Transport, *, timings: Timings, shutdown: asyncio.Event
 ) -> None:
     for byte in raw:
-        if transport.is_closing() or stopping.is_set():
+        if transport.is_closing() or shutdown.is_set():
             return
         transport.write(bytes((byte,)))
-        await _pause(timings.drip, transport, stopping)
+        await _pause(timings.drip, transport, shutdown)
 
 
-async def _pause(seconds: float, transport: asyncio.Transport, stopping: asyncio.Event) -> None:
+async def _pause(seconds: float, transport: asyncio.Transport, shutdown: asyncio.Event) -> None:
     """Wait, but not for a client that has gone nor when the sandbox stops."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    while not transport.is_closing() and not stopping.is_set():
+    while not transport.is_closing() and not shutdown.is_set():
         left = end - loop.time()
         if left <= 0:
             return
-        await asyncio.sleep(min(left, LOOK_AGAIN))
+        await asyncio.sleep(min(left, POLL_INTERVAL))
 
 
-def _raw(reply: Reply, *, promised: int) -> bytes:
-    """Return the answer's bytes, with a length that promises ``promised`` more than there are."""
+def _raw_response(response: ProviderResponse, *, missing_bytes: int) -> bytes:
+    """Return the answer's bytes, with a length that promises ``missing_bytes`` more than there are."""
     lines = [
-        f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}",
-        *(f"{name}: {value}" for name, value in reply.headers.items()),
-        f"Content-Length: {len(reply.body) + promised}",
+        f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
+        *(f"{name}: {value}" for name, value in response.headers.items()),
+        f"Content-Length: {len(response.body) + missing_bytes}",
     ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + reply.body
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + response.body

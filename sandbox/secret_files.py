@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 
-def create(path: Path, content: bytes) -> None:
+def create_secret_file(path: Path, content: bytes) -> None:
     """Write a file unless there is one already: of two processes the quicker wins."""
-    draft = _draft(path, content)
+    draft = _write_draft(path, content)
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -15,12 +15,12 @@ def create(path: Path, content: bytes) -> None:
         draft.unlink()
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace_secret_file(path: Path, content: bytes) -> None:
     """Write a file in place of the one there is; nobody ever reads half of it."""
-    _draft(path, content).replace(path)
+    _write_draft(path, content).replace(path)
 
 
-def _draft(path: Path, content: bytes) -> Path:
+def _write_draft(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_suffix(f".{os.getpid()}")
     with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:

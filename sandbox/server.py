@@ -13,21 +13,21 @@ from weakref import WeakSet
 import msgspec
 from aiohttp import web
 
-from .assembly import Assembly, Reports, assemble, secrets
+from .assembly import Assembly, WebhookEndpoint, assemble, create_secrets
 from .behaviours import Behaviours
 from .config import Config
 from .control import Control
-from .copies import cases
+from .copies import accepted_messages
 from .exchange import ProviderRoute
-from .log import EVENTS_FILE, REQUESTS_FILE, Journal, LogBroken, Record, read_last
-from .memory import MAX_REQUESTS, Event, Memory
+from .log import EVENTS_FILE, REQUESTS_FILE, Journal, CorruptLogError, Record, read_last_lines
+from .memory import MAX_REQUESTS, Event, RecentRequests
 from .meta_account import MetaAccount
 from .outbox import Outbox
-from .webhooks import Outgoing
+from .webhooks import WebhookSender
 
-EVENTS_READ_BACK = 4 * MAX_REQUESTS
+MAX_EVENTS_LOADED = 4 * MAX_REQUESTS
 BACKLOG = 1024
-PATIENCE = 0.2
+SHUTDOWN_TIMEOUT = 0.2
 """Seconds that answers under way are given when the sandbox stops."""
 START_TIMEOUT = 10.0
 
@@ -48,7 +48,7 @@ class Sandbox:
 
 
 @asynccontextmanager
-async def listening(config: Config) -> AsyncIterator[Sandbox]:
+async def serve(config: Config) -> AsyncIterator[Sandbox]:
     """Listen until the block is left.
 
     Raises OSError, LogInUse, LogBroken, UnreadableKey or UnreadableTemplates.
@@ -58,17 +58,17 @@ async def listening(config: Config) -> AsyncIterator[Sandbox]:
         stack.push_async_callback(requests.close)
         behaviours = Behaviours()
         assembly = assemble(config, behaviours=behaviours)
-        memory = Memory()
-        last_id = _read_back(config.data, memory, assembly)
+        recent_requests = RecentRequests()
+        last_id = _load_history(config.data, recent_requests, assembly)
         events = Journal(config.data / EVENTS_FILE, durable=False)
         stack.push_async_callback(events.close)
-        outgoing = {
-            name: _outgoing(reports, memory=memory, journal=events, config=config)
-            for name, reports in assembly.reports.items()
+        webhook_senders = {
+            name: _create_sender(reports, recent_requests=recent_requests, journal=events, config=config)
+            for name, reports in assembly.webhooks.items()
         }
-        for one in outgoing.values():
+        for one in webhook_senders.values():
             stack.push_async_callback(one.close)
-        stopping = asyncio.Event()
+        shutdown = asyncio.Event()
         app = web.Application(
             client_max_size=max(one.max_body for one in assembly.providers.values())
         )
@@ -76,60 +76,60 @@ async def listening(config: Config) -> AsyncIterator[Sandbox]:
         for name, provider in assembly.providers.items():
             route = ProviderRoute(
                 provider=provider,
-                outgoing=outgoing.get(name),
-                memory=memory,
+                webhook_sender=webhook_senders.get(name),
+                recent_requests=recent_requests,
                 journal=requests,
                 ids=ids,
                 timings=config.timings,
-                stopping=stopping,
+                shutdown=shutdown,
                 connections=connections,
             )
-            app.router.add_route("*", provider.route, route.answer)
+            app.router.add_route("*", provider.route, route.handle)
         control = Control(
-            memory=memory,
+            recent_requests=recent_requests,
             behaviours=behaviours,
             providers=assembly.providers,
-            outgoing=outgoing,
+            webhook_senders=webhook_senders,
         )
-        outbox = Outbox(memory=memory, behaviours=behaviours, providers=assembly.providers)
+        outbox = Outbox(recent_requests=recent_requests, behaviours=behaviours, providers=assembly.providers)
         app.add_routes([*control.routes(), *outbox.routes()])
         runner = web.AppRunner(
-            app, access_log=None, shutdown_timeout=PATIENCE, auto_decompress=False
+            app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT, auto_decompress=False
         )
         stack.push_async_callback(runner.cleanup)
         await runner.setup()
         site = web.TCPSite(runner, config.host, config.port, backlog=BACKLOG)
         await site.start()
-        stack.callback(stopping.set)
+        stack.callback(shutdown.set)
         url = f"http://{config.host}:{runner.addresses[0][1]}"
-        known = secrets(config.data, url=url)
+        secrets = create_secrets(config.data, url=url)
         yield Sandbox(
             url=url,
             data=config.data,
-            public_key=known.public_key,
-            service_account=known.service_account,
-            whatsapp=known.whatsapp,
+            public_key=secrets.public_key,
+            service_account=secrets.service_account,
+            whatsapp=secrets.whatsapp,
         )
 
 
-def _outgoing(reports: Reports, *, memory: Memory, journal: Journal, config: Config) -> Outgoing:
-    return Outgoing(
-        url=reports.url,
-        dialect=reports.webhooks,
-        memory=memory,
+def _create_sender(endpoint: WebhookEndpoint, *, recent_requests: RecentRequests, journal: Journal, config: Config) -> WebhookSender:
+    return WebhookSender(
+        url=endpoint.url,
+        webhook_format=endpoint.format,
+        recent_requests=recent_requests,
         journal=journal,
         timings=config.timings,
     )
 
 
 @contextmanager
-def running(config: Config) -> Iterator[Sandbox]:
+def run_in_thread(config: Config) -> Iterator[Sandbox]:
     """Run a sandbox in a thread until the block is left; raises what :func:`listening` raises."""
     started: Future[tuple[Sandbox, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:
         stop = asyncio.Event()
-        async with listening(config) as sandbox:
+        async with serve(config) as sandbox:
             started.set_result((sandbox, asyncio.get_running_loop(), stop))
             await stop.wait()
 
@@ -151,19 +151,19 @@ def running(config: Config) -> Iterator[Sandbox]:
         thread.join()
 
 
-def _read_back(data: Path, memory: Memory, assembly: Assembly) -> int:
+def _load_history(data: Path, recent_requests: RecentRequests, assembly: Assembly) -> int:
     """Remember the end of the log, and return the last request's id."""
     decoder, last_id = msgspec.json.Decoder(Record), 0
-    lines = read_last(data / REQUESTS_FILE, MAX_REQUESTS)
+    lines = read_last_lines(data / REQUESTS_FILE, MAX_REQUESTS)
     try:
         for line in lines:
             record = decoder.decode(line)
-            memory.restore(record, cases(assembly.providers[record.provider], record))
+            recent_requests.restore(record, accepted_messages(assembly.providers[record.provider], record))
             last_id = record.id
-        for line in read_last(data / EVENTS_FILE, EVENTS_READ_BACK) if lines else ():
-            memory.add_event(msgspec.json.decode(line, type=Event))
+        for line in read_last_lines(data / EVENTS_FILE, MAX_EVENTS_LOADED) if lines else ():
+            recent_requests.add_event(msgspec.json.decode(line, type=Event))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise LogBroken(
+        raise CorruptLogError(
             f"The log in {data} cannot be read ({error}): move the folder away."
         ) from error
     if not lines:

@@ -9,18 +9,18 @@ import msgspec
 from aiohttp import web
 
 from .behaviours import EVERYBODY, canonical
-from .copies import Case
+from .copies import Message
 from .log import Record
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1000
 MAX_DUPLICATES = 100
 MAX_DELAY = 3600.0
-LATEST = 9_999_999_999
+MAX_TIMESTAMP = 9_999_999_999
 _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
-Wanted = TypeVar("Wanted", bound=msgspec.Struct)
+Body = TypeVar("Body", bound=msgspec.Struct)
 
 
-class Refused(Exception):
+class ControlError(Exception):
     """A request of the control API that cannot be done."""
 
     def __init__(self, detail: str, *, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
@@ -28,14 +28,14 @@ class Refused(Exception):
         self.status = status
 
 
-class WantedBehaviour(msgspec.Struct, forbid_unknown_fields=True):
+class BehaviourBody(msgspec.Struct, forbid_unknown_fields=True):
     """A script."""
 
     outcome: str
     times: int | None = None
 
 
-class WantedEvent(msgspec.Struct, forbid_unknown_fields=True):
+class EventBody(msgspec.Struct, forbid_unknown_fields=True):
     """An event about a message."""
 
     reference: str
@@ -49,11 +49,11 @@ class WantedEvent(msgspec.Struct, forbid_unknown_fields=True):
     def check(self) -> None:
         """Refuse what cannot be done."""
         if not 0 <= self.delay <= MAX_DELAY:
-            raise Refused(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
-        check_copies(self.duplicates, self.timestamp)
+            raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
+        check_duplicates(self.duplicates, self.timestamp)
 
 
-class WantedWords(msgspec.Struct, forbid_unknown_fields=True):
+class InboundMessageBody(msgspec.Struct, forbid_unknown_fields=True):
     """Something a person writes back."""
 
     sender: str = msgspec.field(name="from")
@@ -66,45 +66,45 @@ class WantedWords(msgspec.Struct, forbid_unknown_fields=True):
     def check(self) -> None:
         """Refuse what cannot be done."""
         if not self.text.strip():
-            raise Refused("text must not be empty.")
-        check_copies(self.duplicates, self.timestamp)
+            raise ControlError("text must not be empty.")
+        check_duplicates(self.duplicates, self.timestamp)
 
 
 def refuse_other_sites(request: web.Request) -> None:
     """Let no page of another site change anything by way of somebody's browser."""
     site = request.headers.get("Sec-Fetch-Site", "none")
     if request.method != "GET" and site not in ("none", "same-origin"):
-        raise Refused("Another site's page may not do this.", status=HTTPStatus.FORBIDDEN)
+        raise ControlError("Another site's page may not do this.", status=HTTPStatus.FORBIDDEN)
 
 
-async def body(request: web.Request, kind: type[Wanted]) -> Wanted:
+async def read_body(request: web.Request, kind: type[Body]) -> Body:
     """Return the body of a request; raises Refused."""
     try:
         return msgspec.json.decode(await request.read(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(f"The body is not what it should be: {error}.") from None
+        raise ControlError(f"The body is not what it should be: {error}.") from None
 
 
-def query(request: web.Request, *known: str) -> Mapping[str, str]:
+def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
     """Return the query of a request, which may only name what is known."""
     unknown = sorted(set(request.query) - set(known))
     if unknown:
-        raise Refused(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}.")
+        raise ControlError(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}.")
     return dict(request.query)
 
 
 def record_filter(
-    asked: Mapping[str, str], *, channels: Mapping[str, str]
+    parameters: Mapping[str, str], *, channels: Mapping[str, str]
 ) -> Callable[[Record], bool]:
     """Return what tells the wanted requests; ``channels`` has each provider's channel."""
-    reference, provider, channel = (asked.get(n) for n in ("reference", "provider", "channel"))
-    recipient = canonical(asked["recipient"]) if asked.get("recipient") else None
-    accepted = asked.get("accepted")
+    reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
+    recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None
+    accepted = parameters.get("accepted")
     if accepted not in (None, "true", "false"):
-        raise Refused("accepted must be true or false.")
+        raise ControlError("accepted must be true or false.")
     _check_known(provider, channel, channels=channels)
 
-    def wanted(record: Record) -> bool:
+    def matches(record: Record) -> bool:
         return (
             (accepted is None or record.accepted == (accepted == "true"))
             and provider in (None, record.provider)
@@ -113,54 +113,54 @@ def record_filter(
             and (recipient is None or recipient in map(canonical, record.recipients))
         )
 
-    return wanted
+    return matches
 
 
-def case_filter(asked: Mapping[str, str], *, channels: Mapping[str, str]) -> Callable[[Case], bool]:
+def message_filter(parameters: Mapping[str, str], *, channels: Mapping[str, str]) -> Callable[[Message], bool]:
     """Return what tells the wanted cases."""
-    reference, provider, channel = (asked.get(n) for n in ("reference", "provider", "channel"))
-    recipient = canonical(asked["recipient"]) if asked.get("recipient") else None
+    reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
+    recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None
     _check_known(provider, channel, channels=channels)
 
-    def wanted(case: Case) -> bool:
+    def matches(message: Message) -> bool:
         return (
-            provider in (None, case.provider)
-            and channel in (None, case.channel)
-            and reference in (None, case.reference)
-            and recipient in (None, canonical(case.recipient))
+            provider in (None, message.provider)
+            and channel in (None, message.channel)
+            and reference in (None, message.reference)
+            and recipient in (None, canonical(message.recipient))
         )
 
-    return wanted
+    return matches
 
 
-def number(asked: Mapping[str, str], name: str, *, default: int, most: int) -> int:
+def parse_number(parameters: Mapping[str, str], name: str, *, default: int, maximum: int) -> int:
     """Return a number of the query; raises Refused."""
-    text = asked.get(name, str(default))
+    text = parameters.get(name, str(default))
     found = int(text) if _NUMBER.fullmatch(text) else 0
-    if not 1 <= found <= most:
-        raise Refused(f"{name} must be between 1 and {most}.")
+    if not 1 <= found <= maximum:
+        raise ControlError(f"{name} must be between 1 and {maximum}.")
     return found
 
 
-def match(request: web.Request) -> str:
+def read_match(request: web.Request) -> str:
     """Return what a script is for."""
     found = canonical(request.match_info["match"])
     if not found:
-        raise Refused(f"The match must be an address, or {EVERYBODY} for everybody.")
+        raise ControlError(f"The match must be an address, or {EVERYBODY} for everybody.")
     return found
 
 
-def not_scripted(found: str) -> Refused:
+def not_scripted_error(found: str) -> ControlError:
     """Return the refusal of a script there is not."""
-    return Refused(f"Nothing is scripted for “{found}”.", status=HTTPStatus.NOT_FOUND)
+    return ControlError(f"Nothing is scripted for “{found}”.", status=HTTPStatus.NOT_FOUND)
 
 
-def check_copies(duplicates: int, timestamp: int | None) -> None:
+def check_duplicates(duplicates: int, timestamp: int | None) -> None:
     """Refuse too many duplicates, and a time that is none."""
     if not 0 <= duplicates <= MAX_DUPLICATES:
-        raise Refused(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
-    if timestamp is not None and not 0 < timestamp <= LATEST:
-        raise Refused("timestamp must be the seconds since 1970.")
+        raise ControlError(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
+    if timestamp is not None and not 0 < timestamp <= MAX_TIMESTAMP:
+        raise ControlError("timestamp must be the seconds since 1970.")
 
 
 def _check_known(provider: str | None, channel: str | None, *, channels: Mapping[str, str]) -> None:
@@ -169,4 +169,4 @@ def _check_known(provider: str | None, channel: str | None, *, channels: Mapping
         ("channel", channel, list(dict.fromkeys(channels.values()))),
     ):
         if given is not None and given not in known:
-            raise Refused(f"{name} must be one of {', '.join(known)}.")
+            raise ControlError(f"{name} must be one of {', '.join(known)}.")

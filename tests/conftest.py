@@ -87,7 +87,7 @@ def _whoever_is_late_is_waited_for() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make one service account for the sandboxes of all tests: a new key takes its time."""
-    return google_account.load(tmp_path_factory.mktemp("google")).path
+    return google_account.load_service_account(tmp_path_factory.mktemp("google")).path
 
 
 @pytest.fixture(scope="session")

@@ -76,7 +76,7 @@ def look_at(outbound: SendRequest) -> None:
 
 def look_into(requests: Path) -> None:
     """Look at the bodies in a sandbox's log, whatever process sent them."""
-    for record in log.read(requests):
+    for record in log.read_records(requests):
         if record.provider == "fcm":
             _noted.extend(problems(bytes(record.body)))
 

@@ -27,33 +27,33 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="so many side by side")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--page", type=Path, metavar="FILE", help="put the rows into this table")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     # Of two hundred workers that are killed, one after the other, each is started again.
     bytecode.enable_cache()
     results: dict[int, dict[str, Any]] = {}
-    for number, result in _results(given):
+    for number, result in _results(arguments):
         results[number] = result
         # One after the other: a run of hours that is ended leaves what it has found.
-        if given.json:
+        if arguments.json:
             found = {str(one): results[one] for one in sorted(results)}
-            given.json.write_text(json.dumps(found, indent=2) + "\n")
-        if given.page:
-            page.update(given.page, {number: result})
+            arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+        if arguments.page:
+            page.update(arguments.page, {number: result})
     return 0 if all(result["met"] for result in results.values()) else 1
 
 
-def _results(given: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any]]]:
+def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any]]]:
     """Run what is asked for; yield each scenario's number and figures when it is over."""
-    if given.scenario is not None:
-        yield given.scenario, _run(SCENARIOS[given.scenario], short=given.short)
+    if arguments.scenario is not None:
+        yield arguments.scenario, _run(SCENARIOS[arguments.scenario], short=arguments.short)
         return
-    with ThreadPoolExecutor(given.at_once) as pool:
-        under_way = {
-            pool.submit(_run_apart, number, short=given.short): number for number in SCENARIOS
+    with ThreadPoolExecutor(arguments.at_once) as pool:
+        futures = {
+            pool.submit(_run_in_subprocess, number, short=arguments.short): number for number in SCENARIOS
         }
         try:
-            for done in as_completed(under_way):
-                yield under_way[done], done.result()
+            for done in as_completed(futures):
+                yield futures[done], done.result()
         finally:
             # Ctrl-C ends those that run by itself: the others are not begun.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -65,7 +65,7 @@ def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
     print(f"{scenario.number}: {scenario.injects} {dict(sizes)}", flush=True)
     started = time.monotonic()
     findings = scenario.run(**sizes)
-    _show(findings)
+    _print_findings(findings)
     return {
         "sizes": dict(sizes),
         **findings.as_json(),
@@ -73,7 +73,7 @@ def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
     }
 
 
-def _run_apart(number: int, *, short: bool) -> dict[str, Any]:
+def _run_in_subprocess(number: int, *, short: bool) -> dict[str, Any]:
     """Run a scenario in a process of its own: each has its own servers, and settings stand once."""
     target = Path(BASE_DIR, ".data", f"chaos-{number}.json")
     target.parent.mkdir(exist_ok=True)
@@ -95,12 +95,12 @@ def _run_apart(number: int, *, short: bool) -> dict[str, Any]:
     return result
 
 
-def _show(findings: Findings) -> None:
-    verdict = findings.verdict
+def _print_findings(findings: Findings) -> None:
+    analysis = findings.analysis
     print(
-        f"   acknowledged {verdict.acknowledged:,}, lost {len(verdict.lost)}, "
-        f"double {len(verdict.double)} (and {len(verdict.double_unknown)} after an unknown), "
-        f"illegal {len(verdict.illegal)}"
+        f"   acknowledged {analysis.acknowledged:,}, lost {len(analysis.lost)}, "
+        f"double {len(analysis.double)} (and {len(analysis.double_unknown)} after an unknown), "
+        f"illegal {len(analysis.illegal)}"
     )
     print(f"   ended as {dict(findings.statuses)}")
     for bound in findings.bounds:

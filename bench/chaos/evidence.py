@@ -49,13 +49,13 @@ class Step:
     channel: str
     status: str
     attempt: int
-    holder: str | None
+    worker: str | None
     """The worker that has claimed it."""
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredNotification:
     """A notification as MongoDB has it at the end."""
 
     notification_id: str
@@ -91,6 +91,6 @@ class Evidence:
     answers: Sequence[Answer]
     requests: Sequence[Request]
     steps: Sequence[Step]
-    stored: Sequence[Stored]
+    stored: Sequence[StoredNotification]
     attempts: Sequence[Attempt]
     kills: Sequence[Kill] = ()

@@ -7,14 +7,14 @@ from .evidence import Answer, Evidence
 from .findings import Bound
 
 
-class NotAccepted(RuntimeError):
+class NotAcceptedError(RuntimeError):
     """The service refused what a scenario needs. The message is its answer."""
 
 
 def accepted_id(answer: Answer) -> str:
     """Return the id of what was to be accepted; raises NotAccepted."""
     if answer.notification_id is None:
-        raise NotAccepted(f"{answer.key}: {answer.status}")
+        raise NotAcceptedError(f"{answer.key}: {answer.status}")
     return answer.notification_id
 
 
@@ -32,10 +32,10 @@ class Expected:
 
     def bound(self, evidence: Evidence) -> Bound:
         """Return how many notifications the provider took more or less often than it was to."""
-        taken = Counter(one.notification_id for one in evidence.requests if one.accepted)
-        names = self.copies.keys() | taken.keys()
+        accepted = Counter(one.notification_id for one in evidence.requests if one.accepted)
+        names = self.copies.keys() | accepted.keys()
         return Bound(
             name="notifications taken more or less often than expected",
-            value=sum(taken[name] != self.copies[name] for name in names),
-            most=0,
+            value=sum(accepted[name] != self.copies[name] for name in names),
+            maximum=0,
         )

@@ -5,22 +5,22 @@ from typing import Any
 
 from pymongo.database import Database
 
-from sandbox.log import REQUESTS_FILE, read
+from sandbox.log import REQUESTS_FILE, read_records
 
-from .evidence import Attempt, Evidence, Request, Stored
-from .stand import Stand
+from .evidence import Attempt, Evidence, Request, StoredNotification
+from .stand import Installation
 
 
-def gather(stand: Stand) -> Evidence:
+def collect_evidence(installation: Installation) -> Evidence:
     """End the service, so that nothing changes any more, and return everything about the run."""
-    stand.kill_all()
+    installation.kill_all()
     return Evidence(
-        answers=tuple(stand.client.answers),
-        requests=tuple(requests(stand.folder / "sandbox")),
-        steps=tuple(stand.watcher.finish()),
-        stored=tuple(_stored(stand.database)),
-        attempts=tuple(_attempts(stand.database)),
-        kills=tuple(stand.kills),
+        answers=tuple(installation.client.answers),
+        requests=tuple(requests(installation.folder / "sandbox")),
+        steps=tuple(installation.watcher.finish()),
+        stored=tuple(_stored(installation.database)),
+        attempts=tuple(_attempts(installation.database)),
+        kills=tuple(installation.kills),
     )
 
 
@@ -39,7 +39,7 @@ def requests(folder: Path) -> list[Request]:
             at=record.time,
             accepted=record.accepted,
         )
-        for record in (read(path) if path.exists() else ())
+        for record in (read_records(path) if path.exists() else ())
         if record.is_message
         # A push names its attempt in several places of one request.
         for one in dict.fromkeys(map(AttemptReference.parse, record.references))
@@ -47,10 +47,10 @@ def requests(folder: Path) -> list[Request]:
     ]
 
 
-def _stored(database: Database[dict[str, Any]]) -> list[Stored]:
+def _stored(database: Database[dict[str, Any]]) -> list[StoredNotification]:
     fields = {"idempotency_key": 1, "delivery.channel": 1, "delivery.status": 1}
     return [
-        Stored(
+        StoredNotification(
             notification_id=str(document["_id"]),
             key=document.get("idempotency_key"),
             deliveries={one["channel"]: one["status"] for one in document["delivery"]},

@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 
 from bson import ObjectId
 
-from .stand import Stand
+from .stand import Installation
 
 
-def forget(stand: Stand) -> None:
+def clear_broker(installation: Installation) -> None:
     """Empty the broker but for its queues' names: what it holds are hints."""
-    for name in stand.broker.scan_iter():
+    for name in installation.broker.scan_iter():
         if not name.startswith(b"_kombu"):
-            stand.broker.delete(name)
+            installation.broker.delete(name)
 
 
-def publish(ids: Sequence[str], *, channel: str, priority: str) -> bool:
+def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
     """Tell a worker of these deliveries; return whether the broker took it."""
     # The service's own modules want its settings, which stand only when the servers do.
     from domain.states import Channel, Priority

@@ -14,11 +14,11 @@ from .evidence import ACCEPTED, Answer
 THREADS = 8
 TIMEOUT = urllib3.Timeout(connect=3, read=30)
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-AT_ONCE = 1_000
+BULK_SIZE = 1_000
 """Notifications in one request of many."""
-PATIENCE = 120.0
+RETRY_TIMEOUT = 120.0
 """Seconds a client goes on trying to get an answer."""
-REFUSED = range(400, 500)
+CLIENT_ERRORS = range(400, 500)
 OK, TOO_MANY = 200, 429
 Body = Mapping[str, Any]
 
@@ -36,16 +36,16 @@ class Client:
         self.answers: list[Answer] = []
         """Everything this app was told about its notifications, in the order it was told."""
 
-    def send(self, body: Body, *, key: str, patience: float = PATIENCE) -> Answer:
+    def send(self, body: Body, *, key: str, retry_timeout: float = RETRY_TIMEOUT) -> Answer:
         """Send a notification, with the same key again until there is an answer; return the last.
 
         A refusal is an answer; a broken connection, a 429 or a 5xx is none.
         """
-        deadline, pause = time.monotonic() + patience, FIRST_PAUSE
+        deadline, pause = time.monotonic() + retry_timeout, FIRST_PAUSE
         while True:
             answer = self.send_once(body, key=key)
             is_settled = answer.is_accepted or (
-                answer.status in REFUSED and answer.status != TOO_MANY
+                answer.status in CLIENT_ERRORS and answer.status != TOO_MANY
             )
             if is_settled or time.monotonic() + pause > deadline:
                 return answer
@@ -54,13 +54,13 @@ class Client:
 
     def send_once(self, body: Body, *, key: str) -> Answer:
         """Send a notification once and note what came of it."""
-        status, said = self.call("POST", "/notifications", body, {"Idempotency-Key": key})
+        status, response = self.call("POST", "/notifications", body, {"Idempotency-Key": key})
         answer = Answer(
             key=key,
             at=datetime.now(UTC),
             status=status,
-            notification_id=said["id"] if status == ACCEPTED else None,
-            channels=tuple(one["channel"] for one in said["delivery"])
+            notification_id=response["id"] if status == ACCEPTED else None,
+            channels=tuple(one["channel"] for one in response["delivery"])
             if status == ACCEPTED
             else (),
         )
@@ -73,8 +73,8 @@ class Client:
     def send_many(self, bodies: Sequence[Body], *, key: str) -> list[Answer]:
         """Send notifications in one request, once; note what came of each and return that."""
         headers = {"Idempotency-Key": key}
-        status, said = self.call("POST", "/notifications/bulk", {"notifications": bodies}, headers)
-        results = said["results"] if status == OK else [{}] * len(bodies)
+        status, response = self.call("POST", "/notifications/bulk", {"notifications": bodies}, headers)
+        results = response["results"] if status == OK else [{}] * len(bodies)
         answers = [
             Answer(
                 key=key,
@@ -93,8 +93,8 @@ class Client:
     def send_in_bulk(self, count: int, *, body: Callable[[int], Body], name: str) -> int:
         """Send so many in requests of many, each once; return how many were accepted."""
         accepted = 0
-        for start in range(0, count, AT_ONCE):
-            numbers = range(start, min(start + AT_ONCE, count))
+        for start in range(0, count, BULK_SIZE):
+            numbers = range(start, min(start + BULK_SIZE, count))
             answers = self.send_many([body(one) for one in numbers], key=f"{name}-{start}")
             accepted += sum(one.is_accepted for one in answers)
         return accepted

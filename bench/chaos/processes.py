@@ -16,7 +16,7 @@ POLL_SECONDS = 0.05
 STOP_SECONDS = 40.0
 
 
-class Stuck(RuntimeError):
+class ScenarioError(RuntimeError):
     """Something did not happen in time. The message says what, and ends with the log if any."""
 
 
@@ -28,18 +28,18 @@ class Program:
     command: Sequence[str]
     environment: Mapping[str, str]
     log: Path
-    ready_words: str = ""
+    ready_text: str = ""
     """What it writes to its log when it is ready; empty if it says nothing."""
-    answers: Callable[[], bool] = lambda: True
+    is_usable: Callable[[], bool] = lambda: True
     """Whether it can be used, beyond what it says."""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    _said_before: int = field(default=0, init=False)
+    _log_offset: int = field(default=0, init=False)
 
     @property
     def pid(self) -> int:
         """The process's id; raises Stuck if it was never started."""
         if self.process is None:
-            raise Stuck(f"{self.name} was not started")
+            raise ScenarioError(f"{self.name} was not started")
         return self.process.pid
 
     @property
@@ -50,22 +50,22 @@ class Program:
     @property
     def is_ready(self) -> bool:
         """Whether it runs, has said so, and can be used."""
-        return self.is_alive and self.has_said(self.ready_words) and self.answers()
+        return self.is_alive and self.has_logged(self.ready_text) and self.is_usable()
 
-    def has_said(self, words: str) -> bool:
+    def has_logged(self, text: str) -> bool:
         """Return whether it has written these words to its log since it was started."""
-        return not words or self.count_said(words) > 0
+        return not text or self.count_logged(text) > 0
 
-    def count_said(self, words: str) -> int:
+    def count_logged(self, text: str) -> int:
         """Return how often it has written these words to its log since it was started."""
         with self.log.open("rb") as log:
-            log.seek(self._said_before)
-            return log.read().count(words.encode())
+            log.seek(self._log_offset)
+            return log.read().count(text.encode())
 
     def start(self, **changes: str) -> None:
         """Start it, with these variables changed for this once."""
         with self.log.open("ab") as output:
-            self._said_before = output.tell()
+            self._log_offset = output.tell()
             self.process = subprocess.Popen(
                 self.command,
                 cwd=BASE_DIR,
@@ -84,10 +84,10 @@ class Program:
         while not self.is_ready:
             if not self.is_alive or time.monotonic() > deadline:
                 what = "is not ready" if self.is_alive else "ended"
-                raise Stuck(f"{self.name} {what}\n{self._end_of_log()}")
+                raise ScenarioError(f"{self.name} {what}\n{self._log_tail()}")
             time.sleep(POLL_SECONDS)
 
-    def wait_gone(self, *, timeout: float) -> None:
+    def wait_ended(self, *, timeout: float) -> None:
         """Wait until it has ended by itself; raises Stuck."""
         wait_until(lambda: not self.is_alive, timeout=timeout, what=f"{self.name} is still running")
 
@@ -101,7 +101,7 @@ class Program:
         """Stop it where it is; nobody is told."""
         self._signal(signal.SIGSTOP)
 
-    def thaw(self) -> None:
+    def resume(self) -> None:
         """Let it go on."""
         self._signal(signal.SIGCONT)
 
@@ -127,7 +127,7 @@ class Program:
         if self.is_alive:
             os.killpg(self.pid, number)
 
-    def _end_of_log(self) -> str:
+    def _log_tail(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
 
 
@@ -138,5 +138,5 @@ def wait_until(
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
-            raise Stuck(what)
+            raise ScenarioError(what)
         time.sleep(poll)

@@ -17,7 +17,7 @@ from .processes import wait_until
 ELECTION_SECONDS = 60.0
 
 
-class Replicas:
+class ReplicaSet:
     """The members of the set, each of which can be killed and started again."""
 
     def __init__(self, *, folder: Path, members: int, parameters: tuple[str, ...] = ()) -> None:
@@ -74,11 +74,11 @@ class Replicas:
             with _direct(primary) as client, contextlib.suppress(AutoReconnect):
                 client.admin.command("replSetStepDown", seconds, force=True)
 
-    def wait_whole(self) -> None:
+    def wait_healthy(self) -> None:
         """Wait until there is a primary and every other member follows it."""
-        wait_until(self._is_whole, timeout=ELECTION_SECONDS, what="the set is not whole again")
+        wait_until(self._is_healthy, timeout=ELECTION_SECONDS, what="the set is not whole again")
 
-    def _is_whole(self) -> bool:
+    def _is_healthy(self) -> bool:
         primary = self.primary()
         if primary is None:
             return False

@@ -25,8 +25,8 @@ from sandbox import assembly
 from .evidence import Kill
 from .load import Client
 from .processes import Program
-from .replicas import Replicas
-from .watching import Watcher
+from .replicas import ReplicaSet
+from .watching import StepRecorder
 
 DATABASE = "chaos"
 SCOPES = (
@@ -39,25 +39,25 @@ Variables = Mapping[str, str]
 
 
 @dataclass(kw_only=True)
-class Stand:
+class Installation:
     """What a scenario has to work with."""
 
     folder: Path
     environment: Variables
-    mongo: Replicas
+    mongo: ReplicaSet
     valkey: Server
     broker: redis.Redis
     sandbox: Program
     url: str
     """Where the web listens."""
     client: Client
-    watcher: Watcher
+    watcher: StepRecorder
     database: Database[dict[str, Any]]
     programs: list[Program] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
 
     def program(
-        self, name: str, *command: str, ready: str = "", environment: Variables | None = None
+        self, name: str, *command: str, ready_text: str = "", environment: Variables | None = None
     ) -> Program:
         """Return a program of the installation that is not started yet; it ends with the stand."""
         program = Program(
@@ -65,7 +65,7 @@ class Stand:
             command=[PYTHON, *command],
             environment={**self.environment, **(environment or {})},
             log=self.folder / f"{name}.log",
-            ready_words=ready,
+            ready_text=ready_text,
         )
         self.programs.append(program)
         return program
@@ -79,7 +79,7 @@ class Stand:
             *("--worker-class", "notifyproject.serving.worker.WebWorker"),
             *("--workers", "2", "--threads", "8", "--graceful-timeout", "20"),
         )
-        web.answers = lambda: _is_healthy(url)
+        web.is_usable = lambda: _is_healthy(url)
         return web
 
     def worker(self, name: str = "worker", *, queues: str = "") -> Program:
@@ -89,7 +89,7 @@ class Stand:
             *("-m", "celery", "-q", "-A", "notifyproject", "worker", "--hostname", f"{name}@%h"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
             *(("--queues", queues) if queues else ()),
-            ready=f"{name}@{socket.gethostname()} ready",
+            ready_text=f"{name}@{socket.gethostname()} ready",
         )
 
     def beat(self, name: str = "beat") -> Program:
@@ -97,12 +97,12 @@ class Stand:
         return self.program(
             name,
             *("-m", "celery", "-q", "-A", "notifyproject", "beat", "--pidfile", ""),
-            ready="beat: Starting",
+            ready_text="beat: Starting",
         )
 
     def sweeper(self, name: str = "sweeper", *options: str) -> Program:
         """Return a process that sweeps without beat."""
-        return self.program(name, "manage.py", "sweeper", *options, ready="hinted")
+        return self.program(name, "manage.py", "sweeper", *options, ready_text="hinted")
 
     def start(self, *programs: Program, **environment: str) -> None:
         """Start programs side by side and wait until each is ready."""
@@ -113,10 +113,10 @@ class Stand:
 
     def kill(self, program: Program) -> None:
         """Kill a program outright, and remember when."""
-        self.note_end(program)
+        self.record_end(program)
         program.kill()
 
-    def note_end(self, program: Program) -> None:
+    def record_end(self, program: Program) -> None:
         """Remember that a program ends now, by whatever means."""
         worker = f"{socket.gethostname()}:{program.pid}"
         self.kills.append(Kill(worker=worker, at=datetime.now(UTC)))
@@ -130,20 +130,20 @@ class Stand:
         """Return how many notifications are not final."""
         return self.database["notifications"].count_documents({"due_at": {"$exists": True}})
 
-    def wait_final(self, *, timeout: float, keep_up: Sequence[Program] = ()) -> float:
+    def wait_final(self, *, timeout: float, restarted: Sequence[Program] = ()) -> float:
         """Wait until every notification is final; return the seconds that took, or ``timeout``.
 
-        ``keep_up``: programs that are started again if they end by themselves.
+        ``restarted``: programs that are started again if they end by themselves.
         """
         started = time.monotonic()
         while self.open_count() and time.monotonic() < started + timeout:
-            for ended in (one for one in keep_up if not one.is_alive):
-                self.note_end(ended)
+            for ended in (one for one in restarted if not one.is_alive):
+                self.record_end(ended)
                 self.start(ended)
             time.sleep(0.5)
         return min(time.monotonic() - started, timeout)
 
-    def script(self, recipient: str, outcome: str) -> None:
+    def script_outcome(self, recipient: str, outcome: str) -> None:
         """Tell the provider what becomes of messages to a recipient."""
         answer = urllib3.request(
             "PUT",
@@ -156,13 +156,13 @@ class Stand:
 
 
 @contextmanager
-def standing(
+def run_installation(
     *,
     members: int = 1,
     webhooks: bool = True,
     sandbox_options: tuple[str, ...] = (),
     environment: Variables | None = None,
-) -> Iterator[Stand]:
+) -> Iterator[Installation]:
     """Bring up servers, sandbox and database; programs of the service are for the scenario.
 
     ``members``: of the replica set. ``webhooks``: the provider reports to the web, or not at all.
@@ -171,7 +171,7 @@ def standing(
     with ExitStack() as stack:
         if not os.environ.get("CHAOS_KEEP"):
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        mongo = Replicas(folder=folder, members=members, parameters=("enableTestCommands=1",))
+        mongo = ReplicaSet(folder=folder, members=members, parameters=("enableTestCommands=1",))
         stack.callback(mongo.stop)
         mongo.start()
         valkey = servers.valkey(data_dir=folder / "valkey", port=servers.free_port())
@@ -188,13 +188,13 @@ def standing(
         sandbox = _sandbox(folder, variables, sandbox_options, webhooks=webhooks)
         stack.callback(sandbox.kill)
         sandbox.start()
-        key = _prepare(folder, variables)
+        key = _migrate_and_create_key(folder, variables)
         sandbox.wait_ready()
         database: Database[dict[str, Any]] = MongoClient(
             mongo.uri(DATABASE), tz_aware=True, tzinfo=UTC
         ).get_default_database()
-        _set_up_here(variables)
-        stand = Stand(
+        _configure_django(variables)
+        installation = Installation(
             folder=folder,
             environment=variables,
             mongo=mongo,
@@ -203,15 +203,15 @@ def standing(
             sandbox=sandbox,
             url=web_url,
             client=Client(url=web_url, key=key),
-            watcher=Watcher(mongo.uri(DATABASE)),
+            watcher=StepRecorder(mongo.uri(DATABASE)),
             database=database,
         )
-        stack.callback(stand.kill_all)
-        stand.watcher.start()
-        yield stand
+        stack.callback(installation.kill_all)
+        installation.watcher.start()
+        yield installation
 
 
-def _set_up_here(variables: Variables) -> None:
+def _configure_django(variables: Variables) -> None:
     """Let this process, too, use the service's own modules on this installation."""
     os.environ.update(variables)
     import django
@@ -223,7 +223,7 @@ def _variables(
     folder: Path, mongodb_uri: str, redis_url: str, web_url: str, sandbox_url: str
 ) -> dict[str, str]:
     """Return the environment of every program."""
-    secrets = assembly.secrets(folder / "sandbox", url=sandbox_url)
+    secrets = assembly.create_secrets(folder / "sandbox", url=sandbox_url)
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
         "PYTHONUNBUFFERED": "1",
@@ -252,7 +252,7 @@ def _sandbox(
     folder: Path, variables: Variables, options: tuple[str, ...], *, webhooks: bool
 ) -> Program:
     port = variables["SANDBOX_URL"].rpartition(":")[2]
-    hooks = [
+    webhook_options = [
         *("--webhook-url", f"{variables['PUBLIC_URL']}/webhooks/sendgrid"),
         *("--whatsapp-webhook-url", f"{variables['PUBLIC_URL']}/webhooks/whatsapp"),
     ]
@@ -260,12 +260,12 @@ def _sandbox(
         name="sandbox",
         command=[
             *(PYTHON, "-m", "sandbox", "--port", port, "--data", str(folder / "sandbox")),
-            *(hooks if webhooks else ()),
+            *(webhook_options if webhooks else ()),
             *options,
         ],
         environment=variables,
         log=folder / "sandbox.log",
-        ready_words="sandbox: http",
+        ready_text="sandbox: http",
     )
 
 
@@ -277,7 +277,7 @@ def _is_healthy(url: str) -> bool:
     return answer.status == 200
 
 
-def _prepare(folder: Path, variables: Variables) -> str:
+def _migrate_and_create_key(folder: Path, variables: Variables) -> str:
     """Migrate, and return a key to the API."""
     for name, arguments in {
         "migrate": ("migrate", "--no-input", "--verbosity", "0"),
@@ -290,7 +290,7 @@ def _prepare(folder: Path, variables: Variables) -> str:
             log=folder / f"{name}.log",
         )
         program.start()
-        program.wait_gone(timeout=120)
+        program.wait_ended(timeout=120)
         if program.process is None or program.process.returncode:
             raise RuntimeError(f"{name} failed:\n{program.log.read_text()[-2_000:]}")
     return (folder / "client.log").read_text().split()[-1]

@@ -10,14 +10,14 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from .evidence import Step
-from .joining import GONE
+from .joining import REMOVED
 
-MARKS = "chaos_marks"
+MARKER_COLLECTION = "chaos_marks"
 """A write to this collection says: what came before is all."""
 WATCHED = "notifications"
 END_SECONDS = 120.0
 PIPELINE: list[Mapping[str, Any]] = [
-    {"$match": {"ns.coll": {"$in": [WATCHED, MARKS]}}},
+    {"$match": {"ns.coll": {"$in": [WATCHED, MARKER_COLLECTION]}}},
     {
         "$project": {
             "operationType": 1,
@@ -33,7 +33,7 @@ PIPELINE: list[Mapping[str, Any]] = [
 ]
 
 
-class Watcher:
+class StepRecorder:
     """Follows the notifications from :meth:`start` to :meth:`finish`."""
 
     def __init__(self, uri: str) -> None:
@@ -57,7 +57,7 @@ class Watcher:
 
     def finish(self) -> list[Step]:
         """Return every step up to now; raises PyMongoError if the stream broke."""
-        self._database[MARKS].insert_one({})
+        self._database[MARKER_COLLECTION].insert_one({})
         if not self._is_over.wait(END_SECONDS):
             raise TimeoutError("the change stream did not come to its end")
         if self._problem is not None:
@@ -70,16 +70,16 @@ class Watcher:
             with self._database.watch(PIPELINE, full_document="whenAvailable") as stream:
                 self._is_open.set()
                 for event in stream:
-                    if event["ns"]["coll"] == MARKS:
+                    if event["ns"]["coll"] == MARKER_COLLECTION:
                         break
-                    self._steps += self._steps_of(event)
+                    self._steps += self._parse_event(event)
         except PyMongoError as error:
             self._problem = error
         finally:
             self._is_open.set()
             self._is_over.set()
 
-    def _steps_of(self, event: Mapping[str, Any]) -> Iterator[Step]:
+    def _parse_event(self, event: Mapping[str, Any]) -> Iterator[Step]:
         """Return the deliveries after one write; those that are not there any more are gone."""
         notification_id = str(event["documentKey"]["_id"])
         deliveries = (event.get("fullDocument") or {}).get("delivery", [])
@@ -89,9 +89,9 @@ class Watcher:
                 yield Step(
                     notification_id=notification_id,
                     channel=channel,
-                    status=GONE,
+                    status=REMOVED,
                     attempt=0,
-                    holder=None,
+                    worker=None,
                     at=event["wallTime"],
                 )
         self._channels[notification_id] = channels
@@ -101,6 +101,6 @@ class Watcher:
                 channel=one["channel"],
                 status=one["status"],
                 attempt=one["attempt_count"],
-                holder=(one.get("claim") or {}).get("worker"),
+                worker=(one.get("claim") or {}).get("worker"),
                 at=event["wallTime"],
             )

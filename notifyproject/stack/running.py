@@ -185,7 +185,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
 
 def _providers(addresses: Addresses) -> dict[str, str]:
     """Return what makes the sandbox every provider that the environment does not name itself."""
-    sandbox_secrets = assembly.secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
+    sandbox_secrets = assembly.create_secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
     whatsapp = sandbox_secrets.whatsapp
     sandboxes = {
         "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": sandbox_secrets.public_key},

@@ -13,7 +13,7 @@ import aiohttp
 
 from ..log import Record
 from ..outcomes import Outcome, Outcomes
-from ..replies import Reply
+from ..replies import ProviderResponse
 
 
 class Channel(StrEnum):
@@ -27,7 +27,7 @@ class Channel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
+class IncomingRequest:
     """A request as it came."""
 
     method: str
@@ -50,11 +50,11 @@ class PlannedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RequestResult:
     """What the provider makes of a request."""
 
     outcome: str
-    reply: Reply
+    response: ProviderResponse
     accepted: bool = False
     is_message: bool = True
     """Something was to be sent, or might have been; not so when a client signs in."""
@@ -64,13 +64,13 @@ class Verdict:
     recipients: tuple[str, ...] = ()
     message_id: str | None = None
     is_json: bool = False
-    logged: bytes | None = None
+    logged_body: bytes | None = None
     """JSON the log keeps instead of a body that has credentials in it."""
     events: tuple[PlannedEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attached:
+class Attachment:
     """A file that goes with a message."""
 
     name: str
@@ -81,7 +81,7 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class DisplayedMessage:
     """A message as its recipient sees it."""
 
     sender: str
@@ -97,7 +97,7 @@ class Shown:
     buttons: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     """What the recipient does not see but the device or the mail program acts on."""
-    attachments: tuple[Attached, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class EventRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class InboundMessage:
     """Something a person writes to the sender of the messages."""
 
     sender: str
@@ -126,7 +126,7 @@ class Written:
     at: int | None
 
 
-class Webhooks(Protocol):
+class WebhookFormat(Protocol):
     """How a provider posts its events."""
 
     @property
@@ -194,23 +194,23 @@ class Provider(Protocol):
         """Every kind of event it can be asked for."""
         ...
 
-    def spellings(self, outcome: Outcome) -> tuple[str, ...]:
+    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
         """Return what a recipient looks like that asks for this outcome."""
         ...
 
-    def judge(self, incoming: Incoming, *, now: datetime) -> Verdict:
+    def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return what it answers and what it will report."""
         ...
 
-    def event(self, wanted: EventRequest, *, about: Record) -> PlannedEvent:
+    def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
         """Return an event about a message it accepted; raises ValueError."""
         ...
 
-    def written(self, words: Written) -> PlannedEvent:
+    def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
         """Return the event of a person who writes back; raises ValueError."""
         ...
 
-    def show(self, record: Record, *, to: int = 0) -> Shown:
+    def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return the message of an accepted request, as the recipient of this number sees it."""
         ...
 
@@ -219,7 +219,7 @@ class Provider(Protocol):
         ...
 
 
-class Mute:
+class WithoutWebhooks:
     """A provider that reports nothing and hears nothing."""
 
     @property
@@ -227,10 +227,10 @@ class Mute:
         """Return no kind."""
         return frozenset()
 
-    def event(self, wanted: EventRequest, *, about: Record) -> PlannedEvent:
+    def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
         """Refuse."""
         raise ValueError("This provider reports nothing.")
 
-    def written(self, words: Written) -> PlannedEvent:
+    def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
         """Refuse."""
         raise ValueError("This provider takes no messages from people.")

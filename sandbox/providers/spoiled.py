@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from ..outcomes import Outcome, Step
-from ..replies import Manner, Reply
+from ..replies import ResponseMode, ProviderResponse
 
 BAD_GATEWAY = Outcome(
     name="bad-gateway",
-    says="502 with a page of HTML, as from a proxy in between.",
+    description="502 with a page of HTML, as from a proxy in between.",
     status=502,
     accepted=False,
 )
 REDIRECT = Outcome(
     name="redirect",
-    says="302 to another host. A client that follows it gives its key away.",
+    description="302 to another host. A client that follows it gives its key away.",
     status=302,
     accepted=False,
 )
@@ -25,43 +25,43 @@ _PAGE = b"""<html>
 </body>
 </html>
 """
-_ELSEWHERE = "http://elsewhere.invalid"
+_REDIRECT_HOST = "http://elsewhere.invalid"
 
 
-def bad_gateway() -> Reply:
+def bad_gateway() -> ProviderResponse:
     """Return the answer of a proxy that cannot reach the provider."""
-    return Reply(status=BAD_GATEWAY.status, body=_PAGE, headers={"Content-Type": "text/html"})
+    return ProviderResponse(status=BAD_GATEWAY.status, body=_PAGE, headers={"Content-Type": "text/html"})
 
 
-def redirect(path: str) -> Reply:
+def redirect(path: str) -> ProviderResponse:
     """Return a redirect to a name that never has an address, so that no key gets anywhere."""
-    return Reply(status=REDIRECT.status, headers={"Location": _ELSEWHERE + path})
+    return ProviderResponse(status=REDIRECT.status, headers={"Location": _REDIRECT_HOST + path})
 
 
-def rows(status: int, *, steps: Sequence[Step]) -> tuple[Outcome, ...]:
+def fault_outcomes(status: int, *, steps: Sequence[Step]) -> tuple[Outcome, ...]:
     """Return what may befall an acceptance with this status and these events."""
-    reported = "; the events come twenty seconds later" if steps else ""
+    events_text = "; the events come twenty seconds later" if steps else ""
 
-    def row(name: str, says: str, manner: Manner, *, late: bool = False) -> Outcome:
+    def outcome(name: str, description: str, mode: ResponseMode, *, has_late_events: bool = False) -> Outcome:
         return Outcome(
-            name=name, says=says, status=status, manner=manner, steps=tuple(steps), late=late
+            name=name, description=description, status=status, mode=mode, steps=tuple(steps), has_late_events=has_late_events
         )
 
     return (
-        row("timeout", f"Accepted but never answered{reported}.", Manner.STALLED, late=True),
+        outcome("timeout", f"Accepted but never answered{events_text}.", ResponseMode.STALLED, has_late_events=True),
         Outcome(
             name="timeout-lost",
-            says="Never answered, and the message is lost.",
+            description="Never answered, and the message is lost.",
             status=status,
-            manner=Manner.STALLED,
+            mode=ResponseMode.STALLED,
             accepted=False,
         ),
-        row("reset", "Accepted, then the connection is reset instead of an answer.", Manner.RESET),
-        row(
+        outcome("reset", "Accepted, then the connection is reset instead of an answer.", ResponseMode.RESET),
+        outcome(
             "truncated",
             f"Accepted, but the {status} is cut off before its end.",
-            Manner.TRUNCATED,
+            ResponseMode.TRUNCATED,
         ),
-        row("dripping", f"Accepted, but the {status} comes one byte a second.", Manner.DRIPPING),
-        row("slow", "Accepted after two seconds.", Manner.SLOW),
+        outcome("dripping", f"Accepted, but the {status} comes one byte a second.", ResponseMode.DRIPPING),
+        outcome("slow", "Accepted after two seconds.", ResponseMode.SLOW),
     )

@@ -19,7 +19,7 @@ from notifyproject.stack.servers import die_with_parent
 from providers import registry
 from sandbox.config import Config, Timings
 from sandbox.log import REQUESTS_FILE
-from sandbox.server import Sandbox, running
+from sandbox.server import Sandbox, run_in_thread
 from tests import fcm_schema, live_requests
 from tests.conftest import written
 from tests.waiting import until
@@ -41,11 +41,11 @@ def provider(
 ) -> Iterator[Sandbox]:
     """Give a test a provider whose receipts take a while."""
     shutil.copy(google_account_file, tmp_path)
-    timings = Timings(processed=0.2, delivered=0.5, late=5.0, gather=0.1)
+    timings = Timings(processed=0.2, delivered=0.5, late=5.0, batch_window=0.1)
     config = Config(
         data=tmp_path, webhook_url=f"{live_server.url}/webhooks/sendgrid", timings=timings
     )
-    with live_requests.answered(), running(config) as sandbox:
+    with live_requests.answered(), run_in_thread(config) as sandbox:
         settings.SENDGRID_URL = sandbox.url
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = sandbox.public_key
         yield sandbox
@@ -58,7 +58,7 @@ def provider(
 def taker(settings: Any, tmp_path: Path, google_account_file: Path) -> Iterator[Sandbox]:
     """Give a test a provider that takes everything and never reports."""
     shutil.copy(google_account_file, tmp_path)
-    with running(Config(data=tmp_path)) as sandbox:
+    with run_in_thread(Config(data=tmp_path)) as sandbox:
         settings.SENDGRID_URL = sandbox.url
         yield sandbox
 

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from bench.chaos.boundaries import ARRIVALS
+from bench.chaos.boundaries import BOUNDARY_CASES
 from notifyproject.platform.crash_points import Boundary, make_reach
 from notifyproject.settings.environment import BASE_DIR
 from tests.architecture.code import SERVICE, calls, files
@@ -40,7 +40,7 @@ def test_a_boundary_is_in_the_code_once(boundary: Boundary) -> None:
 
 @pytest.mark.parametrize("boundary", Boundary)
 def test_a_boundary_is_come_to_in_the_scenario_of_crashes(boundary: Boundary) -> None:
-    assert boundary in ARRIVALS
+    assert boundary in BOUNDARY_CASES
 
 
 def run(**environment: str) -> subprocess.Popen[bytes]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from bench.chaos.boundaries import Way, of_way
+from bench.chaos.boundaries import Trigger, cases_of
 from delivery import dispatcher, sweeper
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
@@ -34,7 +34,7 @@ from tests.store import crowds
 
 Die = Callable[..., int]
 SECOND = timedelta(seconds=1)
-SENDING = [boundary for boundary, _ in of_way(Way.SENDING)]
+SENDING = [boundary for boundary, _ in cases_of(Trigger.SENDING)]
 UNHEARD = {Boundary.SEND_ANSWERED, Boundary.BATCH_SENT}
 """The provider has taken it, and the only process that knew is gone."""
 SETTLED = {Boundary.SETTLE_LOGGED, Boundary.SETTLED, Boundary.REPORTED, Boundary.TASK_DONE}
@@ -90,7 +90,7 @@ def test_a_worker_that_dies_anywhere_loses_nothing_and_doubles_only_what_was_in_
     for boundary, one in ids.items():
         assert die("deliver", boundary, ids=[str(one)]) == signal.SIGKILL, boundary
     later = utc_now() + LEASE + SECOND
-    for boundary, _ in of_way(Way.SWEEP):
+    for boundary, _ in cases_of(Trigger.SWEEP):
         assert die("sweep", boundary, now=later.isoformat()) == signal.SIGKILL, boundary
     sweeper.sweep(now=later)
     later += UNKNOWN_WAIT[Priority.NORMAL] + SECOND
@@ -113,7 +113,7 @@ def test_a_worker_that_dies_in_a_broadcast_tells_nobody_twice_and_passes_nobody_
 ) -> None:
     names = crowds.people(5)
     now = utc_now()
-    ones = {boundary: crowds.begun(at=now) for boundary, _ in of_way(Way.BROADCAST)}
+    ones = {boundary: crowds.begun(at=now) for boundary, _ in cases_of(Trigger.BROADCAST)}
     for boundary, one in ones.items():
         assert die("broadcast", boundary, id=str(one)) == signal.SIGKILL, boundary
     for boundary, one in ones.items():
@@ -122,7 +122,7 @@ def test_a_worker_that_dies_in_a_broadcast_tells_nobody_twice_and_passes_nobody_
         assert crowds.read(one)["accepted"] == len(names), boundary
 
 
-@pytest.mark.parametrize("boundary", [boundary for boundary, _ in of_way(Way.POST)])
+@pytest.mark.parametrize("boundary", [boundary for boundary, _ in cases_of(Trigger.POST)])
 def test_an_api_that_dies_inside_a_post_makes_one_notification_of_it(
     die: Die, boundary: Boundary, stored: Callable[[], list[Any]]
 ) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from bench.chaos.evidence import Answer, Attempt, Evidence, Kill, Request, Step, Stored
-from bench.chaos.findings import Bound, conclude
+from bench.chaos.evidence import Answer, Attempt, Evidence, Kill, Request, Step, StoredNotification
+from bench.chaos.findings import Bound, make_findings
 from bench.chaos.joining import (
-    Verdict,
+    Analysis,
     acceptances,
     final_statuses,
-    judge,
+    analyze,
     waits,
     waits_since_accepted,
 )
@@ -55,15 +55,15 @@ def steps(*statuses: str, of: str = "n1", **fields: Any) -> list[Step]:
                 channel=fields.get("channel", "email"),
                 status=status,
                 attempt=attempt,
-                holder=WORKER if status == "sending" else None,
+                worker=WORKER if status == "sending" else None,
                 at=later(number),
             )
         )
     return found
 
 
-def stored(status: str = "sent", *, of: str = "n1", key: str = "a") -> Stored:
-    return Stored(notification_id=of, key=key, deliveries={"email": status})
+def stored(status: str = "sent", *, of: str = "n1", key: str = "a") -> StoredNotification:
+    return StoredNotification(notification_id=of, key=key, deliveries={"email": status})
 
 
 def evidence(**fields: Any) -> Evidence:
@@ -84,15 +84,15 @@ def attempt(status: str, number: int = 1, device_id: str | None = None) -> Attem
     )
 
 
-def verdict(**fields: Any) -> Verdict:
-    return judge(evidence(**fields))
+def verdict(**fields: Any) -> Analysis:
+    return analyze(evidence(**fields))
 
 
 def test_a_run_in_which_all_went_well_is_clean() -> None:
     found = verdict()
     assert found.is_clean
     assert found.acknowledged == 1
-    assert (found.double_unknown, found.in_flight, found.slowest_recovery) == ((), 0, None)
+    assert (found.double_unknown, found.in_flight, found.slowest_takeover) == ((), 0, None)
 
 
 class TestLost:
@@ -220,13 +220,13 @@ class TestKills:
     def test_what_a_worker_was_sending_when_it_was_killed_was_in_flight(self) -> None:
         found = verdict(kills=[Kill(worker=WORKER, at=later(1.5))])
         assert found.in_flight == 1
-        assert found.slowest_recovery == 0.5
+        assert found.slowest_takeover == 0.5
 
     @pytest.mark.parametrize(("worker", "at"), [("host:8", 1.5), (WORKER, 0.5), (WORKER, 2.5)])
     def test_what_it_did_not_hold_then_was_not(self, worker: str, at: float) -> None:
         found = verdict(kills=[Kill(worker=worker, at=later(at))])
         assert found.in_flight == 0
-        assert found.slowest_recovery is None
+        assert found.slowest_takeover is None
 
 
 def test_waits_count_from_a_moment_to_the_first_request() -> None:
@@ -260,20 +260,20 @@ class TestFindings:
     @pytest.mark.parametrize(
         ("bound", "met"),
         [
-            (Bound(name="x", value=5, most=5), True),
-            (Bound(name="x", value=6, most=5), False),
-            (Bound(name="x", value=4, least=5), False),
-            (Bound(name="x", value=None, most=5), False),
+            (Bound(name="x", value=5, maximum=5), True),
+            (Bound(name="x", value=6, maximum=5), False),
+            (Bound(name="x", value=4, minimum=5), False),
+            (Bound(name="x", value=None, maximum=5), False),
         ],
     )
     def test_a_figure_is_met_within_its_bounds_and_if_there_is_one(
         self, bound: Bound, met: bool
     ) -> None:
         assert bound.is_met is met
-        assert conclude(evidence(), bound).is_met is met
+        assert make_findings(evidence(), bound).is_met is met
 
     def test_a_clean_figure_does_not_make_up_for_a_loss(self) -> None:
-        findings = conclude(evidence(stored=[], steps=[], requests=[]))
+        findings = make_findings(evidence(stored=[], steps=[], requests=[]))
         assert not findings.is_met
         assert "lost: n1: not stored" in findings.problems()
         assert findings.as_json()["lost"] == 1

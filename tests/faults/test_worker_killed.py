@@ -15,7 +15,7 @@ from domain.time import utc_now
 from notifications.queueing import wakeups
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
-from sandbox.log import read
+from sandbox.log import read_records
 from sandbox.server import Sandbox
 from tests import factories
 from tests.faults.conftest import Start
@@ -89,7 +89,7 @@ def _acceptances(provider: Sandbox) -> Counter[str]:
     """Return how often the provider took each notification, by its own durable log."""
     references: Iterable[str] = (
         reference.partition(".")[0]
-        for record in read(provider.data / "requests.jsonl")
+        for record in read_records(provider.data / "requests.jsonl")
         if record.accepted
         for reference in record.references
     )

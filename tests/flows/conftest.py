@@ -22,13 +22,13 @@ from providers.fcm.provider import FCM
 from providers.sendgrid.provider import SendGrid
 from providers.whatsapp.provider import WhatsApp
 from sandbox.config import Config, Timings
-from sandbox.server import Sandbox, running
+from sandbox.server import Sandbox, run_in_thread
 from tests import live_requests
 from tests.api.conftest import App, new_app
 from tests.flows.reporting import Webhook
 from tests.waiting import LIMIT, until
 
-QUICK = Timings(processed=0.01, delivered=0.05, slow=0.3, gather=0.02, retry=0.1)
+QUICK = Timings(processed=0.01, delivered=0.05, slow=0.3, batch_window=0.02, retry_delay=0.1)
 SILENT = re.compile(r"timeout|.*0408$")
 """Addresses and tokens whose messages the sandbox never answers."""
 SHORT = 2.0
@@ -53,7 +53,7 @@ def provider(
         whatsapp_webhook_url=f"{live_server.url}/webhooks/whatsapp",
         timings=QUICK,
     )
-    with live_requests.answered(), running(config) as sandbox:
+    with live_requests.answered(), run_in_thread(config) as sandbox:
         settings.SENDGRID_URL = settings.FCM_URL = settings.WHATSAPP_URL = sandbox.url
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = sandbox.public_key
         settings.FCM_CREDENTIALS = str(sandbox.service_account)

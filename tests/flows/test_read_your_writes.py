@@ -22,7 +22,7 @@ from notifyproject.db.collections import collection
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack import servers
 from sandbox.config import Config
-from sandbox.server import running
+from sandbox.server import run_in_thread
 from tests.api.conftest import App, new_app, request
 from tests.conftest import written
 from tests.faults.conftest import environment
@@ -93,7 +93,7 @@ def processes(
     if request.param == "valkey_unavailable":
         variables["REDIS_URL"] = NOBODY_LISTENS
     with ExitStack() as stack:
-        sandbox = stack.enter_context(running(Config(data=data)))
+        sandbox = stack.enter_context(run_in_thread(Config(data=data)))
         program = subprocess.Popen(
             [sys.executable, "-m", "tests.flows.service_process", "3"],
             cwd=BASE_DIR,

@@ -9,7 +9,7 @@ import pytest
 from providers import http_client
 from providers.fcm import credentials
 from sandbox.config import Config, Timings
-from sandbox.server import Sandbox, running
+from sandbox.server import Sandbox, run_in_thread
 from tests.support.providers.fcm import Project
 
 
@@ -24,7 +24,7 @@ def _own_connections() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def _sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=Timings(slow=0.3, drip=0.003))
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         yield sandbox
 
 

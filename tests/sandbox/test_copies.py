@@ -8,7 +8,7 @@ import urllib3
 
 from sandbox import copies
 from sandbox.config import Config
-from sandbox.server import running
+from sandbox.server import run_in_thread
 from tests.sandbox.chats import ADA, Chats, text
 from tests.sandbox.conftest import QUICK, Box, mail
 from tests.sandbox.pushes import Pushes, push
@@ -114,10 +114,10 @@ def test_copies_are_counted_across_a_restart_and_forgotten_at_a_reset(
     data: Path, http: urllib3.PoolManager
 ) -> None:
     for _ in range(2):
-        with running(Config(data=data, timings=QUICK)) as sandbox:
+        with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
             box = Box(sandbox=sandbox, http=http)
             box.send(mail())
-    with running(Config(data=data, timings=QUICK)) as sandbox:
+    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
         box = Box(sandbox=sandbox, http=http)
         assert counted(box) == [("email", "ref-1", "ada@example.com", [1, 2])]
         box.control("POST", "/reset")

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from sandbox import google_account, meta_account
-from sandbox.keys import PUBLIC_FILE
+from sandbox.keys import WEBHOOK_PUBLIC_KEY_FILE
 from sandbox.outcomes import Outcome, Outcomes
 from sandbox.providers.fcm.outcomes import OUTCOMES as FCM
 from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
 from sandbox.providers.sendgrid.events import DETAILS
 from sandbox.providers.sendgrid.outcomes import OUTCOMES as SENDGRID
-from sandbox.providers.sendgrid.provider import KEYS
+from sandbox.providers.sendgrid.provider import REFUSED_KEYS
 from sandbox.providers.whatsapp import events as whatsapp
 from sandbox.providers.whatsapp import refusals, templates
 from sandbox.providers.whatsapp.outcomes import OUTCOMES as WHATSAPP
-from sandbox.providers.whatsapp.outcomes import digits
+from sandbox.providers.whatsapp.outcomes import magic_suffix
 
 TEXT = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
 
@@ -45,26 +45,26 @@ def names(row: Outcome, pattern: str) -> str:
 def test_every_magic_recipient_is_in_the_document(
     heading: str, outcomes: Outcomes, pattern: str
 ) -> None:
-    assert rows(heading) == [(names(row, pattern), row.says) for row in outcomes.table]
+    assert rows(heading) == [(names(row, pattern), row.description) for row in outcomes.table]
 
 
 def test_every_magic_number_is_in_the_document() -> None:
     assert rows("number") == [
-        (f"`…{digits(row.name)}`, {names(row, '{}')}", row.says) for row in WHATSAPP.table
+        (f"`…{magic_suffix(row.name)}`, {names(row, '{}')}", row.description) for row in WHATSAPP.table
     ]
 
 
 def test_every_special_key_is_in_the_document() -> None:
     documented = {key.strip("`"): answer for key, answer in rows("key")}
-    assert set(documented) == set(KEYS)
-    for key, (_, status, _) in KEYS.items():
+    assert set(documented) == set(REFUSED_KEYS)
+    for key, (_, status, _) in REFUSED_KEYS.items():
         assert documented[key].startswith(f"{status}:")
 
 
 def test_every_special_access_token_is_in_the_document() -> None:
     documented = {key.strip("`"): answer for key, answer in rows("access token")}
-    assert set(documented) == set(refusals.KEYS)
-    for key, error in refusals.KEYS.items():
+    assert set(documented) == set(refusals.REFUSED_TOKENS)
+    for key, error in refusals.REFUSED_TOKENS.items():
         assert documented[key].startswith(f"{error.status}: code {error.code}")
 
 
@@ -73,12 +73,12 @@ def test_every_kind_of_event_is_in_the_document() -> None:
 
 
 def test_every_file_and_id_is_in_the_document() -> None:
-    for name in (PUBLIC_FILE, google_account.FILE, meta_account.FILE, templates.FILE):
+    for name in (WEBHOOK_PUBLIC_KEY_FILE, google_account.SERVICE_ACCOUNT_FILE, meta_account.WHATSAPP_ACCOUNT_FILE, templates.FILE):
         assert f"| `{name}` |" in TEXT
     for text in (
-        google_account.PROJECT,
-        google_account.EMAIL,
+        google_account.FCM_PROJECT_ID,
+        google_account.SERVICE_ACCOUNT_EMAIL,
         meta_account.BUSINESS_ACCOUNT_ID,
-        meta_account.KEY,
+        meta_account.WHATSAPP_ACCESS_TOKEN,
     ):
         assert text in TEXT

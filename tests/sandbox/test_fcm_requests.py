@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sandbox import google_account
-from sandbox.log import REQUESTS_FILE, read
+from sandbox.log import REQUESTS_FILE, read_records
 from tests.sandbox.conftest import Box
 from tests.sandbox.pushes import Pushes, details, error, push, violations
 
@@ -22,14 +22,14 @@ def test_a_push_is_accepted_and_named(pushes: Pushes) -> None:
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "application/json; charset=UTF-8"
     name = answer.json()["name"]
-    assert name.startswith(f"projects/{google_account.PROJECT}/messages/0:")
+    assert name.startswith(f"projects/{google_account.FCM_PROJECT_ID}/messages/0:")
     assert pushes.box.requests()[0]["message_id"] == name
 
 
 def test_every_request_is_recorded(pushes: Pushes) -> None:
     body = {"message": push("device-1", reference="ref-7")}
     pushes.post(body)
-    record = list(read(pushes.box.sandbox.data / REQUESTS_FILE))[-1]
+    record = list(read_records(pushes.box.sandbox.data / REQUESTS_FILE))[-1]
     assert record.json() == body
     assert (record.provider, record.status, record.accepted) == ("fcm", 200, True)
     assert (record.recipients, record.references) == (("device-1",), ("ref-7",))
@@ -66,8 +66,8 @@ def test_another_project_is_not_found_and_the_device_not_blamed(pushes: Pushes) 
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", f"/v1/projects/{google_account.PROJECT}/messages:send"),
-        ("POST", f"/v1/projects/{google_account.PROJECT}/messages:sendAll"),
+        ("GET", f"/v1/projects/{google_account.FCM_PROJECT_ID}/messages:send"),
+        ("POST", f"/v1/projects/{google_account.FCM_PROJECT_ID}/messages:sendAll"),
         ("POST", "/v1/projects"),
     ],
 )

@@ -14,13 +14,13 @@ from google.oauth2.service_account import Credentials
 
 from sandbox import google_account
 from sandbox.config import Config
-from sandbox.keys import UnreadableKey
+from sandbox.keys import UnreadableKeyError
 from sandbox.log import REQUESTS_FILE
-from sandbox.server import running
+from sandbox.server import run_in_thread
 from tests.sandbox.conftest import QUICK, Box
 from tests.sandbox.pushes import GRANT, SCOPE, Pushes, encoded, push
 
-EMAIL = google_account.EMAIL
+EMAIL = google_account.SERVICE_ACCOUNT_EMAIL
 SHORT = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."
 NO_SCOPE = "Invalid OAuth scope or ID token audience provided."
 
@@ -36,7 +36,7 @@ def test_googles_own_library_signs_in_with_the_service_account(box: Box) -> None
     )
     credentials.refresh(Request(box.http))
     assert credentials.token.startswith("ya29.")
-    assert credentials.project_id == google_account.PROJECT
+    assert credentials.project_id == google_account.FCM_PROJECT_ID
     assert Pushes(box=box).post({"message": push()}, access=credentials.token).status == 200
 
 
@@ -197,17 +197,17 @@ def test_tokens_are_counted_and_neither_they_nor_assertions_are_recorded(pushes:
 def test_the_account_outlives_the_sandbox_and_its_tokens_too(
     data: Path, http: urllib3.PoolManager
 ) -> None:
-    with running(Config(data=data, timings=QUICK)) as sandbox:
+    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
         pushes = Pushes(box=Box(sandbox=sandbox, http=http))
         first, token = pushes.account, pushes.sign_in()
-    with running(Config(data=data, timings=QUICK)) as sandbox:
+    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
         pushes = Pushes(box=Box(sandbox=sandbox, http=http))
         assert pushes.account == {**first, "token_uri": f"{sandbox.url}/token"}
         assert pushes.post({"message": push()}, access=token).status == 200
 
 
 def test_the_account_can_be_made_before_the_sandbox_starts(data: Path) -> None:
-    path = google_account.ensure(data, url="http://127.0.0.1:8001/")
+    path = google_account.ensure_service_account(data, url="http://127.0.0.1:8001/")
     account = json.loads(path.read_text())
     assert path == data / "fcm_service_account.json"
     assert (account["type"], account["token_uri"]) == (
@@ -219,6 +219,6 @@ def test_the_account_can_be_made_before_the_sandbox_starts(data: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "{}", "no key", '{"private_key": "x"}'])
 def test_an_account_that_cannot_be_read_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / google_account.FILE).write_text(content)
-    with pytest.raises(UnreadableKey, match="delete it to get a new one"):
-        google_account.load(tmp_path)
+    (tmp_path / google_account.SERVICE_ACCOUNT_FILE).write_text(content)
+    with pytest.raises(UnreadableKeyError, match="delete it to get a new one"):
+        google_account.load_service_account(tmp_path)

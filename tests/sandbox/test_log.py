@@ -17,8 +17,8 @@ from urllib3.exceptions import HTTPError
 
 from sandbox import memory
 from sandbox.config import Config
-from sandbox.log import EVENTS_FILE, REQUESTS_FILE, LogBroken, LogInUse, read
-from sandbox.server import running
+from sandbox.log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, LogInUseError, read_records
+from sandbox.server import run_in_thread
 from tests.sandbox.conftest import QUICK, Box, Receiver, mail
 from tests.waiting import until
 
@@ -31,7 +31,7 @@ def log(box: Box) -> Path:
 def test_every_request_is_recorded_whole(box: Box, log: Path) -> None:
     body, before = mail("bounce@example.com"), datetime.now(UTC)
     message_id = box.send(body).headers["X-Message-Id"]
-    [record] = read(log)
+    [record] = read_records(log)
     assert record.json() == body
     assert (record.id, record.provider, record.method) == (1, "sendgrid", "POST")
     assert (record.path, record.status, record.outcome) == ("/v3/mail/send", 202, "bounce")
@@ -46,7 +46,7 @@ def test_credentials_are_not_recorded(box: Box, log: Path) -> None:
     box.send(mail(), key="SG.revoked", **{"X-Other": "kept"})
     assert b"canary" not in log.read_bytes()
     assert b"SG." not in log.read_bytes()
-    assert [record.headers.get("x-other") for record in read(log)] == [None, "kept"]
+    assert [record.headers.get("x-other") for record in read_records(log)] == [None, "kept"]
 
 
 def test_the_references_of_every_personalization_are_recorded(box: Box, log: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_references_of_every_personalization_are_recorded(box: Box, log: Pat
         {"to": [{"email": "b@example.com"}], "cc": [{"email": "c@example.com"}]},
     ]
     box.send(mail(personalizations=people, custom_args={"reference": "shared"}))
-    [record] = read(log)
+    [record] = read_records(log)
     assert record.references == ("one", "shared")
     assert record.recipients == ("a@example.com", "b@example.com", "c@example.com")
 
@@ -64,12 +64,12 @@ def test_a_body_over_several_lines_is_one_line_of_the_log(box: Box, log: Path) -
     body = mail(subject="One\nTwo\u2028Three")
     box.send(json.dumps(body, indent=2).replace("\n", "\r\n").encode())
     assert log.read_bytes().count(b"\n") == 1
-    assert next(read(log)).json() == body
+    assert next(read_records(log)).json() == body
 
 
 def test_what_is_not_json_is_recorded_in_part(box: Box, log: Path) -> None:
     box.send(b"\xffnot json\n" + b"x" * 100_000)
-    [record] = read(log)
+    [record] = read_records(log)
     assert record.json() is None
     assert record.text is not None
     assert record.text.startswith("\ufffdnot json\nxxx")
@@ -80,7 +80,7 @@ def test_requests_at_once_are_all_recorded_in_the_order_of_their_ids(box: Box, l
     with ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda n: box.send(mail(reference=f"ref-{n}")), range(300)))
     assert {answer.status for answer in answers} == {202}
-    records = list(read(log))
+    records = list(read_records(log))
     assert [record.id for record in records] == list(range(1, 301))
     assert {record.references[0] for record in records} == {f"ref-{n}" for n in range(300)}
     assert {record.message_id for record in records} == {
@@ -128,7 +128,7 @@ def test_what_was_answered_survives_a_kill(
     os.kill(process.pid, signal.SIGKILL)
     for sender in senders:
         sender.join()
-    recorded = [record.references[0] for record in read(tmp_path / REQUESTS_FILE)]
+    recorded = [record.references[0] for record in read_records(tmp_path / REQUESTS_FILE)]
     assert set(answered) <= set(recorded)
     assert len(set(recorded)) == len(recorded)
 
@@ -137,14 +137,14 @@ def test_a_restart_reads_the_log_and_the_events_back(
     tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
 ) -> None:
     config = Config(data=tmp_path, webhook_url=receiver.url, timings=QUICK)
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         box = Box(sandbox=sandbox, http=http)
         box.send(mail())
         box.send(mail("invalid@example.com"))
         receiver.wait_for("ref-1", "processed", "delivered")
         until(lambda: box.control("GET", "/counters")["webhooks"]["sent"] == 2)
         before = (box.requests(), box.control("GET", "/messages")["results"])
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         box = Box(sandbox=sandbox, http=http)
         assert (box.requests(), box.control("GET", "/messages")["results"]) == before
         assert box.control("GET", "/counters")["requests"] == 0
@@ -157,14 +157,14 @@ def test_only_the_latest_requests_stay_in_memory(
     tmp_path: Path, http: urllib3.PoolManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "MAX_REQUESTS", 3)
-    with running(Config(data=tmp_path, timings=QUICK)) as sandbox:
+    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
         box = Box(sandbox=sandbox, http=http)
         for _ in range(5):
             box.send(mail())
         assert [one["id"] for one in box.requests()] == [5, 4, 3]
-    with running(Config(data=tmp_path, timings=QUICK)) as sandbox:
+    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
         assert [one["id"] for one in Box(sandbox=sandbox, http=http).requests()] == [5, 4, 3]
-    assert len(list(read(tmp_path / REQUESTS_FILE))) == 5
+    assert len(list(read_records(tmp_path / REQUESTS_FILE))) == 5
 
 
 def test_large_bodies_leave_memory_earlier(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,23 +178,23 @@ def test_a_torn_last_line_is_left_out_and_cut_off(
     tmp_path: Path, http: urllib3.PoolManager
 ) -> None:
     log = tmp_path / REQUESTS_FILE
-    with running(Config(data=tmp_path, timings=QUICK)) as sandbox:
+    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
         Box(sandbox=sandbox, http=http).send(mail())
     whole = log.read_bytes()
     log.write_bytes(whole + whole[: len(whole) // 2])
-    assert [record.id for record in read(log)] == [1]
-    with running(Config(data=tmp_path, timings=QUICK)) as sandbox:
+    assert [record.id for record in read_records(log)] == [1]
+    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
         assert log.read_bytes() == whole
         Box(sandbox=sandbox, http=http).send(mail())
-    assert [record.id for record in read(log)] == [1, 2]
+    assert [record.id for record in read_records(log)] == [1, 2]
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     log = tmp_path / REQUESTS_FILE
     log.write_bytes(b'{"id": 1}\n')
-    with pytest.raises(LogBroken, match=r"requests\.jsonl, line 1"):
-        list(read(log))
-    with pytest.raises(LogBroken, match="move the folder away"), running(Config(data=tmp_path)):
+    with pytest.raises(CorruptLogError, match=r"requests\.jsonl, line 1"):
+        list(read_records(log))
+    with pytest.raises(CorruptLogError, match="move the folder away"), run_in_thread(Config(data=tmp_path)):
         pass
 
 
@@ -202,11 +202,11 @@ def test_events_of_a_log_that_is_gone_are_forgotten(
     tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
 ) -> None:
     config = Config(data=tmp_path, webhook_url=receiver.url, timings=QUICK)
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         Box(sandbox=sandbox, http=http).send(mail("dropped@example.com"))
         until(lambda: (tmp_path / EVENTS_FILE).stat().st_size > 0)
     (tmp_path / REQUESTS_FILE).unlink()
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         box = Box(sandbox=sandbox, http=http)
         box.send(mail("no-events@example.com"))
         assert box.control("GET", "/messages")["results"][0]["events"] == []
@@ -214,8 +214,8 @@ def test_events_of_a_log_that_is_gone_are_forgotten(
 
 def test_two_sandboxes_do_not_share_a_folder(box: Box) -> None:
     with (
-        pytest.raises(LogInUse, match="Another sandbox runs"),
-        running(Config(data=box.sandbox.data)),
+        pytest.raises(LogInUseError, match="Another sandbox runs"),
+        run_in_thread(Config(data=box.sandbox.data)),
     ):
         pass
 
@@ -232,5 +232,5 @@ def test_a_log_that_cannot_be_written_answers_so_and_accepts_nothing(
         answer = box.send(mail())
     assert (answer.status, b"No space left" in answer.data) == (507, True)
     box.send(mail())
-    assert [record.id for record in read(log)] == [1, 3]
+    assert [record.id for record in read_records(log)] == [1, 3]
     assert [one["id"] for one in box.requests()] == [3, 1]

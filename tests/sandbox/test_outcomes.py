@@ -18,7 +18,7 @@ from domain.errors import (
     TransientError,
 )
 from providers.contract import Message, ReceiptKind, SendRequest
-from sandbox.log import REQUESTS_FILE, read
+from sandbox.log import REQUESTS_FILE, read_records
 from tests.sandbox.conftest import QUICK, Box, Receiver, mail
 from tests.waiting import LIMIT, ending, until
 
@@ -147,7 +147,7 @@ def test_an_answer_can_be_spoiled(
 ) -> None:
     with pytest.raises(error):
         box.send(mail(f"{recipient}@example.com"), timeout=0.2 if status == "stalled" else LIMIT)
-    [recorded] = until(lambda: read(box.sandbox.data / REQUESTS_FILE))
+    [recorded] = until(lambda: read_records(box.sandbox.data / REQUESTS_FILE))
     assert (recorded.status, recorded.accepted) == (status, accepted)
 
 

@@ -16,11 +16,11 @@ from urllib3.exceptions import ReadTimeoutError
 from notifyproject.stack.servers import free_port
 from sandbox import meta_account
 from sandbox.__main__ import main
-from sandbox.assembly import secrets
+from sandbox.assembly import create_secrets
 from sandbox.config import Config
-from sandbox.keys import PRIVATE_FILE
+from sandbox.keys import WEBHOOK_PRIVATE_KEY_FILE
 from sandbox.log import REQUESTS_FILE
-from sandbox.server import running
+from sandbox.server import run_in_thread
 from tests.sandbox.conftest import Box, mail
 from tests.waiting import LIMIT, until
 
@@ -65,7 +65,7 @@ def test_it_says_where_every_webhook_goes(
 ) -> None:
     def send() -> None:
         until((tmp_path / REQUESTS_FILE).exists)
-        until((tmp_path / meta_account.FILE).exists)
+        until((tmp_path / meta_account.WHATSAPP_ACCOUNT_FILE).exists)
         os.kill(os.getpid(), signal.SIGTERM)
 
     sender = threading.Thread(target=send)
@@ -132,14 +132,14 @@ def test_a_folder_in_use_is_named(box: Box, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_key_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / PRIVATE_FILE).write_text("no key")
+    (tmp_path / WEBHOOK_PRIVATE_KEY_FILE).write_text("no key")
     assert main(["--port", "0", "--data", str(tmp_path)]) == 1
     assert "delete it to get a new one" in capsys.readouterr().err
 
 
 def test_its_secrets_can_be_had_before_it_starts(data: Path) -> None:
-    before = secrets(data, url="http://127.0.0.1:1")
-    with running(Config(data=data)) as sandbox:
+    before = create_secrets(data, url="http://127.0.0.1:1")
+    with run_in_thread(Config(data=data)) as sandbox:
         assert sandbox.public_key == before.public_key
         assert sandbox.whatsapp == before.whatsapp
         assert sandbox.service_account == before.service_account

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from providers.contract import InvalidSignatureError, ReceiptKind
 from sandbox import keys
 from sandbox.config import Config
-from sandbox.server import running
+from sandbox.server import run_in_thread
 from tests.sandbox.conftest import QUICK, Box, Post, Receiver, mail
 from tests.waiting import until
 
@@ -111,7 +111,7 @@ def test_a_receiver_that_is_down_or_slow_holds_up_nothing(
     receiver.answering.clear()
     for url in ("http://127.0.0.1:9/", receiver.url):
         config = Config(data=tmp_path / url[-4:].strip("/:"), webhook_url=url, timings=QUICK)
-        with running(config) as sandbox:
+        with run_in_thread(config) as sandbox:
             box = Box(sandbox=sandbox, http=http)
             assert {box.send(mail()).status for _ in range(50)} == {202}
             until(lambda box=box: box.control("GET", "/counters")["webhooks"]["waiting"] > 0)
@@ -121,7 +121,7 @@ def test_a_receiver_that_is_down_or_slow_holds_up_nothing(
 def test_without_a_receiver_the_page_says_why_events_failed(
     tmp_path: Path, http: urllib3.PoolManager
 ) -> None:
-    with running(Config(data=tmp_path, timings=QUICK)) as sandbox:
+    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
         box = Box(sandbox=sandbox, http=http)
         box.send(mail("dropped@example.com"))
         until(lambda: box.control("GET", "/counters")["webhooks"]["failed"] == 1)
@@ -131,22 +131,22 @@ def test_without_a_receiver_the_page_says_why_events_failed(
 
 def test_the_key_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
     data = tmp_path / "new" / "folder"
-    public = keys.ensure(data)
-    assert keys.ensure(data) == public
-    assert (data / keys.PUBLIC_FILE).read_text() == f"{public}\n"
-    assert (data / keys.PRIVATE_FILE).stat().st_mode & 0o777 == 0o600
+    public = keys.ensure_webhook_key(data)
+    assert keys.ensure_webhook_key(data) == public
+    assert (data / keys.WEBHOOK_PUBLIC_KEY_FILE).read_text() == f"{public}\n"
+    assert (data / keys.WEBHOOK_PRIVATE_KEY_FILE).stat().st_mode & 0o777 == 0o600
     load_der_public_key(base64.b64decode(public))
 
 
 def test_the_public_key_is_written_again_from_the_private_one(tmp_path: Path) -> None:
-    public = keys.ensure(tmp_path)
-    (tmp_path / keys.PUBLIC_FILE).unlink()
-    assert keys.ensure(tmp_path) == public
-    assert (tmp_path / keys.PUBLIC_FILE).read_text().strip() == public
+    public = keys.ensure_webhook_key(tmp_path)
+    (tmp_path / keys.WEBHOOK_PUBLIC_KEY_FILE).unlink()
+    assert keys.ensure_webhook_key(tmp_path) == public
+    assert (tmp_path / keys.WEBHOOK_PUBLIC_KEY_FILE).read_text().strip() == public
 
 
 @pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\n"])
 def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / keys.PRIVATE_FILE).write_bytes(content)
-    with pytest.raises(keys.UnreadableKey, match=keys.PRIVATE_FILE):
-        keys.ensure(tmp_path)
+    (tmp_path / keys.WEBHOOK_PRIVATE_KEY_FILE).write_bytes(content)
+    with pytest.raises(keys.UnreadableKeyError, match=keys.WEBHOOK_PRIVATE_KEY_FILE):
+        keys.ensure_webhook_key(tmp_path)

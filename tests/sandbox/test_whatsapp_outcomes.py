@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
-from sandbox.providers.whatsapp.outcomes import ERRORS, NUMBERS, OUTCOMES, magic
+from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX, OUTCOMES, magic
 from tests.sandbox.chats import ADA, Chats, error, template, text, wait_for
 from tests.sandbox.conftest import QUICK, Box, Receiver
 from tests.waiting import LIMIT, ending, until
@@ -22,7 +22,7 @@ def number(last: str) -> str:
 
 
 def test_every_outcome_has_a_number_and_every_number_an_outcome() -> None:
-    assert sorted(NUMBERS.values()) == sorted(row.name for row in OUTCOMES.table)
+    assert sorted(OUTCOME_BY_SUFFIX.values()) == sorted(row.name for row in OUTCOMES.table)
 
 
 def test_an_ordinary_number_only_looks_like_a_magic_one() -> None:
@@ -116,7 +116,7 @@ def test_a_refusal_has_its_status_and_code(
     assert (answer.status, error(answer).get("code")) == (status, code)
     recorded = chats.box.requests()[0]
     assert (recorded["status"], recorded["accepted"]) == (status, False)
-    assert recorded["outcome"] == NUMBERS[last]
+    assert recorded["outcome"] == OUTCOME_BY_SUFFIX[last]
     assert recorded["references"] == ["ref-1"]
 
 
@@ -126,7 +126,7 @@ def test_every_error_is_tried_above() -> None:
         for mark in getattr(test_a_refusal_has_its_status_and_code, "pytestmark", [])
         if mark.name == "parametrize"
     ]
-    tried = {NUMBERS[last] for last, _, _ in marks[0].args[1]}
+    tried = {OUTCOME_BY_SUFFIX[last] for last, _, _ in marks[0].args[1]}
     assert set(ERRORS) <= tried
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sandbox.config import WHATSAPP_API_VERSION
-from sandbox.log import REQUESTS_FILE, read
+from sandbox.log import REQUESTS_FILE, read_records
 from tests.sandbox.chats import ADA, Chats, buttons, details, error, message, text
 from tests.sandbox.conftest import Box
 
@@ -32,7 +32,7 @@ def test_a_text_is_accepted_and_has_an_id(chats: Chats) -> None:
 def test_every_request_is_recorded_without_the_access_token(chats: Chats) -> None:
     chats.send(key="EAAcanary")
     path = chats.box.sandbox.data / REQUESTS_FILE
-    record = list(read(path))[-1]
+    record = list(read_records(path))[-1]
     assert record.json() == text()
     assert (record.provider, record.status, record.accepted) == ("whatsapp", 200, True)
     assert (record.recipients, record.references) == ((ADA,), ("ref-1",))

@@ -9,7 +9,7 @@ import urllib3
 
 from sandbox.__main__ import main
 from sandbox.config import Config
-from sandbox.server import running
+from sandbox.server import run_in_thread
 from tests.sandbox.chats import ADA, ORDER, Chats, details, error, message, template, words
 from tests.sandbox.conftest import QUICK, Box
 
@@ -195,11 +195,11 @@ def test_templates_outlive_the_sandbox_and_can_be_given_at_its_start(
     given = tmp_path / "templates.json"
     given.write_text(json.dumps([ORDER]))
     config = Config(data=data, timings=QUICK, whatsapp_templates=given)
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         chats = Chats(box=Box(sandbox=sandbox, http=http))
         assert chats.post(template()).status == 200
         chats.add_template({**ORDER, "language": "de"})
-    with running(Config(data=data, timings=QUICK)) as sandbox:
+    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
         chats = Chats(box=Box(sandbox=sandbox, http=http))
         assert chats.post(template(language={"code": "de"})).status == 200
 

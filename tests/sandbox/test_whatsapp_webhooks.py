@@ -10,9 +10,9 @@ import urllib3
 
 from sandbox import meta_account
 from sandbox.config import Config
-from sandbox.keys import UnreadableKey
+from sandbox.keys import UnreadableKeyError
 from sandbox.meta_account import MetaAccount
-from sandbox.server import running
+from sandbox.server import run_in_thread
 from tests.sandbox.chats import ADA, Chats, is_signed, reports, template, text, values, wait_for
 from tests.sandbox.conftest import QUICK, Box, Receiver
 from tests.waiting import until
@@ -130,9 +130,9 @@ def test_any_share_of_messages_can_be_reported_in_no_order(
         data=data,
         whatsapp_webhook_url=meta_receiver.url,
         timings=replace(QUICK, delivered=0.15),
-        disordered=1.0,
+        out_of_order_share=1.0,
     )
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         Chats(box=Box(sandbox=sandbox, http=http)).send()
         wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
 
@@ -221,12 +221,12 @@ def test_what_nobody_can_write_is_refused(
 
 
 def test_the_account_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
-    first = meta_account.ensure(tmp_path)
-    path = tmp_path / meta_account.FILE
-    assert meta_account.ensure(tmp_path) == first
+    first = meta_account.ensure_whatsapp_account(tmp_path)
+    path = tmp_path / meta_account.WHATSAPP_ACCOUNT_FILE
+    assert meta_account.ensure_whatsapp_account(tmp_path) == first
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text())["verify_token"] == first.verify_token
     assert isinstance(first, MetaAccount)
     path.write_text("{}")
-    with pytest.raises(UnreadableKey, match="delete it to get a new one"):
-        meta_account.ensure(tmp_path)
+    with pytest.raises(UnreadableKeyError, match="delete it to get a new one"):
+        meta_account.ensure_whatsapp_account(tmp_path)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from bench.slow_clients import Target
+from bench.slow_clients import TargetServer
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.running import Addresses, programs
 from notifyproject.stack.servers import HOST, die_with_parent, free_port
@@ -38,8 +38,8 @@ class Served:
         return f"http://{HOST}:{self.port}"
 
     @property
-    def target(self) -> Target:
-        return Target(host=HOST, port=self.port, large=LARGE)
+    def target(self) -> TargetServer:
+        return TargetServer(host=HOST, port=self.port, large_path=LARGE)
 
     def connect(self) -> socket.socket:
         return socket.create_connection((HOST, self.port), timeout=LIMIT)

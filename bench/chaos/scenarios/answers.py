@@ -8,26 +8,26 @@ from ...environment import resident_megabytes
 from .. import bodies
 from ..evidence import Evidence
 from ..expecting import Expected, accepted_id
-from ..findings import Bound, Findings, conclude
-from ..gathering import gather
+from ..findings import Bound, Findings, make_findings
+from ..gathering import collect_evidence
 from ..scenario import Scenario
-from ..stand import Stand, standing
+from ..stand import Installation, run_installation
 
 FINAL_SECONDS = 2_400.0
 PRIORITY = "critical"
 RETRIES = 2
-GOOD = ("user",) * 14
-PASSING = ("flaky", "ratelimit-once")
+ACCEPTED_OUTCOMES = ("user",) * 14
+TRANSIENT_OUTCOMES = ("flaky", "ratelimit-once")
 """They take it in the end."""
-LASTING = ("server-error", "unavailable")
-SLOWING = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
-FINAL = ("invalid", "too-large")
+LASTING_OUTCOMES = ("server-error", "unavailable")
+RATE_LIMIT_OUTCOMES = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
+REFUSED_OUTCOMES = ("invalid", "too-large")
 """Refused for good: nobody asks twice."""
-MIXTURE = (*GOOD, *PASSING, *LASTING, *FINAL)
+MIXED_OUTCOMES = (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES, *LASTING_OUTCOMES, *REFUSED_OUTCOMES)
 
-SLOW = ("dripping",)
-WRONG = ("huge", "bad-gateway")
-ELSEWHERE = "redirect"
+SLOW_OUTCOMES = ("dripping",)
+MALFORMED_OUTCOMES = ("huge", "bad-gateway")
+REDIRECT_OUTCOME = "redirect"
 """A wrong address in our settings: everything waits until it is put right."""
 NOTICED_SECONDS = 20.0
 SEND_LIMIT = 15_000
@@ -39,93 +39,93 @@ MEMORY_GROWTH = 64
 
 def mixed_errors(*, count: int) -> Findings:
     """Let almost a third of the mail meet errors, and a few of it be told to come later."""
-    with standing() as stand:
-        stand.start(stand.web(), stand.worker(), stand.beat())
-        words = [*(MIXTURE * (count // len(MIXTURE) + 1))[:count], *SLOWING]
-        sent = _post(stand, words)
-        stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
-        asked = Counter(one.notification_id for one in evidence.requests)
-        return conclude(
+    with run_installation() as installation:
+        installation.start(installation.web(), installation.worker(), installation.beat())
+        recipients = [*(MIXED_OUTCOMES * (count // len(MIXED_OUTCOMES) + 1))[:count], *RATE_LIMIT_OUTCOMES]
+        sent = _post(installation, recipients)
+        installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
+        requested = Counter(one.notification_id for one in evidence.requests)
+        return make_findings(
             evidence,
             Bound(
                 name="requests for one mail, at most",
-                value=max(asked.values(), default=None),
-                most=1 + RETRIES,
+                value=max(requested.values(), default=None),
+                maximum=1 + RETRIES,
             ),
             Bound(
                 name="mails that were refused for good and sent again",
-                value=sum(asked[one] != 1 for one in _of(sent, FINAL)),
-                most=0,
+                value=sum(requested[one] != 1 for one in _sent_to(sent, REFUSED_OUTCOMES)),
+                maximum=0,
             ),
             Bound(
                 name="mails that would have been taken and were not",
-                value=_not_taken(evidence, _of(sent, (*GOOD, *PASSING))),
-                most=0,
+                value=_not_accepted(evidence, _sent_to(sent, (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES))),
+                maximum=0,
             ),
             Bound(
                 name="seconds until a mail was tried again that was to wait for 120",
-                value=_second_try(evidence, _of(sent, ("ratelimit-long",))),
-                least=120,
+                value=_second_try(evidence, _sent_to(sent, ("ratelimit-long",))),
+                minimum=120,
             ),
         )
 
 
 def spoiled_answers(*, count: int) -> Findings:
     """Let a provider answer a byte a second, send ten megabytes, and point elsewhere."""
-    with standing() as stand:
-        worker = stand.worker()
-        stand.start(stand.web(), worker, stand.beat())
-        _post(stand, ["user"] * count, name="before")
-        stand.wait_final(timeout=FINAL_SECONDS)
+    with run_installation() as installation:
+        worker = installation.worker()
+        installation.start(installation.web(), worker, installation.beat())
+        _post(installation, ["user"] * count, name="before")
+        installation.wait_final(timeout=FINAL_SECONDS)
         memory = resident_megabytes(worker.pid)
         expected = Expected()
-        for word in (*SLOW, *WRONG):
+        for word in (*SLOW_OUTCOMES, *MALFORMED_OUTCOMES):
             for number in range(count):
                 mail = bodies.mail(number, to=word, priority=PRIORITY, max_retries=0)
-                answer = stand.client.send(mail, key=f"{word}-{number}")
-                expected.add(answer, copies=1 if word in SLOW else 0)
-        stand.wait_final(timeout=FINAL_SECONDS)
+                answer = installation.client.send(mail, key=f"{word}-{number}")
+                expected.add(answer, copies=1 if word in SLOW_OUTCOMES else 0)
+        installation.wait_final(timeout=FINAL_SECONDS)
         for number in range(count):
-            mail = bodies.mail(number, to=ELSEWHERE, priority=PRIORITY, max_retries=0)
-            expected.add(stand.client.send(mail, key=f"{ELSEWHERE}-{number}"), copies=1)
+            mail = bodies.mail(number, to=REDIRECT_OUTCOME, priority=PRIORITY, max_retries=0)
+            expected.add(installation.client.send(mail, key=f"{REDIRECT_OUTCOME}-{number}"), copies=1)
         time.sleep(NOTICED_SECONDS)
-        stand.script("*", "delivered")
-        stand.wait_final(timeout=FINAL_SECONDS)
+        installation.script_outcome("*", "delivered")
+        installation.wait_final(timeout=FINAL_SECONDS)
         grown = resident_megabytes(worker.pid) - memory
         longest = max(
             record["duration_ms"]
-            for record in stand.database["delivery_attempts"].find({"duration_ms": {"$gte": 0}})
+            for record in installation.database["delivery_attempts"].find({"duration_ms": {"$gte": 0}})
         )
-        evidence = gather(stand)
+        evidence = collect_evidence(installation)
         before = {a.notification_id for a in evidence.answers if a.key.startswith("before")}
         for one in before:
             if one is not None:
                 expected.copies[one] = 1
-        return conclude(
+        return make_findings(
             evidence,
-            Bound(name="milliseconds of a send at most", value=longest, most=SEND_LIMIT + GRACE),
-            Bound(name="MB the worker grew by", value=grown, most=MEMORY_GROWTH),
+            Bound(name="milliseconds of a send at most", value=longest, maximum=SEND_LIMIT + GRACE),
+            Bound(name="MB the worker grew by", value=grown, maximum=MEMORY_GROWTH),
             expected.bound(evidence),
         )
 
 
-def _post(stand: Stand, words: Iterable[str], *, name: str = "mail") -> dict[str, str]:
+def _post(installation: Installation, recipients: Iterable[str], *, name: str = "mail") -> dict[str, str]:
     """Send a mail to each of these words; return the word by the notification's id."""
     found = {}
-    for number, word in enumerate(words):
+    for number, word in enumerate(recipients):
         mail = bodies.mail(number, to=word, priority=PRIORITY, max_retries=RETRIES)
-        found[accepted_id(stand.client.send(mail, key=f"{name}-{number}"))] = word
+        found[accepted_id(installation.client.send(mail, key=f"{name}-{number}"))] = word
     return found
 
 
-def _of(sent: dict[str, str], words: Sequence[str]) -> list[str]:
-    return [one for one, word in sent.items() if word in words]
+def _sent_to(sent: dict[str, str], recipients: Sequence[str]) -> list[str]:
+    return [one for one, word in sent.items() if word in recipients]
 
 
-def _not_taken(evidence: Evidence, ids: Iterable[str]) -> int:
-    taken = {one.notification_id for one in evidence.requests if one.accepted}
-    return len(set(ids) - taken)
+def _not_accepted(evidence: Evidence, ids: Iterable[str]) -> int:
+    accepted = {one.notification_id for one in evidence.requests if one.accepted}
+    return len(set(ids) - accepted)
 
 
 def _second_try(evidence: Evidence, ids: Sequence[str]) -> float | None:

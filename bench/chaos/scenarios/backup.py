@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from .. import bodies
-from ..findings import Bound, Findings, conclude
-from ..gathering import gather
+from ..findings import Bound, Findings, make_findings
+from ..gathering import collect_evidence
 from ..processes import wait_until
 from ..scenario import Scenario
-from ..stand import Stand, standing
+from ..stand import Installation, run_installation
 
 FINAL_SECONDS = 300.0
 AGE = timedelta(days=2)
@@ -22,45 +22,45 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
 
     To make everything in the database two days older is what a restored backup looks like.
     """
-    with standing(webhooks=False) as stand:
-        web = stand.web()
-        stand.start(web)
+    with run_installation(webhooks=False) as installation:
+        web = installation.web()
+        installation.start(web)
         soon = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
         for number in range(scheduled):
             mail = bodies.mail(number, scheduled_at=soon, ttl=TTL)
-            stand.client.send(mail, key=f"scheduled-{number}")
+            installation.client.send(mail, key=f"scheduled-{number}")
         for number in range(claimed):
             mail = bodies.mail(scheduled + number, ttl=TTL)
-            stand.client.send(mail, key=f"claimed-{number}")
+            installation.client.send(mail, key=f"claimed-{number}")
         web.kill()
-        stand.broker.flushall()
-        _make_older(stand)
-        stand.start(stand.worker(), stand.worker("second"), stand.beat())
-        stand.wait_final(timeout=FINAL_SECONDS)
-        wait_until(lambda: not stand.open_count(), timeout=FINAL_SECONDS, what="not all was ended")
-        evidence = gather(stand)
+        installation.broker.flushall()
+        _make_older(installation)
+        installation.start(installation.worker(), installation.worker("second"), installation.beat())
+        installation.wait_final(timeout=FINAL_SECONDS)
+        wait_until(lambda: not installation.open_count(), timeout=FINAL_SECONDS, what="not all was ended")
+        evidence = collect_evidence(installation)
         ends = [status for one in evidence.stored for status in one.deliveries.values()]
-        return conclude(
+        return make_findings(
             evidence,
-            Bound(name="requests to the provider", value=len(evidence.requests), most=0),
-            Bound(name="ended as expired", value=ends.count("expired"), least=scheduled + claimed),
+            Bound(name="requests to the provider", value=len(evidence.requests), maximum=0),
+            Bound(name="ended as expired", value=ends.count("expired"), minimum=scheduled + claimed),
         )
 
 
-def _make_older(stand: Stand) -> None:
+def _make_older(installation: Installation) -> None:
     """Move every time two days back."""
-    back = AGE // timedelta(milliseconds=1)
+    age_ms = AGE // timedelta(milliseconds=1)
 
-    def moved(path: str) -> dict[str, Any]:
-        earlier = {"$subtract": [f"${path}", back]}
+    def shifted(path: str) -> dict[str, Any]:
+        earlier = {"$subtract": [f"${path}", age_ms]}
         return {"$cond": [{"$eq": [{"$type": f"${path}"}, "date"]}, earlier, f"${path}"]}
 
-    inside = {name: moved(f"$d.{name}") for name in DELIVERY_TIMES}
+    inside = {name: shifted(f"$d.{name}") for name in DELIVERY_TIMES}
     deliveries = {
         "$map": {"input": "$delivery", "as": "d", "in": {"$mergeObjects": ["$$d", inside]}}
     }
-    stand.database["notifications"].update_many(
-        {}, [{"$set": {**{name: moved(name) for name in TIMES}, "delivery": deliveries}}]
+    installation.database["notifications"].update_many(
+        {}, [{"$set": {**{name: shifted(name) for name in TIMES}, "delivery": deliveries}}]
     )
 
 

@@ -7,18 +7,18 @@ import urllib3
 
 from .. import bodies
 from ..bodies import Body
-from ..findings import Bound, Findings, conclude
-from ..gathering import gather
+from ..findings import Bound, Findings, make_findings
+from ..gathering import collect_evidence
 from ..joining import waits
 from ..load import Load
 from ..scenario import Scenario
-from ..stand import Stand, standing
+from ..stand import Installation, run_installation
 
-PROMISED = 90.0
+MAX_DELAY_SECONDS = 90.0
 FINAL_SECONDS = 900.0
-AHEAD = timedelta(seconds=65)
+SCHEDULE_AHEAD = timedelta(seconds=65)
 """A hint goes a minute ahead at most."""
-TROUBLES = ("user", "user", "user", "reset", "flaky", "timeout", "truncated", "ratelimit-once")
+RECIPIENTS = ("user", "user", "user", "reset", "flaky", "timeout", "truncated", "ratelimit-once")
 
 
 def beat_killed(*, red: float, away: float, every: float) -> Findings:
@@ -26,84 +26,84 @@ def beat_killed(*, red: float, away: float, every: float) -> Findings:
 
     What is scheduled further ahead than a minute has no hint of its own: only a sweep finds it.
     """
-    with standing() as stand:
-        beat = stand.beat()
-        stand.start(stand.web(), stand.worker(), beat)
-        _wait_for_color(stand, "ready", timeout=120)
+    with run_installation() as installation:
+        beat = installation.beat()
+        installation.start(installation.web(), installation.worker(), beat)
+        _wait_for_readiness(installation, "ready", timeout=120)
         beat.kill()
-        overdue = _scheduled(stand, "overdue", count=10)
-        waited = _wait_for_color(stand, "degraded", timeout=red + 60)
+        overdue = _scheduled(installation, "overdue", count=10)
+        waited = _wait_for_readiness(installation, "degraded", timeout=red + 60)
         swept_from = datetime.now(UTC)
-        stand.start(stand.sweeper())
+        installation.start(installation.sweeper())
         due: dict[str, datetime] = {}
         until = time.monotonic() + away
         while time.monotonic() < until:
-            due |= _scheduled(stand, f"at-{until - time.monotonic():.0f}", count=5)
+            due |= _scheduled(installation, f"at-{until - time.monotonic():.0f}", count=5)
             time.sleep(every)
-        color = _color(stand)
-        stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
+        readiness = _readiness(installation)
+        installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
         late = waits(evidence, due)
-        return conclude(
+        return make_findings(
             evidence,
-            Bound(name="seconds until readiness says that nobody sweeps", value=waited, most=red),
+            Bound(name="seconds until readiness says that nobody sweeps", value=waited, maximum=red),
             Bound(
                 name="seconds from the sweeper's start to what had fallen due",
                 value=max(waits(evidence, dict.fromkeys(overdue, swept_from)), default=None),
-                most=PROMISED,
+                maximum=MAX_DELAY_SECONDS,
             ),
-            Bound(name="seconds late at most", value=max(late, default=None), most=PROMISED),
-            Bound(name="seconds late at least", value=min(late, default=None), least=0),
-            Bound(name="ready again by the sweeper", value=int(color == "ready"), least=1),
+            Bound(name="seconds late at most", value=max(late, default=None), maximum=MAX_DELAY_SECONDS),
+            Bound(name="seconds late at least", value=min(late, default=None), minimum=0),
+            Bound(name="ready again by the sweeper", value=int(readiness == "ready"), minimum=1),
         )
 
 
 def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Findings:
     """Run several beats and several sweepers over notifications that meet all kinds of trouble."""
-    with standing() as stand:
-        stand.start(
-            stand.web(),
-            *(stand.worker(f"worker-{number}") for number in range(2)),
-            *(stand.beat(f"beat-{number}") for number in range(beats)),
-            *(stand.sweeper(f"sweeper-{number}", "--every", "2") for number in range(sweepers)),
+    with run_installation() as installation:
+        installation.start(
+            installation.web(),
+            *(installation.worker(f"worker-{number}") for number in range(2)),
+            *(installation.beat(f"beat-{number}") for number in range(beats)),
+            *(installation.sweeper(f"sweeper-{number}", "--every", "2") for number in range(sweepers)),
         )
-        load = Load(stand.client, count=count, rate=rate, body=_troubled)
+        load = Load(installation.client, count=count, rate=rate, body=_body)
         load.start()
         load.finish()
-        stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
-        swept = sum(one.count_said("hinted") for one in stand.programs)
-        return conclude(evidence, Bound(name="sweeps", value=swept, least=sweepers * 5))
+        installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
+        swept = sum(one.count_logged("hinted") for one in installation.programs)
+        return make_findings(evidence, Bound(name="sweeps", value=swept, minimum=sweepers * 5))
 
 
-def _scheduled(stand: Stand, name: str, *, count: int) -> dict[str, datetime]:
+def _scheduled(installation: Installation, name: str, *, count: int) -> dict[str, datetime]:
     """Have notifications accepted for later than any hint goes; return when they fall due."""
     due: dict[str, datetime] = {}
     for number in range(count):
-        at = datetime.now(UTC).replace(microsecond=0) + AHEAD + timedelta(seconds=number)
+        at = datetime.now(UTC).replace(microsecond=0) + SCHEDULE_AHEAD + timedelta(seconds=number)
         body = bodies.mail(number, scheduled_at=at.isoformat())
-        answer = stand.client.send(body, key=f"{name}-{number}")
+        answer = installation.client.send(body, key=f"{name}-{number}")
         due[answer.notification_id or answer.key] = at
     return due
 
 
-def _color(stand: Stand) -> str:
-    answer = urllib3.request("GET", f"{stand.url}/readyz", timeout=10, retries=False)
+def _readiness(installation: Installation) -> str:
+    answer = urllib3.request("GET", f"{installation.url}/readyz", timeout=10, retries=False)
     return str(answer.json()["status"])
 
 
-def _wait_for_color(stand: Stand, color: str, *, timeout: float) -> float | None:
+def _wait_for_readiness(installation: Installation, status: str, *, timeout: float) -> float | None:
     """Return the seconds until readiness has this status; None if it does not in time."""
     started = time.monotonic()
     while time.monotonic() < started + timeout:
-        if _color(stand) == color:
+        if _readiness(installation) == status:
             return time.monotonic() - started
         time.sleep(1)
     return None
 
 
-def _troubled(number: int) -> Body:
-    return bodies.mail(number, to=TROUBLES[number % len(TROUBLES)], priority="critical")
+def _body(number: int) -> Body:
+    return bodies.mail(number, to=RECIPIENTS[number % len(RECIPIENTS)], priority="critical")
 
 
 BEAT_KILLED = Scenario(

@@ -6,75 +6,75 @@ from datetime import UTC, datetime, timedelta
 from .. import bodies
 from ..bodies import Body
 from ..evidence import Evidence
-from ..findings import Bound, Findings, conclude
-from ..gathering import gather
+from ..findings import Bound, Findings, make_findings
+from ..gathering import collect_evidence
 from ..joining import acceptances, waits
 from ..load import Load
 from ..processes import Program
 from ..scenario import Scenario
-from ..stand import Stand, standing
+from ..stand import Installation, run_installation
 
 FINAL_SECONDS = 300.0
-PROMISED = 90.0
+MAX_DELAY_SECONDS = 90.0
 """Seconds within which what no hint reached is sent."""
-FAR = timedelta(days=1)
+LONG_BEFORE = timedelta(days=1)
 
 
 def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Findings:
     """Empty the broker under a backlog, kill it for a moment, and keep it away for minutes."""
-    with standing(webhooks=False) as stand:
-        worker = stand.worker()
-        stand.start(stand.web(), stand.beat())
-        backlog = _load(stand, "backlog", count=queued, rate=1_000)
+    with run_installation(webhooks=False) as installation:
+        worker = installation.worker()
+        installation.start(installation.web(), installation.beat())
+        backlog = _load(installation, "backlog", count=queued, rate=1_000)
         backlog.finish()
-        stand.broker.flushall()
-        stand.start(worker)
+        installation.broker.flushall()
+        installation.start(worker)
         emptied_at = datetime.now(UTC)
-        stand.wait_final(timeout=FINAL_SECONDS)
+        installation.wait_final(timeout=FINAL_SECONDS)
         outages = [
-            _outage(stand, f"away-{n}", rate, seconds, worker)
+            _outage(installation, f"away-{n}", rate, seconds, worker)
             for n, seconds in enumerate((killed, away))
         ]
-        evidence = gather(stand)
-        spans = [(emptied_at - FAR, emptied_at), *outages]
+        evidence = collect_evidence(installation)
+        spans = [(emptied_at - LONG_BEFORE, emptied_at), *outages]
         names = ("being emptied", "being killed", "being away")
-        return conclude(
+        return make_findings(
             evidence,
             *(
                 Bound(
                     name=f"seconds until all was sent after the broker's {name}",
                     value=_longest(evidence, since, until),
-                    most=PROMISED,
+                    maximum=MAX_DELAY_SECONDS,
                 )
                 for name, (since, until) in zip(names, spans, strict=True)
             ),
             Bound(
                 name="requests that were not accepted",
                 value=sum(not answer.is_accepted for answer in evidence.answers),
-                most=0,
+                maximum=0,
             ),
         )
 
 
 def _outage(
-    stand: Stand, name: str, rate: float, seconds: float, worker: Program
+    installation: Installation, name: str, rate: float, seconds: float, worker: Program
 ) -> tuple[datetime, datetime]:
     """Take the broker away while notifications come in; return from when to when it was."""
-    load = _load(stand, name, count=int(rate * (seconds + 20)), rate=rate)
+    load = _load(installation, name, count=int(rate * (seconds + 20)), rate=rate)
     time.sleep(10)
     since = datetime.now(UTC)
-    stand.valkey.kill()
+    installation.valkey.kill()
     time.sleep(seconds)
-    stand.valkey.start()
+    installation.valkey.start()
     until = datetime.now(UTC)
     load.finish()
     # A worker that has lost its hearing ends; whoever runs workers starts another.
-    stand.wait_final(timeout=FINAL_SECONDS, keep_up=[worker])
+    installation.wait_final(timeout=FINAL_SECONDS, restarted=[worker])
     return since, until
 
 
-def _load(stand: Stand, name: str, *, count: int, rate: float) -> Load:
-    load = Load(stand.client, count=count, rate=rate, body=_body, name=name)
+def _load(installation: Installation, name: str, *, count: int, rate: float) -> Load:
+    load = Load(installation.client, count=count, rate=rate, body=_body, name=name)
     load.start()
     return load
 

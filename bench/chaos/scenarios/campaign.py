@@ -7,12 +7,12 @@ from notifyproject.settings.base import urgent_queue_names
 from ...figures import percentile
 from .. import bodies
 from ..bodies import Body
-from ..findings import Bound, Findings, conclude
-from ..gathering import gather
+from ..findings import Bound, Findings, make_findings
+from ..gathering import collect_evidence
 from ..joining import waits_since_accepted
 from ..load import Load
 from ..scenario import Scenario
-from ..stand import standing
+from ..stand import run_installation
 
 FINAL_SECONDS = 3_600.0
 WARM_UP_SECONDS = 5.0
@@ -21,26 +21,26 @@ WARM_UP_SECONDS = 5.0
 def codes_behind_a_campaign(*, campaign: int, codes: int, rate: float) -> Findings:
     """Accept a campaign, and while it goes out, login codes one by one."""
     limits = {"BULK_PENDING_LIMIT": str(10 * campaign)}
-    with standing(webhooks=False, environment=limits) as stand:
-        stand.start(stand.web(), stand.beat())
-        accepted = stand.client.send_in_bulk(campaign, body=_advertisement, name="campaign")
+    with run_installation(webhooks=False, environment=limits) as installation:
+        installation.start(installation.web(), installation.beat())
+        accepted = installation.client.send_in_bulk(campaign, body=_advertisement, name="campaign")
         urgent = ",".join(urgent_queue_names())
-        stand.start(stand.worker(), stand.worker("urgent", queues=urgent))
+        installation.start(installation.worker(), installation.worker("urgent", queues=urgent))
         time.sleep(WARM_UP_SECONDS)
-        load = Load(stand.client, count=codes, rate=rate, body=_code, name="code")
+        load = Load(installation.client, count=codes, rate=rate, body=_code, name="code")
         load.start()
         load.finish()
-        waiting = stand.open_count()
-        stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
+        waiting = installation.open_count()
+        installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
         found = waits_since_accepted(evidence, load.name)
-        return conclude(
+        return make_findings(
             evidence,
-            Bound(name="mails of the campaign", value=accepted, least=campaign),
-            Bound(name="of them still waiting when the last code was sent", value=waiting, least=1),
-            Bound(name="codes that reached the provider", value=len(found), least=codes),
+            Bound(name="mails of the campaign", value=accepted, minimum=campaign),
+            Bound(name="of them still waiting when the last code was sent", value=waiting, minimum=1),
+            Bound(name="codes that reached the provider", value=len(found), minimum=codes),
             Bound(name="seconds from accepted to the provider, p50", value=percentile(found, 50)),
-            Bound(name="… p99", value=percentile(found, 99), most=3),
+            Bound(name="… p99", value=percentile(found, 99), maximum=3),
         )
 
 

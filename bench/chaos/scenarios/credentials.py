@@ -5,84 +5,84 @@ import time
 from ...figures import percentile
 from .. import bodies
 from ..bodies import Body
-from ..crashing import PERSON
-from ..findings import Bound, Findings, conclude
-from ..gathering import gather
+from ..crashing import USER_ID
+from ..findings import Bound, Findings, make_findings
+from ..gathering import collect_evidence
 from ..joining import waits_since_accepted
 from ..load import Load
 from ..scenario import Scenario
-from ..stand import Stand, standing
+from ..stand import Installation, run_installation
 
 FINAL_SECONDS = 1_800.0
-WITHIN = 20
+FAILURES_UNTIL_OPEN = 20
 """Failures after which the circuit is open."""
 PROBES = 4
 """Tries after that: one after 30 s, then after twice as long each time."""
 REVOKED = "SG.revoked"
-SLOWER_BY = 0.1
+MAX_SLOWDOWN = 0.1
 """How much slower the other channels may become ..."""
-NOISE = 0.25
+NOISE_SECONDS = 0.25
 """... or by so many seconds, which a busy machine makes of nothing."""
 
 
 def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -> Findings:
     """Send mail with a revoked key, pushes beside it; then give the worker a good key."""
-    with standing(webhooks=False) as stand:
-        worker = stand.worker()
-        stand.start(stand.web(), worker, stand.beat())
-        stand.client.call("PUT", "/devices", bodies.phone(user_id=PERSON))
-        before = _pushes(stand, "before", count=pushes, rate=rate)
-        stand.wait_final(timeout=FINAL_SECONDS)
+    with run_installation(webhooks=False) as installation:
+        worker = installation.worker()
+        installation.start(installation.web(), worker, installation.beat())
+        installation.client.call("PUT", "/devices", bodies.phone(user_id=USER_ID))
+        before = _pushes(installation, "before", count=pushes, rate=rate)
+        installation.wait_final(timeout=FINAL_SECONDS)
         worker.terminate()
-        stand.start(worker, SENDGRID_API_KEY=REVOKED)
-        stand.client.send_in_bulk(pending, body=bodies.mail, name="mails")
-        beside = _pushes(stand, "beside", count=pushes, rate=rate)
+        installation.start(worker, SENDGRID_API_KEY=REVOKED)
+        installation.client.send_in_bulk(pending, body=bodies.mail, name="mails")
+        beside = _pushes(installation, "beside", count=pushes, rate=rate)
         time.sleep(seconds)
-        tries = _tries(stand)
-        refused = stand.database["delivery_attempts"].count_documents(
+        used_attempts = _count_used_attempts(installation)
+        refused = installation.database["delivery_attempts"].count_documents(
             {"channel": "email", "status": "failed"}
         )
         worker.terminate()
-        stand.start(worker)
-        took = stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
+        installation.start(worker)
+        drain_seconds = installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
         usual, slowest = (
             percentile(waits_since_accepted(evidence, one.name), 99) for one in (before, beside)
         )
-        return conclude(
+        return make_findings(
             evidence,
             Bound(
                 name="requests with the refused key",
                 value=refused,
-                least=1,
-                most=WITHIN + PROBES,
+                minimum=1,
+                maximum=FAILURES_UNTIL_OPEN + PROBES,
             ),
-            Bound(name="tries that were used up", value=tries, most=0),
+            Bound(name="tries that were used up", value=used_attempts, maximum=0),
             Bound(name="push p99 in seconds before", value=usual),
             Bound(
                 name="push p99 in seconds beside it",
                 value=slowest,
-                most=None if usual is None else usual * (1 + SLOWER_BY) + NOISE,
+                maximum=None if usual is None else usual * (1 + MAX_SLOWDOWN) + NOISE_SECONDS,
             ),
-            Bound(name="seconds until all was sent with a good key", value=took, most=1_200),
+            Bound(name="seconds until all was sent with a good key", value=drain_seconds, maximum=1_200),
         )
 
 
-def _pushes(stand: Stand, name: str, *, count: int, rate: float) -> Load:
+def _pushes(installation: Installation, name: str, *, count: int, rate: float) -> Load:
     """Send pushes at a rate, to the last."""
-    load = Load(stand.client, count=count, rate=rate, body=_push, name=name)
+    load = Load(installation.client, count=count, rate=rate, body=_push, name=name)
     load.start()
     load.finish()
     return load
 
 
 def _push(number: int) -> Body:
-    return bodies.push(number, user_id=PERSON, priority="critical")
+    return bodies.push(number, user_id=USER_ID, priority="critical")
 
 
-def _tries(stand: Stand) -> int:
+def _count_used_attempts(installation: Installation) -> int:
     """Return how many tries of mails count against their limit."""
-    documents = stand.database["notifications"].find({"delivery.channel": "email"}, {"delivery": 1})
+    documents = installation.database["notifications"].find({"delivery.channel": "email"}, {"delivery": 1})
     return sum(
         one["attempt_count"] - one.get("excused_count", 0)
         for document in documents

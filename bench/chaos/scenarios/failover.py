@@ -10,16 +10,16 @@ from pymongo.errors import PyMongoError
 from .. import bodies
 from ..bodies import Body
 from ..evidence import Answer
-from ..findings import Bound, Findings, conclude
-from ..gathering import gather
-from ..joining import judge
+from ..findings import Bound, Findings, make_findings
+from ..gathering import collect_evidence
+from ..joining import analyze
 from ..load import Load
 from ..processes import Program
 from ..scenario import Scenario
-from ..stand import Stand, standing
+from ..stand import Installation, run_installation
 
 FINAL_SECONDS = 900.0
-UNTIL_BACK = 8.0
+DOWNTIME_SECONDS = 8.0
 """Seconds a killed member stays away; the others elect a primary meanwhile."""
 STEPDOWN_SECONDS = 20
 OUTAGE_SECONDS = 15
@@ -29,63 +29,63 @@ CUT = {"closeConnection": True}
 NOT_PRIMARY = {"errorCode": 10107, "errorLabels": ["RetryableWriteError"]}
 BUSY = {"errorCode": 202, "errorLabels": ["RetryableWriteError"]}
 NO_MAJORITY = {"writeConcernError": {"code": 64, "errmsg": "waiting for replication timed out"}}
-TROUBLES: Mapping[str, Mapping[str, Any]] = {
+FAILURES: Mapping[str, Mapping[str, Any]] = {
     "the connection is cut": CUT,
     "no primary": NOT_PRIMARY,
     "out of resources": BUSY,
     "no majority in time": NO_MAJORITY,
 }
 COMMANDS = ("insert", "update", "findAndModify", "bulkWrite")
-SHARE = 0.05
+FAILING_SHARE = 0.05
 """Of the commands that fail."""
 
 
 def lost_primaries(*, rate: float, kills: int, stepdowns: int, workers: int) -> Findings:
     """Kill the primary again and again, and have it step down, while notifications come in."""
-    with standing(members=3) as stand:
-        team = [stand.worker(f"worker-{number}") for number in range(workers)]
-        stand.start(stand.web(), stand.beat(), *team)
-        load = Load(stand.client, count=1_000_000, rate=rate, body=_body)
+    with run_installation(members=3) as installation:
+        worker_programs = [installation.worker(f"worker-{number}") for number in range(workers)]
+        installation.start(installation.web(), installation.beat(), *worker_programs)
+        load = Load(installation.client, count=1_000_000, rate=rate, body=_body)
         load.start()
         for _ in range(kills):
-            _note(stand, team)
-            killed = stand.mongo.kill_primary()
-            time.sleep(UNTIL_BACK)
+            _record_ends(installation, worker_programs)
+            killed = installation.mongo.kill_primary()
+            time.sleep(DOWNTIME_SECONDS)
             killed.start()
-            stand.mongo.wait_whole()
+            installation.mongo.wait_healthy()
         for _ in range(stepdowns):
-            _note(stand, team)
-            stand.mongo.step_down(seconds=STEPDOWN_SECONDS)
+            _record_ends(installation, worker_programs)
+            installation.mongo.step_down(seconds=STEPDOWN_SECONDS)
             time.sleep(STEPDOWN_SECONDS)
-            stand.mongo.wait_whole()
+            installation.mongo.wait_healthy()
         load.stop()
-        stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
-        verdict = judge(evidence)
-        return conclude(
+        installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
+        analysis = analyze(evidence)
+        return make_findings(
             evidence,
             Bound(
                 name="most seconds in which nothing was accepted",
                 value=_longest_gap(evidence.answers),
-                most=OUTAGE_SECONDS,
+                maximum=OUTAGE_SECONDS,
             ),
             Bound(
                 name="requests without an answer within two minutes",
                 value=_given_up(evidence.answers),
-                most=0,
+                maximum=0,
             ),
             Bound(
                 name="copies after an unknown outcome",
-                value=len(verdict.double_unknown),
-                most=verdict.in_flight,
+                value=len(analysis.double_unknown),
+                maximum=analysis.in_flight,
             ),
         )
 
 
-def _note(stand: Stand, team: Sequence[Program]) -> None:
+def _record_ends(installation: Installation, workers: Sequence[Program]) -> None:
     """Remember that what these workers send now may stay without a record of its outcome."""
-    for one in team:
-        stand.note_end(one)
+    for one in workers:
+        installation.record_end(one)
 
 
 def _body(number: int) -> Body:
@@ -105,20 +105,20 @@ def _given_up(answers: Sequence[Answer]) -> int:
 
 def failing_commands(*, count: int, rate: float) -> Findings:
     """Let MongoDB fail at a share of the writes, in each way it has, under load."""
-    with standing() as stand:
-        stand.start(stand.web(), stand.worker(), stand.beat())
-        for number, trouble in enumerate(TROUBLES.values()):
-            load = Load(stand.client, count=count, rate=rate, body=_body, name=f"trouble-{number}")
-            _fail(stand, {"activationProbability": SHARE}, trouble)
+    with run_installation() as installation:
+        installation.start(installation.web(), installation.worker(), installation.beat())
+        for number, failure in enumerate(FAILURES.values()):
+            load = Load(installation.client, count=count, rate=rate, body=_body, name=f"trouble-{number}")
+            _set_fail_point(installation, {"activationProbability": FAILING_SHARE}, failure)
             load.start()
             load.finish()
             time.sleep(STEPDOWN_SECONDS)
-            _fail(stand, "off", {})
-        stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
-        return conclude(
+            _set_fail_point(installation, "off", {})
+        installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
+        return make_findings(
             evidence,
-            Bound(name="ways in which writes failed", value=len(TROUBLES), least=len(TROUBLES)),
+            Bound(name="ways in which writes failed", value=len(FAILURES), minimum=len(FAILURES)),
             Bound(
                 name="requests that met a failure",
                 value=sum(not answer.is_accepted for answer in evidence.answers),
@@ -126,17 +126,17 @@ def failing_commands(*, count: int, rate: float) -> Findings:
             Bound(
                 name="requests without an answer within two minutes",
                 value=_given_up(evidence.answers),
-                most=0,
+                maximum=0,
             ),
             Bound(
-                name="copies after an unknown outcome", value=len(judge(evidence).double_unknown)
+                name="copies after an unknown outcome", value=len(analyze(evidence).double_unknown)
             ),
         )
 
 
-def _fail(stand: Stand, mode: str | Mapping[str, float], how: Mapping[str, Any]) -> None:
+def _set_fail_point(installation: Installation, mode: str | Mapping[str, float], failure: Mapping[str, Any]) -> None:
     """Set how commands that write fail; "off" ends it."""
-    data = {"failCommands": COMMANDS, **how} if how else {}
+    data = {"failCommands": COMMANDS, **failure} if failure else {}
     command = {
         "configureFailPoint": "failCommand",
         "mode": mode,
@@ -144,7 +144,7 @@ def _fail(stand: Stand, mode: str | Mapping[str, float], how: Mapping[str, Any])
     }
     for last in (False, False, True):
         try:
-            stand.database.client.admin.command(command)
+            installation.database.client.admin.command(command)
         except PyMongoError:
             if last:
                 raise

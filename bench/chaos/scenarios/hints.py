@@ -4,61 +4,61 @@ from concurrent.futures import ThreadPoolExecutor
 
 from .. import bodies, hinting
 from ..evidence import Answer
-from ..findings import Bound, Findings, conclude
-from ..gathering import gather
-from ..joining import judge
+from ..findings import Bound, Findings, make_findings
+from ..gathering import collect_evidence
+from ..joining import analyze
 from ..load import Load
 from ..scenario import Scenario
-from ..stand import standing
+from ..stand import run_installation
 
 PRIORITY = "high"
 FINAL_SECONDS = 300.0
 
 
-def repeated_hints(*, count: int, rate: float, times: int, at_once: int, workers: int) -> Findings:
+def repeated_wakeups(*, count: int, rate: float, times: int, at_once: int, workers: int) -> Findings:
     """Publish each hint many times more, several at once, to several workers."""
-    with standing() as stand, ThreadPoolExecutor(at_once) as echoes:
-        team = [stand.worker(f"worker-{number}") for number in range(workers)]
-        stand.start(stand.web(), stand.beat(), *team)
-        taken: list[bool] = []
+    with run_installation() as installation, ThreadPoolExecutor(at_once) as pool:
+        worker_programs = [installation.worker(f"worker-{number}") for number in range(workers)]
+        installation.start(installation.web(), installation.beat(), *worker_programs)
+        published: list[bool] = []
 
-        def again(answer: Answer) -> None:
-            taken.append(
-                hinting.publish([answer.notification_id or ""], channel="email", priority=PRIORITY)
+        def republish(answer: Answer) -> None:
+            published.append(
+                hinting.publish_wakeups([answer.notification_id or ""], channel="email", priority=PRIORITY)
             )
 
-        def echo(answer: Answer) -> None:
+        def repeat(answer: Answer) -> None:
             for _ in range(times):
-                echoes.submit(again, answer)
+                pool.submit(republish, answer)
 
-        stand.client.on_accepted = echo
+        installation.client.on_accepted = repeat
         load = Load(
-            stand.client,
+            installation.client,
             count=count,
             rate=rate,
             body=lambda number: bodies.mail(number, priority=PRIORITY),
         )
         load.start()
         load.finish()
-        echoes.shutdown()
-        stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
-        return conclude(
+        pool.shutdown()
+        installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
+        return make_findings(
             evidence,
-            Bound(name="hints published again", value=sum(taken), least=count * times * 0.99),
+            Bound(name="hints published again", value=sum(published), minimum=count * times * 0.99),
             Bound(
                 name="copies after an unknown outcome",
-                value=len(judge(evidence).double_unknown),
-                most=0,
+                value=len(analyze(evidence).double_unknown),
+                maximum=0,
             ),
         )
 
 
-REPEATED_HINTS = Scenario(
+REPEATED_WAKEUPS = Scenario(
     number=9,
     injects="every hint delivered 10 times more, 5 at once, to 3 workers",
     shows="nothing doubled",
-    run=repeated_hints,
+    run=repeated_wakeups,
     full={"count": 2_000, "rate": 20, "times": 10, "at_once": 5, "workers": 3},
     short={"count": 100, "rate": 10, "times": 10, "at_once": 5, "workers": 2},
 )

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from .. import bodies
 from ..bodies import Body
-from ..findings import Bound, Findings, conclude, killing_bounds
-from ..gathering import gather
-from ..joining import final_statuses, judge
+from ..findings import Bound, Findings, make_findings, kill_bounds
+from ..gathering import collect_evidence
+from ..joining import final_statuses, analyze
 from ..load import Load
 from ..processes import Program
 from ..scenario import Scenario
-from ..stand import Stand, standing
+from ..stand import Installation, run_installation
 
 OUTCOMES = ("user", "user", "user", "user", "no-events", "slow")
 """Most mail is reported delivered; some is never reported on, some is answered slowly."""
 PRIORITIES = ("high", "critical")
-LIVES_SECONDS = 4.0
+MAX_LIFE_SECONDS = 4.0
 """A worker is killed within so many seconds of being chosen."""
 FINAL_SECONDS = 900.0
 """A lease, two sweeps and the wait for a receipt, twice."""
@@ -25,34 +25,34 @@ FINAL_SECONDS = 900.0
 
 def killed_workers(*, count: int, kills: int, workers: int) -> Findings:
     """Kill workers at random instants while notifications come in: some for each kill."""
-    with standing() as stand:
-        team = [stand.worker(f"worker-{number}") for number in range(workers)]
-        stand.start(stand.web(), stand.beat(), *team)
-        dice = random.Random()
+    with run_installation() as installation:
+        worker_programs = [installation.worker(f"worker-{number}") for number in range(workers)]
+        installation.start(installation.web(), installation.beat(), *worker_programs)
+        rng = random.Random()
         loads = []
         for number in range(kills):
             first, end = (count * n // kills for n in (number, number + 1))
-            loads.append(_load(stand, first, end))
-            victim = _ready_one(team, dice)
-            time.sleep(dice.uniform(0, LIVES_SECONDS))
-            stand.kill(victim)
+            loads.append(_load(installation, first, end))
+            victim = _choose_ready(worker_programs, rng)
+            time.sleep(rng.uniform(0, MAX_LIFE_SECONDS))
+            installation.kill(victim)
             victim.start()
         for one in loads:
             one.finish()
-        stand.wait_final(timeout=FINAL_SECONDS)
-        evidence = gather(stand)
+        installation.wait_final(timeout=FINAL_SECONDS)
+        evidence = collect_evidence(installation)
         failed = final_statuses(evidence).get("failed", 0)
-        return conclude(
+        return make_findings(
             evidence,
-            *killing_bounds(judge(evidence)),
-            Bound(name="failed, though nobody refused them", value=failed, most=0),
+            *kill_bounds(analyze(evidence)),
+            Bound(name="failed, though nobody refused them", value=failed, maximum=0),
         )
 
 
-def _load(stand: Stand, first: int, end: int) -> Load:
+def _load(installation: Installation, first: int, end: int) -> Load:
     """Send the notifications from one number to before another, in the background."""
     load = Load(
-        stand.client,
+        installation.client,
         count=end - first,
         rate=1_000,
         body=lambda number: _body(first + number),
@@ -62,12 +62,12 @@ def _load(stand: Stand, first: int, end: int) -> Load:
     return load
 
 
-def _ready_one(team: Sequence[Program], dice: random.Random) -> Program:
+def _choose_ready(workers: Sequence[Program], rng: random.Random) -> Program:
     """Return one of those that work, as soon as there is one."""
     while True:
-        ready = [one for one in team if one.is_ready]
+        ready = [one for one in workers if one.is_ready]
         if ready:
-            return dice.choice(ready)
+            return rng.choice(ready)
         time.sleep(0.05)
 
 

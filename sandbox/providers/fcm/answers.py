@@ -9,7 +9,7 @@ from email.utils import format_datetime
 from typing import Any
 
 from ...outcomes import Outcome
-from ...replies import Manner, Reply
+from ...replies import ResponseMode, ProviderResponse
 from .. import spoiled
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
@@ -180,28 +180,28 @@ def new_name(project: str) -> str:
     return f"projects/{project}/messages/0:{number}%{secrets.token_hex(8)}"
 
 
-def named(
-    name: str, *, manner: Manner = Manner.WHOLE, headers: Mapping[str, str] | None = None
-) -> Reply:
+def success(
+    name: str, *, manner: ResponseMode = ResponseMode.COMPLETE, headers: Mapping[str, str] | None = None
+) -> ProviderResponse:
     """Return the 200 of a message with this name."""
-    return Reply(
-        status=200, body=_json({"name": name}), headers={**JSON, **(headers or {})}, manner=manner
+    return ProviderResponse(
+        status=200, body=_json({"name": name}), headers={**JSON, **(headers or {})}, mode=manner
     )
 
 
-def refusal(refused: Refusal) -> Reply:
+def refusal(refused: Refusal) -> ProviderResponse:
     """Return the answer to a request that is refused."""
     error = {"code": refused.code, "message": refused.message, "status": refused.status}
     if refused.details:
         error["details"] = list(refused.details)
-    return Reply(
+    return ProviderResponse(
         status=refused.code, body=_json({"error": error}), headers={**JSON, **refused.headers}
     )
 
 
-def no_such_path() -> Reply:
+def path_not_found() -> ProviderResponse:
     """Return Google's page for a path it does not know."""
-    return Reply(status=404, body=_PAGE, headers=HTML)
+    return ProviderResponse(status=404, body=_PAGE, headers=HTML)
 
 
 def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
@@ -212,7 +212,7 @@ def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
     return {"Retry-After": format_datetime(end, usegmt=True)}
 
 
-def network(outcome: Outcome, path: str) -> Reply | None:
+def network_fault(outcome: Outcome, path: str) -> ProviderResponse | None:
     """Return the answer of what stands between FCM and the client, if the outcome is one."""
     if outcome.name == spoiled.BAD_GATEWAY.name:
         return spoiled.bad_gateway()

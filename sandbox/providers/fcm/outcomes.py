@@ -3,23 +3,23 @@
 from ...outcomes import Outcome, Outcomes
 from .. import spoiled
 
-ENDS_SESSION = "expired-token"
-NOT_JSON, NO_NAME, WAIT_ANYWAY = "not-json", "no-name", "retry-after"
+EXPIRED_TOKEN = "expired-token"
+NOT_JSON, NO_NAME, RETRY_AFTER = "not-json", "no-name", "retry-after"
 
 
-def _refused(name: str, status: int, says: str, *aliases: str, first: int = 0) -> Outcome:
+def _refused(name: str, status: int, description: str, *aliases: str, initial_failures: int = 0) -> Outcome:
     return Outcome(
         name=name,
         aliases=aliases,
-        says=says,
+        description=description,
         status=status,
         accepted=False,
-        failures_first=first,
+        initial_failures=initial_failures,
     )
 
 
-def _accepted(name: str, says: str) -> Outcome:
-    return Outcome(name=name, says=says, status=200)
+def _accepted(name: str, description: str) -> Outcome:
+    return Outcome(name=name, description=description, status=200)
 
 
 OUTCOMES = Outcomes(
@@ -39,28 +39,28 @@ OUTCOMES = Outcomes(
             "ratelimit-once",
             429,
             "The same 429 once for a token, then accepted; then it begins anew.",
-            first=1,
+            initial_failures=1,
         ),
         _refused("third-party-auth", 401, "401 THIRD_PARTY_AUTH_ERROR: APNs refuses the key."),
         _refused(
-            ENDS_SESSION,
+            EXPIRED_TOKEN,
             401,
             "401 ACCESS_TOKEN_EXPIRED: the access token ends with this request; with a new one "
             "the message is accepted.",
-            first=1,
+            initial_failures=1,
         ),
         _refused("unauthenticated", 401, "401 ACCESS_TOKEN_EXPIRED with any access token."),
         _refused("no-permission", 403, "403 that has nothing to do with the device: IAM denies."),
         _refused("wrong-project", 404, "404 that has nothing to do with the device: no project."),
-        *spoiled.rows(200, steps=()),
+        *spoiled.fault_outcomes(200, steps=()),
         _accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML."),
         _accepted(NO_NAME, "Accepted, but the 200 is an empty object."),
-        _accepted(WAIT_ANYWAY, "Accepted with a 200 that has a Retry-After."),
+        _accepted(RETRY_AFTER, "Accepted with a 200 that has a Retry-After."),
         _refused(
             "flaky",
             500,
             "500 twice for the same token, then accepted; then it begins anew.",
-            first=2,
+            initial_failures=2,
         ),
         _refused(
             "server-error",
@@ -74,7 +74,7 @@ OUTCOMES = Outcomes(
         spoiled.BAD_GATEWAY,
         spoiled.REDIRECT,
     ),
-    ordinary="delivered",
+    default="delivered",
 )
 SEPARATORS = "-_:"
 _LONGEST_FIRST = sorted(

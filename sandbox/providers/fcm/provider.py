@@ -14,14 +14,14 @@ from ...config import Timings
 from ...google_account import ServiceAccount
 from ...log import Record
 from ...outcomes import Outcome, Outcomes
-from ...replies import Reply
-from ..base import Channel, Incoming, Mute, Shown, Verdict
-from ..google_oauth.tokens import AccessTokens, Standing
+from ...replies import ProviderResponse
+from ..base import Channel, IncomingRequest, WithoutWebhooks, DisplayedMessage, RequestResult
+from ..google_oauth.tokens import AccessTokens, TokenStatus
 from . import answers, refusals
 from .answers import Refusal
-from .outcomes import ENDS_SESSION, NO_NAME, NOT_JSON, OUTCOMES, WAIT_ANYWAY, magic
-from .reading import read
-from .showing import deliveries, recipient, references, shown, title
+from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, OUTCOMES, RETRY_AFTER, magic
+from .reading import parse
+from .showing import deliveries, recipient, references, display, title
 from .validation import problem
 
 SCOPES = frozenset(
@@ -32,7 +32,7 @@ FAKE_ID = "fake_message_id"
 _SEND = re.compile(r"/v1/projects/([^/]+)/messages:send")
 
 
-class Rejected(Exception):
+class RejectedRequestError(Exception):
     """A request is refused for its form, before anybody looks whom it is for."""
 
     def __init__(self, refusal: Refusal, *, message: Mapping[str, Any] | None = None) -> None:
@@ -42,7 +42,7 @@ class Rejected(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fcm(Mute):
+class Fcm(WithoutWebhooks):
     """The HTTP v1 API: ``POST /v1/projects/{project}/messages:send``."""
 
     behaviours: Behaviours
@@ -60,140 +60,140 @@ class Fcm(Mute):
         "message: the token is the name itself, or the name, a -, _ or :, and anything more."
     )
 
-    def spellings(self, outcome: Outcome) -> tuple[str, ...]:
+    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
         """Return the beginnings of the tokens that ask for this outcome."""
         return tuple(f"{name}-…" for name in (outcome.name, *outcome.aliases))
 
-    def judge(self, incoming: Incoming, *, now: datetime) -> Verdict:
+    def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request; FCM reports nothing afterwards."""
-        path = _SEND.fullmatch(incoming.path)
-        if path is None or incoming.method != "POST":
-            return Verdict(
-                outcome="not-found", reply=answers.no_such_path(), reason="There is no such path."
+        path = _SEND.fullmatch(request.path)
+        if path is None or request.method != "POST":
+            return RequestResult(
+                outcome="not-found", response=answers.path_not_found(), reason="There is no such path."
             )
         try:
-            token = self._token(incoming, now=now)
-            asked = self._checked(incoming, project=path[1])
-        except Rejected as rejected:
+            token = self._token(request, now=now)
+            send_request = self._validated(request, project=path[1])
+        except RejectedRequestError as rejected:
             return _refused(rejected.refusal, message=rejected.message)
-        return self._decide(asked, token=token, now=now)
+        return self._decide(send_request, token=token, now=now)
 
-    def show(self, record: Record, *, to: int = 0) -> Shown:
+    def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return a push as its recipient sees it."""
-        asked, _ = read(record.json())
-        return shown(asked["message"], project=self.account.project_id)
+        send_request, _ = parse(record.json())
+        return display(send_request["message"], project=self.account.project_id)
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Return the token with each reference the message has."""
-        asked, _ = read(record.json())
-        return deliveries(asked["message"])
+        send_request, _ = parse(record.json())
+        return deliveries(send_request["message"])
 
-    def _token(self, incoming: Incoming, *, now: datetime) -> str:
+    def _token(self, incoming: IncomingRequest, *, now: datetime) -> str:
         """Return the access token, if it is a good one; raises Rejected."""
         scheme, _, token = incoming.headers.get("authorization", "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer":
-            raise Rejected(answers.credentials_missing())
-        match self.tokens.standing(token, scopes=SCOPES, now=now):
-            case Standing.UNKNOWN:
-                raise Rejected(answers.unauthenticated("ACCESS_TOKEN_TYPE_UNSUPPORTED"))
-            case Standing.EXPIRED:
-                raise Rejected(answers.unauthenticated("ACCESS_TOKEN_EXPIRED"))
-            case Standing.OUT_OF_SCOPE:
-                raise Rejected(answers.out_of_scope())
+            raise RejectedRequestError(answers.credentials_missing())
+        match self.tokens.status(token, scopes=SCOPES, now=now):
+            case TokenStatus.UNKNOWN:
+                raise RejectedRequestError(answers.unauthenticated("ACCESS_TOKEN_TYPE_UNSUPPORTED"))
+            case TokenStatus.EXPIRED:
+                raise RejectedRequestError(answers.unauthenticated("ACCESS_TOKEN_EXPIRED"))
+            case TokenStatus.OUT_OF_SCOPE:
+                raise RejectedRequestError(answers.out_of_scope())
         return token
 
-    def _checked(self, incoming: Incoming, *, project: str) -> dict[str, Any]:
+    def _validated(self, incoming: IncomingRequest, *, project: str) -> dict[str, Any]:
         """Return the request, if there is nothing wrong with it; raises Rejected."""
         if incoming.body is None:
-            raise Rejected(refusals.too_large(self.max_body))
+            raise RejectedRequestError(refusals.too_large(self.max_body))
         try:
             body = msgspec.json.decode(incoming.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise Rejected(refusals.not_json(incoming)) from None
-        asked, violations = read(body)
-        message = asked.setdefault("message", {})
+            raise RejectedRequestError(refusals.not_json(incoming)) from None
+        send_request, violations = parse(body)
+        message = send_request.setdefault("message", {})
         if violations:
-            raise Rejected(answers.wrong_shape(violations), message=message)
+            raise RejectedRequestError(answers.wrong_shape(violations), message=message)
         if project != self.account.project_id:
-            raise Rejected(answers.project_not_found(outcome="wrong-project"), message=message)
+            raise RejectedRequestError(answers.project_not_found(outcome="wrong-project"), message=message)
         if found := problem(message):
-            raise Rejected(answers.invalid(found), message=message)
-        return asked
+            raise RejectedRequestError(answers.invalid(found), message=message)
+        return send_request
 
-    def _decide(self, asked: Mapping[str, Any], *, token: str, now: datetime) -> Verdict:
+    def _decide(self, send_request: Mapping[str, Any], *, token: str, now: datetime) -> RequestResult:
         """Return what becomes of a good request."""
-        message = asked["message"]
-        outcome = self.behaviours.outcome(
+        message = send_request["message"]
+        outcome = self.behaviours.choose_outcome(
             recipient(message), provider=self.name, outcomes=self.outcomes, magic=magic
         )
         if outcome.status >= HTTPStatus.MULTIPLE_CHOICES:
             return self._refuse(outcome, message, token=token, now=now)
-        if not asked.get("validate_only"):
+        if not send_request.get("validate_only"):
             return self._accept(outcome, message)
         name = f"projects/{self.account.project_id}/messages/{FAKE_ID}"
-        return Verdict(
+        return RequestResult(
             outcome="only-checked",
-            reply=answers.named(name),
+            response=answers.success(name),
             reason="validate_only: the message was checked and not sent.",
             is_json=True,
-            **_facts(message),
+            **_log_fields(message),
         )
 
     def _refuse(
         self, outcome: Outcome, message: Mapping[str, Any], *, token: str, now: datetime
-    ) -> Verdict:
-        if outcome.name == ENDS_SESSION:
+    ) -> RequestResult:
+        if outcome.name == EXPIRED_TOKEN:
             self.tokens.revoke(token)
         path = f"/v1/projects/{self.account.project_id}/messages:send"
-        if reply := answers.network(outcome, path):
-            return Verdict(
+        if reply := answers.network_fault(outcome, path):
+            return RequestResult(
                 outcome=outcome.name,
-                reply=reply,
-                reason=outcome.says,
+                response=reply,
+                reason=outcome.description,
                 is_json=True,
-                **_facts(message),
+                **_log_fields(message),
             )
-        refused = refusals.of(
+        refused = refusals.for_outcome(
             outcome, project=self.account.project_id, pause=self.timings.rate_limit, now=now
         )
         return _refused(refused, message=message)
 
-    def _accept(self, outcome: Outcome, message: Mapping[str, Any]) -> Verdict:
+    def _accept(self, outcome: Outcome, message: Mapping[str, Any]) -> RequestResult:
         message_id = answers.new_name(self.account.project_id)
-        return Verdict(
+        return RequestResult(
             outcome=outcome.name,
-            reply=_acceptance(outcome, message_id),
+            response=_acceptance(outcome, message_id),
             accepted=outcome.accepted,
-            reason=None if outcome.accepted else outcome.says,
+            reason=None if outcome.accepted else outcome.description,
             message_id=message_id,
             is_json=True,
-            **_facts(message),
+            **_log_fields(message),
         )
 
 
-def _acceptance(outcome: Outcome, message_id: str) -> Reply:
+def _acceptance(outcome: Outcome, message_id: str) -> ProviderResponse:
     """Return the 200, or what is there in its place."""
     if outcome.name == NOT_JSON:
-        return Reply(status=200, body=b"<html></html>", headers=answers.HTML)
+        return ProviderResponse(status=200, body=b"<html></html>", headers=answers.HTML)
     if outcome.name == NO_NAME:
-        return Reply(status=200, body=b"{}\n", headers=answers.JSON)
-    headers = answers.retry_after(1) if outcome.name == WAIT_ANYWAY else {}
-    return answers.named(message_id, manner=outcome.manner, headers=headers)
+        return ProviderResponse(status=200, body=b"{}\n", headers=answers.JSON)
+    headers = answers.retry_after(1) if outcome.name == RETRY_AFTER else {}
+    return answers.success(message_id, manner=outcome.mode, headers=headers)
 
 
-def _refused(refused: Refusal, *, message: Mapping[str, Any] | None = None) -> Verdict:
+def _refused(refusal: Refusal, *, message: Mapping[str, Any] | None = None) -> RequestResult:
     """Return a refusal, with as much of a faulty message as can be made out."""
-    return Verdict(
-        outcome=refused.outcome,
-        reply=answers.refusal(refused),
-        reason=refused.reason,
+    return RequestResult(
+        outcome=refusal.outcome,
+        response=answers.refusal(refusal),
+        reason=refusal.reason,
         is_json=message is not None,
-        **(_facts(message) if message else {}),
+        **(_log_fields(message) if message else {}),
     )
 
 
-def _facts(message: Mapping[str, Any]) -> dict[str, Any]:
+def _log_fields(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the log says of a message, which need not be a valid one."""
     to = recipient(message)
     return {

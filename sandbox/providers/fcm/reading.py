@@ -9,18 +9,18 @@ from typing import Any
 import msgspec
 
 from .answers import Violation
-from .schema import BY_EITHER_NAME, PACKAGE, Fields, Many, OneOf, Plain, Type
+from .schema import BY_EITHER_NAME, PACKAGE, MessageType, ListType, EnumType, ScalarType, Type
 
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 _DURATION = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,9})?s", re.ASCII)
 _TARGETS = ("token", "fid", "topic", "condition")
 
 
-def read(body: Any) -> tuple[dict[str, Any], list[Violation]]:
+def parse(body: Any) -> tuple[dict[str, Any], list[Violation]]:
     """Return a request with its names in snake case, and what is wrong with its shape."""
     reader = _Reader()
     if not isinstance(body, dict):
-        return {}, [_payload("Root element must be a message.", field="")]
+        return {}, [_payload_violation("Root element must be a message.", field="")]
     found = reader.fields(body, "SendMessageRequest", path="")
     message = found.get("message", {})
     targets = [name for name in _TARGETS if message.get(name)]
@@ -47,7 +47,7 @@ class _Reader:
             if name not in known:
                 where = f" at '{path}'" if path else ""
                 problem = f'Unknown name "{name}"{where}: Cannot find field.'
-                self.violations.append(_payload(problem, field=path))
+                self.violations.append(_payload_violation(problem, field=path))
             elif value is not None:
                 snake, kind = known[name]
                 found[snake] = self._value(value, kind, path=f"{path}.{snake}" if path else snake)
@@ -56,45 +56,45 @@ class _Reader:
     def _value(self, value: Any, kind: Type, *, path: str) -> Any:
         found: Any
         match kind:
-            case Fields(name) if isinstance(value, dict):
+            case MessageType(name) if isinstance(value, dict):
                 found = self.fields(value, name, path=path)
-            case Fields(name):
-                found = self._misfit(path, f"{PACKAGE}.{name}", value, instead={})
-            case Many(of):
+            case MessageType(name):
+                found = self._add_violation(path, f"{PACKAGE}.{name}", value, default={})
+            case ListType(of):
                 listed = enumerate(value if isinstance(value, list) else [value])
                 found = [self._value(one, of, path=f"{path}[{n}]") for n, one in listed]
-            case OneOf(_, values) if isinstance(value, str) and value.upper() in values:
+            case EnumType(_, values) if isinstance(value, str) and value.upper() in values:
                 found = value.upper()
-            case OneOf(name):
-                found = self._misfit(path, f"{PACKAGE}.{name}", value)
-            case Plain.STRINGS_BY_NAME:
-                found = self._strings_by_name(value, path=path)
+            case EnumType(name):
+                found = self._add_violation(path, f"{PACKAGE}.{name}", value)
+            case ScalarType.STRING_MAP:
+                found = self._string_map(value, path=path)
             case _:
-                fits = _FITS[kind](value)
-                found = value if fits else self._misfit(path, kind.value, value)
+                fits = _TYPE_CHECKS[kind](value)
+                found = value if fits else self._add_violation(path, kind.value, value)
         return found
 
-    def _strings_by_name(self, value: Any, *, path: str) -> Any:
+    def _string_map(self, value: Any, *, path: str) -> Any:
         if not isinstance(value, dict):
-            return self._misfit(path, Plain.STRINGS_BY_NAME.value, value, instead={})
+            return self._add_violation(path, ScalarType.STRING_MAP.value, value, default={})
         for number, one in enumerate(value.values()):
             if not isinstance(one, str):
-                self._misfit(f"{path}[{number}].value", Plain.STRING.value, one)
+                self._add_violation(f"{path}[{number}].value", ScalarType.STRING.value, one)
         return {name: one for name, one in value.items() if isinstance(one, str)}
 
-    def _misfit(self, path: str, kind: str, value: Any, *, instead: Any = None) -> Any:
+    def _add_violation(self, path: str, kind: str, value: Any, *, default: Any = None) -> Any:
         """Note a value that does not fit; return what is read in its place."""
         text = msgspec.json.encode(value).decode()
         description = f"Invalid value at '{path}' ({kind}), {text}"
         self.violations.append(Violation(field=path, description=description))
-        return instead
+        return default
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_int32(value: Any) -> bool:
     return _is_number(value) and value == int(value) and SMALLEST <= value <= LARGEST
 
 
@@ -107,16 +107,16 @@ def _is_time(value: Any) -> bool:
         return False
 
 
-_FITS: Mapping[Plain, Callable[[Any], bool]] = {
-    Plain.STRING: lambda value: isinstance(value, str),
-    Plain.BOOL: lambda value: isinstance(value, bool),
-    Plain.INT32: _is_whole,
-    Plain.FLOAT: _is_number,
-    Plain.DURATION: lambda value: isinstance(value, str) and bool(_DURATION.fullmatch(value)),
-    Plain.TIMESTAMP: _is_time,
-    Plain.STRUCT: lambda value: isinstance(value, dict),
+_TYPE_CHECKS: Mapping[ScalarType, Callable[[Any], bool]] = {
+    ScalarType.STRING: lambda value: isinstance(value, str),
+    ScalarType.BOOL: lambda value: isinstance(value, bool),
+    ScalarType.INT32: _is_int32,
+    ScalarType.FLOAT: _is_number,
+    ScalarType.DURATION: lambda value: isinstance(value, str) and bool(_DURATION.fullmatch(value)),
+    ScalarType.TIMESTAMP: _is_time,
+    ScalarType.STRUCT: lambda value: isinstance(value, dict),
 }
 
 
-def _payload(problem: str, *, field: str) -> Violation:
+def _payload_violation(problem: str, *, field: str) -> Violation:
     return Violation(field=field, description=f"Invalid JSON payload received. {problem}")

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from ...outcomes import Outcome
-from ..base import Incoming
+from ..base import IncomingRequest
 from . import answers
 from .answers import Refusal, Violation, bad_request, fcm_error
-from .outcomes import ENDS_SESSION
-from .validation import BAD_TTL, INVALID_TOKEN, TOO_BIG
+from .outcomes import EXPIRED_TOKEN
+from .validation import BAD_TTL, INVALID_TOKEN, TOO_LARGE
 
 FORM = "application/x-www-form-urlencoded"
 _APNS = {
@@ -16,7 +16,7 @@ _APNS = {
     "statusCode": 403,
     "reason": "InvalidProviderToken",
 }
-_PLAIN: Mapping[str, tuple[int, str, str, str]] = {
+_SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
     "unregistered": (404, "NOT_FOUND", "UNREGISTERED", "Requested entity was not found."),
     "wrong-sender": (403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH", "SenderId mismatch"),
     "flaky": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
@@ -27,7 +27,7 @@ _PLAIN: Mapping[str, tuple[int, str, str, str]] = {
 _FIELDS: Mapping[str, Violation] = {
     "invalid": INVALID_TOKEN,
     "bad-field": BAD_TTL,
-    "too-large": TOO_BIG,
+    "too-large": TOO_LARGE,
 }
 _BY_PROJECT: Mapping[str, Callable[[str], Refusal]] = {
     "no-permission": lambda project: answers.permission_denied(project, outcome="no-permission"),
@@ -35,11 +35,11 @@ _BY_PROJECT: Mapping[str, Callable[[str], Refusal]] = {
 }
 
 
-def of(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
+def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
     """Return the refusal of an outcome."""
     name = outcome.name
-    if name in _PLAIN:
-        code, status, fcm_code, message = _PLAIN[name]
+    if name in _SIMPLE:
+        code, status, fcm_code, message = _SIMPLE[name]
         return Refusal(
             outcome=name,
             code=code,
@@ -51,7 +51,7 @@ def of(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
         return answers.invalid(_FIELDS[name], outcome=name)
     if name in _BY_PROJECT:
         return _BY_PROJECT[name](project)
-    if name in (ENDS_SESSION, "unauthenticated"):
+    if name in (EXPIRED_TOKEN, "unauthenticated"):
         return answers.unauthenticated("ACCESS_TOKEN_EXPIRED", outcome=name)
     if name == "third-party-auth":
         return Refusal(
@@ -64,17 +64,17 @@ def of(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
     return _quota(name, project=project, pause=pause, now=now)
 
 
-def too_large(most: int) -> Refusal:
+def too_large(limit: int) -> Refusal:
     """Return the refusal of a body over the limit."""
     return Refusal(
         outcome="too-large",
         code=400,
         status="INVALID_ARGUMENT",
-        message=f"Request payload size exceeds the limit: {most} bytes.",
+        message=f"Request payload size exceeds the limit: {limit} bytes.",
     )
 
 
-def not_json(incoming: Incoming) -> Refusal:
+def not_json(incoming: IncomingRequest) -> Refusal:
     """Return the refusal of a body that cannot be read."""
     beginning = (incoming.body or b"")[:40].decode(errors="replace")
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -10,7 +10,7 @@ from enum import Enum
 PACKAGE = "type.googleapis.com/google.firebase.fcm.v1"
 
 
-class Plain(Enum):
+class ScalarType(Enum):
     """A type that is not made of fields; the value is what an error calls it."""
 
     STRING = "TYPE_STRING"
@@ -20,11 +20,11 @@ class Plain(Enum):
     DURATION = "type.googleapis.com/google.protobuf.Duration"
     TIMESTAMP = "type.googleapis.com/google.protobuf.Timestamp"
     STRUCT = "type.googleapis.com/google.protobuf.Struct"
-    STRINGS_BY_NAME = "Map"
+    STRING_MAP = "Map"
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class EnumType:
     """An enumeration."""
 
     name: str
@@ -32,106 +32,106 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class MessageType:
     """An object of the type with this name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Many:
+class ListType:
     """A list."""
 
-    of: "Type"
+    item: "Type"
 
 
-Type = Plain | OneOf | Fields | Many
+Type = ScalarType | EnumType | MessageType | ListType
 
-S, B, D = Plain.STRING, Plain.BOOL, Plain.DURATION
+S, B, D = ScalarType.STRING, ScalarType.BOOL, ScalarType.DURATION
 _LABEL: dict[str, Type] = {"analyticsLabel": S}
-_COLOUR: dict[str, Type] = dict.fromkeys(("red", "green", "blue", "alpha"), Plain.FLOAT)
-_LIGHTS: dict[str, Type] = {"color": Fields("Color"), "lightOnDuration": D, "lightOffDuration": D}
-_NOTIFICATION_PRIORITY = OneOf(
+_COLOUR: dict[str, Type] = dict.fromkeys(("red", "green", "blue", "alpha"), ScalarType.FLOAT)
+_LIGHTS: dict[str, Type] = {"color": MessageType("Color"), "lightOnDuration": D, "lightOffDuration": D}
+_NOTIFICATION_PRIORITY = EnumType(
     "AndroidNotification.NotificationPriority",
     tuple(f"PRIORITY_{name}" for name in ("UNSPECIFIED", "MIN", "LOW", "DEFAULT", "HIGH", "MAX")),
 )
-_ON_ANDROID: dict[str, Type] = {
+_ANDROID_NOTIFICATION: dict[str, Type] = {
     **dict.fromkeys(("title", "body", "icon", "color", "sound", "tag", "clickAction", "image"), S),
     **dict.fromkeys(("bodyLocKey", "titleLocKey", "channelId", "ticker"), S),
-    **dict.fromkeys(("bodyLocArgs", "titleLocArgs"), Many(S)),
+    **dict.fromkeys(("bodyLocArgs", "titleLocArgs"), ListType(S)),
     **dict.fromkeys(("sticky", "localOnly", "defaultSound", "defaultVibrateTimings"), B),
     "defaultLightSettings": B,
-    "eventTime": Plain.TIMESTAMP,
+    "eventTime": ScalarType.TIMESTAMP,
     "notificationPriority": _NOTIFICATION_PRIORITY,
-    "vibrateTimings": Many(D),
-    "visibility": OneOf(
+    "vibrateTimings": ListType(D),
+    "visibility": EnumType(
         "AndroidNotification.Visibility",
         ("VISIBILITY_UNSPECIFIED", "PRIVATE", "PUBLIC", "SECRET"),
     ),
-    "notificationCount": Plain.INT32,
-    "lightSettings": Fields("LightSettings"),
+    "notificationCount": ScalarType.INT32,
+    "lightSettings": MessageType("LightSettings"),
 }
 _ANDROID: dict[str, Type] = {
     "collapseKey": S,
     "ttl": D,
     "restrictedPackageName": S,
-    "data": Plain.STRINGS_BY_NAME,
-    "fcmOptions": Fields("AndroidFcmOptions"),
+    "data": ScalarType.STRING_MAP,
+    "fcmOptions": MessageType("AndroidFcmOptions"),
     "directBootOk": B,
     "bandwidthConstrainedOk": B,
     "restrictedSatelliteOk": B,
 }
 
 TYPES: Mapping[str, Mapping[str, Type]] = {
-    "SendMessageRequest": {"message": Fields("Message"), "validateOnly": B},
+    "SendMessageRequest": {"message": MessageType("Message"), "validateOnly": B},
     "Message": {
         **dict.fromkeys(("name", "token", "fid", "topic", "condition"), S),
-        "data": Plain.STRINGS_BY_NAME,
-        "notification": Fields("Notification"),
-        "android": Fields("AndroidConfig"),
-        "androidV2": Fields("AndroidConfigV2"),
-        "webpush": Fields("WebpushConfig"),
-        "apns": Fields("ApnsConfig"),
-        "fcmOptions": Fields("FcmOptions"),
+        "data": ScalarType.STRING_MAP,
+        "notification": MessageType("Notification"),
+        "android": MessageType("AndroidConfig"),
+        "androidV2": MessageType("AndroidConfigV2"),
+        "webpush": MessageType("WebpushConfig"),
+        "apns": MessageType("ApnsConfig"),
+        "fcmOptions": MessageType("FcmOptions"),
     },
     "Notification": {"title": S, "body": S, "image": S},
     "AndroidConfig": {
         **_ANDROID,
-        "priority": OneOf("AndroidConfig.AndroidMessagePriority", ("NORMAL", "HIGH")),
-        "notification": Fields("AndroidNotification"),
+        "priority": EnumType("AndroidConfig.AndroidMessagePriority", ("NORMAL", "HIGH")),
+        "notification": MessageType("AndroidNotification"),
     },
     "AndroidConfigV2": {
         **_ANDROID,
-        "remoteNotification": Fields("AndroidRemoteNotification"),
-        "backgroundSync": Fields("AndroidBackgroundSyncMessage"),
+        "remoteNotification": MessageType("AndroidRemoteNotification"),
+        "backgroundSync": MessageType("AndroidBackgroundSyncMessage"),
     },
     "AndroidRemoteNotification": {
-        "notification": Fields("AndroidNotificationV2"),
+        "notification": MessageType("AndroidNotificationV2"),
         "mutableContent": B,
         "useAsV1DataMessage": B,
     },
     "AndroidBackgroundSyncMessage": {},
     "AndroidNotification": {
-        **_ON_ANDROID,
+        **_ANDROID_NOTIFICATION,
         "bypassProxyNotification": B,
-        "proxy": OneOf(
+        "proxy": EnumType(
             "AndroidNotification.Proxy",
             ("PROXY_UNSPECIFIED", "ALLOW", "DENY", "IF_PRIORITY_LOWERED"),
         ),
     },
-    "AndroidNotificationV2": {**_ON_ANDROID, "id": Plain.INT32},
+    "AndroidNotificationV2": {**_ANDROID_NOTIFICATION, "id": ScalarType.INT32},
     "LightSettings": _LIGHTS,
     "Color": _COLOUR,
     "WebpushConfig": {
-        "headers": Plain.STRINGS_BY_NAME,
-        "data": Plain.STRINGS_BY_NAME,
-        "notification": Plain.STRUCT,
-        "fcmOptions": Fields("WebpushFcmOptions"),
+        "headers": ScalarType.STRING_MAP,
+        "data": ScalarType.STRING_MAP,
+        "notification": ScalarType.STRUCT,
+        "fcmOptions": MessageType("WebpushFcmOptions"),
     },
     "ApnsConfig": {
-        "headers": Plain.STRINGS_BY_NAME,
-        "payload": Plain.STRUCT,
-        "fcmOptions": Fields("ApnsFcmOptions"),
+        "headers": ScalarType.STRING_MAP,
+        "payload": ScalarType.STRUCT,
+        "fcmOptions": MessageType("ApnsFcmOptions"),
         "liveActivityToken": S,
     },
     "FcmOptions": _LABEL,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..base import Shown
+from ..base import DisplayedMessage
 
 LONGEST_TITLE = 500
 REFERENCES = ("reference", "notification_id")
@@ -39,24 +39,24 @@ def deliveries(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def title(message: Mapping[str, Any]) -> str | None:
     """Return what stands first on the screen."""
-    text = _first(message, "title")
+    text = _first_text(message, "title")
     return text[:LONGEST_TITLE] if text else None
 
 
-def shown(message: Mapping[str, Any], *, project: str) -> Shown:
+def display(message: Mapping[str, Any], *, project: str) -> DisplayedMessage:
     """Return a push as a device would show it."""
-    return Shown(
+    return DisplayedMessage(
         sender=project,
         recipients=(recipient(message),),
         title=title(message) or "",
-        text=_first(message, "body"),
-        image=_first(message, "image") or _text(message, "apns", "fcm_options", "image"),
+        text=_first_text(message, "body"),
+        image=_first_text(message, "image") or _text(message, "apns", "fcm_options", "image"),
         link=_link(message),
         facts=tuple(_facts(message)),
     )
 
 
-def _first(message: Mapping[str, Any], name: str) -> str:
+def _first_text(message: Mapping[str, Any], name: str) -> str:
     """Return a text from the first place that has it: the notification, a platform's, the data."""
     alert = _get(message, "apns", "payload", "aps", "alert")
     places = (

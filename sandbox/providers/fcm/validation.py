@@ -17,7 +17,7 @@ INVALID_TOKEN = Violation(
     description="The registration token is not a valid FCM registration token",
 )
 BAD_TTL = Violation(field="message.android.ttl", description="Invalid TTL value.")
-TOO_BIG = Violation(field="message", description="Message is too big.")
+TOO_LARGE = Violation(field="message", description="Message is too big.")
 _TOKEN = re.compile(r"[A-Za-z0-9_:-]{1,4096}", re.ASCII)
 _TOPIC = re.compile(r"[A-Za-z0-9\-_.~%]{1,900}", re.ASCII)
 _CONDITION = re.compile(r"\s*(?:'([A-Za-z0-9\-_.~%]+)'\s+in\s+topics|(&&|\|\||[()!]))\s*", re.ASCII)
@@ -150,9 +150,9 @@ def _labels(message: Mapping[str, Any]) -> Iterator[Violation]:
 
 def _size(message: Mapping[str, Any]) -> Iterator[Violation]:
     to_topics = not (message.get("token") or message.get("fid"))
-    most = MAX_TOPIC_PAYLOAD if to_topics else MAX_PAYLOAD
-    if max(_payloads(message)) > most:
-        yield TOO_BIG
+    limit = MAX_TOPIC_PAYLOAD if to_topics else MAX_PAYLOAD
+    if max(_payloads(message)) > limit:
+        yield TOO_LARGE
 
 
 def _payloads(message: Mapping[str, Any]) -> Iterator[int]:

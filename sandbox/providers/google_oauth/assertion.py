@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from ...google_account import ServiceAccount
 
 AUDIENCE = "https://oauth2.googleapis.com/token"
-LONGEST = 3600
+MAX_LIFETIME = 3600
 """Seconds from ``iat`` to ``exp``."""
-SKEW = 300
+MAX_CLOCK_SKEW = 300
 """Seconds a client's clock may be ahead."""
 PARTS = 3
 _SCOPE = re.compile(r"https://www\.googleapis\.com/auth/[a-z0-9._-]+|openid|email|profile")
-_NOT_SHORT = (
+_BAD_LIFETIME = (
     "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. "
     "Check your iat and exp values in the JWT claim."
 )
@@ -35,7 +35,7 @@ class Claims:
     scopes: list[str]
 
 
-class NotGranted(Exception):
+class TokenRequestError(Exception):
     """The token endpoint refuses."""
 
     def __init__(self, error: str, description: str, *, status: int = 400) -> None:
@@ -44,7 +44,7 @@ class NotGranted(Exception):
         self.status = status
 
 
-def peek(assertion: str) -> dict[str, Any]:
+def decode_unverified(assertion: str) -> dict[str, Any]:
     """Return what an assertion claims, unchecked and without its signature; empty if unreadable."""
     parts = assertion.split(".")
     claims = _object(parts[1]) if len(parts) == PARTS else None
@@ -57,18 +57,18 @@ def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datet
     header = _object(parts[0]) if len(parts) == PARTS else None
     claims = _object(parts[1]) if header is not None else None
     if header is None or claims is None:
-        raise NotGranted("invalid_grant", "Invalid JWT: the assertion is not a JSON Web Token.")
+        raise TokenRequestError("invalid_grant", "Invalid JWT: the assertion is not a JSON Web Token.")
     if claims.get("iss") != account.email:
-        raise NotGranted("invalid_grant", "Invalid grant: account not found")
+        raise TokenRequestError("invalid_grant", "Invalid grant: account not found")
     _check_signature(parts, header, account=account)
     if claims.get("aud") not in (AUDIENCE, endpoint):
-        raise NotGranted(
+        raise TokenRequestError(
             "invalid_grant",
             f"Invalid JWT: Failed audience check. The right audience is {endpoint}",
         )
     _check_times(claims, now=now)
     if claims.get("sub", account.email) != account.email:
-        raise NotGranted(
+        raise TokenRequestError(
             "unauthorized_client",
             "Client is unauthorized to retrieve access tokens using this method, or client not "
             "authorized for any of the scopes requested.",
@@ -78,7 +78,7 @@ def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datet
 
 
 def _check_signature(parts: list[str], header: Any, *, account: ServiceAccount) -> None:
-    refused = NotGranted("invalid_grant", "Invalid JWT Signature.")
+    refused = TokenRequestError("invalid_grant", "Invalid JWT Signature.")
     if header.get("alg") != "RS256" or header.get("kid", account.key_id) != account.key_id:
         raise refused
     try:
@@ -99,17 +99,17 @@ def _check_times(claims: dict[str, Any], *, now: datetime) -> None:
         not isinstance(issued, int)
         or not isinstance(expires, int)
         or expires <= moment
-        or issued > moment + SKEW
-        or expires - issued > LONGEST
+        or issued > moment + MAX_CLOCK_SKEW
+        or expires - issued > MAX_LIFETIME
     ):
-        raise NotGranted("invalid_grant", _NOT_SHORT)
+        raise TokenRequestError("invalid_grant", _BAD_LIFETIME)
 
 
 def _scopes(claims: dict[str, Any]) -> list[str]:
     scope = claims.get("scope")
     scopes = scope.split() if isinstance(scope, str) else []
     if not scopes or not all(_SCOPE.fullmatch(one) for one in scopes):
-        raise NotGranted("invalid_scope", "Invalid OAuth scope or ID token audience provided.")
+        raise TokenRequestError("invalid_scope", "Invalid OAuth scope or ID token audience provided.")
     return scopes
 
 

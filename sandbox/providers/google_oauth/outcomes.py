@@ -4,7 +4,7 @@ from ...outcomes import Outcome, Outcomes
 from .. import spoiled
 
 SHORT_LIVED = "short-lived"
-EMPTY_HANDED = "no-token"
+NO_TOKEN = "no-token"
 DENIED = {
     "invalid-grant": ("invalid_grant", "Invalid JWT Signature."),
     "account-deleted": ("invalid_grant", "Invalid grant: account not found"),
@@ -16,39 +16,39 @@ OUTCOMES = Outcomes(
         Outcome(
             name="granted",
             aliases=("delivered",),
-            says="An access token for an hour, if the assertion is in order.",
+            description="An access token for an hour, if the assertion is in order.",
             status=200,
         ),
-        Outcome(name=SHORT_LIVED, says="An access token that ends after five seconds.", status=200),
-        Outcome(name=EMPTY_HANDED, says="200 with an empty object.", status=200),
+        Outcome(name=SHORT_LIVED, description="An access token that ends after five seconds.", status=200),
+        Outcome(name=NO_TOKEN, description="200 with an empty object.", status=200),
         Outcome(
             name="invalid-grant",
-            says="400 invalid_grant: the signature does not fit, as of a key that was deleted.",
+            description="400 invalid_grant: the signature does not fit, as of a key that was deleted.",
             status=400,
             accepted=False,
         ),
         Outcome(
             name="account-deleted",
-            says="400 invalid_grant: there is no such account.",
+            description="400 invalid_grant: there is no such account.",
             status=400,
             accepted=False,
         ),
         Outcome(
             name="server-error",
-            says="500 internal_failure.",
+            description="500 internal_failure.",
             status=500,
             accepted=False,
         ),
         Outcome(
             name="flaky",
-            says="500 twice, then granted; then it begins anew.",
+            description="500 twice, then granted; then it begins anew.",
             status=500,
             accepted=False,
-            failures_first=2,
+            initial_failures=2,
         ),
-        Outcome(name="unavailable", says="503.", status=503, accepted=False),
-        *spoiled.rows(200, steps=()),
+        Outcome(name="unavailable", description="503.", status=503, accepted=False),
+        *spoiled.fault_outcomes(200, steps=()),
         spoiled.BAD_GATEWAY,
     ),
-    ordinary="granted",
+    default="granted",
 )

@@ -11,14 +11,14 @@ import msgspec
 
 from ...behaviours import Behaviours
 from ...config import Timings
-from ...google_account import SIGN_IN, ServiceAccount
+from ...google_account import TOKEN_PATH, ServiceAccount
 from ...log import Record
 from ...outcomes import Outcome, Outcomes
-from ...replies import Reply
+from ...replies import ProviderResponse
 from .. import spoiled
-from ..base import Channel, Incoming, Mute, Shown, Verdict
-from .assertion import NotGranted, peek, verify
-from .outcomes import DENIED, EMPTY_HANDED, OUTCOMES, SHORT_LIVED
+from ..base import Channel, IncomingRequest, WithoutWebhooks, DisplayedMessage, RequestResult
+from .assertion import TokenRequestError, decode_unverified, verify
+from .outcomes import DENIED, NO_TOKEN, OUTCOMES, SHORT_LIVED
 from .tokens import LIFETIME, AccessTokens
 
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -29,7 +29,7 @@ JSON = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoogleOAuth(Mute):
+class GoogleOAuth(WithoutWebhooks):
     """``POST /token``: an assertion for an access token."""
 
     behaviours: Behaviours
@@ -39,53 +39,53 @@ class GoogleOAuth(Mute):
     name: str = "google-oauth"
     title: str = "Google's token endpoint"
     channel: Channel = Channel.NONE
-    route: str = SIGN_IN
+    route: str = TOKEN_PATH
     max_body: int = 64 * 1024
     outcomes: Outcomes = OUTCOMES
     addressing: str = "Scripted for the service account's address; there are no magic ones."
 
-    def spellings(self, outcome: Outcome) -> tuple[str, ...]:
+    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
         """Return the names a script may have."""
         return (outcome.name, *outcome.aliases)
 
-    def judge(self, incoming: Incoming, *, now: datetime) -> Verdict:
+    def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request for a token."""
-        asked = _parameters(incoming) if incoming.method == "POST" else None
-        if asked is None:
-            reply = Reply(status=404, body=b"Not Found", headers={"Content-Type": "text/plain"})
-            return Verdict(outcome="not-found", reply=reply, reason="not found", is_message=False)
-        claims = peek(asked.get("assertion", ""))
+        parameters = _parameters(request) if request.method == "POST" else None
+        if parameters is None:
+            reply = ProviderResponse(status=404, body=b"Not Found", headers={"Content-Type": "text/plain"})
+            return RequestResult(outcome="not-found", response=reply, reason="not found", is_message=False)
+        claims = decode_unverified(parameters.get("assertion", ""))
         try:
-            return self._granted(asked, incoming, now=now, claims=claims)
-        except NotGranted as refused:
-            return _verdict(
+            return self._grant(parameters, request, now=now, claims=claims)
+        except TokenRequestError as refused:
+            return _result(
                 "not-granted",
                 _error(refused.status, refused.error, str(refused)),
-                asked=asked,
+                parameters=parameters,
                 claims=claims,
                 reason=f"{refused.error}: {refused}",
             )
 
-    def show(self, record: Record, *, to: int = 0) -> Shown:
+    def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return nothing: no message is ever accepted here."""
-        return Shown(sender="", recipients=record.recipients, title=record.title or "", text="")
+        return DisplayedMessage(sender="", recipients=record.recipients, title=record.title or "", text="")
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Return nothing: no message is ever accepted here."""
         return iter(())
 
-    def _granted(
+    def _grant(
         self,
-        asked: Mapping[str, str],
-        incoming: Incoming,
+        parameters: Mapping[str, str],
+        request: IncomingRequest,
         *,
         now: datetime,
         claims: Mapping[str, Any],
-    ) -> Verdict:
-        _check_grant(asked)
-        endpoint = f"http://{incoming.headers.get('host', '')}{SIGN_IN}"
-        found = verify(asked["assertion"], account=self.account, endpoint=endpoint, now=now)
-        outcome = self.behaviours.outcome(
+    ) -> RequestResult:
+        _check_grant(parameters)
+        endpoint = f"http://{request.headers.get('host', '')}{TOKEN_PATH}"
+        found = verify(parameters["assertion"], account=self.account, endpoint=endpoint, now=now)
+        outcome = self.behaviours.choose_outcome(
             found.email,
             provider=self.name,
             outcomes=self.outcomes,
@@ -93,21 +93,21 @@ class GoogleOAuth(Mute):
             is_message=False,
         )
         if outcome.name in DENIED:
-            raise NotGranted(*DENIED[outcome.name])
+            raise TokenRequestError(*DENIED[outcome.name])
         lifetime = LIFETIME
         if outcome.name == SHORT_LIVED:
             lifetime = timedelta(seconds=self.timings.short_lived)
-        return _verdict(
+        return _result(
             outcome.name,
-            self._reply(outcome, found.scopes, now=now, lifetime=lifetime),
-            asked=asked,
+            self._respond(outcome, found.scopes, now=now, lifetime=lifetime),
+            parameters=parameters,
             claims=claims,
-            reason=None if outcome.accepted else outcome.says,
+            reason=None if outcome.accepted else outcome.description,
         )
 
-    def _reply(
+    def _respond(
         self, outcome: Outcome, scopes: list[str], *, now: datetime, lifetime: timedelta
-    ) -> Reply:
+    ) -> ProviderResponse:
         if outcome.name == spoiled.BAD_GATEWAY.name:
             return spoiled.bad_gateway()
         if outcome.status != HTTPStatus.OK:
@@ -117,61 +117,61 @@ class GoogleOAuth(Mute):
             "expires_in": int(lifetime.total_seconds()),
             "token_type": "Bearer",
         }
-        return Reply(
+        return ProviderResponse(
             status=outcome.status,
-            body=msgspec.json.encode({} if outcome.name == EMPTY_HANDED else answer),
+            body=msgspec.json.encode({} if outcome.name == NO_TOKEN else answer),
             headers=JSON,
-            manner=outcome.manner,
+            mode=outcome.mode,
         )
 
 
-def _parameters(incoming: Incoming) -> dict[str, str] | None:
+def _parameters(request: IncomingRequest) -> dict[str, str] | None:
     """Return the parameters of a form, or of JSON; None if the body was too large."""
-    if incoming.body is None:
+    if request.body is None:
         return None
-    if incoming.headers.get("content-type", "").startswith("application/json"):
+    if request.headers.get("content-type", "").startswith("application/json"):
         try:
-            found = msgspec.json.decode(incoming.body)
+            found = msgspec.json.decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}
         if not isinstance(found, dict):
             return {}
         return {name: value for name, value in found.items() if isinstance(value, str)}
-    return dict(parse_qsl(incoming.body.decode(errors="replace"), keep_blank_values=True))
+    return dict(parse_qsl(request.body.decode(errors="replace"), keep_blank_values=True))
 
 
-def _check_grant(asked: Mapping[str, str]) -> None:
-    grant = asked.get("grant_type")
+def _check_grant(parameters: Mapping[str, str]) -> None:
+    grant = parameters.get("grant_type")
     if not grant:
-        raise NotGranted("invalid_request", "Required parameter is missing: grant_type")
+        raise TokenRequestError("invalid_request", "Required parameter is missing: grant_type")
     if grant != GRANT:
-        raise NotGranted("unsupported_grant_type", f"Invalid grant_type: {grant[:100]}")
-    if not asked.get("assertion"):
-        raise NotGranted("invalid_request", "Required parameter is missing: assertion")
+        raise TokenRequestError("unsupported_grant_type", f"Invalid grant_type: {grant[:100]}")
+    if not parameters.get("assertion"):
+        raise TokenRequestError("invalid_request", "Required parameter is missing: assertion")
 
 
-def _error(status: int, error: str, description: str) -> Reply:
+def _error(status: int, error: str, description: str) -> ProviderResponse:
     body = msgspec.json.encode({"error": error, "error_description": description})
-    return Reply(status=status, body=body, headers=JSON)
+    return ProviderResponse(status=status, body=body, headers=JSON)
 
 
-def _verdict(
+def _result(
     outcome: str,
-    reply: Reply,
+    response: ProviderResponse,
     *,
-    asked: Mapping[str, str],
+    parameters: Mapping[str, str],
     claims: Mapping[str, Any],
     reason: str | None,
-) -> Verdict:
+) -> RequestResult:
     """Return a verdict whose log has the claims, and never the assertion: it is a credential."""
     issuer = claims.get("iss")
-    logged = {"grant_type": asked.get("grant_type"), "claims": claims}
-    return Verdict(
+    logged = {"grant_type": parameters.get("grant_type"), "claims": claims}
+    return RequestResult(
         outcome=outcome,
-        reply=reply,
+        response=response,
         is_message=False,
         reason=reason,
         title="Access token",
         recipients=(issuer,) if isinstance(issuer, str) else (),
-        logged=msgspec.json.encode(logged),
+        logged_body=msgspec.json.encode(logged),
     )

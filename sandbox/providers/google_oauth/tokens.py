@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives import serialization
 
 from ...google_account import ServiceAccount
 
-BEGINNING = "ya29."
+TOKEN_PREFIX = "ya29."
 LIFETIME = timedelta(seconds=3599)
 
 
-class Standing(StrEnum):
+class TokenStatus(StrEnum):
     """What a Google API makes of an access token."""
 
     GOOD = "good"
@@ -44,7 +44,7 @@ class AccessTokens:
     _revoked: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, account: ServiceAccount) -> "AccessTokens":
+    def from_account(cls, account: ServiceAccount) -> "AccessTokens":
         """Return the tokens of an account: the same after a restart."""
         der = account.private_key.private_bytes(
             serialization.Encoding.DER,
@@ -58,24 +58,24 @@ class AccessTokens:
         ends = (now + lifetime).timestamp()
         contents = msgspec.json.encode(_Contents(ends, scopes, secrets.token_hex(8)))
         text = base64.urlsafe_b64encode(contents).decode()
-        return f"{BEGINNING}{text}.{self._signature(text)}"
+        return f"{TOKEN_PREFIX}{text}.{self._signature(text)}"
 
     def revoke(self, token: str) -> None:
         """Let a token be expired from now on."""
         self._revoked.add(token)
 
-    def standing(self, token: str, *, scopes: frozenset[str], now: datetime) -> Standing:
+    def status(self, token: str, *, scopes: frozenset[str], now: datetime) -> TokenStatus:
         """Return what a token is worth at an API that asks for one of these scopes."""
-        text, _, signature = token.removeprefix(BEGINNING).partition(".")
-        mine = self._signature(text)
-        if not token.startswith(BEGINNING) or not hmac.compare_digest(
-            mine.encode(), signature.encode()
+        text, _, signature = token.removeprefix(TOKEN_PREFIX).partition(".")
+        expected = self._signature(text)
+        if not token.startswith(TOKEN_PREFIX) or not hmac.compare_digest(
+            expected.encode(), signature.encode()
         ):
-            return Standing.UNKNOWN
+            return TokenStatus.UNKNOWN
         contents = msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Contents)
         if token in self._revoked or datetime.fromtimestamp(contents.ends, UTC) <= now:
-            return Standing.EXPIRED
-        return Standing.GOOD if scopes.intersection(contents.scopes) else Standing.OUT_OF_SCOPE
+            return TokenStatus.EXPIRED
+        return TokenStatus.GOOD if scopes.intersection(contents.scopes) else TokenStatus.OUT_OF_SCOPE
 
     def _signature(self, text: str) -> str:
         digest = hmac.digest(self.secret, text.encode(errors="replace"), "sha256")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ...outcomes import Outcome
-from ...replies import Manner, Reply
+from ...replies import ResponseMode, ProviderResponse
 from .. import spoiled
 
 JSON = "application/json"
@@ -48,7 +48,7 @@ class Refusal:
     problems: Sequence[Problem]
 
 
-def help_on(anchor: str) -> str:
+def help_url(anchor: str) -> str:
     """Return the address of the part of SendGrid's page of errors that explains one."""
     return f"{ERRORS_PAGE}#{anchor}"
 
@@ -57,7 +57,7 @@ BAD_ADDRESS = "Does not contain a valid address."
 TOO_LARGE = Problem(message="The JSON payload you have included in your request is too large.")
 UNAUTHORISED = Problem(message="The provided authorization grant is invalid, expired, or revoked")
 
-HUGE = 10_000_000
+HUGE_BODY_BYTES = 10_000_000
 """Bytes of a body that nobody should read to its end."""
 RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}
 
@@ -65,7 +65,7 @@ PROBLEMS = {
     400: Problem(
         message=BAD_ADDRESS,
         field="personalizations.0.to.0.email",
-        help=help_on("message.personalizations.to"),
+        help=help_url("message.personalizations.to"),
     ),
     413: TOO_LARGE,
     429: Problem(message="too many requests"),
@@ -75,22 +75,22 @@ PROBLEMS = {
 """What each status of the table of outcomes says."""
 
 
-def refusal(refused: Refusal) -> Reply:
+def refusal(refused: Refusal) -> ProviderResponse:
     """Return the answer to a request that is refused."""
-    return Reply(
+    return ProviderResponse(
         status=refused.status, body=errors(refused.problems), headers={"Content-Type": JSON}
     )
 
 
-def acceptance(message_id: str | None, *, manner: Manner) -> Reply:
+def acceptance(message_id: str | None, *, manner: ResponseMode) -> ProviderResponse:
     """Return the 202: no body, and the message's id in a header."""
     headers = {"Content-Type": "text/plain; charset=utf-8"}
     if message_id is not None:
         headers["X-Message-Id"] = message_id
-    return Reply(status=202, headers=headers, manner=manner)
+    return ProviderResponse(status=202, headers=headers, mode=manner)
 
 
-def failure(outcome: Outcome, *, now: datetime, pause: int) -> Reply:
+def failure(outcome: Outcome, *, now: datetime, pause: int) -> ProviderResponse:
     """Return the answer of an outcome that is no acceptance."""
     headers = {"Content-Type": JSON}
     if outcome.status == HTTPStatus.BAD_GATEWAY:
@@ -98,18 +98,18 @@ def failure(outcome: Outcome, *, now: datetime, pause: int) -> Reply:
     if outcome.status == HTTPStatus.FOUND:
         return spoiled.redirect("/v3/mail/send")
     if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
-        headers |= _limits(outcome, now=now, pause=pause)
+        headers |= _rate_limit_headers(outcome, now=now, pause=pause)
     problem = PROBLEMS.get(outcome.status)
     body = errors([problem]) if problem else b""
-    return Reply(
+    return ProviderResponse(
         status=outcome.status,
-        body=body.ljust(HUGE) if outcome.name == "huge" else body,
+        body=body.ljust(HUGE_BODY_BYTES) if outcome.name == "huge" else body,
         headers=headers,
-        manner=outcome.manner,
+        mode=outcome.mode,
     )
 
 
-def _limits(outcome: Outcome, *, now: datetime, pause: int) -> dict[str, str]:
+def _rate_limit_headers(outcome: Outcome, *, now: datetime, pause: int) -> dict[str, str]:
     """Return how long a sender is to wait, as plainly as the outcome has it."""
     headers = {"X-RateLimit-Limit": "600", "X-RateLimit-Remaining": "0"}
     if outcome.name == "ratelimit-date":

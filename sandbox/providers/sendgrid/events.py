@@ -16,29 +16,29 @@ SIGNATURE = "X-Twilio-Email-Event-Webhook-Signature"
 TIMESTAMP = "X-Twilio-Email-Event-Webhook-Timestamp"
 MAIL_SERVER_IP = "192.0.2.25"
 _BROWSER = {"useragent": "Mozilla/5.0 (sandbox)", "ip": "192.0.2.80"}
-_ON_THE_WAY = {"ip": MAIL_SERVER_IP, "tls": 1}
+_SMTP_FIELDS = {"ip": MAIL_SERVER_IP, "tls": 1}
 
 DETAILS: Mapping[str, Mapping[str, Any]] = {
     "processed": {},
     "deferred": {
         "response": "450 4.2.1 The mailbox is busy; try again later",
         "attempt": "1",
-        **_ON_THE_WAY,
+        **_SMTP_FIELDS,
     },
-    "delivered": {"response": "250 2.0.0 OK: queued", **_ON_THE_WAY},
+    "delivered": {"response": "250 2.0.0 OK: queued", **_SMTP_FIELDS},
     "bounce": {
         "reason": "550 5.1.1 The email account that you tried to reach does not exist",
         "status": "5.1.1",
         "type": "bounce",
         "bounce_classification": "Invalid Address",
-        **_ON_THE_WAY,
+        **_SMTP_FIELDS,
     },
     "blocked": {
         "reason": "554 5.7.1 The message was blocked by the receiver's policy",
         "status": "5.7.1",
         "type": "blocked",
         "bounce_classification": "Content",
-        **_ON_THE_WAY,
+        **_SMTP_FIELDS,
     },
     "dropped": {"reason": "Bounced Address", "status": "5.0.0"},
     "spamreport": {},
@@ -54,7 +54,7 @@ DETAILS: Mapping[str, Mapping[str, Any]] = {
 }
 """What each kind of event has beyond the common fields. ``blocked`` is a bounce of that type."""
 
-_NAMES = {"blocked": "bounce"}
+_EVENT_NAMES = {"blocked": "bounce"}
 
 
 def payload(
@@ -66,7 +66,7 @@ def payload(
         "email": address,
         "timestamp": 0,
         "smtp-id": f"<{message_id}@geopod-ismtpd-0>",
-        "event": _NAMES.get(kind, kind),
+        "event": _EVENT_NAMES.get(kind, kind),
         "sg_event_id": secrets.token_urlsafe(24),
         "sg_message_id": f"{message_id}.recvd-sandbox-1-{secrets.token_hex(4).upper()}-1.0",
         **DETAILS[kind],
@@ -100,6 +100,6 @@ class SignedWebhooks:
         return {
             "Content-Type": "application/json; charset=utf-8",
             "User-Agent": "SendGrid Event API",
-            SIGNATURE: keys.sign(self.private_key, timestamp=timestamp, body=body),
+            SIGNATURE: keys.sign_webhook(self.private_key, timestamp=timestamp, body=body),
             TIMESTAMP: timestamp,
         }

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .answers import Problem, help_on, wrong_type
+from .answers import Problem, help_url, wrong_type
 
 MAX_ARGS_BYTES = 10_000
 MAX_SUBSTITUTIONS = 100
@@ -44,16 +44,16 @@ def attachments(listed: Any) -> Iterator[Problem]:
 def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
     content = one.get("content")
     if not isinstance(content, str) or not content:
-        yield _about(field, "content", f"The attachment content must be a string {AT_LEAST_ONE}")
+        yield _attachment_problem(field, "content", f"The attachment content must be a string {AT_LEAST_ONE}")
     elif not _is_base64(content):
-        yield _about(field, "content", "The attachment content must be base64 encoded.")
+        yield _attachment_problem(field, "content", "The attachment content must be base64 encoded.")
     filename = one.get("filename")
     if filename is None:
-        yield _about(field, "filename", "filename is required.")
+        yield _attachment_problem(field, "filename", "filename is required.")
     elif not isinstance(filename, str) or not filename:
-        yield _about(field, "filename", "The filename of your attachment must be a string.")
+        yield _attachment_problem(field, "filename", "The filename of your attachment must be a string.")
     elif _has_line_break(filename):
-        yield _about(
+        yield _attachment_problem(
             field, "filename", "The filename of your attachment can't contain CRLF characters."
         )
     yield from _kind(one, field)
@@ -63,11 +63,11 @@ def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
     """Check how an attachment is to be shown."""
     kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
     if not isinstance(kind, str) or not kind:
-        yield _about(field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}")
+        yield _attachment_problem(field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}")
     elif ";" in kind or _has_line_break(kind):
-        yield _about(field, "type", "The type can't contain ';', or CRLF characters.")
+        yield _attachment_problem(field, "type", "The type can't contain ';', or CRLF characters.")
     if disposition not in DISPOSITIONS:
-        yield _about(
+        yield _attachment_problem(
             field,
             "disposition",
             'The disposition of your attachment can be either "inline" or "attachment". You '
@@ -75,13 +75,13 @@ def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
         )
     content_id = one.get("content_id", "")
     if not isinstance(content_id, str):
-        yield _about(
+        yield _attachment_problem(
             field,
             "content_id",
             f"The content ID of your attachment must be a string. You provided {content_id}.",
         )
     elif _has_line_break(content_id):
-        yield _about(
+        yield _attachment_problem(
             field, "content_id", "The content ID of your attachment can't contain CRLF characters."
         )
 
@@ -90,7 +90,7 @@ def headers(given: Any, field: str) -> Iterator[Problem]:
     """Check the headers of a mail, or of a personalization."""
     if given is None:
         return
-    anchor = help_on("message.headers")
+    anchor = help_url("message.headers")
     if not isinstance(given, dict):
         yield wrong_type(field, "object", given)
         return
@@ -114,7 +114,7 @@ def substitutions(given: Any, field: str) -> Iterator[Problem]:
     """Check what a personalization puts in the place of tags."""
     if given is None:
         return
-    anchor = help_on("message.personalizations.substitutions")
+    anchor = help_url("message.personalizations.substitutions")
     if not isinstance(given, dict) or not all(isinstance(one, str) for one in given.values()):
         message = (
             "The substitution values must be an object of key/value pairs, where the values are "
@@ -137,7 +137,7 @@ def categories(listed: Any) -> Iterator[Problem]:
     """Check what a mail is counted under."""
     if listed is None:
         return
-    field, anchor = "categories", help_on("message.categories")
+    field, anchor = "categories", help_url("message.categories")
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         message = "Categories must be an array of strings."
         yield Problem(message=message, field=field, help=anchor)
@@ -149,11 +149,11 @@ def categories(listed: Any) -> Iterator[Problem]:
         )
         yield Problem(message=message, field=field, help=anchor)
     for number, one in enumerate(listed):
-        if message := _wrong_category(one, before=listed[:number]):
+        if message := _category_problem(one, before=listed[:number]):
             yield Problem(message=message, field=f"{field}.{number}", help=anchor)
 
 
-def _wrong_category(one: str, *, before: list[str]) -> str:
+def _category_problem(one: str, *, before: list[str]) -> str:
     if not one.isascii():
         return "Categories can not contain non-ASCII characters."
     if len(one) > MAX_CATEGORY:
@@ -181,7 +181,7 @@ def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator
         yield Problem(
             message="The combined size of custom arguments cannot exceed 10,000 bytes.",
             field=field,
-            help=help_on("message.custom_args"),
+            help=help_url("message.custom_args"),
         )
 
 
@@ -197,6 +197,6 @@ def _has_line_break(text: str) -> bool:
     return "\r" in text or "\n" in text
 
 
-def _about(field: str, part: str, message: str) -> Problem:
-    anchor = help_on(f"message.attachments.{part}")
+def _attachment_problem(field: str, part: str, message: str) -> Problem:
+    anchor = help_url(f"message.attachments.{part}")
     return Problem(message=message, field=f"{field}.{part}", help=anchor)

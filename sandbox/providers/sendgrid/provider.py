@@ -13,8 +13,8 @@ from ...behaviours import Behaviours
 from ...config import Timings
 from ...log import Record
 from ...outcomes import Outcome, Outcomes
-from ...replies import Reply
-from ..base import Channel, EventRequest, Incoming, PlannedEvent, Shown, Verdict, Written
+from ...replies import ProviderResponse
+from ..base import Channel, EventRequest, IncomingRequest, PlannedEvent, DisplayedMessage, RequestResult, InboundMessage
 from . import answers, events, showing
 from .answers import Problem, Refusal
 from .outcomes import NO_MESSAGE_ID, OUTCOMES, magic
@@ -22,7 +22,7 @@ from .validation import problems
 
 SEND = "/v3/mail/send"
 KEY_PREFIX = "SG."
-KEYS: Mapping[str, tuple[str, int, Problem]] = {
+REFUSED_KEYS: Mapping[str, tuple[str, int, Problem]] = {
     "SG.revoked": ("key-refused", 401, answers.UNAUTHORISED),
     "SG.exhausted": ("credits-exhausted", 401, Problem(message="Maximum credits exceeded")),
     "SG.noscope": ("key-without-scope", 403, Problem(message="access forbidden")),
@@ -32,11 +32,11 @@ KEYS: Mapping[str, tuple[str, int, Problem]] = {
 
 NOT_JSON = Refusal(outcome="not-json", status=400, problems=[Problem(message="Bad Request")])
 TOO_LARGE = Refusal(outcome="too-large", status=413, problems=[answers.TOO_LARGE])
-LONGEST_TITLE = 500
+MAX_TITLE_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addressee:
+class Recipient:
     """One recipient of a mail, and what will become of it."""
 
     address: str
@@ -62,98 +62,98 @@ class SendGrid:
     )
     event_kinds: frozenset[str] = frozenset(events.DETAILS)
 
-    def spellings(self, outcome: Outcome) -> tuple[str, ...]:
+    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
         """Return the beginnings of the addresses that ask for this outcome."""
         return tuple(f"{name}@" for name in (outcome.name, *outcome.aliases))
 
-    def judge(self, incoming: Incoming, *, now: datetime) -> Verdict:
+    def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request, and the events that will follow."""
-        refused = _wrong_route(incoming) or _bad_request(incoming)
-        if refused or incoming.body is None:
-            return _refused(refused or TOO_LARGE)
+        refused = _check_route(request) or _check_headers(request)
+        if refused or request.body is None:
+            return _refuse(refused or TOO_LARGE)
         try:
-            body = msgspec.json.decode(incoming.body)
+            body = msgspec.json.decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return _refused(NOT_JSON)
+            return _refuse(NOT_JSON)
         found = problems(body)
         if found:
-            return _refused(
+            return _refuse(
                 Refusal(outcome="invalid-request", status=400, problems=found), body=body
             )
-        return self._judge_mail(body, now=now)
+        return self._handle_mail(body, now=now)
 
-    def event(self, wanted: EventRequest, *, about: Record) -> PlannedEvent:
+    def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
         """Return an event about a mail that was accepted; raises ValueError."""
-        if wanted.code is not None:
+        if requested.code is not None:
             raise ValueError("SendGrid's events have no code.")
-        people = list(_people(about.json()))
-        address = wanted.address.lower() if wanted.address else None
-        chosen = [person for person in people if address in (None, person[0].lower())]
-        if not chosen or about.message_id is None:
+        recipients = list(_recipients(record.json()))
+        address = requested.address.lower() if requested.address else None
+        chosen = [person for person in recipients if address in (None, person[0].lower())]
+        if not chosen or record.message_id is None:
             raise ValueError("The message has no such recipient.")
         email, args = chosen[0]
-        payload = events.payload(wanted.kind, address=email, message_id=about.message_id, args=args)
-        payload["timestamp"] = wanted.at or 0
-        return PlannedEvent(kind=wanted.kind, delay=wanted.delay, payload=payload)
+        payload = events.payload(requested.kind, address=email, message_id=record.message_id, args=args)
+        payload["timestamp"] = requested.at or 0
+        return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
-    def written(self, words: Written) -> PlannedEvent:
+    def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
         """Refuse: mail that comes in is no part of this."""
         raise ValueError("SendGrid takes no messages from people here.")
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Return each recipient with the reference of its personalization."""
-        for address, args in _people(record.json()):
+        for address, args in _recipients(record.json()):
             reference = args.get("reference")
             if isinstance(reference, str):
                 yield address, reference
 
-    def show(self, record: Record, *, to: int = 0) -> Shown:
+    def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return a mail as one of its recipients sees it."""
-        return showing.shown(record, to=to)
+        return showing.display(record, to=to)
 
-    def _judge_mail(self, body: Mapping[str, Any], *, now: datetime) -> Verdict:
-        if _only_checked(body):
-            reply = Reply(status=HTTPStatus.OK, headers={"Content-Type": answers.JSON})
-            return Verdict(outcome="sandbox-mode", reply=reply, is_json=True, **_facts(body))
-        people = [
-            Addressee(
+    def _handle_mail(self, body: Mapping[str, Any], *, now: datetime) -> RequestResult:
+        if _is_sandbox_mode(body):
+            reply = ProviderResponse(status=HTTPStatus.OK, headers={"Content-Type": answers.JSON})
+            return RequestResult(outcome="sandbox-mode", response=reply, is_json=True, **_log_fields(body))
+        recipients = [
+            Recipient(
                 address=address,
                 args=args,
-                outcome=self.behaviours.outcome(
+                outcome=self.behaviours.choose_outcome(
                     address, provider=self.name, outcomes=self.outcomes, magic=magic
                 ),
             )
-            for address, args in _people(body)
+            for address, args in _recipients(body)
         ]
-        decisive = next((p.outcome for p in people if _is_decisive(p.outcome)), people[0].outcome)
+        decisive = next((p.outcome for p in recipients if _is_decisive(p.outcome)), recipients[0].outcome)
         if decisive.status != HTTPStatus.ACCEPTED:
             problem = answers.PROBLEMS.get(decisive.status)
-            return Verdict(
+            return RequestResult(
                 outcome=decisive.name,
-                reply=answers.failure(decisive, now=now, pause=self.timings.rate_limit),
-                reason=str(problem) if problem else decisive.says,
+                response=answers.failure(decisive, now=now, pause=self.timings.rate_limit),
+                reason=str(problem) if problem else decisive.description,
                 is_json=True,
-                **_facts(body),
+                **_log_fields(body),
             )
         message_id = secrets.token_urlsafe(16)
         shown_id = None if NO_MESSAGE_ID in decisive.traits else message_id
-        return Verdict(
+        return RequestResult(
             outcome=decisive.name,
-            reply=answers.acceptance(shown_id, manner=decisive.manner),
+            response=answers.acceptance(shown_id, manner=decisive.mode),
             accepted=decisive.accepted,
-            reason=None if decisive.accepted else decisive.says,
+            reason=None if decisive.accepted else decisive.description,
             message_id=message_id,
-            events=tuple(self._events(people, decisive, message_id)) if decisive.accepted else (),
+            events=tuple(self._events(recipients, decisive, message_id)) if decisive.accepted else (),
             is_json=True,
-            **_facts(body),
+            **_log_fields(body),
         )
 
     def _events(
-        self, people: Sequence[Addressee], decisive: Outcome, message_id: str
+        self, recipients: Sequence[Recipient], decisive: Outcome, message_id: str
     ) -> Iterator[PlannedEvent]:
         """Plan the events of each recipient's own outcome."""
-        start = self.timings.late if decisive.late else 0.0
-        for person in people:
+        start = self.timings.late if decisive.has_late_events else 0.0
+        for person in recipients:
             attempt = 0
             for step in person.outcome.steps:
                 attempt += step.kind == "deferred"
@@ -170,7 +170,7 @@ class SendGrid:
                 )
 
 
-def _wrong_route(incoming: Incoming) -> Refusal | None:
+def _check_route(incoming: IncomingRequest) -> Refusal | None:
     if incoming.path != SEND:
         return Refusal(outcome="not-found", status=404, problems=[Problem(message="not found")])
     if incoming.method != "POST":
@@ -179,7 +179,7 @@ def _wrong_route(incoming: Incoming) -> Refusal | None:
     return None
 
 
-def _bad_request(incoming: Incoming) -> Refusal | None:
+def _check_headers(incoming: IncomingRequest) -> Refusal | None:
     """Look at the key, then at the type of the content, as SendGrid does."""
     header = incoming.headers.get("authorization")
     if header is None:
@@ -189,8 +189,8 @@ def _bad_request(incoming: Incoming) -> Refusal | None:
     key = key.strip()
     if scheme.lower() != "bearer" or not key.startswith(KEY_PREFIX):
         return Refusal(outcome="key-refused", status=401, problems=[answers.UNAUTHORISED])
-    if key in KEYS:
-        outcome, status, problem = KEYS[key]
+    if key in REFUSED_KEYS:
+        outcome, status, problem = REFUSED_KEYS[key]
         return Refusal(outcome=outcome, status=status, problems=[problem])
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != answers.JSON:
@@ -199,14 +199,14 @@ def _bad_request(incoming: Incoming) -> Refusal | None:
     return None
 
 
-def _refused(refused: Refusal, *, body: Any = None) -> Verdict:
+def _refuse(refusal: Refusal, *, body: Any = None) -> RequestResult:
     """Return a refusal, with as much of a faulty mail as can be made out."""
-    return Verdict(
-        outcome=refused.outcome,
-        reply=answers.refusal(refused),
-        reason="; ".join(str(problem) for problem in refused.problems),
+    return RequestResult(
+        outcome=refusal.outcome,
+        response=answers.refusal(refusal),
+        reason="; ".join(str(problem) for problem in refusal.problems),
         is_json=body is not None,
-        **(_facts(body) if body is not None else {}),
+        **(_log_fields(body) if body is not None else {}),
     )
 
 
@@ -214,32 +214,32 @@ def _is_decisive(outcome: Outcome) -> bool:
     """Return whether an outcome differs from the ordinary one before the first event."""
     return (
         outcome.status != HTTPStatus.ACCEPTED
-        or outcome.manner != OUTCOMES.ordinary.manner
+        or outcome.mode != OUTCOMES.default.mode
         or NO_MESSAGE_ID in outcome.traits
     )
 
 
-def _only_checked(body: Mapping[str, Any]) -> bool:
+def _is_sandbox_mode(body: Mapping[str, Any]) -> bool:
     """Return whether SendGrid's own sandbox mode is on: checked, never sent."""
     settings = body.get("mail_settings")
     mode = settings.get("sandbox_mode") if isinstance(settings, dict) else None
     return isinstance(mode, dict) and mode.get("enable") is True
 
 
-def _facts(body: Any) -> dict[str, Any]:
+def _log_fields(body: Any) -> dict[str, Any]:
     """Return what the log says of a mail, which need not be a valid one."""
-    people = list(_people(body))
-    references = (args.get("reference") for _, args in people)
+    recipients = list(_recipients(body))
+    references = (args.get("reference") for _, args in recipients)
     subjects = [body, *showing.dicts(body, "personalizations")] if isinstance(body, dict) else []
-    titles = (s["subject"][:LONGEST_TITLE] for s in subjects if isinstance(s.get("subject"), str))
+    titles = (s["subject"][:MAX_TITLE_LENGTH] for s in subjects if isinstance(s.get("subject"), str))
     return {
         "title": next(titles, None),
-        "recipients": tuple(address for address, _ in people),
+        "recipients": tuple(address for address, _ in recipients),
         "references": tuple(dict.fromkeys(r for r in references if isinstance(r, str))),
     }
 
 
-def _people(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every recipient's address with the custom arguments that hold for it."""
     for address, personalization in showing.addressees(body):
         yield address, showing.arguments(body, personalization)

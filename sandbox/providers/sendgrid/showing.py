@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...log import Record
-from ..base import Attached, Shown
+from ..base import Attachment, DisplayedMessage
 from .validation import HTML, PLAIN
 
 BASE64_IN, BASE64_OUT = 4, 3
@@ -37,21 +37,21 @@ def dicts(parent: Any, name: str) -> list[dict[str, Any]]:
     return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
-def shown(record: Record, *, to: int) -> Shown:
+def display(record: Record, *, to: int) -> DisplayedMessage:
     """Return a mail as the recipient of this number sees it: with their own words put in."""
     body = record.json()
     everybody = [personalization for _, personalization in addressees(body)]
     own = everybody[to if to < len(everybody) else 0]
     parts = {part["type"]: part["value"] for part in reversed(body.get("content") or [])}
     tags = own.get("substitutions") or {}
-    return Shown(
+    return DisplayedMessage(
         sender=_person(own.get("from") or body["from"]),
         recipients=record.recipients,
-        title=_put_in(own.get("subject") or body.get("subject") or "", tags),
-        text=_put_in(parts.get(PLAIN, ""), tags),
-        html=_put_in(parts.get(HTML, ""), tags),
+        title=_substitute(own.get("subject") or body.get("subject") or "", tags),
+        text=_substitute(parts.get(PLAIN, ""), tags),
+        html=_substitute(parts.get(HTML, ""), tags),
         facts=tuple(_headers(body, own, tags)),
-        attachments=tuple(_attached(one) for one in body.get("attachments") or []),
+        attachments=tuple(_attachment(one) for one in body.get("attachments") or []),
     )
 
 
@@ -60,11 +60,11 @@ def _headers(
 ) -> Iterator[tuple[str, str]]:
     """Yield the headers that a mail program acts on."""
     if body.get("reply_to"):
-        yield "Reply-To", _put_in(_person(body["reply_to"]), tags)
+        yield "Reply-To", _substitute(_person(body["reply_to"]), tags)
     yield from {**(body.get("headers") or {}), **(own.get("headers") or {})}.items()
 
 
-def _put_in(text: str, tags: Mapping[str, str]) -> str:
+def _substitute(text: str, tags: Mapping[str, str]) -> str:
     """Return a text with what stands for each tag; what was put in is not looked at again."""
     if not tags:
         return text
@@ -77,7 +77,7 @@ def _person(person: Mapping[str, Any]) -> str:
     return f"{name} <{email}>" if name else email
 
 
-def _attached(one: Mapping[str, Any]) -> Attached:
+def _attachment(one: Mapping[str, Any]) -> Attachment:
     content = str(one["content"])
     size = len(content) // BASE64_IN * BASE64_OUT - content.count("=")
-    return Attached(name=one["filename"], kind=one.get("type") or "", size=size)
+    return Attachment(name=one["filename"], kind=one.get("type") or "", size=size)

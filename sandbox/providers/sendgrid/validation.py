@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import optional
-from .answers import BAD_ADDRESS, Problem, help_on, wrong_type
+from .answers import BAD_ADDRESS, Problem, help_url, wrong_type
 
 MAX_RECIPIENTS = 1000
 MAX_PERSONALIZATIONS = 1000
@@ -35,7 +35,7 @@ def problems(body: Any) -> list[Problem]:
 
 
 def _personalizations(body: Mapping[str, Any]) -> Iterator[Problem]:
-    field, anchor = "personalizations", help_on("-Personalizations-Errors")
+    field, anchor = "personalizations", help_url("-Personalizations-Errors")
     listed = body.get(field)
     if listed is None or listed == []:
         yield Problem(
@@ -85,7 +85,7 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
             message="The to array is required for all personalization objects, and must have at "
             "least one email object with a valid email address.",
             field=f"{field}.to",
-            help=help_on("message.personalizations.to"),
+            help=help_url("message.personalizations.to"),
         )
     seen: set[str] = set()
     for name in ("to", "cc", "bcc"):
@@ -95,7 +95,7 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
             continue
         for number, person in enumerate(people):
             yield from _person(person, f"{field}.{name}.{number}", f"personalizations.{name}")
-            yield from _seen_before(person, seen, f"{field}.{name}")
+            yield from _duplicate(person, seen, f"{field}.{name}")
     yield from optional.headers(one.get("headers"), f"{field}.headers")
     yield from optional.substitutions(one.get("substitutions"), f"{field}.substitutions")
     yield from optional.custom_args(one.get("custom_args"), f"{field}.custom_args", shared=shared)
@@ -106,13 +106,13 @@ def _person(person: Any, field: str, anchor: str) -> Iterator[Problem]:
         yield wrong_type(field, "object", person)
     elif not is_address(person.get("email")):
         yield Problem(
-            message=BAD_ADDRESS, field=f"{field}.email", help=help_on(f"message.{anchor}")
+            message=BAD_ADDRESS, field=f"{field}.email", help=help_url(f"message.{anchor}")
         )
     elif not isinstance(person.get("name", ""), str):
         yield wrong_type(f"{field}.name", "string", person["name"])
 
 
-def _seen_before(person: Any, seen: set[str], field: str) -> Iterator[Problem]:
+def _duplicate(person: Any, seen: set[str], field: str) -> Iterator[Problem]:
     address = person.get("email") if isinstance(person, dict) else None
     if not isinstance(address, str):
         return
@@ -122,7 +122,7 @@ def _seen_before(person: Any, seen: set[str], field: str) -> Iterator[Problem]:
             f"to, cc, and bcc. We found the first duplicate instance of [{address}] in the "
             f"{field} field.",
             field=field.rpartition(".")[0],
-            help=help_on("message.recipient-errors"),
+            help=help_url("message.recipient-errors"),
         )
     seen.add(address.lower())
 
@@ -136,7 +136,7 @@ def _sender(body: Mapping[str, Any]) -> Iterator[Problem]:
             '{"email" : "example@example.com"}  or '
             '{"email" : "example@example.com", "name" : "Example Recipient"}.',
             field="from.email",
-            help=help_on("message.from"),
+            help=help_url("message.from"),
         )
     else:
         yield from _person(sender, "from", "from")
@@ -156,7 +156,7 @@ def _subject(body: Mapping[str, Any]) -> Iterator[Problem]:
             message="The subject is required. You can get around this requirement if you use a "
             "template with a subject defined or if every personalization has a subject defined.",
             field="subject",
-            help=help_on("message.subject"),
+            help=help_url("message.subject"),
         )
 
 
@@ -178,7 +178,7 @@ def _content(body: Mapping[str, Any]) -> Iterator[Problem]:
                 "suggest both text/plain and text/html blocks are included, but only one block "
                 "is required.",
                 field="content",
-                help=help_on("message.content"),
+                help=help_url("message.content"),
             )
         return
     if not isinstance(content, list):
@@ -198,13 +198,13 @@ def _content_part(part: Any, field: str) -> Iterator[Problem]:
         yield Problem(
             message="The content type must be a string at least one character in length.",
             field=f"{field}.type",
-            help=help_on("message.content.type"),
+            help=help_url("message.content.type"),
         )
     if not isinstance(value, str) or not value:
         yield Problem(
             message="The content value must be a string at least one character in length.",
             field=f"{field}.value",
-            help=help_on("message.content.value"),
+            help=help_url("message.content.value"),
         )
 
 
@@ -215,7 +215,7 @@ def _content_order(kinds: list[Any]) -> Iterator[Problem]:
             message="If present, text/plain and text/html must be the first and second content: "
             "text/plain must be first, followed by text/html, followed by any other content.",
             field="content",
-            help=help_on("message.content"),
+            help=help_url("message.content"),
         )
 
 

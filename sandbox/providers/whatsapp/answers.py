@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...replies import Manner, Reply
+from ...replies import ResponseMode, ProviderResponse
 from .errors import Fault
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
@@ -45,7 +45,7 @@ def unknown_path(path: str) -> GraphError:
     return GraphError(code=2500, status=400, message=f"Unknown path components: /{path.strip('/')}")
 
 
-def fault(found: Fault, *, version: int) -> Reply:
+def fault_response(found: Fault, *, version: int) -> ProviderResponse:
     """Return the answer to a message that is refused."""
     kind = found.kind
     return _error(
@@ -63,7 +63,7 @@ def fault(found: Fault, *, version: int) -> Reply:
     )
 
 
-def graph_error(found: GraphError) -> Reply:
+def graph_error_response(found: GraphError) -> ProviderResponse:
     """Return the answer to a request that is not even looked at as a message."""
     return _error(
         {
@@ -76,7 +76,7 @@ def graph_error(found: GraphError) -> Reply:
     )
 
 
-def unusual(error: Mapping[str, Any], *, status: int) -> Reply:
+def malformed_error(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
     """Return an error that is not as it should be."""
     return _error(error, status=status)
 
@@ -87,8 +87,8 @@ def acceptance(
     wa_id: str,
     message_id: str,
     message_status: str | None,
-    manner: Manner = Manner.WHOLE,
-) -> Reply:
+    manner: ResponseMode = ResponseMode.COMPLETE,
+) -> ProviderResponse:
     """Return the 200 of a message; a template's says how far it has come."""
     message = {"id": message_id}
     if message_status is not None:
@@ -98,12 +98,12 @@ def acceptance(
         "contacts": [{"input": given, "wa_id": wa_id}],
         "messages": [message],
     }
-    return Reply(status=200, body=msgspec.json.encode(body), headers=JSON, manner=manner)
+    return ProviderResponse(status=200, body=msgspec.json.encode(body), headers=JSON, mode=manner)
 
 
-def plain(body: Any) -> Reply:
+def success(body: Any) -> ProviderResponse:
     """Return a 200 with this JSON."""
-    return Reply(status=200, body=msgspec.json.encode(body), headers=JSON)
+    return ProviderResponse(status=200, body=msgspec.json.encode(body), headers=JSON)
 
 
 def new_message_id() -> str:
@@ -111,19 +111,19 @@ def new_message_id() -> str:
     return f"wamid.HBgL{secrets.token_urlsafe(30)}"
 
 
-def with_status(reply: Reply, status: int) -> Reply:
+def with_status(reply: ProviderResponse, status: int) -> ProviderResponse:
     """Return the same answer with another status: the body says what it is."""
     return replace(reply, status=status)
 
 
-def with_retry_after(reply: Reply, pause: int) -> Reply:
+def with_retry_after(reply: ProviderResponse, pause: int) -> ProviderResponse:
     """Return the same answer with the time to wait."""
     return replace(reply, headers={**reply.headers, "Retry-After": str(pause)})
 
 
-def _error(error: Mapping[str, Any], *, status: int) -> Reply:
+def _error(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
     trace = {"fbtrace_id": f"A{secrets.token_urlsafe(16)}"}
     headers = {**JSON, "WWW-Authenticate": f'OAuth "Facebook Platform" "{error.get("type")}"'}
-    return Reply(
+    return ProviderResponse(
         status=status, body=msgspec.json.encode({"error": {**error, **trace}}), headers=headers
     )

@@ -65,7 +65,7 @@ def status(
     }
 
 
-def written(
+def inbound_message(
     text: str, *, wa_id: str, name: str | None, button: str | None, at: int
 ) -> dict[str, Any]:
     """Return what a person wrote, or the button they tapped."""
@@ -94,19 +94,19 @@ class SignedWebhooks:
     def __init__(self, account: MetaAccount) -> None:
         self._account = account
         self._verified: set[str] = set()
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def prepare(self, session: aiohttp.ClientSession, url: str) -> str | None:
         """Ask the receiver, once, to prove that it knows the verify token."""
-        async with self._one_at_a_time:
+        async with self._lock:
             if url in self._verified:
                 return None
-            obstacle = await self._shake_hands(session, url)
-            if obstacle is None:
+            problem = await self._verify_endpoint(session, url)
+            if problem is None:
                 self._verified.add(url)
-            return obstacle
+            return problem
 
-    async def _shake_hands(self, session: aiohttp.ClientSession, url: str) -> str | None:
+    async def _verify_endpoint(self, session: aiohttp.ClientSession, url: str) -> str | None:
         challenge = str(secrets.randbelow(10**10))
         query = {
             "hub.mode": "subscribe",

@@ -45,7 +45,7 @@ def _buttons(action: Mapping[str, Any]) -> Iterator[Fault]:
         place = f"interactive['action']['buttons'][{number}]['reply']"
         yield from _text(reply, "id", f"{place}['id']", BUTTON_ID)
         yield from _text(reply, "title", f"{place}['title']", TITLE)
-    yield from _each_once(replies)
+    yield from _duplicate_ids(replies)
 
 
 def _list(action: Mapping[str, Any]) -> Iterator[Fault]:
@@ -67,7 +67,7 @@ def _list(action: Mapping[str, Any]) -> Iterator[Fault]:
         yield from _text(row, "title", f"{place}['title']", ROW_TITLE)
         if isinstance(row, dict) and "description" in row:
             yield from _text(row, "description", f"{place}['description']", ROW_TEXT)
-    yield from _each_once(rows)
+    yield from _duplicate_ids(rows)
 
 
 def _link(action: Mapping[str, Any]) -> Iterator[Fault]:
@@ -90,15 +90,15 @@ def _is_media_header(part: str, found: Any) -> bool:
 _ACTIONS = {"button": _buttons, "list": _list, "cta_url": _link}
 
 
-def _each_once(replies: list[Any]) -> Iterator[Fault]:
+def _duplicate_ids(replies: list[Any]) -> Iterator[Fault]:
     ids = [one.get("id") for one in replies if isinstance(one, dict)]
     if len(set(map(str, ids))) < len(ids):
         yield Fault(131009, "Duplicated ids in the reply buttons or rows")
 
 
-def _text(parent: Any, name: str, place: str, longest: int) -> Iterator[Fault]:
+def _text(parent: Any, name: str, place: str, max_length: int) -> Iterator[Fault]:
     found = parent.get(name) if isinstance(parent, dict) else None
     if not isinstance(found, str) or not found:
         yield Fault(131008, f"Param {place} is required.")
-    elif len(found) > longest:
-        yield Fault(131009, f"Param {place} must be at most {longest} characters long.")
+    elif len(found) > max_length:
+        yield Fault(131009, f"Param {place} must be at most {max_length} characters long.")

@@ -7,23 +7,23 @@ some of its own.
 
 from collections.abc import Mapping
 
-from ...outcomes import Moment, Outcome, Outcomes, Step
+from ...outcomes import DelayUnit, Outcome, Outcomes, Step
 from .. import spoiled
 from .errors import KINDS
 
-SENT = Step(kind="sent", after=Moment.PROCESSED)
+SENT = Step(kind="sent", unit=DelayUnit.PROCESSED)
 DELIVERED = Step(kind="delivered")
-READ = Step(kind="read", times=2)
-ORDINARY = (SENT, DELIVERED)
-DISORDER = tuple(
-    Step(kind=kind, times=1 + number / 2)
+READ = Step(kind="read", multiple=2)
+DEFAULT_STEPS = (SENT, DELIVERED)
+OUT_OF_ORDER_STEPS = tuple(
+    Step(kind=kind, multiple=1 + number / 2)
     for number, kind in enumerate(("read", "sent", "read", "delivered", "sent", "delivered"))
 )
 """Reports as they come on a bad day: each twice, the last one first."""
 
-TEMPLATES_PASS, HELD = "templates pass", "held for quality"
+TEMPLATES_ACCEPTED, HELD_FOR_QUALITY = "templates pass", "held for quality"
 NO_CODE, UNKNOWN_CODE, EMPTY, NOT_JSON = "no-code", "unknown-code", "empty", "not-json"
-_FAILS = Step(kind="failed")
+FAILED = Step(kind="failed")
 
 ERRORS: Mapping[str, int] = {
     "undeliverable": 131026,
@@ -70,41 +70,41 @@ FAILURES: Mapping[str, int] = {"failed": 131026, "failed-at-once": 131026, "chos
 _SPECIAL = {
     "ratelimit": Outcome(
         name="ratelimit",
-        says="429 with 130429 and Retry-After.",
+        description="429 with 130429 and Retry-After.",
         status=429,
         accepted=False,
     ),
     "ratelimit-400": Outcome(
         name="ratelimit-400",
-        says="The same error as a 400 without Retry-After.",
+        description="The same error as a 400 without Retry-After.",
         status=400,
         accepted=False,
     ),
     "ratelimit-once": Outcome(
         name="ratelimit-once",
-        says="The same 429 once for a number, then accepted; then it begins anew.",
+        description="The same 429 once for a number, then accepted; then it begins anew.",
         status=429,
         accepted=False,
-        failures_first=1,
+        initial_failures=1,
     ),
     "window-closed": Outcome(
         name="window-closed",
-        says="400 with 131047 unless it is a template: 24 hours have passed since they wrote.",
+        description="400 with 131047 unless it is a template: 24 hours have passed since they wrote.",
         status=400,
         accepted=False,
-        traits=frozenset({TEMPLATES_PASS}),
+        traits=frozenset({TEMPLATES_ACCEPTED}),
     ),
     "flaky": Outcome(
         name="flaky",
-        says="500 with 131000 twice for a number, then accepted; then it begins anew.",
+        description="500 with 131000 twice for a number, then accepted; then it begins anew.",
         status=500,
         accepted=False,
-        failures_first=2,
+        initial_failures=2,
     ),
     "server-error": Outcome(
         name="server-error",
         aliases=("servererror", "server_error", "error"),
-        says="500 with 131000, until the number is let through.",
+        description="500 with 131000, until the number is let through.",
         status=500,
         accepted=False,
     ),
@@ -115,14 +115,14 @@ def _error(name: str, code: int) -> Outcome:
     kind = KINDS[code]
     return _SPECIAL.get(name) or Outcome(
         name=name,
-        says=f"{kind.status} with {code}: {kind.title}.",
+        description=f"{kind.status} with {code}: {kind.title}.",
         status=kind.status,
         accepted=False,
     )
 
 
-def _accepted(name: str, says: str, *steps: Step, traits: frozenset[str] = frozenset()) -> Outcome:
-    return Outcome(name=name, says=says, status=200, steps=steps, traits=traits)
+def _accepted(name: str, description: str, *steps: Step, traits: frozenset[str] = frozenset()) -> Outcome:
+    return Outcome(name=name, description=description, status=200, steps=steps, traits=traits)
 
 
 OUTCOMES = Outcomes(
@@ -130,52 +130,52 @@ OUTCOMES = Outcomes(
         _accepted(
             "delivered",
             "Accepted, sent, delivered. So is every number that is not in this table.",
-            *ORDINARY,
+            *DEFAULT_STEPS,
         ),
-        _accepted("read", "Accepted, sent, delivered, read.", *ORDINARY, READ),
+        _accepted("read", "Accepted, sent, delivered, read.", *DEFAULT_STEPS, READ),
         _accepted("sent", "Accepted and sent, and never delivered: the phone is off.", SENT),
         _accepted("no-events", "Accepted, and never a report: for tests that send them."),
         _accepted(
             "disordered",
             "Accepted and read, but every report comes twice and in no order.",
-            *DISORDER,
+            *OUT_OF_ORDER_STEPS,
         ),
-        _accepted("failed", "Accepted and sent, then failed with 131026.", SENT, _FAILS),
-        _accepted("failed-at-once", "Accepted, then failed with 131026.", _FAILS),
-        _accepted("chosen-not", "Accepted, then failed with 131049.", _FAILS),
+        _accepted("failed", "Accepted and sent, then failed with 131026.", SENT, FAILED),
+        _accepted("failed-at-once", "Accepted, then failed with 131026.", FAILED),
+        _accepted("chosen-not", "Accepted, then failed with 131049.", FAILED),
         _accepted(
             "held",
             "Accepted; a template is held for a quality check, then sent and delivered.",
-            *ORDINARY,
-            traits=frozenset({HELD}),
+            *DEFAULT_STEPS,
+            traits=frozenset({HELD_FOR_QUALITY}),
         ),
         *(_error(name, code) for name, code in ERRORS.items()),
         Outcome(
             name="expired-token",
-            says="401 with 190 and subcode 463: the access token has expired.",
+            description="401 with 190 and subcode 463: the access token has expired.",
             status=401,
             accepted=False,
         ),
-        *spoiled.rows(200, steps=ORDINARY),
-        _accepted(EMPTY, "Accepted, but the 200 is an empty object.", *ORDINARY),
-        _accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML.", *ORDINARY),
+        *spoiled.fault_outcomes(200, steps=DEFAULT_STEPS),
+        _accepted(EMPTY, "Accepted, but the 200 is an empty object.", *DEFAULT_STEPS),
+        _accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML.", *DEFAULT_STEPS),
         Outcome(
-            name=NO_CODE, says="400 with an error that has no code.", status=400, accepted=False
+            name=NO_CODE, description="400 with an error that has no code.", status=400, accepted=False
         ),
         Outcome(
             name=UNKNOWN_CODE,
-            says="400 with a code that nobody knows: 139999.",
+            description="400 with a code that nobody knows: 139999.",
             status=400,
             accepted=False,
         ),
         spoiled.BAD_GATEWAY,
         spoiled.REDIRECT,
     ),
-    ordinary="delivered",
+    default="delivered",
 )
 
-BEGINNING = "900"
-NUMBERS: Mapping[str, str] = {
+MAGIC_PREFIX = "900"
+OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "001": "delivered",
     "002": "read",
     "003": "sent",
@@ -239,9 +239,9 @@ NUMBERS: Mapping[str, str] = {
 
 def magic(number: str) -> str:
     """Return the outcome a phone number asks for."""
-    return NUMBERS.get(number[-3:], "") if number[-6:-3] == BEGINNING else ""
+    return OUTCOME_BY_SUFFIX.get(number[-3:], "") if number[-6:-3] == MAGIC_PREFIX else ""
 
 
-def digits(outcome: str) -> str:
+def magic_suffix(outcome: str) -> str:
     """Return the last six digits that ask for an outcome."""
-    return next(BEGINNING + last for last, name in NUMBERS.items() if name == outcome)
+    return next(MAGIC_PREFIX + last for last, name in OUTCOME_BY_SUFFIX.items() if name == outcome)

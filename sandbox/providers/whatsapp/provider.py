@@ -14,28 +14,28 @@ from ...config import Timings
 from ...log import Record
 from ...meta_account import MetaAccount
 from ...outcomes import Outcome, Outcomes
-from ...replies import Reply
-from ..base import Channel, EventRequest, Incoming, PlannedEvent, Shown, Verdict, Written
+from ...replies import ProviderResponse
+from ..base import Channel, EventRequest, IncomingRequest, PlannedEvent, DisplayedMessage, RequestResult, InboundMessage
 from . import answers, events, refusals, template_api
 from .answers import GraphError
 from .errors import KINDS, Fault
 from .outcomes import (
-    DISORDER,
+    OUT_OF_ORDER_STEPS,
     EMPTY,
     FAILURES,
-    HELD,
+    HELD_FOR_QUALITY,
     NOT_JSON,
-    ORDINARY,
+    DEFAULT_STEPS,
     OUTCOMES,
-    TEMPLATES_PASS,
-    digits,
+    TEMPLATES_ACCEPTED,
+    magic_suffix,
     magic,
 )
-from .showing import recipient, references, shown, title
+from .showing import recipient, references, display, title
 from .templates import Templates
 from .validation import number, problem
 
-OPENED_BY_THEM = "service"
+SERVICE_CATEGORY = "service"
 """The category of what is no template: an answer to a person who wrote first."""
 PER_MILLE = 1000
 _PATH = re.compile(r"/(v[0-9]{1,3}\.[0-9])/([^/]+)/(messages|message_templates)")
@@ -51,7 +51,7 @@ class WhatsApp:
     templates: Templates
     newest_version: str
     """``v26.0``: later ones are not there yet."""
-    disordered: float
+    out_of_order_share: float
     """The share of ordinary messages whose reports come twice and in no order."""
     name: str = "whatsapp"
     title: str = "WhatsApp Cloud API"
@@ -65,99 +65,99 @@ class WhatsApp:
     )
     event_kinds: frozenset[str] = events.KINDS
 
-    def spellings(self, outcome: Outcome) -> tuple[str, ...]:
+    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
         """Return the ends of the numbers that ask for this outcome."""
-        return (f"…{digits(outcome.name)}",)
+        return (f"…{magic_suffix(outcome.name)}",)
 
-    def judge(self, incoming: Incoming, *, now: datetime) -> Verdict:
+    def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request, and the reports that will follow."""
-        path = _PATH.fullmatch(incoming.path)
-        if path is None or _number(path[1]) > _number(self.newest_version):
-            return _graph_error(answers.unknown_path(incoming.path), outcome="not-found")
-        (version, _), owner, edge = _number(path[1]), path[2], path[3]
-        refused = refusals.of_token(incoming)
+        path = _PATH.fullmatch(request.path)
+        if path is None or _version_number(path[1]) > _version_number(self.newest_version):
+            return _graph_error(answers.unknown_path(request.path), outcome="not-found")
+        (version, _), owner, edge = _version_number(path[1]), path[2], path[3]
+        refused = refusals.check_token(request)
         if refused:
             return _graph_error(refused, outcome="not-authenticated")
         if edge == "message_templates" and owner == self.account.business_account_id:
-            return self._about_templates(incoming)
+            return self._handle_templates(request)
         if edge != "messages" or owner != self.account.phone_number_id:
             return _graph_error(answers.unknown_object(owner), outcome="unknown-object")
-        if incoming.method != "POST":
+        if request.method != "POST":
             return _graph_error(answers.unknown_object(owner), outcome="method-not-allowed")
-        return self._judge_message(incoming, version=version, now=now)
+        return self._handle_message(request, version=version, now=now)
 
-    def event(self, wanted: EventRequest, *, about: Record) -> PlannedEvent:
+    def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
         """Return a report about a message that was accepted; raises ValueError."""
-        body = about.json()
-        if wanted.address and number(wanted.address) != number(body.get("to")):
+        body = record.json()
+        if requested.address and number(requested.address) != number(body.get("to")):
             raise ValueError("The message has no such recipient.")
-        code = wanted.code or (FAILURES["failed"] if wanted.kind == "failed" else None)
+        code = requested.code or (FAILURES["failed"] if requested.kind == "failed" else None)
         if code is not None and code not in KINDS:
             raise ValueError(f"There is no error {code}. There are: {', '.join(map(str, KINDS))}.")
-        payload = self._report(wanted.kind, body, about.message_id or "", at=wanted.at, code=code)
-        return PlannedEvent(kind=wanted.kind, delay=wanted.delay, payload=payload)
+        payload = self._status_event(requested.kind, body, record.message_id or "", at=requested.at, code=code)
+        return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
-    def written(self, words: Written) -> PlannedEvent:
+    def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
         """Return the event of a person who writes to the business; raises ValueError."""
-        sender = number(words.sender)
+        sender = number(message.sender)
         if sender is None:
             raise ValueError("from must be a phone number with its country code.")
-        payload = events.written(
-            words.text, wa_id=sender, name=words.name, button=words.button, at=words.at or 0
+        payload = events.inbound_message(
+            message.text, wa_id=sender, name=message.name, button=message.button, at=message.at or 0
         )
         return PlannedEvent(kind="written", delay=0.0, payload=payload)
 
-    def show(self, record: Record, *, to: int = 0) -> Shown:
+    def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return a message as its recipient reads it."""
         sender = self.account.display_phone_number
-        return shown(record.json(), templates=self.templates, sender=sender)
+        return display(record.json(), templates=self.templates, sender=sender)
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Return the number with the message's reference."""
         body = record.json()
         return ((recipient(body), reference) for reference in references(body))
 
-    def _about_templates(self, incoming: Incoming) -> Verdict:
-        reply = template_api.answer(incoming, self.templates)
-        if isinstance(reply, GraphError):
-            return _graph_error(reply, outcome="template-refused")
-        return Verdict(outcome="templates", reply=reply, is_message=False, title="Templates")
+    def _handle_templates(self, request: IncomingRequest) -> RequestResult:
+        response = template_api.handle(request, self.templates)
+        if isinstance(response, GraphError):
+            return _graph_error(response, outcome="template-refused")
+        return RequestResult(outcome="templates", response=response, is_message=False, title="Templates")
 
-    def _judge_message(self, incoming: Incoming, *, version: int, now: datetime) -> Verdict:
+    def _handle_message(self, request: IncomingRequest, *, version: int, now: datetime) -> RequestResult:
         try:
-            body = msgspec.json.decode(incoming.body or b"")
+            body = msgspec.json.decode(request.body or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return _refused(Fault(100, "The request body is not valid JSON."), version=version)
+            return _refuse(Fault(100, "The request body is not valid JSON."), version=version)
         own = self.account.display_phone_number
         if found := problem(body, templates=self.templates, own_number=own):
-            return _refused(found, version=version, body=body)
-        outcome = self._outcome(body)
-        if outcome.status >= refusals.LOWEST:
-            return Verdict(
+            return _refuse(found, version=version, body=body)
+        outcome = self._choose_outcome(body)
+        if outcome.status >= refusals.LOWEST_ERROR_STATUS:
+            return RequestResult(
                 outcome=outcome.name,
-                reply=refusals.of(outcome, version=version, pause=self.timings.rate_limit),
-                reason=outcome.says,
+                response=refusals.for_outcome(outcome, version=version, pause=self.timings.rate_limit),
+                reason=outcome.description,
                 is_json=True,
-                **_facts(body),
+                **_log_fields(body),
             )
         message_id = answers.new_message_id()
-        return Verdict(
+        return RequestResult(
             outcome=outcome.name,
-            reply=_acceptance(outcome, body, message_id),
+            response=_acceptance(outcome, body, message_id),
             accepted=outcome.accepted,
-            reason=None if outcome.accepted else outcome.says,
+            reason=None if outcome.accepted else outcome.description,
             message_id=message_id,
             events=tuple(self._events(outcome, body, message_id, now=now)),
             is_json=True,
-            **_facts(body),
+            **_log_fields(body),
         )
 
-    def _outcome(self, body: Mapping[str, Any]) -> Outcome:
-        outcome = self.behaviours.outcome(
+    def _choose_outcome(self, body: Mapping[str, Any]) -> Outcome:
+        outcome = self.behaviours.choose_outcome(
             recipient(body), provider=self.name, outcomes=self.outcomes, magic=magic
         )
-        if TEMPLATES_PASS in outcome.traits and body.get("type") == "template":
-            return self.outcomes.ordinary
+        if TEMPLATES_ACCEPTED in outcome.traits and body.get("type") == "template":
+            return self.outcomes.default
         return outcome
 
     def _events(
@@ -167,20 +167,20 @@ class WhatsApp:
         if not outcome.accepted:
             return
         steps = outcome.steps
-        if steps == ORDINARY and secrets.randbelow(PER_MILLE) < self.disordered * PER_MILLE:
-            steps = DISORDER
-        start = self.timings.late if outcome.late else 0.0
+        if steps == DEFAULT_STEPS and secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE:
+            steps = OUT_OF_ORDER_STEPS
+        start = self.timings.late if outcome.has_late_events else 0.0
         order = ("sent", "delivered", "read")
         for step in steps:
-            at = int(now.timestamp()) + order.index(step.kind) if steps == DISORDER else None
+            at = int(now.timestamp()) + order.index(step.kind) if steps == OUT_OF_ORDER_STEPS else None
             code = FAILURES.get(outcome.name) if step.kind == "failed" else None
             yield PlannedEvent(
                 kind=step.kind,
                 delay=start + step.delay(self.timings),
-                payload=self._report(step.kind, body, message_id, at=at, code=code),
+                payload=self._status_event(step.kind, body, message_id, at=at, code=code),
             )
 
-    def _report(
+    def _status_event(
         self,
         kind: str,
         body: Mapping[str, Any],
@@ -202,57 +202,57 @@ class WhatsApp:
 
     def _category(self, body: Mapping[str, Any]) -> str:
         if body.get("type") != "template":
-            return OPENED_BY_THEM
+            return SERVICE_CATEGORY
         content = body["template"]
         template = self.templates.get(content["name"], content["language"]["code"])
         return template.category.lower() if template else "utility"
 
 
-def _number(version: str) -> tuple[int, int]:
+def _version_number(version: str) -> tuple[int, int]:
     """Return a version's two numbers, which can be compared."""
     major, _, minor = version.removeprefix("v").partition(".")
     return int(major), int(minor)
 
 
-def _acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> Reply:
+def _acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> ProviderResponse:
     """Return the 200, or what is there in its place."""
     if outcome.name == EMPTY:
-        return answers.plain({})
+        return answers.success({})
     if outcome.name == NOT_JSON:
-        return Reply(status=200, body=b"<html></html>", headers={"Content-Type": "text/html"})
+        return ProviderResponse(status=200, body=b"<html></html>", headers={"Content-Type": "text/html"})
     status = None
     if body.get("type") == "template":
-        status = "held_for_quality_assessment" if HELD in outcome.traits else "accepted"
+        status = "held_for_quality_assessment" if HELD_FOR_QUALITY in outcome.traits else "accepted"
     return answers.acceptance(
         given=body["to"],
         wa_id=number(body["to"]) or "",
         message_id=message_id,
         message_status=status,
-        manner=outcome.manner,
+        manner=outcome.mode,
     )
 
 
-def _graph_error(found: GraphError, *, outcome: str) -> Verdict:
-    return Verdict(
+def _graph_error(found: GraphError, *, outcome: str) -> RequestResult:
+    return RequestResult(
         outcome=outcome,
-        reply=answers.graph_error(found),
+        response=answers.graph_error_response(found),
         reason=found.message,
         is_message=outcome != "template-refused",
     )
 
 
-def _refused(found: Fault, *, version: int, body: Any = None) -> Verdict:
+def _refuse(fault: Fault, *, version: int, body: Any = None) -> RequestResult:
     """Return a refusal, with as much of a faulty message as can be made out."""
-    return Verdict(
+    return RequestResult(
         outcome="invalid-request",
-        reply=answers.fault(found, version=version),
-        reason=f"({found.code}) {found.kind.title}: {found.details or found.kind.details}",
+        response=answers.fault_response(fault, version=version),
+        reason=f"({fault.code}) {fault.kind.title}: {fault.details or fault.kind.details}",
         is_json=body is not None,
-        **(_facts(body) if body is not None else {}),
+        **(_log_fields(body) if body is not None else {}),
     )
 
 
-def _facts(body: Any) -> dict[str, Any]:
+def _log_fields(body: Any) -> dict[str, Any]:
     """Return what the log says of a message, which need not be a valid one."""
     to = recipient(body)
     return {

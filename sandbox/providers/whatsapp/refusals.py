@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from ...outcomes import Outcome
-from ...replies import Reply
+from ...replies import ProviderResponse
 from .. import spoiled
-from ..base import Incoming
+from ..base import IncomingRequest
 from . import answers
 from .answers import GraphError
 from .errors import Fault
 from .outcomes import ERRORS, NO_CODE, UNKNOWN_CODE
 
-LOWEST = HTTPStatus.MULTIPLE_CHOICES
+LOWEST_ERROR_STATUS = HTTPStatus.MULTIPLE_CHOICES
 """The lowest status that is no acceptance."""
-KEY_BEGINNING = "EAA"
+TOKEN_PREFIX = "EAA"
 EXPIRED = GraphError(
     code=190,
     subcode=463,
@@ -22,7 +22,7 @@ EXPIRED = GraphError(
     message="Error validating access token: Session has expired on Thursday, 01-Jan-26 00:00:00 "
     "PST. The current time is Friday, 02-Jan-26 00:00:00 PST.",
 )
-KEYS: Mapping[str, GraphError] = {
+REFUSED_TOKENS: Mapping[str, GraphError] = {
     "EAAexpired": EXPIRED,
     "EAArevoked": GraphError(
         code=190,
@@ -44,24 +44,24 @@ _UNREADABLE = GraphError(
 _MISSING = GraphError(code=0, status=401, message="AuthException")
 
 
-def of_token(incoming: Incoming) -> GraphError | None:
+def check_token(incoming: IncomingRequest) -> GraphError | None:
     """Return why the access token of a request will not do."""
     scheme, _, key = incoming.headers.get("authorization", "").partition(" ")
     key = key.strip()
     if scheme.lower() != "bearer" or not key:
         return _MISSING
-    return KEYS.get(key) if key.startswith(KEY_BEGINNING) else _UNREADABLE
+    return REFUSED_TOKENS.get(key) if key.startswith(TOKEN_PREFIX) else _UNREADABLE
 
 
-def of(outcome: Outcome, *, version: int, pause: int) -> Reply:
+def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderResponse:
     """Return the answer of an outcome that is no acceptance."""
     code = ERRORS.get(outcome.name)
     if code is not None:
-        return _of_code(outcome, code, version=version, pause=pause)
-    odd = {
-        "expired-token": answers.graph_error(EXPIRED),
-        NO_CODE: answers.unusual({"message": "An error", "type": "OAuthException"}, status=400),
-        UNKNOWN_CODE: answers.unusual(
+        return _for_code(outcome, code, version=version, pause=pause)
+    responses = {
+        "expired-token": answers.graph_error_response(EXPIRED),
+        NO_CODE: answers.malformed_error({"message": "An error", "type": "OAuthException"}, status=400),
+        UNKNOWN_CODE: answers.malformed_error(
             {
                 "message": "(#139999) Something nobody has heard of",
                 "type": "OAuthException",
@@ -72,11 +72,11 @@ def of(outcome: Outcome, *, version: int, pause: int) -> Reply:
         ),
         spoiled.BAD_GATEWAY.name: spoiled.bad_gateway(),
     }
-    return odd.get(outcome.name) or spoiled.redirect("/messages")
+    return responses.get(outcome.name) or spoiled.redirect("/messages")
 
 
-def _of_code(outcome: Outcome, code: int, *, version: int, pause: int) -> Reply:
-    reply = answers.fault(Fault(code), version=version)
+def _for_code(outcome: Outcome, code: int, *, version: int, pause: int) -> ProviderResponse:
+    reply = answers.fault_response(Fault(code), version=version)
     if outcome.status != reply.status:
         return answers.with_status(reply, outcome.status)
     if reply.status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..base import Shown
+from ..base import DisplayedMessage
 from .templates import Templates, fill
 from .validation import MEDIA, number
 
-LONGEST_TITLE = 80
+MAX_TITLE_LENGTH = 80
 
 
 def recipient(body: Any) -> str:
@@ -30,7 +30,7 @@ def title(body: Any) -> str | None:
     else:
         inner = content.get("body") or content.get("caption")
         found = inner.get("text") if isinstance(inner, dict) else inner
-    return " ".join(found.split())[:LONGEST_TITLE] if isinstance(found, str) else None
+    return " ".join(found.split())[:MAX_TITLE_LENGTH] if isinstance(found, str) else None
 
 
 def references(body: Any) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def references(body: Any) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) and found else ()
 
 
-def shown(body: Mapping[str, Any], *, templates: Templates, sender: str) -> Shown:
+def display(body: Mapping[str, Any], *, templates: Templates, sender: str) -> DisplayedMessage:
     """Return a message that was accepted."""
     kind = body.get("type", "text")
     content = body[kind]
@@ -56,7 +56,7 @@ def shown(body: Mapping[str, Any], *, templates: Templates, sender: str) -> Show
         }
     else:
         parts["text"] = content["body"]
-    return Shown(sender=f"+{sender}", recipients=(recipient(body),), **parts)
+    return DisplayedMessage(sender=f"+{sender}", recipients=(recipient(body),), **parts)
 
 
 def _from_template(content: Mapping[str, Any], templates: Templates) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ...replies import Reply
-from ..base import Incoming
+from ...replies import ProviderResponse
+from ..base import IncomingRequest
 from . import answers
 from .answers import GraphError
 from .templates import Template, Templates
@@ -17,26 +17,26 @@ _NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?", re.ASCII)
 
 
-def answer(incoming: Incoming, templates: Templates) -> Reply | GraphError:
+def handle(incoming: IncomingRequest, templates: Templates) -> ProviderResponse | GraphError:
     """Return the answer to a request for the account's templates."""
     match incoming.method:
         case "GET":
-            return _listed(templates, incoming.query)
+            return _list(templates, incoming.query)
         case "POST":
-            return _created(templates, incoming.body or b"")
+            return _create(templates, incoming.body or b"")
         case "DELETE":
             if templates.remove(incoming.query.get("name", "")):
-                return answers.plain({"success": True})
+                return answers.success({"success": True})
             return _invalid("There is no template of this name.")
     return _invalid(f"Unsupported {incoming.method.lower()} request.")
 
 
-def _listed(templates: Templates, query: Mapping[str, str]) -> Reply:
+def _list(templates: Templates, query: Mapping[str, str]) -> ProviderResponse:
     found = [msgspec.to_builtins(one) for one in templates.all(name=query.get("name"))]
-    return answers.plain({"data": found, "paging": {"cursors": {"before": "MAZDZD"}}})
+    return answers.success({"data": found, "paging": {"cursors": {"before": "MAZDZD"}}})
 
 
-def _created(templates: Templates, body: bytes) -> Reply | GraphError:
+def _create(templates: Templates, body: bytes) -> ProviderResponse | GraphError:
     try:
         template = msgspec.json.decode(body, type=Template)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -48,7 +48,7 @@ def _created(templates: Templates, body: bytes) -> Reply | GraphError:
     added = templates.add(template)
     if added is None:
         return _invalid("Content in This Language Already Exists", subcode=EXISTS)
-    return answers.plain({"id": added.id, "status": added.status, "category": added.category})
+    return answers.success({"id": added.id, "status": added.status, "category": added.category})
 
 
 def _problem(template: Template) -> str | None:

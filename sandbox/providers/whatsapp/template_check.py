@@ -7,7 +7,7 @@ from typing import Any
 from .errors import Fault
 from .templates import MEDIA, Component, Template, Templates, fill, parameters
 
-LONGEST_BODY = 1024
+MAX_BODY_LENGTH = 1024
 _INDEX = re.compile(r"[0-9]{1,2}", re.ASCII)
 _BAD_TEXT = re.compile(r"[\n\t]| {5}")
 _STATES = {"PAUSED": 132015, "DISABLED": 132016}
@@ -64,7 +64,7 @@ def _problems(template: Template, given: Mapping[str, Any]) -> Iterator[Fault]:
         else:
             yield from _texts(component, found, named=template.parameter_format == "NAMED")
     yield from _buttons(template, filled)
-    if len(fill(template, given).body) > LONGEST_BODY:
+    if len(fill(template, given).body) > MAX_BODY_LENGTH:
         yield Fault(132005, "body: the translated text is longer than 1024 characters")
 
 
@@ -106,7 +106,7 @@ def _parameter(parameter: Mapping[str, Any], where: str) -> Iterator[Fault]:
 
 
 def _media(component: Component, found: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
-    wanted = component.format
+    expected = component.format
     if len(found) != 1:
         yield Fault(
             132000,
@@ -115,11 +115,11 @@ def _media(component: Component, found: Sequence[Mapping[str, Any]]) -> Iterator
         )
         return
     received = str(found[0].get("type", "UNKNOWN")).upper()
-    media = found[0].get(wanted.lower())
-    if received != wanted or not isinstance(media, dict):
-        yield Fault(132012, f"header: Format mismatch, expected {wanted}, received {received}")
+    media = found[0].get(expected.lower())
+    if received != expected or not isinstance(media, dict):
+        yield Fault(132012, f"header: Format mismatch, expected {expected}, received {received}")
     elif not isinstance(media.get("link") or media.get("id"), str):
-        yield Fault(131008, f"header: {wanted.lower()} needs a link or an id")
+        yield Fault(131008, f"header: {expected.lower()} needs a link or an id")
 
 
 def _buttons(

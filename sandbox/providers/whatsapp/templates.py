@@ -16,7 +16,7 @@ MEDIA = ("IMAGE", "VIDEO", "DOCUMENT")
 _VARIABLE = re.compile(r"\{\{\s*([a-z0-9_]+)\s*\}\}", re.ASCII)
 
 
-class UnreadableTemplates(ValueError):
+class UnreadableTemplatesError(ValueError):
     """A file of templates is not one. The message names it."""
 
 
@@ -60,7 +60,7 @@ class Template(msgspec.Struct, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class FilledTemplate:
     """A message made from a template, as its recipient reads it."""
 
     header: str
@@ -78,12 +78,12 @@ class Templates:
     _known: dict[tuple[str, str], Template] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, data: Path, *, also: Path | None) -> "Templates":
+    def read(cls, data: Path, *, extra: Path | None) -> "Templates":
         """Return those of the data folder and of a file; raises UnreadableTemplates, OSError."""
         found = cls(path=data / FILE)
         found._put(HELLO_WORLD)
-        for path in (found.path, also):
-            if path is not None and (path is also or path.exists()):
+        for path in (found.path, extra):
+            if path is not None and (path is extra or path.exists()):
                 for template in _read(path):
                     found._put(template)
         return found
@@ -122,7 +122,7 @@ class Templates:
 
     def _write(self) -> None:
         text = msgspec.json.format(msgspec.json.encode(self.all()))
-        secret_files.replace(self.path, text + b"\n")
+        secret_files.replace_secret_file(self.path, text + b"\n")
 
 
 def parameters(message: Mapping[str, Any]) -> Iterator[tuple[str, int, Sequence[Any]]]:
@@ -132,13 +132,13 @@ def parameters(message: Mapping[str, Any]) -> Iterator[tuple[str, int, Sequence[
         yield component["type"].upper(), index, component.get("parameters") or []
 
 
-def fill(template: Template, message: Mapping[str, Any]) -> Filled:
+def fill(template: Template, message: Mapping[str, Any]) -> FilledTemplate:
     """Return what a message says that is in order."""
     given = {(kind, index): found for kind, index, found in parameters(message)}
     header, footer = template.component("HEADER"), template.component("FOOTER")
     body = template.component("BODY")
     in_header = given.get(("HEADER", 0), ())
-    return Filled(
+    return FilledTemplate(
         header=_text(header, in_header) if header and header.format == "TEXT" else "",
         body=_text(body, given.get(("BODY", 0), ())) if body else "",
         footer=footer.text if footer else "",
@@ -179,7 +179,7 @@ def _read(path: Path) -> list[Template]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[Template])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnreadableTemplates(f"{path} is no list of templates: {error}.") from error
+        raise UnreadableTemplatesError(f"{path} is no list of templates: {error}.") from error
 
 
 HELLO_WORLD = Template(

@@ -10,9 +10,9 @@ from .errors import Fault
 from .interactive import interactive
 from .templates import Templates
 
-LONGEST_TEXT = 4096
-LONGEST_CAPTION = 1024
-LONGEST_CALLBACK = 512
+MAX_TEXT_LENGTH = 4096
+MAX_CAPTION_LENGTH = 1024
+MAX_CALLBACK_LENGTH = 512
 MEDIA = ("image", "document", "video", "audio")
 UNSUPPORTED = ("contacts", "location", "reaction", "sticker")
 """Types that WhatsApp knows and this sandbox does not take."""
@@ -85,7 +85,7 @@ def _callback(data: Any) -> Iterator[Fault]:
         return
     if not isinstance(data, str):
         yield Fault(100, "Param biz_opaque_callback_data must be a string.")
-    elif len(data) > LONGEST_CALLBACK:
+    elif len(data) > MAX_CALLBACK_LENGTH:
         yield Fault(100, "Param biz_opaque_callback_data must be at most 512 characters long.")
 
 
@@ -95,7 +95,7 @@ def _text(_kind: str, content: Any) -> Iterator[Fault]:
         return
     for key in content.keys() - {"body", "preview_url"}:
         yield Fault(100, f'Unexpected key "{key}" on param "text".')
-    if len(content["body"]) > LONGEST_TEXT:
+    if len(content["body"]) > MAX_TEXT_LENGTH:
         yield Fault(100, "Param text['body'] must be at most 4096 characters long.")
     if not isinstance(content.get("preview_url", False), bool):
         yield Fault(100, "Param text['preview_url'] must be a boolean.")
@@ -111,7 +111,7 @@ def _media(kind: str, content: Any) -> Iterator[Fault]:
     if link is not None and not _is_link(link):
         yield Fault(131009, f"Param {kind}['link'] is not a valid URI.")
     caption = content.get("caption", "")
-    if not isinstance(caption, str) or len(caption) > LONGEST_CAPTION:
+    if not isinstance(caption, str) or len(caption) > MAX_CAPTION_LENGTH:
         yield Fault(100, f"Param {kind}['caption'] must be at most 1024 characters long.")
 
 

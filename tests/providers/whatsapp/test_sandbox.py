@@ -18,8 +18,8 @@ from domain.errors import (
 from domain.time import utc_now
 from providers.contract import InvalidSignatureError, ReceiptKind, SendResult
 from sandbox.config import Config
-from sandbox.providers.whatsapp.outcomes import ERRORS, NUMBERS
-from sandbox.server import running
+from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX
+from sandbox.server import run_in_thread
 from tests.sandbox.conftest import QUICK, receiving
 from tests.support.providers.whatsapp import HELLO, PHONE, Line, chat
 from tests.waiting import LIMIT, SHORT
@@ -76,7 +76,7 @@ def _one_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
             whatsapp_webhook_url=receiver.url,
             timings=replace(QUICK, delivered=0.15, late=60.0),
         )
-        with running(config) as sandbox:
+        with run_in_thread(config) as sandbox:
             yield Line(sandbox=sandbox, receiver=receiver)
 
 
@@ -91,7 +91,7 @@ def line(_one_line: Line) -> Line:
 
 
 def test_every_magic_number_is_here() -> None:
-    assert set(NUMBERS.values()) == ACCEPTED | EXPECTED.keys()
+    assert set(OUTCOME_BY_SUFFIX.values()) == ACCEPTED | EXPECTED.keys()
 
 
 @pytest.mark.parametrize("outcome", sorted(EXPECTED))

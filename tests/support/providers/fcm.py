@@ -10,7 +10,7 @@ import urllib3
 
 from providers.contract import Message, SendRequest
 from providers.fcm.provider import FCM
-from sandbox.google_account import EMAIL
+from sandbox.google_account import SERVICE_ACCOUNT_EMAIL
 from sandbox.server import Sandbox
 from tests.unit.building import outbound
 
@@ -68,7 +68,7 @@ class Project:
 
     def token_endpoint(self, outcome: str, *, times: int | None = None) -> None:
         """Script what becomes of the requests for an access token."""
-        self.control("PUT", f"/behaviours/{EMAIL}", {"outcome": outcome, "times": times})
+        self.control("PUT", f"/behaviours/{SERVICE_ACCOUNT_EMAIL}", {"outcome": outcome, "times": times})
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
         """Call the sandbox's control API."""

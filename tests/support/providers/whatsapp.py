@@ -19,7 +19,7 @@ from notifyproject.settings.environment import Environment
 from providers.contract import WhatsAppTemplateMessage, Message, Receipt, SendRequest, SendResult
 from providers.whatsapp.provider import Body, WhatsApp
 from providers.whatsapp.webhooks import SIGNATURE_HEADER, InboundMessage
-from sandbox.providers.whatsapp.outcomes import digits
+from sandbox.providers.whatsapp.outcomes import magic_suffix
 from sandbox.server import Sandbox
 from tests.sandbox.conftest import Post, Receiver, until
 from tests.support.fakes import socket_server
@@ -55,7 +55,7 @@ class Line:
         """Send a message to whom the outcome happens; return what came of it."""
         message = chat(reference=self.reference, **fields)
         if outcome:
-            message = replace(message, recipient=f"+447700{digits(outcome)}")
+            message = replace(message, recipient=f"+447700{magic_suffix(outcome)}")
         try:
             return self.number().send(message, timeout=timeout)
         except ProviderError as error:
