@@ -8,7 +8,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelArrayField, O
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
-from notifyproject.db.fields import optional_datetime, choices_field
+from notifyproject.db.fields import choices_field, optional_datetime
 from notifyproject.db.indexes import MongoIndex
 
 

@@ -234,7 +234,9 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
     if metric_value.histogram is not None:
         document |= {"histogram": list(metric_value.histogram), "seconds": metric_value.seconds}
     if interval in RETENTION:
-        document["purge_at"] = max(metric_value.timestamp + RETENTION[interval], now + MIN_RETENTION)
+        document["purge_at"] = max(
+            metric_value.timestamp + RETENTION[interval], now + MIN_RETENTION
+        )
     return document
 
 

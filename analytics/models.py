@@ -6,7 +6,7 @@ from django.db import models
 from django_mongodb_backend.fields import ArrayField, ObjectIdField
 from django_mongodb_backend.managers import MongoManager
 
-from notifyproject.db.fields import optional_datetime, optional_text, choice_field
+from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
 

@@ -62,7 +62,9 @@ def due_minutes(*, now: datetime) -> list[ChangedMinute]:
 
 def remove_counted(counted: Sequence[ChangedMinute]) -> None:
     """Forget minutes that were counted, unless something has changed meanwhile."""
-    writes = [DeleteOne({"_id": _id(mark.minute), "touched_at": mark.touched_at}) for mark in counted]
+    writes = [
+        DeleteOne({"_id": _id(mark.minute), "touched_at": mark.touched_at}) for mark in counted
+    ]
     if writes:
         collection("metrics_due").bulk_write(writes, ordered=False)
 

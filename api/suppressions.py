@@ -205,7 +205,9 @@ def _expected(choices: Collection[str]) -> str:
 
 
 SUPPRESSIONS = Scope.SUPPRESSIONS_WRITE
-CHANNEL = path_parameter("channel", " or ".join(ADDRESS_CHANNELS), pattern=f"({'|'.join(ADDRESS_CHANNELS)})")
+CHANNEL = path_parameter(
+    "channel", " or ".join(ADDRESS_CHANNELS), pattern=f"({'|'.join(ADDRESS_CHANNELS)})"
+)
 ADDRESS = path_parameter("address", "A mail address, or a number in E.164 form", max_length=320)
 SOURCE = "api"
 

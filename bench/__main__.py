@@ -67,7 +67,9 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("goals", nargs="+", choices=["all", *GOALS, *EXCLUDED_FROM_ALL], metavar="GOAL")
+    parser.add_argument(
+        "goals", nargs="+", choices=["all", *GOALS, *EXCLUDED_FROM_ALL], metavar="GOAL"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--rounds", type=int, default=3, help="of S1, S2 and S3")
     parser.add_argument("--count", type=int, default=15_000, help="emails of S1, items of S3")
@@ -114,13 +116,27 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
         print(f"{goal}: {text}", flush=True)
 
     measure: Mapping[str, Callable[[], Iterator[Figure]]] = {
-        "S1": lambda: draining.measure_rates(bench, count=arguments.count, rounds=arguments.rounds, log_progress=log_progress),
-        "S2": lambda: posting.measure_single(bench, rounds=arguments.rounds, seconds=5, log_progress=log_progress),
-        "S3": lambda: posting.measure_bulk(bench, rounds=arguments.rounds, count=arguments.count, log_progress=log_progress),
-        "S6": lambda: admin.measure_pages(bench, stored=arguments.notifications, log_progress=log_progress),
-        "S7": lambda: latency.measure_latency(bench, seconds=arguments.seconds, log_progress=log_progress),
-        "S8": lambda: memory.measure_memory(bench, count=arguments.count, minutes=arguments.minutes, log_progress=log_progress),
-        "claims": lambda: draining.measure_claims(bench, count=arguments.mails, log_progress=log_progress),
+        "S1": lambda: draining.measure_rates(
+            bench, count=arguments.count, rounds=arguments.rounds, log_progress=log_progress
+        ),
+        "S2": lambda: posting.measure_single(
+            bench, rounds=arguments.rounds, seconds=5, log_progress=log_progress
+        ),
+        "S3": lambda: posting.measure_bulk(
+            bench, rounds=arguments.rounds, count=arguments.count, log_progress=log_progress
+        ),
+        "S6": lambda: admin.measure_pages(
+            bench, stored=arguments.notifications, log_progress=log_progress
+        ),
+        "S7": lambda: latency.measure_latency(
+            bench, seconds=arguments.seconds, log_progress=log_progress
+        ),
+        "S8": lambda: memory.measure_memory(
+            bench, count=arguments.count, minutes=arguments.minutes, log_progress=log_progress
+        ),
+        "claims": lambda: draining.measure_claims(
+            bench, count=arguments.mails, log_progress=log_progress
+        ),
         "slow_connections": lambda: slow_connections.measure_slow_connections(
             bench, count=arguments.slow, seconds=arguments.seconds, log_progress=log_progress
         ),
@@ -129,7 +145,9 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
     return measure[goal]()
 
 
-def _measure_at_volume(wanted: set[str], bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
+def _measure_at_volume(
+    wanted: set[str], bench: Bench, arguments: argparse.Namespace
+) -> Iterator[Figure]:
     """Measure what needs a collection of millions: it is filled once for all of them."""
 
     def log_progress(text: str) -> None:
@@ -138,12 +156,20 @@ def _measure_at_volume(wanted: set[str], bench: Bench, arguments: argparse.Names
     with bench.database(due.STORED_NAME):
         began = time.monotonic()
         final = arguments.stored - due.SMALL_COUNT - inbox.INBOX_SIZE
-        volume.fill([volume.sent_mails(final), volume.due_mails(due.SMALL_COUNT), volume.inbox_items(inbox.INBOX_SIZE)])
+        volume.fill(
+            [
+                volume.sent_mails(final),
+                volume.due_mails(due.SMALL_COUNT),
+                volume.inbox_items(inbox.INBOX_SIZE),
+            ]
+        )
         log_progress(f"{arguments.stored:,} stored: filled in {time.monotonic() - began:.0f} s")
         if "S5" in wanted:
             yield from inbox.measure_inbox(rounds=10)
         if "S4" in wanted:
-            yield from due.measure_sweeps_and_claims(bench, due=arguments.due, rounds=20, log_progress=log_progress)
+            yield from due.measure_sweeps_and_claims(
+                bench, due=arguments.due, rounds=20, log_progress=log_progress
+            )
 
 
 def describe_machine() -> str:

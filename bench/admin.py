@@ -129,11 +129,14 @@ class FilledDatabase:
     samples: Sequence[Mapping[str, str]]
 
 
-def measure_pages(bench: Bench, *, stored: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
+def measure_pages(
+    bench: Bench, *, stored: int, log_progress: Callable[[str], None]
+) -> Iterator[Figure]:
     """Measure S6."""
     with bench.database(SMALL_NAME), bench.database(NAME):
         small, big = (
-            fill_database(bench, name, count, log_progress) for name, count in ((SMALL_NAME, SMALL), (NAME, stored))
+            fill_database(bench, name, count, log_progress)
+            for name, count in ((SMALL_NAME, SMALL), (NAME, stored))
         )
         yield from compare_pages(bench, big=big, small=small, log_progress=log_progress)
 
@@ -149,7 +152,11 @@ def compare_pages(
             found, processor = big_browser.measure_page(page)
             floor, _ = small_browser.measure_page(page)
             reads = _reads(big_browser, page)
-            unindexed += [f"{page.name}: {r.summary}" for r in reads if r.is_collection_scan or r.is_unbounded_sort]
+            unindexed += [
+                f"{page.name}: {r.summary}"
+                for r in reads
+                if r.is_collection_scan or r.is_unbounded_sort
+            ]
             slowest = max(reads, key=lambda read: read.milliseconds)
             log_progress(
                 f"{page.name}: {median(found):.0f} ms, worst {max(found):.0f}, bare "
@@ -178,7 +185,9 @@ def compare_pages(
     )
 
 
-def fill_database(bench: Bench, name: str, count: int, log_progress: Callable[[str], None]) -> FilledDatabase:
+def fill_database(
+    bench: Bench, name: str, count: int, log_progress: Callable[[str], None]
+) -> FilledDatabase:
     """Fill an empty database."""
     from domain.time import utc_now
 
@@ -187,7 +196,9 @@ def fill_database(bench: Bench, name: str, count: int, log_progress: Callable[[s
     bench.use_database(name)
     began = time.monotonic()
     attempts = crowd.fill(count, now=utc_now())
-    log_progress(f"{count:,} notifications, {attempts:,} attempts: {time.monotonic() - began:.0f} s")
+    log_progress(
+        f"{count:,} notifications, {attempts:,} attempts: {time.monotonic() - began:.0f} s"
+    )
     extra = {"busy": crowd.BUSY_USER_ID, "operation": _preview_bulk_retry(log_progress)}
     return FilledDatabase(
         name=name,
@@ -233,7 +244,9 @@ def _preview_bulk_retry(log_progress: Callable[[str], None]) -> str:
     from notifications.bulk import operation as bulk_operation
 
     now = utc_now()
-    failures = selection.select_failures(channel=Channel.EMAIL, code=None, since=now - timedelta(days=7))
+    failures = selection.select_failures(
+        channel=Channel.EMAIL, code=None, since=now - timedelta(days=7)
+    )
     staff = bulk_operation.Staff(id=None, username="bench")
     began = time.monotonic()
     created = decisions.preview(

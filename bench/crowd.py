@@ -55,7 +55,10 @@ def fill(count: int, *, now: datetime) -> int:
                 unique = _unique_fields(number, count, document["created_at"] - age)
                 unique |= rng.choice(types) | {"client_id": rng.choice(clients)}
                 documents.append(_copy(document, unique, age=age, number=number))
-                attempts += [_attempt(one, unique["_id"], age=age, number=number) for one in attempt_templates]
+                attempts += [
+                    _attempt(one, unique["_id"], age=age, number=number)
+                    for one in attempt_templates
+                ]
             _insert("notifications", documents)
             _insert("delivery_attempts", attempts)
             attempted += len(attempts)
@@ -147,7 +150,9 @@ def _fill_other_collections(count: int, now: datetime) -> None:
     state |= {"created_at": now - MONTH, "updated_at": now - MONTH}
     numbered = ({**_recipient(number), **state} for number in range(recipient_count))
     busy = {**_recipient(recipient_count), **state, "user_id": BUSY_USER_ID}
-    _insert_in_batches("recipients", ({"_id": one.pop("user_id"), **one} for one in (busy, *numbered)))
+    _insert_in_batches(
+        "recipients", ({"_id": one.pop("user_id"), **one} for one in (busy, *numbered))
+    )
     entries = count // NOTIFICATIONS_PER_LOG_ENTRY
     ages = [MONTH * (number / entries) * 0.9 for number in range(entries)]
     webhook_calls = (

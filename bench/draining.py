@@ -9,7 +9,7 @@ from notifyproject.db.collections import collection
 
 from . import environment, mail, post_office
 from .environment import Bench
-from .figures import Figure, Measure, at_least, at_most, run_rounds, median, ratio
+from .figures import Figure, Measure, at_least, at_most, median, ratio, run_rounds
 
 WARM_UP = 200
 TIMEOUT = 900.0
@@ -39,7 +39,9 @@ class DrainResult:
 Run = Callable[[], DrainResult]
 
 
-def measure_rates(bench: Bench, *, count: int, rounds: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
+def measure_rates(
+    bench: Bench, *, count: int, rounds: int, log_progress: Callable[[str], None]
+) -> Iterator[Figure]:
     """Measure S1: by SendGrid's API, and by SMTP."""
 
     def checked_by_nginx(run: Run) -> Run:
@@ -47,14 +49,20 @@ def measure_rates(bench: Bench, *, count: int, rounds: int, log_progress: Callab
 
     results = run_rounds(
         {
-            "ours": checked_by_nginx(lambda: drain_with_service(bench, count=count, provider="sendgrid")),
+            "ours": checked_by_nginx(
+                lambda: drain_with_service(bench, count=count, provider="sendgrid")
+            ),
             "ours, one process": checked_by_nginx(
                 lambda: drain_with_service(bench, count=count, provider="sendgrid", processes=1)
             ),
             "floor": checked_by_nginx(lambda: drain_with_floor(bench, count=count)),
-            "peer": checked_by_nginx(lambda: drain_with_post_office(bench, count=count, backend=post_office.SENDGRID)),
+            "peer": checked_by_nginx(
+                lambda: drain_with_post_office(bench, count=count, backend=post_office.SENDGRID)
+            ),
             "ours, SMTP": lambda: drain_with_service(bench, count=count, provider="smtp"),
-            "peer, SMTP": lambda: drain_with_post_office(bench, count=count, backend=post_office.SMTP),
+            "peer, SMTP": lambda: drain_with_post_office(
+                bench, count=count, backend=post_office.SMTP
+            ),
         },
         rounds=rounds,
         log_progress=log_progress,
@@ -160,7 +168,9 @@ def drain_with_post_office(bench: Bench, *, count: int, backend: str) -> DrainRe
     path = mail.rendered_mail().save(bench.folder / "mail.json")
     folder = bench.fresh_folder("post_office")
     arguments = ("drain", str(folder), str(path), str(count), backend)
-    return DrainResult.from_totals(count, **environment.run_program(bench, "post_office", *arguments))
+    return DrainResult.from_totals(
+        count, **environment.run_program(bench, "post_office", *arguments)
+    )
 
 
 def is_all_final() -> bool:
@@ -169,11 +179,15 @@ def is_all_final() -> bool:
     return collection("notifications").find_one(wanted, {"_id": 1}) is None
 
 
-def measure_claims(bench: Bench, *, count: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
+def measure_claims(
+    bench: Bench, *, count: int, log_progress: Callable[[str], None]
+) -> Iterator[Figure]:
     """Have four worker processes send what is due, and count what was sent once, and what not."""
     result, posted = _count_requests(
         bench,
-        lambda: drain_with_service(bench, count=count, provider="sendgrid", processes=CLAIM_PROCESSES, is_checked=False),
+        lambda: drain_with_service(
+            bench, count=count, provider="sendgrid", processes=CLAIM_PROCESSES, is_checked=False
+        ),
     )
     surplus = posted - WARM_UP - count
     log_progress(f"{result}; requests beyond one for each: {surplus}")

@@ -15,7 +15,9 @@ CLAIMS_PER_ROUND = 5
 """In each round; their median counts."""
 
 
-def measure_sweeps_and_claims(bench: Bench, *, due: int, rounds: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
+def measure_sweeps_and_claims(
+    bench: Bench, *, due: int, rounds: int, log_progress: Callable[[str], None]
+) -> Iterator[Figure]:
     """Measure S4 beside the database of what is stored, which is filled already."""
     stored = _count(bench, STORED_NAME)
     sizes = {SMALL_NAME: SMALL_COUNT, DUE_NAME: due}

@@ -74,7 +74,9 @@ class Figure:
             Measure.FLOOR: self.ratio_floor,
             Measure.PEER: self.ratio_peer,
         }
-        return all(goal.is_met_by(found[goal.measure]) for goal in self.goals) if self.goals else None
+        return (
+            all(goal.is_met_by(found[goal.measure]) for goal in self.goals) if self.goals else None
+        )
 
     @property
     def goal(self) -> str:
@@ -101,9 +103,7 @@ class Figure:
         return "".join(columns).rstrip()
 
 
-HEADING = (
-    f"{'':<{KEY_WIDTH + LABEL_WIDTH}}{'ours':>9} {'':<9}{'floor':>9}{'ratio':>7}{'peer':>9}{'ratio':>7}  goal"
-)
+HEADING = f"{'':<{KEY_WIDTH + LABEL_WIDTH}}{'ours':>9} {'':<9}{'floor':>9}{'ratio':>7}{'peer':>9}{'ratio':>7}  goal"
 
 
 def run_rounds(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import volume
-from .figures import Figure, Measure, Run, at_most, run_rounds, median, ratio
+from .figures import Figure, Measure, Run, at_most, median, ratio, run_rounds
 
 INBOX_SIZE = 5_000
 PAGE = 20

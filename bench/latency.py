@@ -20,7 +20,9 @@ CALLERS = 16
 WARM_UP = 100
 
 
-def measure_latency(bench: Bench, *, seconds: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
+def measure_latency(
+    bench: Bench, *, seconds: int, log_progress: Callable[[str], None]
+) -> Iterator[Figure]:
     """Measure S7: everything but the provider is real, and on the same two cores."""
     timed = {"SENDGRID_URL": bench.http.timed_url}
     with environment.run_worker(bench, environment=timed), posting.run_service(bench) as web:

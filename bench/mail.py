@@ -44,7 +44,10 @@ def rendered_mail() -> RenderedMail:
 
     notification = new_notification(1_000, at=datetime.now().astimezone())
     message = rendering.render_message(
-        channel=Channel.EMAIL, content=notification.content, data=notification.data, recipient=notification.recipient
+        channel=Channel.EMAIL,
+        content=notification.content,
+        data=notification.data,
+        recipient=notification.recipient,
     )
     if message.subject is None or message.html is None:
         raise RuntimeError("the mail has no subject or no HTML")
@@ -69,7 +72,9 @@ def request_body(number: int) -> dict[str, Any]:
     }
 
 
-def new_notification(number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False) -> Any:
+def new_notification(
+    number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False
+) -> Any:
     """Return the mail as a notification that is due at once, as intake makes it.
 
     ``in_app``: it is not a mail, but stands in the person's inbox.
@@ -106,7 +111,9 @@ def store_due(count: int, *, at: datetime) -> Sequence[ObjectId]:
 
     ids: list[ObjectId] = []
     for start in range(0, count, BATCH):
-        batch = [new_notification(number, at=at) for number in range(start, min(start + BATCH, count))]
+        batch = [
+            new_notification(number, at=at) for number in range(start, min(start + BATCH, count))
+        ]
         store.accept(batch, now=at)
         ids += [one.id for one in batch]
     return ids

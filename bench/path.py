@@ -160,7 +160,9 @@ def _send() -> Flow:
     def run(number: int) -> None:
         tasks.handle_wakeup.run([ids[number]], "email", "normal")
 
-    return Flow(name="due email to recorded attempt", run=run, heading="One email, out", max_files=25)
+    return Flow(
+        name="due email to recorded attempt", run=run, heading="One email, out", max_files=25
+    )
 
 
 def _receipt(bench: Bench, *, now: datetime) -> Flow:

@@ -15,7 +15,7 @@ import urllib3
 
 from . import environment, mail
 from .environment import Bench
-from .figures import Figure, Measure, at_least, run_rounds, median, ratio
+from .figures import Figure, Measure, at_least, median, ratio, run_rounds
 
 CALLERS, BULK_CALLERS = 8, 4
 """Callers at once, of one notification and of a thousand."""
@@ -67,7 +67,9 @@ def measure_single(
 
 
 @contextmanager
-def run_service(bench: Bench, *, path: str = SINGLE_PATH, processes: int = 1) -> Iterator[WebServer]:
+def run_service(
+    bench: Bench, *, path: str = SINGLE_PATH, processes: int = 1
+) -> Iterator[WebServer]:
     """Run the service's web, with an API client of its own."""
     with environment.run_web(bench, "notifyproject.wsgi", processes=processes) as (pids, url):
         key = create_key()
@@ -128,7 +130,9 @@ def _post_for(web: WebServer, *, seconds: float) -> int:
     return sum(counts)
 
 
-def measure_bulk(bench: Bench, *, rounds: int, count: int, log_progress: Callable[[str], None]) -> Iterator[Figure]:
+def measure_bulk(
+    bench: Bench, *, rounds: int, count: int, log_progress: Callable[[str], None]
+) -> Iterator[Figure]:
     """Measure S3: notifications a second that are accepted by the thousand."""
     with run_service(bench, path=BULK_PATH, processes=2) as web:
         _post_in_bulk(web, BULK_CALLERS * mail.BATCH)

@@ -67,7 +67,9 @@ def _delivery(channel: Channel, **fields: Any) -> DeliveryHistory:
 
 
 def _open_history(share: float, delivery: DeliveryHistory, **fields: Any) -> NotificationHistory:
-    return NotificationHistory(share=share, deliveries=(delivery,), **{"within": timedelta(hours=1), **fields})
+    return NotificationHistory(
+        share=share, deliveries=(delivery,), **{"within": timedelta(hours=1), **fields}
+    )
 
 
 HISTORIES = (
@@ -79,13 +81,27 @@ HISTORIES = (
         ),
     ),
     NotificationHistory(share=17, deliveries=(_delivery(C.EMAIL, tries=4, reported=S.DELIVERED),)),
-    NotificationHistory(share=12, deliveries=(_delivery(C.EMAIL, reported=S.DELIVERED), _delivery(C.WHATSAPP, reported=S.READ))),
+    NotificationHistory(
+        share=12,
+        deliveries=(
+            _delivery(C.EMAIL, reported=S.DELIVERED),
+            _delivery(C.WHATSAPP, reported=S.READ),
+        ),
+    ),
     NotificationHistory(share=15, deliveries=(_delivery(C.PUSH, devices=3),)),
     NotificationHistory(share=3, deliveries=(_delivery(C.EMAIL),), in_app=True),
-    NotificationHistory(share=4, deliveries=(_delivery(C.EMAIL, tries=4, ends=S.FAILED, code=F.PROVIDER_ERROR),)),
-    NotificationHistory(share=2, deliveries=(_delivery(C.PUSH, devices=2, ends=S.FAILED, code=F.INVALID_RECIPIENT),)),
-    NotificationHistory(share=2, deliveries=(_delivery(C.WHATSAPP, ends=S.FAILED, code=F.REJECTED),)),
-    NotificationHistory(share=2, deliveries=(_delivery(C.EMAIL, reported=S.FAILED, code=F.BOUNCED),)),
+    NotificationHistory(
+        share=4, deliveries=(_delivery(C.EMAIL, tries=4, ends=S.FAILED, code=F.PROVIDER_ERROR),)
+    ),
+    NotificationHistory(
+        share=2, deliveries=(_delivery(C.PUSH, devices=2, ends=S.FAILED, code=F.INVALID_RECIPIENT),)
+    ),
+    NotificationHistory(
+        share=2, deliveries=(_delivery(C.WHATSAPP, ends=S.FAILED, code=F.REJECTED),)
+    ),
+    NotificationHistory(
+        share=2, deliveries=(_delivery(C.EMAIL, reported=S.FAILED, code=F.BOUNCED),)
+    ),
     NotificationHistory(
         share=5,
         deliveries=(
@@ -94,9 +110,18 @@ HISTORIES = (
         ),
     ),
     NotificationHistory(share=1, deliveries=(_delivery(C.EMAIL, tries=0, ends=S.CANCELLED),)),
-    NotificationHistory(share=1, deliveries=(_delivery(C.EMAIL, tries=0, ends=S.EXPIRED, code=F.EXPIRED),)),
-    NotificationHistory(share=1, deliveries=(_delivery(C.EMAIL, tries=0, ends=S.SUPPRESSED, code=F.OPTED_OUT),)),
-    _open_history(3, _delivery(C.EMAIL, tries=0, ends=S.PENDING), due_in=4 * CREATED_AGO * 24, within=3 * CREATED_AGO * 24),
+    NotificationHistory(
+        share=1, deliveries=(_delivery(C.EMAIL, tries=0, ends=S.EXPIRED, code=F.EXPIRED),)
+    ),
+    NotificationHistory(
+        share=1, deliveries=(_delivery(C.EMAIL, tries=0, ends=S.SUPPRESSED, code=F.OPTED_OUT),)
+    ),
+    _open_history(
+        3,
+        _delivery(C.EMAIL, tries=0, ends=S.PENDING),
+        due_in=4 * CREATED_AGO * 24,
+        within=3 * CREATED_AGO * 24,
+    ),
     _open_history(0.5, _delivery(C.EMAIL, tries=0, ends=S.PENDING)),
     _open_history(1, _delivery(C.EMAIL, ends=S.PENDING, code=F.PROVIDER_ERROR)),
     _open_history(0.5, _delivery(C.EMAIL, ends=S.UNKNOWN, code=F.TIMEOUT)),
@@ -107,7 +132,10 @@ HISTORIES = (
 def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list[Document]]:
     """Return a notification to which this has happened, and its attempts."""
     at = now - CREATED_AGO
-    channels = (*(life.channel for life in history.deliveries), *((C.IN_APP,) if history.in_app else ()))
+    channels = (
+        *(life.channel for life in history.deliveries),
+        *((C.IN_APP,) if history.in_app else ()),
+    )
     new = replace(
         mail.new_notification(1, at=at),
         recipient=content.Recipient(email="p@example.com", phone="+351912345678", name="P"),
@@ -183,10 +211,15 @@ def _settlement(
 def _end_without_attempt(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> None:
     if delivery.final_status is S.CANCELLED:
         store.cancel(
-            notification_id=owner, channels=[delivery.channel], reason="Withdrawn by the app.", now=at
+            notification_id=owner,
+            channels=[delivery.channel],
+            reason="Withdrawn by the app.",
+            now=at,
         )
     elif delivery.final_status is not S.PENDING:
         (claimed,) = store.claim(ids=[owner], channel=delivery.channel, worker=WORKER, now=at)
         code = delivery.code or F.EXPIRED
-        deferred = store.Deferred(claimed=claimed, status=delivery.final_status, code=code, reason="Not sent.")
+        deferred = store.Deferred(
+            claimed=claimed, status=delivery.final_status, code=code, reason="Not sent."
+        )
         store.defer([deferred], now=at)

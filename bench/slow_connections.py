@@ -76,7 +76,12 @@ def _measure(url: str, *, headers: dict[str, str], seconds: int) -> dict[str, li
             began = time.monotonic()
             if what == "POST":
                 answer = urllib3.request(
-                    "POST", url + posting.SINGLE_PATH, body=body, headers=headers, timeout=60, retries=False
+                    "POST",
+                    url + posting.SINGLE_PATH,
+                    body=body,
+                    headers=headers,
+                    timeout=60,
+                    retries=False,
                 )
             else:
                 answer = urllib3.request("GET", f"{url}/healthz", timeout=60, retries=False)

@@ -30,7 +30,9 @@ class CopySpec:
 
 def due_mails(count: int) -> CopySpec:
     """Return mails that wait to be sent."""
-    return CopySpec(seed=_accepted(mail.new_notification(1, at=_now())), count=count, people=200_000)
+    return CopySpec(
+        seed=_accepted(mail.new_notification(1, at=_now())), count=count, people=200_000
+    )
 
 
 def sent_mails(count: int) -> CopySpec:

@@ -79,9 +79,15 @@ def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
     if not is_plain:
         _check_host(host)
     port = port if port is not None else (HTTP_PORT if is_plain else HTTPS_PORT)
-    if not is_plain and port not in (HTTPS_PORT, ALTERNATE_HTTPS_PORT) and port <= LAST_PRIVILEGED_PORT:
+    if (
+        not is_plain
+        and port not in (HTTPS_PORT, ALTERNATE_HTTPS_PORT)
+        and port <= LAST_PRIVILEGED_PORT
+    ):
         raise InvalidUrlError("port_not_allowed", "Expected port 443, or one above 1024.")
-    return Endpoint(host=host, port=port, path=_request_target(parts.path, parts.query), is_plain=is_plain)
+    return Endpoint(
+        host=host, port=port, path=_request_target(parts.path, parts.query), is_plain=is_plain
+    )
 
 
 def _check_host(host: str) -> None:

@@ -5,7 +5,7 @@ from django_mongodb_backend.fields import EmbeddedModelArrayField, EmbeddedModel
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
-from notifyproject.db.fields import optional_datetime, optional_text, choice_field, choices_field
+from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
 from .events import CallbackState, CallbackStatus, DisabledReason, EventType

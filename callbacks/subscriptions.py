@@ -194,7 +194,10 @@ def enable(*, client_id: ObjectId, now: datetime) -> bool:
     """Switch a callback on again; return whether it was off."""
     result = collection("callbacks").update_one(
         {"_id": client_id, "state": CallbackState.DISABLED.value},
-        {"$set": {**_reactivation(), "updated_at": now}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")},
+        {
+            "$set": {**_reactivation(), "updated_at": now},
+            "$unset": dict.fromkeys(_FAILURE_FIELDS, ""),
+        },
     )
     return result.modified_count == 1
 
@@ -226,7 +229,9 @@ def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
     # Another receiver, or one that is to have another chance: what was is forgotten.
     reset = {"$set": {**fields, **_reactivation()}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")}
     not_disabled_by_operator = {"_id": client_id, "disabled_reason": {"$ne": by_operator_value}}
-    return collection("callbacks").find_one_and_update(not_disabled_by_operator, reset, return_document=after)
+    return collection("callbacks").find_one_and_update(
+        not_disabled_by_operator, reset, return_document=after
+    )
 
 
 def _reactivation() -> dict[str, Any]:

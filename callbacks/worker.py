@@ -84,7 +84,8 @@ def release_lease(lease: ReceiverLease, health: ReceiverHealth, *, now: datetime
     unset_fields = {name: "" for name, value in changes.items() if value is None}
     own_lease = {"_id": lease.client_id, "claim.token": lease.token}
     updated = collection("callbacks").update_one(
-        {**own_lease, "url": lease.url}, {"$set": set_fields, "$unset": {**unset_fields, "claim": ""}}
+        {**own_lease, "url": lease.url},
+        {"$set": set_fields, "$unset": {**unset_fields, "claim": ""}},
     )
     if updated.matched_count:
         return True
@@ -137,7 +138,9 @@ def _is_never_shutting_down() -> bool:
     return False
 
 
-def run_round(client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = _is_never_shutting_down) -> int:
+def run_round(
+    client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = _is_never_shutting_down
+) -> int:
     """Send an app a round of what is due, and see to it that the rest is looked at.
 
     Returns how many requests were made. A process that stops begins no further ones.
@@ -201,7 +204,9 @@ def _send_round(lease: ReceiverLease, clock: Clock, is_shutting_down: ShutdownCh
         limit = 1 if health.is_failing else BATCH_SIZE
         messages = outbox.claim(client_id=lease.client_id, limit=limit, now=clock())
         tried_ids = set()
-        for message, started_at, response in _send_messages(route, messages, clock, is_shutting_down):
+        for message, started_at, response in _send_messages(
+            route, messages, clock, is_shutting_down
+        ):
             tried_ids.add(message.id)
             health = _settle(message, started_at, response, health, clock())
             request_count += 1
@@ -234,7 +239,10 @@ def _send_messages(
             batch = messages[start : start + MAX_CONCURRENT_REQUESTS]
             started_at = clock()
             responses = list(pool.map(partial(_post_message, route, started_at), batch))
-            yield from ((message, started_at, response) for message, response in zip(batch, responses, strict=True))
+            yield from (
+                (message, started_at, response)
+                for message, response in zip(batch, responses, strict=True)
+            )
             for response in responses:
                 failures = 0 if response.error is None else failures + 1
             is_gone = any(response.status == retry.GONE for response in responses)
@@ -279,7 +287,9 @@ def _settle(
     _log_attempt(message, response, decision)
     if response.error is None:
         return health.after_success(at=now)
-    return health.after_failure(at=now, error=response.error, is_gone=decision.outcome is TryOutcome.GONE)
+    return health.after_failure(
+        at=now, error=response.error, is_gone=decision.outcome is TryOutcome.GONE
+    )
 
 
 def _log_attempt(message: ClaimedMessage, response: EndpointResponse, decision: Decision) -> None:

@@ -18,7 +18,7 @@ from monitoring import failure_groups
 from monitoring.dashboard import WorkSummary
 from monitoring.failure_groups import FailureCounts
 from notifications import queries
-from recipients.masking import mask_address, can_see_addresses
+from recipients.masking import can_see_addresses, mask_address
 
 from .alerts import MAY_ACKNOWLEDGE
 from .failures import FAILED_LIST
@@ -187,7 +187,9 @@ def _totals(traffic: monitoring_dashboard.Traffic) -> dict[str, Any]:
     total = monitoring_dashboard.ChannelTotals()
     for tally in traffic.per_channel(since=min(traffic.hours)).values():
         total.add(tally)
-    waits = {name: short_duration(total.latency_quantile(share)) for name, share in _PERCENTILES.items()}
+    waits = {
+        name: short_duration(total.latency_quantile(share)) for name, share in _PERCENTILES.items()
+    }
     return {"tally": total, "rate": _percent(total.success_rate), "waits": waits}
 
 

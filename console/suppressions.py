@@ -19,7 +19,7 @@ from unfold.widgets import (
 )
 
 from notifyproject.db.fields import choices
-from recipients.masking import mask_address, can_see_addresses
+from recipients.masking import can_see_addresses, mask_address
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import lift_one, suppress, suppression_key
 

@@ -16,7 +16,7 @@ from domain.time import utc_now
 from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
 from notifyproject.platform import audit
-from recipients.masking import mask_text, can_see_addresses
+from recipients.masking import can_see_addresses, mask_text
 
 from .notifications import filters
 from .notifications.summary import PROVIDER_LABELS

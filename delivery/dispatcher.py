@@ -100,7 +100,9 @@ def isolate_candidates(channel: Channel) -> Iterator[int]:
 
     The other half keeps sending what is not suspected.
     """
-    with _isolating_threads.try_acquire(channel, limit=max(channel_threads() // 2, 1)) as is_acquired:
+    with _isolating_threads.try_acquire(
+        channel, limit=max(channel_threads() // 2, 1)
+    ) as is_acquired:
         yield ISOLATED_PER_WAKEUP if is_acquired else 0
 
 
@@ -138,10 +140,16 @@ def claim(ids: Sequence[ObjectId], *, channel: Channel, now: datetime) -> list[C
     return store.claim(ids=ids, channel=channel, worker=worker_name(), now=now)
 
 
-def claim_isolated(notification_id: ObjectId, *, channel: Channel, now: datetime) -> list[ClaimedDelivery]:
+def claim_isolated(
+    notification_id: ObjectId, *, channel: Channel, now: datetime
+) -> list[ClaimedDelivery]:
     """Claim a delivery that was claimed before and never sent, if it is still nobody's."""
     return store.claim(
-        ids=[notification_id], channel=channel, worker=worker_name(), now=now, include_poison_candidates=True
+        ids=[notification_id],
+        channel=channel,
+        worker=worker_name(),
+        now=now,
+        include_poison_candidates=True,
     )
 
 
@@ -226,8 +234,14 @@ def _deliver_claimed(
         for claimed in ready
         if claimed.notification_id in messages
     ]
-    has_recent_success = feedback.has_recent_success(providers[0], now=clock()) if deliveries else False
-    rounds = split_rounds(providers[0], deliveries, has_recent_success=has_recent_success) if deliveries else []
+    has_recent_success = (
+        feedback.has_recent_success(providers[0], now=clock()) if deliveries else False
+    )
+    rounds = (
+        split_rounds(providers[0], deliveries, has_recent_success=has_recent_success)
+        if deliveries
+        else []
+    )
     while rounds and not process.is_shutting_down():
         if not _send_round(rounds[0], providers, clock, report):
             break
@@ -257,7 +271,9 @@ def _send_round(
         )
         by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
         sent = [
-            _start_and_send(route, [_for_route(route, by_reference[c.reference]) for c in route.claims], clock)
+            _start_and_send(
+                route, [_for_route(route, by_reference[c.reference]) for c in route.claims], clock
+            )
             for route in routes
         ]
     crash_points.reach(Boundary.BATCH_SENT)
@@ -269,12 +285,20 @@ def _send_round(
 
 def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
     """Return what is to be sent now; devices whose platform is blocked are left out."""
-    if not route.blocked_platforms and len(delivery.targets) == 1 and delivery.targets[0].device_id is None:
+    if (
+        not route.blocked_platforms
+        and len(delivery.targets) == 1
+        and delivery.targets[0].device_id is None
+    ):
         # One address that is no device: nothing to leave out and no device to name. What follows
         # would make an equal copy, and in a batch of mails copies are all that it would do.
         return delivery
     open_targets = tuple(t for t in delivery.targets if t.platform not in route.blocked_platforms)
-    blocked = [route.blocked_platforms[t.platform] for t in delivery.targets if t.platform in route.blocked_platforms]
+    blocked = [
+        route.blocked_platforms[t.platform]
+        for t in delivery.targets
+        if t.platform in route.blocked_platforms
+    ]
     ids = tuple(t.device_id for t in open_targets if t.device_id is not None)
     return replace(
         delivery,
@@ -294,7 +318,9 @@ class _SentBatch:
     started_at: datetime
 
 
-def _start_and_send(route: Route, deliveries: Sequence[PreparedDelivery], clock: Clock) -> _SentBatch:
+def _start_and_send(
+    route: Route, deliveries: Sequence[PreparedDelivery], clock: Clock
+) -> _SentBatch:
     """Start, and hand to the provider."""
     provider, now = route.provider, clock()
     started_claims = store.start(
@@ -304,7 +330,11 @@ def _start_and_send(route: Route, deliveries: Sequence[PreparedDelivery], clock:
         now=now,
     )
     if len(started_claims) < len(deliveries):
-        log.info("deliveries_taken_over", provider=provider.name, lost=len(deliveries) - len(started_claims))
+        log.info(
+            "deliveries_taken_over",
+            provider=provider.name,
+            lost=len(deliveries) - len(started_claims),
+        )
     by_id = {delivery.claimed.notification_id: delivery for delivery in deliveries}
     end_isolation()
     started = [replace(by_id[c.notification_id], claimed=c) for c in started_claims]
@@ -392,17 +422,25 @@ def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> 
         report.count(one.status)
         if one.next_attempt_at is not None:
             report.add_wakeup(one.claimed, at=one.next_attempt_at)
-    _activate_fallbacks([p.claimed for p in deferred if p.status in (S.FAILED, S.SUPPRESSED)], now, report)
+    _activate_fallbacks(
+        [p.claimed for p in deferred if p.status in (S.FAILED, S.SUPPRESSED)], now, report
+    )
     feedback.record_deferrals(deferred, now=now)
 
 
 def _as_sent_if_accepted(deferred: Deferred) -> Deferred:
     """Return the end of a delivery: whatever keeps it from the others, one device has it."""
     is_over = deferred.status is not S.PENDING
-    return replace(deferred, status=S.SENT) if is_over and deferred.claimed.accepted_targets else deferred
+    return (
+        replace(deferred, status=S.SENT)
+        if is_over and deferred.claimed.accepted_targets
+        else deferred
+    )
 
 
-def _activate_fallbacks(failed: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
+def _activate_fallbacks(
+    failed: Sequence[ClaimedDelivery], now: datetime, report: BatchReport
+) -> None:
     """Let the channels that wait for these to fail go at once."""
     for claimed in failed:
         if claimed.fallback_channels:

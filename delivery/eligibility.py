@@ -13,7 +13,7 @@ from domain.time import InvalidTimeError, QuietHours, zone_names
 from notifications.catalog import types
 from notifications.store import ClaimedDelivery, Deferred
 from recipients import queries as recipients
-from recipients.queries import RegisteredRecipient, ActiveSuppression
+from recipients.queries import ActiveSuppression, RegisteredRecipient
 
 log = structlog.get_logger(__name__)
 MAX_CLAIMS = 3
@@ -47,7 +47,10 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
     """Return the end of what it is too late for, or nobody needs, or no worker survives."""
     if claimed.expires_at is not None and now >= claimed.expires_at:
         return _ended(claimed, S.EXPIRED, FailureCode.EXPIRED, "Its time was over.")
-    if claimed.fallback_for is not None and claimed.channel_statuses.get(claimed.fallback_for) in REACHED:
+    if (
+        claimed.fallback_for is not None
+        and claimed.channel_statuses.get(claimed.fallback_for) in REACHED
+    ):
         reason = f"Not needed: {claimed.fallback_for} delivered it in time."
         return _ended(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
@@ -115,7 +118,9 @@ def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
     log.warning("quiet_hours_unreadable", user_id=user_id, problem=problem, instead=instead)
 
 
-def _check_quiet_hours(claimed: ClaimedDelivery, quiet: QuietHours | None, now: datetime) -> Deferred | None:
+def _check_quiet_hours(
+    claimed: ClaimedDelivery, quiet: QuietHours | None, now: datetime
+) -> Deferred | None:
     exempt = claimed.priority is Priority.CRITICAL or claimed.channel is Channel.IN_APP
     until = quiet.until(now) if quiet and not exempt else None
     return defer_until_quiet_hours_end(claimed, until=until) if until is not None else None

@@ -69,7 +69,11 @@ def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> b
         for _, result in sent
         if isinstance(result.outcome, InvalidRecipientError) and result.outcome.response
     ]
-    return len(sent) >= MIN_MISMATCHES and len(codes) == len(sent) and set(codes) == {SENDER_ID_MISMATCH}
+    return (
+        len(sent) >= MIN_MISMATCHES
+        and len(codes) == len(sent)
+        and set(codes) == {SENDER_ID_MISMATCH}
+    )
 
 
 def _apply_invalid_recipient(

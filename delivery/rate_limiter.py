@@ -32,7 +32,8 @@ IDLE_TTL = timedelta(minutes=10)
 """A bucket is forgotten this long after it would be full and at its whole rate: it is as new."""
 _MILLISECOND = timedelta(milliseconds=1)
 _RESTORE_INTERVAL, _THROTTLE_DEBOUNCE, _MAX_SKEW, _MAX_WAIT, _IDLE_TTL = (
-    duration // _MILLISECOND for duration in (RESTORE_INTERVAL, THROTTLE_DEBOUNCE, MAX_SKEW, MAX_WAIT, IDLE_TTL)
+    duration // _MILLISECOND
+    for duration in (RESTORE_INTERVAL, THROTTLE_DEBOUNCE, MAX_SKEW, MAX_WAIT, IDLE_TTL)
 )
 _SCRIPTS = Path(__file__).with_name("lua")
 _TAKE_SCRIPT = (_SCRIPTS / "rate_take.lua").read_text()

@@ -56,7 +56,9 @@ def render_batch(
 def _decrypt(claimed: ClaimedDelivery) -> SensitiveContent | None:
     """Return what a delivery hides; raises SecretExpiredError, DecryptionError."""
     return decrypt(
-        notification_id=claimed.notification_id, content=claimed.content, encrypted=claimed.encrypted_content
+        notification_id=claimed.notification_id,
+        content=claimed.content,
+        encrypted=claimed.encrypted_content,
     )
 
 
@@ -78,15 +80,20 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
     templates = type_config.whatsapp_templates if type_config else ()
     locale = claimed.recipient.locale
     return replace(
-        message, whatsapp_template=rendering.choose_whatsapp_template(templates, locale=locale, data=data)
+        message,
+        whatsapp_template=rendering.choose_whatsapp_template(templates, locale=locale, data=data),
     )
 
 
-def _defer_undecryptable(claimed: ClaimedDelivery, problem: DecryptionError, now: datetime) -> Deferred:
+def _defer_undecryptable(
+    claimed: ClaimedDelivery, problem: DecryptionError, now: datetime
+) -> Deferred:
     """Return what becomes of a delivery whose secret this process does not open: it waits."""
     log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
     reason = f"Its secret cannot be opened here: {problem}."
-    decision = retry.defer_or_give_up(until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now)
+    decision = retry.defer_or_give_up(
+        until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now
+    )
     if not isinstance(decision, RetryAt):
         return _failed(claimed, decision.code, reason)
     return Deferred(

@@ -78,7 +78,9 @@ def combine_results(
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
     # What a provider may have taken is given to no other.
-    fails_over = has_failover and not (claimed.ambiguous_provider or any(map(_is_ambiguous, results)))
+    fails_over = has_failover and not (
+        claimed.ambiguous_provider or any(map(_is_ambiguous, results))
+    )
     failures = [
         _Failure(r, r.outcome, _decide(r.outcome, claimed, now, jitter, fails_over))
         for r in results
@@ -89,11 +91,17 @@ def combine_results(
     attempted = {r.device_id for r in results}
     not_attempted = [device for device in claimed.device_ids if device not in attempted]
     waits = _waits_for_skipped_devices(
-        claimed, now, is_short_of_time=bool(not_attempted), blocked_until=blocked_until, quiet_hours_end=quiet_hours_end
+        claimed,
+        now,
+        is_short_of_time=bool(not_attempted),
+        blocked_until=blocked_until,
+        quiet_hours_end=quiet_hours_end,
     )
     is_reached = bool(accepted or reached)
     ambiguous = () if is_reached else _ambiguous_devices(claimed, results)
-    next_state = _next_state(failures, waits, is_reached=is_reached, is_ambiguous=bool(ambiguous), now=now)
+    next_state = _next_state(
+        failures, waits, is_reached=is_reached, is_ambiguous=bool(ambiguous), now=now
+    )
     is_sent = next_state.status is S.SENT
     main_failure = None if is_sent else _main_failure(failures)
     main_result = main_failure.result if main_failure else (accepted or results)[0]
@@ -111,7 +119,9 @@ def combine_results(
         reason=reason,
         accepted_targets=reached,
         ambiguous_targets=ambiguous if next_state.status is S.PENDING else (),
-        fails_over=fails_over and next_state.at == now and any(f.error.code in NOT_ACCEPTED for f in failures),
+        fails_over=fails_over
+        and next_state.at == now
+        and any(f.error.code in NOT_ACCEPTED for f in failures),
         target_attempts=(
             *(_target_attempt(r, provider, failures) for r in results if r.device_id is not None),
             *(_not_attempted(device, provider, now) for device in not_attempted),
@@ -156,7 +166,9 @@ def _can_wait(claimed: ClaimedDelivery, until: datetime, now: datetime) -> bool:
     return isinstance(decision, retry.RetryAt)
 
 
-def _ambiguous_devices(claimed: ClaimedDelivery, results: Sequence[TargetResult]) -> tuple[str, ...]:
+def _ambiguous_devices(
+    claimed: ClaimedDelivery, results: Sequence[TargetResult]
+) -> tuple[str, ...]:
     """Return the devices that may have it: what is known of each is what came of the last send."""
     answered = {r.device_id for r in results}
     before = [device for device in claimed.ambiguous_targets if device not in answered]
@@ -241,7 +253,9 @@ def _reason(failures: Sequence[_Failure]) -> str:
     )
 
 
-def _target_attempt(result: TargetResult, provider: str, failures: Sequence[_Failure]) -> TargetAttempt:
+def _target_attempt(
+    result: TargetResult, provider: str, failures: Sequence[_Failure]
+) -> TargetAttempt:
     failure = next((f for f in failures if f.result is result), None)
     status = AttemptStatus.SENT
     if failure is not None:

@@ -59,7 +59,10 @@ class CircuitGate:
         granted: dict[str, Probe] = {}
         leased = Blocked(self._now + circuit_breaker.PROBE_LEASE)
         if isinstance(self._account_permission, Probe):
-            granted[self.provider.account], self._account_permission = self._account_permission, leased
+            granted[self.provider.account], self._account_permission = (
+                self._account_permission,
+                leased,
+            )
         for name in platforms:
             if isinstance(probe := self._platform_permissions.get(name), Probe):
                 granted[circuit_name(self.provider, name)] = probe
@@ -70,7 +73,8 @@ class CircuitGate:
         """Give back the probes that no delivery was for, so that another worker gets them."""
         own = {self.provider.account: self._account_permission}
         platforms = {
-            circuit_name(self.provider, name): one for name, one in self._platform_permissions.items()
+            circuit_name(self.provider, name): one
+            for name, one in self._platform_permissions.items()
         }
         for name, permission in (own | platforms).items():
             if isinstance(permission, Probe):
@@ -134,14 +138,19 @@ def choose_routes(
     available = [p for p in providers if p.name not in paused]
     circuits = [circuit_name(provider, platform) for provider in available for platform in scopes]
     permissions: dict[str, Permission] = {
-        **circuit_breaker.request_permissions([*(p.account for p in available), *circuits], now=now),
+        **circuit_breaker.request_permissions(
+            [*(p.account for p in available), *circuits], now=now
+        ),
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     shares = [_ProviderShare(circuit_gate=CircuitGate(p, permissions, now=now)) for p in providers]
     deferred: list[Deferred] = []
     for claimed in claims:
         own = platforms[claimed.reference]
-        openings = [(share.circuit_gate.opens_at(own), share) for share in _providers_in_order(claimed, shares)]
+        openings = [
+            (share.circuit_gate.opens_at(own), share)
+            for share in _providers_in_order(claimed, shares)
+        ]
         share = next((share for at, share in openings if at is None), None)
         if share is not None:
             share.add(claimed, own)
@@ -159,7 +168,9 @@ def choose_routes(
     return routes, deferred
 
 
-def _providers_in_order(claimed: ClaimedDelivery, shares: Sequence[_ProviderShare]) -> Sequence[_ProviderShare]:
+def _providers_in_order(
+    claimed: ClaimedDelivery, shares: Sequence[_ProviderShare]
+) -> Sequence[_ProviderShare]:
     """Return the providers in their order, from behind the one that has just not taken this.
 
     Only one, if that one may have taken it. A provider that is set up no more counts for nothing.
@@ -223,8 +234,12 @@ def _apply_rate_limit(
     if not claims:
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
-    cumulative_targets = list(itertools.accumulate(len(targets[claimed.reference]) for claimed in claims))
-    grant = rate_limiter.take(provider.account, cumulative_targets[-1], rate=rate, burst=burst, now=now)
+    cumulative_targets = list(
+        itertools.accumulate(len(targets[claimed.reference]) for claimed in claims)
+    )
+    grant = rate_limiter.take(
+        provider.account, cumulative_targets[-1], rate=rate, burst=burst, now=now
+    )
     count = max(bisect(cumulative_targets, grant.granted), min(grant.granted, 1))
     step = timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [

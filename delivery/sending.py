@@ -110,7 +110,9 @@ def split_rounds(
     return rounds
 
 
-def _group_by_mail(provider: Provider, deliveries: Sequence[PreparedDelivery]) -> list[list[PreparedDelivery]]:
+def _group_by_mail(
+    provider: Provider, deliveries: Sequence[PreparedDelivery]
+) -> list[list[PreparedDelivery]]:
     """Return deliveries in the groups that go in one request, if their provider takes several in one."""
     if not isinstance(provider, BatchProvider):
         return [[delivery] for delivery in deliveries]
@@ -146,7 +148,11 @@ def send_batch(
 
     Return what came of each that was begun. The others came too late, and nothing of them left.
     """
-    targeted_requests = [TargetedRequest.of(delivery, target) for delivery in deliveries for target in delivery.targets]
+    targeted_requests = [
+        TargetedRequest.of(delivery, target)
+        for delivery in deliveries
+        for target in delivery.targets
+    ]
     groups = group_requests(provider, targeted_requests)
     by_reference: dict[str, list[TargetResult]] = {}
     for group, group_results in zip(groups, _send_groups(provider, groups, clock), strict=True):
@@ -172,10 +178,16 @@ def _send_groups(
     """
     non_blocking = as_non_blocking(provider)
     non_blocking_flags = [
-        non_blocking is not None and len(group) == 1 and non_blocking.is_non_blocking(group[0].request)
+        non_blocking is not None
+        and len(group) == 1
+        and non_blocking.is_non_blocking(group[0].request)
         for group in groups
     ]
-    blocking_groups = [group for group, is_non_blocking in zip(groups, non_blocking_flags, strict=True) if not is_non_blocking]
+    blocking_groups = [
+        group
+        for group, is_non_blocking in zip(groups, non_blocking_flags, strict=True)
+        if not is_non_blocking
+    ]
     send = partial(_send_group, provider, clock)
     threaded_results = iter(
         map(send, blocking_groups)
@@ -189,7 +201,10 @@ def _send_groups(
             if is_non_blocking
         )
     )
-    return [[_unwrap(next(multiplexed_results))] if is_non_blocking else next(threaded_results) for is_non_blocking in non_blocking_flags]
+    return [
+        [_unwrap(next(multiplexed_results))] if is_non_blocking else next(threaded_results)
+        for is_non_blocking in non_blocking_flags
+    ]
 
 
 def _unwrap(result: TargetResult | Exception | None) -> TargetResult | None:
@@ -221,7 +236,9 @@ def _send_many(
     crash_points.reach(Boundary.GROUP_ANSWERED)
     by_reference = {p.request.reference: o for p, o in zip(in_time, outcomes, strict=True)}
     return [
-        _target_result(targeted, result, clock=clock, started_at=started_at, monotonic_start=monotonic_start)
+        _target_result(
+            targeted, result, clock=clock, started_at=started_at, monotonic_start=monotonic_start
+        )
         if (result := by_reference.get(targeted.request.reference)) is not None
         and not isinstance(result, NotAttemptedError)
         else None
@@ -241,7 +258,9 @@ def _send_one(
     crash_points.reach(Boundary.SEND_ANSWERED)
     if isinstance(outcome, NotAttemptedError):
         return None
-    return _target_result(targeted, outcome, clock=clock, started_at=started_at, monotonic_start=monotonic_start)
+    return _target_result(
+        targeted, outcome, clock=clock, started_at=started_at, monotonic_start=monotonic_start
+    )
 
 
 def _target_result(
@@ -293,7 +312,9 @@ def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
     return False
 
 
-def _call_provider(provider: Provider, request: SendRequest) -> Exchange[SendResult | ProviderError]:
+def _call_provider(
+    provider: Provider, request: SendRequest
+) -> Exchange[SendResult | ProviderError]:
     """Return what came of handing a message to the provider, whatever it was."""
     try:
         if non_blocking := as_non_blocking(provider):

@@ -165,7 +165,11 @@ def _enqueue_client(
 ) -> None:
     """Have workers look at what goes alone, some in each message, and at all the rest."""
     _enqueue_by_id(
-        queue, [one for one in due if one.is_poison_candidate], counts, now, size=ISOLATED_PER_WAKEUP
+        queue,
+        [one for one in due if one.is_poison_candidate],
+        counts,
+        now,
+        size=ISOLATED_PER_WAKEUP,
     )
     if len(due) > BURST:
         _enqueue_burst(queue, due, counts, now)
@@ -181,7 +185,9 @@ def _enqueue_burst(
     if first <= now:
         is_enqueued = fair_queue.enqueue_pulls(queue, now=now)
     else:
-        is_enqueued = fair_queue.schedule_pull(queue, at=wakeups.wakeup_time(first, now=now), now=now)
+        is_enqueued = fair_queue.schedule_pull(
+            queue, at=wakeups.wakeup_time(first, now=now), now=now
+        )
     counts.pulled += is_enqueued
     counts.unpublished += 0 if is_enqueued else len(due)
 

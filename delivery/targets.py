@@ -82,7 +82,9 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
     in_quiet_hours: dict[str, datetime] = {}
     deferred: list[Deferred] = []
     for claimed in claims:
-        found = known.for_notification(user_id=claimed.user_id, device_ids=claimed.recipient.device_ids)
+        found = known.for_notification(
+            user_id=claimed.user_id, device_ids=claimed.recipient.device_ids
+        )
         history = histories.get(claimed.notification_id, DeviceHistory())
         awaited = _awaited(claimed, history, now)
         closed = history.excluded | awaited.keys()
@@ -96,9 +98,15 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
         else:
             quiet_hours_end = min(quiet.values(), default=None)
             if awaited and not history.delivered:
-                deferred.append(_defer_ambiguous(claimed, max(awaited.values()), quiet_hours_end=quiet_hours_end, now=now))
+                deferred.append(
+                    _defer_ambiguous(
+                        claimed, max(awaited.values()), quiet_hours_end=quiet_hours_end, now=now
+                    )
+                )
             else:
-                deferred.append(_defer_without_target(claimed, found, history, quiet_hours_end=quiet_hours_end))
+                deferred.append(
+                    _defer_without_target(claimed, found, history, quiet_hours_end=quiet_hours_end)
+                )
     return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, deferred=deferred)
 
 
@@ -133,7 +141,11 @@ def _awaited(
 
 
 def _defer_ambiguous(
-    claimed: ClaimedDelivery, receipt_deadline: datetime, *, quiet_hours_end: datetime | None, now: datetime
+    claimed: ClaimedDelivery,
+    receipt_deadline: datetime,
+    *,
+    quiet_hours_end: datetime | None,
+    now: datetime,
 ) -> Deferred:
     """Return what becomes of a push that one device may have and no other is to get now."""
     if receipt_deadline > now:

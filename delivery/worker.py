@@ -48,7 +48,12 @@ def handle_wakeup(
     now = clock()
     at = now + REQUEUE_DELAY
     wakeups.send_wakeups(
-        report.remaining_candidates, channel=channel, priority=priority, at=at, now=now, size=ISOLATED_PER_WAKEUP
+        report.remaining_candidates,
+        channel=channel,
+        priority=priority,
+        at=at,
+        now=now,
+        size=ISOLATED_PER_WAKEUP,
     )
     wakeups.send_later(report.wakeups, now=now)
 
@@ -84,7 +89,9 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
     wakeups.send_later([w for w in report.wakeups if w.channel is not queue.channel], now=now)
     if has_more:
         has_capacity = _batch_limiter.in_use(queue) < _max_batches_per_client() - 1
-        fair_queue.continue_pull(queue, token, has_capacity=has_capacity, at=_next_pull_at(report, queue), now=now)
+        fair_queue.continue_pull(
+            queue, token, has_capacity=has_capacity, at=_next_pull_at(report, queue), now=now
+        )
     else:
         _schedule_next_pull(queue, now)
     return report.claimed
@@ -114,7 +121,9 @@ def _dispatch_most_urgent(clock: Clock) -> int:
             for channel in Channel:
                 now = clock()
                 queue = FairQueue(client_id, channel, priority)
-                found = _due(queue, now=now, limit=wakeups.WAKEUP_SIZE, include_poison_candidates=True)
+                found = _due(
+                    queue, now=now, limit=wakeups.WAKEUP_SIZE, include_poison_candidates=True
+                )
                 claimed += dispatcher.dispatch(found, channel=channel, clock=clock).claimed
         if claimed:
             return claimed
@@ -144,7 +153,12 @@ def batch_size() -> int:
 
 
 def _due(
-    queue: FairQueue, *, now: datetime, limit: int, skip: int = 0, include_poison_candidates: bool = False
+    queue: FairQueue,
+    *,
+    now: datetime,
+    limit: int,
+    skip: int = 0,
+    include_poison_candidates: bool = False,
 ) -> list[ObjectId]:
     """Return what is due; a draw leaves what goes alone to the hints that a sweep publishes."""
     found = fair_queue.due(

@@ -48,7 +48,9 @@ class PushTargets:
     """The most recently seen first, at most 20."""
     by_device: Mapping[str, PushTarget]
 
-    def for_notification(self, *, user_id: str | None, device_ids: Sequence[str]) -> tuple[PushTarget, ...]:
+    def for_notification(
+        self, *, user_id: str | None, device_ids: Sequence[str]
+    ) -> tuple[PushTarget, ...]:
         """Return where one notification goes: to the devices it names, or to all of its user's.
 
         A named device that belongs to somebody else by now gets nothing meant for this user.
@@ -66,7 +68,9 @@ class Position(NamedTuple):
     id: str
 
 
-def find_push_targets(*, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()) -> PushTargets:
+def find_push_targets(
+    *, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()
+) -> PushTargets:
     """Return the active devices of these users and those with these ids, in one read.
 
     Meant for the notifications of one batch, up to a hundred: those that name devices give the ids,

@@ -134,7 +134,9 @@ def _update(device_id: str, change: Mapping[str, Any]) -> Document | None:
 def _register(
     new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
 ) -> Document:
-    document = _upsert(id_of(new.token), _registration_pipeline(new, now=now, preferences=preferences))
+    document = _upsert(
+        id_of(new.token), _registration_pipeline(new, now=now, preferences=preferences)
+    )
     _evict_excess(new.user_id, keep=document["_id"])
     return document
 

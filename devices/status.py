@@ -109,7 +109,10 @@ def record_suspicion(
         {
             "$set": {
                 "is_active": {"$not": [is_over_limit]},
-                **{name: {"$cond": [is_over_limit, value, "$$REMOVE"]} for name, value in deactivation.items()},
+                **{
+                    name: {"$cond": [is_over_limit, value, "$$REMOVE"]}
+                    for name, value in deactivation.items()
+                },
             }
         },
     ]
@@ -162,7 +165,9 @@ def _match_unproven(ids: list[str], at: datetime) -> dict[str, Any]:
     return {"_id": {"$in": ids}, "proven_at": {"$not": {"$gte": at}}}
 
 
-def _success_pipeline(ids: list[str], rows: list[dict[str, datetime | None]]) -> list[dict[str, Any]]:
+def _success_pipeline(
+    ids: list[str], rows: list[dict[str, datetime | None]]
+) -> list[dict[str, Any]]:
     """Return the pipeline that gives each device its own row of proofs."""
     position = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
     refuted = {
@@ -184,7 +189,8 @@ def _success_pipeline(ids: list[str], rows: list[dict[str, datetime | None]]) ->
                 "suspicions": {"$cond": [ends_suspicion, 0, "$suspicions"]},
                 "is_active": {"$or": ["$is_active", "$__refuted"]},
                 **{
-                    name: {"$cond": ["$__refuted", "$$REMOVE", f"${name}"]} for name in DEACTIVATION_FIELDS
+                    name: {"$cond": ["$__refuted", "$$REMOVE", f"${name}"]}
+                    for name in DEACTIVATION_FIELDS
                 },
             }
         },

@@ -136,9 +136,7 @@ def decide_retry(
     )
 
 
-def decide_unknown(
-    *, policy: UnknownPolicy, state: RetryState, now: datetime
-) -> RetryAt | GiveUp:
+def decide_unknown(*, policy: UnknownPolicy, state: RetryState, now: datetime) -> RetryAt | GiveUp:
     """Return what follows when no receipt came for an attempt with an unknown outcome."""
     may_retry = state.counted_attempts < state.max_attempts and not _is_expired_at(now, state)
     if policy is UnknownPolicy.RETRY and may_retry:

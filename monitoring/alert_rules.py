@@ -46,7 +46,9 @@ SHIPPED_RULES = (
     _ShippedRule("work-overdue", "Due work waits", AlertKind.WORK_OVERDUE, 5),
     _ShippedRule("sweep-overdue", "No sweep", AlertKind.SWEEP_OVERDUE, 3),
     _ShippedRule("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
-    _ShippedRule("callback-disabled", "A callback was switched off", AlertKind.CALLBACK_DISABLED, 0),
+    _ShippedRule(
+        "callback-disabled", "A callback was switched off", AlertKind.CALLBACK_DISABLED, 0
+    ),
 )
 DEFAULT_WINDOW_MINUTES = 60
 

@@ -49,7 +49,9 @@ def evaluate(*, now: datetime) -> int:
 def evaluate_stalled(*, now: datetime) -> int:
     """Look at the rules that others than beat must look at: sweeps, and work that waits."""
     return _evaluate(
-        [rule for rule in alert_rules.enabled_rules() if rule.kind in STALL_KINDS], now, resolve=False
+        [rule for rule in alert_rules.enabled_rules() if rule.kind in STALL_KINDS],
+        now,
+        resolve=False,
     )
 
 
@@ -108,7 +110,9 @@ def notify_operators(incident: Document, *, now: datetime) -> None:
     all_operators = operators()
     if not all_operators:
         log.error("alert_has_no_recipients", incident=str(incident["_id"]))
-    notified = [_notify_operator(operator, incident, is_resolved, now) for operator in all_operators]
+    notified = [
+        _notify_operator(operator, incident, is_resolved, now) for operator in all_operators
+    ]
     if any(notified) or not all_operators:
         incidents.mark_notified(incident["_id"], "told_open_at", now=now)
         if is_resolved:
@@ -138,7 +142,9 @@ def _staff() -> Iterator[Operator]:
         yield Operator(user_id=f"{STAFF_PREFIX}{user.get_username()}", email=user.email or None)
 
 
-def _notify_operator(operator: Operator, incident: Document, is_resolved: bool, now: datetime) -> bool:
+def _notify_operator(
+    operator: Operator, incident: Document, is_resolved: bool, now: datetime
+) -> bool:
     """Tell one operator; return whether it was accepted."""
     channels = _channels(operator, incident)
     if not channels:
@@ -149,7 +155,9 @@ def _notify_operator(operator: Operator, incident: Document, is_resolved: bool, 
         user_id=operator.user_id,
         recipient=NotificationRecipientRequest(email=operator.email),
         channels=[channel.value for channel in channels],
-        content=ContentRequest(subject=_subject(incident, is_resolved), body=_body(incident, is_resolved)),
+        content=ContentRequest(
+            subject=_subject(incident, is_resolved), body=_body(incident, is_resolved)
+        ),
     )
     caller = Caller(
         client_id=registry.system_client_id(now=now),

@@ -150,7 +150,9 @@ def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
         oldest_due_at=min(oldest, default=None),
         scheduled=_count({"status": NotificationStatus.CREATED.value}, "ntf_status_created", limit),
         retrying=_count({"status": NotificationStatus.RETRYING.value}, "ntf_status_created", limit),
-        unknown=_count({"delivery": {"$elemMatch": unknown_delivery}}, "ntf_delivery_status", limit),
+        unknown=_count(
+            {"delivery": {"$elemMatch": unknown_delivery}}, "ntf_delivery_status", limit
+        ),
         last_sweep=last_sweep(),
     )
 
@@ -166,4 +168,6 @@ def _oldest_due(priority: Priority, now: datetime) -> datetime | None:
 
 
 def _count(wanted: dict[str, Any], index: str, limit: int) -> int:
-    return collection("notifications").count_documents(wanted | dict(NOT_TEST), limit=limit, hint=index)
+    return collection("notifications").count_documents(
+        wanted | dict(NOT_TEST), limit=limit, hint=index
+    )

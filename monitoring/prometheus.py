@@ -117,12 +117,18 @@ def _latency(found: list[MetricValue]) -> Iterator[Metric]:
     )
     latencies = [metric_value for metric_value in found if metric_value.metric == Name.LATENCY]
     for channel in sorted({metric_value.dimensions["channel"] for metric_value in latencies}):
-        channel_latencies = [metric_value for metric_value in latencies if metric_value.dimensions["channel"] == channel]
+        channel_latencies = [
+            metric_value
+            for metric_value in latencies
+            if metric_value.dimensions["channel"] == channel
+        ]
         counts, total, buckets = metrics.merge_histograms(channel_latencies), 0, []
         for bound, count in zip([*metrics.BOUNDS, float("inf")], counts, strict=True):
             total += count
             buckets.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
-        family.add_metric([channel], buckets, sum(metric_value.seconds or 0 for metric_value in channel_latencies))
+        family.add_metric(
+            [channel], buckets, sum(metric_value.seconds or 0 for metric_value in channel_latencies)
+        )
     yield family
 
 
@@ -166,7 +172,11 @@ def _providers(now: datetime) -> Iterator[Metric]:
 def _heartbeats(now: datetime) -> Iterator[Metric]:
     family = _gauge("last_seen_seconds", "How long ago something regular last happened.", "what")
     heartbeats = workers.heartbeats()
-    times = ("sweep", heartbeats.sweep), ("canary", heartbeats.worker), ("figures", heartbeats.rollup)
+    times = (
+        ("sweep", heartbeats.sweep),
+        ("canary", heartbeats.worker),
+        ("figures", heartbeats.rollup),
+    )
     for name, at in times:
         if at is not None:
             family.add_metric([name], (now - at).total_seconds())

@@ -116,7 +116,9 @@ def _health(
     values: Sequence[MetricValue],
     now: datetime,
 ) -> ProviderHealth:
-    own_circuits = [c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")]
+    own_circuits = [
+        c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")
+    ]
     attempts = [f for f in values if f.metric == Metric.TRIED]
     failures = [f for f in attempts if f.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
     successes = [f for f in attempts if f.dimensions["status"] == A.SENT]
@@ -147,7 +149,9 @@ def _classify(
     rate_status: RateStatus | None,
 ) -> Health:
     states: Mapping[str, State] = {circuit.account: circuit.state for circuit in circuits}
-    is_rate_limited = rate_status is not None and (rate_status.blocked_until or rate_status.share < 1)
+    is_rate_limited = rate_status is not None and (
+        rate_status.blocked_until or rate_status.share < 1
+    )
     conditions = {
         Health.PAUSED: pause is not None,
         Health.UNKNOWN: is_unknown,

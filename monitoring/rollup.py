@@ -108,7 +108,9 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
     )
 
 
-def _match_changed(since: datetime, until: datetime, *, extra: dict[str, Any] | None = None) -> Stages:
+def _match_changed(
+    since: datetime, until: datetime, *, extra: dict[str, Any] | None = None
+) -> Stages:
     """Return the stage that finds what was changed, without tests."""
     changed = {"updated_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}
     return [{"$match": changed | (extra or {})}]
@@ -254,7 +256,9 @@ def _split_consecutive(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:
     """Return minutes in rows that have no gap, the first ones first."""
     consecutive: list[datetime] = []
     for minute in minutes:
-        if consecutive and (abs(minute - consecutive[-1]) != MINUTE or len(consecutive) == MINUTES_PER_READ):
+        if consecutive and (
+            abs(minute - consecutive[-1]) != MINUTE or len(consecutive) == MINUTES_PER_READ
+        ):
             yield consecutive
             consecutive = []
         consecutive.append(minute)

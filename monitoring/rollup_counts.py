@@ -38,7 +38,9 @@ class _Counts:
     """Counts by minute, metric and dimensions."""
 
     counts: Counter[Key] = field(default_factory=Counter)
-    latencies: dict[Key, list[int]] = field(default_factory=lambda: defaultdict(metrics.empty_histogram))
+    latencies: dict[Key, list[int]] = field(
+        default_factory=lambda: defaultdict(metrics.empty_histogram)
+    )
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, row: Row, metric: Metric, **extra_dimensions: str) -> Key:

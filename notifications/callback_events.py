@@ -140,7 +140,9 @@ def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
                 "channel": delivery["channel"],
                 "status": status.value,
                 "attempt_count": delivery["attempt_count"],
-                "failure_code": delivery.get("failure_code") if status is _status_of(delivery) else None,
+                "failure_code": delivery.get("failure_code")
+                if status is _status_of(delivery)
+                else None,
             },
         )
 

@@ -227,7 +227,9 @@ def check_storable(value: Any, pointer: str, problems: ProblemCollector, *, in_d
         for key, item in value.items():
             child_pointer = f"{pointer}/{pointer_token(key)}"
             _check_key(key, child_pointer, problems, in_data=in_data)
-            count += check_storable(item, child_pointer, problems, in_data=in_data or key in FREE_FORM)
+            count += check_storable(
+                item, child_pointer, problems, in_data=in_data or key in FREE_FORM
+            )
         return count
     return 0
 

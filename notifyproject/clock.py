@@ -42,7 +42,9 @@ class ClockChecker:
 
         The first time, everybody waits for it: a wrong clock sends early.
         """
-        if time.monotonic() < self._next_check_at or not self._lock.acquire(blocking=not self._is_known):
+        if time.monotonic() < self._next_check_at or not self._lock.acquire(
+            blocking=not self._is_known
+        ):
             return
         try:
             if time.monotonic() >= self._next_check_at:
@@ -70,11 +72,17 @@ class ClockChecker:
         if round_trip > TIMEOUT:
             # The process was held up meanwhile: nobody can tell when MongoDB said so.
             return False
-        self._apply(correction(sent=sent, server_time=server_time.replace(tzinfo=UTC), round_trip=round_trip))
+        self._apply(
+            correction(
+                sent=sent, server_time=server_time.replace(tzinfo=UTC), round_trip=round_trip
+            )
+        )
         return True
 
     def _apply(self, new_correction: timedelta) -> None:
-        if abs(new_correction - wall.correction) > TOLERANCE or (wall.correction and not new_correction):
+        if abs(new_correction - wall.correction) > TOLERANCE or (
+            wall.correction and not new_correction
+        ):
             log.warning("clock_corrected", seconds=round(new_correction.total_seconds(), 3))
             wall.correction = new_correction
 
@@ -87,7 +95,11 @@ def correction(*, sent: datetime, server_time: datetime, round_trip: float) -> t
     """
     midpoint = sent + timedelta(seconds=round_trip / 2)
     difference = server_time - midpoint
-    return difference if abs(difference) > TOLERANCE + timedelta(seconds=round_trip / 2) else timedelta()
+    return (
+        difference
+        if abs(difference) > TOLERANCE + timedelta(seconds=round_trip / 2)
+        else timedelta()
+    )
 
 
 _clock = ClockChecker()

@@ -72,4 +72,6 @@ def _attempts(ids: Sequence[ObjectId]) -> list[Document]:
     """Return every attempt of these notifications, by notification and time."""
     found = collection("delivery_attempts").find({"notification_id": {"$in": list(ids)}})
     position = {one: number for number, one in enumerate(ids)}
-    return sorted(found, key=lambda a: (position[a["notification_id"]], a["attempted_at"], a["_id"]))
+    return sorted(
+        found, key=lambda a: (position[a["notification_id"]], a["attempted_at"], a["_id"])
+    )

@@ -24,7 +24,7 @@ import pycurl
 
 from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
 
-from .http import CONNECT_TIMEOUT, TOTAL_TIMEOUT, INVALID_CONFIGURATION, Exchange, Request, Response
+from .http import CONNECT_TIMEOUT, INVALID_CONFIGURATION, TOTAL_TIMEOUT, Exchange, Request, Response
 
 MAX_BODY = 64 * 1024
 
@@ -126,7 +126,9 @@ class Transfer:
             raise ValueError("no scheme")
         handle, milliseconds = self._handle, max(int(request.timeout * 1000), 1)
         handle.setopt(pycurl.URL, _reject_control_characters(request.url))
-        handle.setopt(pycurl.HTTPHEADER, [*map(_encode_header, request.headers.items()), b"Expect:"])
+        handle.setopt(
+            pycurl.HTTPHEADER, [*map(_encode_header, request.headers.items()), b"Expect:"]
+        )
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, min(int(CONNECT_TIMEOUT * 1000), milliseconds))
         handle.setopt(pycurl.TIMEOUT_MS, milliseconds)
         # libcurl repeats a request by itself if a connection that it used before breaks without an
@@ -177,7 +179,11 @@ class Transfer:
             self._has_headers = True
         self._header_lines.append(line)
         self._header_bytes_left -= len(line)
-        return ABORT_TRANSFER if self._header_bytes_left < 0 or len(self._header_lines) > MAX_HEADERS else None
+        return (
+            ABORT_TRANSFER
+            if self._header_bytes_left < 0 or len(self._header_lines) > MAX_HEADERS
+            else None
+        )
 
     def _receive_body(self, part: bytes) -> int | None:
         self._body_parts.append(part)
@@ -291,7 +297,9 @@ class _Exchanges(Generic[T]):
                     self._advance(lease, number, self._resume_step(number, response))
         return [self._outcomes[number] for number in range(len(self._exchanges))]
 
-    def _resume_step(self, number: int, response: Response | ProviderError) -> Callable[[], Request]:
+    def _resume_step(
+        self, number: int, response: Response | ProviderError
+    ) -> Callable[[], Request]:
         exchange = self._exchanges[number]
         if isinstance(response, ProviderError):
             return partial(exchange.throw, response)
@@ -357,7 +365,12 @@ class _ConnectionPool:
     def responses(self) -> Iterator[tuple[int, Response | ProviderError]]:
         """Yield what has come, after waiting for it."""
         timeout_ms = self._multi.timeout()
-        if self._multi.select(MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)) < 0:
+        if (
+            self._multi.select(
+                MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)
+            )
+            < 0
+        ):
             time.sleep(NO_SOCKET_WAIT)
         self._multi.perform()
         yield from list(self._completed())

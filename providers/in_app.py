@@ -21,7 +21,9 @@ class InAppProvider:
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Return that it is delivered: from now on feeds show it."""
-        return SendResult(provider_id=None, response=ProviderResponse(status=200), is_delivered=True)
+        return SendResult(
+            provider_id=None, response=ProviderResponse(status=200), is_delivered=True
+        )
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return nothing: nobody reports anything."""

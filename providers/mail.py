@@ -125,11 +125,17 @@ def _fetch_files(
             reason = f"Attachment {number} could not be fetched: {error.reason}."
             raise DownloadError(reason) from error
         bytes_left -= len(content)
-        files.append(AttachmentFile(filename=attachment.filename, content_type=attachment.content_type, content=content))
+        files.append(
+            AttachmentFile(
+                filename=attachment.filename, content_type=attachment.content_type, content=content
+            )
+        )
     return tuple(files)
 
 
-def _fetch_attachment(attachment: Attachment, hosts: AbstractSet[str], bytes_left: int, deadline: Deadline) -> bytes:
+def _fetch_attachment(
+    attachment: Attachment, hosts: AbstractSet[str], bytes_left: int, deadline: Deadline
+) -> bytes:
     # It was looked at when the notification was accepted, by the settings of that day.
     if attachment_host(attachment.url) not in hosts:
         raise PermanentError("its host is not allowed here", code=ATTACHMENT_UNAVAILABLE)

@@ -102,7 +102,9 @@ def _factories(channel: Channel) -> list[Callable[[], Provider]]:
     mail_factories: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
     if channel is Channel.EMAIL:
         names = settings.EMAIL_PROVIDERS
-        return [mail_factories[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL]
+        return [
+            mail_factories[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL
+        ]
     if channel is Channel.PUSH:
         return [fcm] if settings.FCM_CREDENTIALS else []
     if channel is Channel.WHATSAPP:

@@ -7,7 +7,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField
 from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
-from notifyproject.db.fields import optional_datetime, optional_text, choice_field
+from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
 

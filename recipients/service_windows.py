@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from pymongo.errors import BulkWriteError
 
-from notifyproject.db.collections import Document, is_duplicate, collection
+from notifyproject.db.collections import Document, collection, is_duplicate
 
 from .addresses import normalize_phone
 

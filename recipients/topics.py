@@ -53,7 +53,9 @@ def leave_all(user_id: str) -> int:
 
 def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page:
     """Return up to ``limit`` members of a topic by user id. Raises PyMongoError."""
-    return paging.page("topic_members", {"topic": topic}, order=KEY_ORDER, limit=limit, cursor=cursor)
+    return paging.page(
+        "topic_members", {"topic": topic}, order=KEY_ORDER, limit=limit, cursor=cursor
+    )
 
 
 def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:

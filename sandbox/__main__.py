@@ -23,7 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     config = _parse_config(arguments)
     try:
         asyncio.run(_run(config))
-    except (OSError, UnreadableKeyError, UnreadableTemplatesError, CorruptLogError, LogInUseError) as error:
+    except (
+        OSError,
+        UnreadableKeyError,
+        UnreadableTemplatesError,
+        CorruptLogError,
+        LogInUseError,
+    ) as error:
         print(f"sandbox: {error}", file=sys.stderr)
         return 1
     return 0
@@ -93,7 +99,9 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
         host=options.host,
         port=options.port,
         timings=Timings(
-            processed=options.processed_after, delivered=options.delivered_after, late=options.late_after
+            processed=options.processed_after,
+            delivered=options.delivered_after,
+            late=options.late_after,
         ),
     )
 

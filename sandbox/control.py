@@ -14,7 +14,7 @@ from .behaviours import EVERYBODY, Behaviour, Behaviours, canonical, everybody_m
 from .copies import accepted_messages
 from .log import Record
 from .memory import Event, Exchange, RecentRequests
-from .providers.base import EventRequest, PlannedEvent, Provider, InboundMessage
+from .providers.base import EventRequest, InboundMessage, PlannedEvent, Provider
 from .wanted import ControlError, refuse_other_sites
 from .webhooks import WebhookSender
 
@@ -67,7 +67,9 @@ class Control:
         parameters = wanted.read_query(request, *FILTERS, "limit", "at_least")
         found = self.recent_requests.acceptances.find(
             wanted.message_filter(parameters, channels=self._channels()),
-            at_least=wanted.parse_number(parameters, "at_least", default=1, maximum=wanted.MAX_LIMIT),
+            at_least=wanted.parse_number(
+                parameters, "at_least", default=1, maximum=wanted.MAX_LIMIT
+            ),
             limit=_limit(parameters),
         )
         return _list_response(
@@ -105,11 +107,15 @@ class Control:
             if not match.endswith(f":{EVERYBODY}") or match == everybody_match(provider.name)
         ]
         if not known:
-            raise ControlError(f"There is no such provider. There are: {', '.join(self.providers)}.")
+            raise ControlError(
+                f"There is no such provider. There are: {', '.join(self.providers)}."
+            )
         outcome = next((row for table in known if (row := table.find(body.outcome))), None)
         if outcome is None:
             names = dict.fromkeys(row.name for table in known for row in table.table)
-            raise ControlError(f"There is no outcome “{body.outcome}”. There are: {', '.join(names)}.")
+            raise ControlError(
+                f"There is no outcome “{body.outcome}”. There are: {', '.join(names)}."
+            )
         if body.times is not None and body.times < 1:
             raise ControlError("times must be 1 or more, or null for always.")
         behaviour = Behaviour(match=match, outcome=outcome.name, times=body.times)
@@ -176,7 +182,9 @@ class Control:
         """Send an event and its duplicates."""
         copies = body.duplicates + 1
         for _ in range(copies):
-            self.webhook_senders[provider].schedule(planned, request_id=request, now=datetime.now(UTC))
+            self.webhook_senders[provider].schedule(
+                planned, request_id=request, now=datetime.now(UTC)
+            )
         answer = {"request": request, "kind": planned.kind, "copies": copies}
         return _json_response(answer, status=HTTPStatus.ACCEPTED)
 
@@ -221,7 +229,11 @@ class Control:
             "references": list(record.references),
             "message_id": record.message_id,
             "outcome": record.outcome,
-            "copies": len(self.recent_requests.acceptances.accepted_requests(accepted_messages(provider, record))),
+            "copies": len(
+                self.recent_requests.acceptances.accepted_requests(
+                    accepted_messages(provider, record)
+                )
+            ),
             "events": [_event_fields(event) for event in exchange.events],
         }
 
@@ -255,7 +267,9 @@ def _make_event(make: Callable[[], PlannedEvent]) -> PlannedEvent:
 
 
 def _limit(parameters: Mapping[str, str]) -> int:
-    return wanted.parse_number(parameters, "limit", default=wanted.DEFAULT_LIMIT, maximum=wanted.MAX_LIMIT)
+    return wanted.parse_number(
+        parameters, "limit", default=wanted.DEFAULT_LIMIT, maximum=wanted.MAX_LIMIT
+    )
 
 
 def _request_fields(record: Record) -> dict[str, Any]:

@@ -34,7 +34,9 @@ def load_webhook_key(data: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (ValueError, TypeError) as error:
-        raise UnreadableKeyError(f"{path} is not a private key: delete it to get a new one.") from error
+        raise UnreadableKeyError(
+            f"{path} is not a private key: delete it to get a new one."
+        ) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
         raise UnreadableKeyError(f"{path} is not a P-256 key: delete it to get a new one.")
     return key

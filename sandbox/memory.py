@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from .copies import Message, AcceptanceCounts
+from .copies import AcceptanceCounts, Message
 from .log import Record
 
 MAX_REQUESTS = 5_000
@@ -178,7 +178,9 @@ class RecentRequests:
         self.revision += 1
         self.generation += 1
 
-    def _newest(self, predicate: Callable[[Record], bool], before: int | None) -> Iterator[Exchange]:
+    def _newest(
+        self, predicate: Callable[[Record], bool], before: int | None
+    ) -> Iterator[Exchange]:
         for exchange in reversed(self._exchanges.values()):
             if (before is None or exchange.record.id < before) and predicate(exchange.record):
                 yield exchange

@@ -43,7 +43,9 @@ def ensure_whatsapp_account(data: Path) -> MetaAccount:
         account = MetaAccount(
             app_secret=secrets.token_hex(16), verify_token=secrets.token_urlsafe(16)
         )
-        secret_files.create_secret_file(path, msgspec.json.format(msgspec.json.encode(account)) + b"\n")
+        secret_files.create_secret_file(
+            path, msgspec.json.format(msgspec.json.encode(account)) + b"\n"
+        )
     try:
         return msgspec.json.decode(path.read_bytes(), type=MetaAccount)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -92,7 +92,8 @@ class Outbox:
             "list",
             etag=etag,
             rows=[
-                pages.row(one, self._provider(one), copies=len(self._accepted_requests(one))) for one in listed
+                pages.row(one, self._provider(one), copies=len(self._accepted_requests(one)))
+                for one in listed
             ],
             words=view.search,
             shown=view.shown,
@@ -163,7 +164,9 @@ class Outbox:
             return self._not_found_page("There is no such mail.")
         images = "data: http: https:" if "images" in request.query else "data:"
         return _response(
-            self._provider(exchange).display(exchange.record, to=_recipient(request, exchange)).html,
+            self._provider(exchange)
+            .display(exchange.record, to=_recipient(request, exchange))
+            .html,
             kind="text/html",
             policy=MAIL_POLICY.format(images=images),
         )
@@ -219,7 +222,9 @@ class Outbox:
         }
 
     def _accepted_requests(self, exchange: Exchange) -> Sequence[int]:
-        return self.recent_requests.acceptances.accepted_requests(accepted_messages(self._provider(exchange), exchange.record))
+        return self.recent_requests.acceptances.accepted_requests(
+            accepted_messages(self._provider(exchange), exchange.record)
+        )
 
     def _has_chosen_outcome(self, exchange: Exchange) -> bool:
         """Return whether its recipient asked for what became of a request."""

@@ -96,7 +96,9 @@ def _filter_link(view: View, choice: str, *, current: str) -> dict[str, Any]:
 
 def is_refused(record: Record) -> bool:
     """Return whether a request got an error, or was lost; not so one that was only checked."""
-    return not record.accepted and (not isinstance(record.status, int) or record.status not in SUCCESS_STATUSES)
+    return not record.accepted and (
+        not isinstance(record.status, int) or record.status not in SUCCESS_STATUSES
+    )
 
 
 def is_listed(record: Record) -> bool:
@@ -108,7 +110,9 @@ def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any
     """Return one line of the list."""
     record = exchange.record
     title = record.title or ""
-    snippet = " ".join(provider.display(record).text[: 2 * SNIPPET].split()) if record.accepted else ""
+    snippet = (
+        " ".join(provider.display(record).text[: 2 * SNIPPET].split()) if record.accepted else ""
+    )
     return {
         "id": record.id,
         "version": f"{exchange.version}-{copies}",
@@ -142,7 +146,9 @@ def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
         event.kind: event for event in exchange.events if event.state is not EventState.PLANNED
     }
     found += [
-        _chip(kind, TONES.get(kind, PLAIN), _state_text(event), pending=event.state != EventState.SENT)
+        _chip(
+            kind, TONES.get(kind, PLAIN), _state_text(event), pending=event.state != EventState.SENT
+        )
         for kind, event in latest.items()
     ]
     if record.accepted and not found:
@@ -215,7 +221,12 @@ def _size(count: int) -> str:
 
 
 def _chip(label: str, tone: str, tooltip: str, *, pending: bool = False) -> dict[str, str]:
-    return {"label": label, "tone": tone, "tooltip": tooltip, "pending": "pending" if pending else ""}
+    return {
+        "label": label,
+        "tone": tone,
+        "tooltip": tooltip,
+        "pending": "pending" if pending else "",
+    }
 
 
 def _state_text(event: Event) -> str:

@@ -54,7 +54,9 @@ async def send_response(
 
     Where the connection is gone afterwards, the response that is returned goes nowhere.
     """
-    http_response = web.Response(status=response.status, body=response.body, headers=response.headers)
+    http_response = web.Response(
+        status=response.status, body=response.body, headers=response.headers
+    )
     transport = request.transport
     if response.mode is ResponseMode.COMPLETE or transport is None:
         return http_response
@@ -71,7 +73,9 @@ async def send_response(
         transport.write(_raw_response(response, missing_bytes=64))
         transport.close()
     elif response.mode is ResponseMode.DRIPPING:
-        await _drip(_raw_response(response, missing_bytes=0), transport, timings=timings, shutdown=shutdown)
+        await _drip(
+            _raw_response(response, missing_bytes=0), transport, timings=timings, shutdown=shutdown
+        )
         transport.close()
     return http_response
 

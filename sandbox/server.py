@@ -19,7 +19,7 @@ from .config import Config
 from .control import Control
 from .copies import accepted_messages
 from .exchange import ProviderRoute
-from .log import EVENTS_FILE, REQUESTS_FILE, Journal, CorruptLogError, Record, read_last_lines
+from .log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, Journal, Record, read_last_lines
 from .memory import MAX_REQUESTS, Event, RecentRequests
 from .meta_account import MetaAccount
 from .outbox import Outbox
@@ -63,7 +63,9 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         events = Journal(config.data / EVENTS_FILE, durable=False)
         stack.push_async_callback(events.close)
         webhook_senders = {
-            name: _create_sender(reports, recent_requests=recent_requests, journal=events, config=config)
+            name: _create_sender(
+                reports, recent_requests=recent_requests, journal=events, config=config
+            )
             for name, reports in assembly.webhooks.items()
         }
         for one in webhook_senders.values():
@@ -91,7 +93,9 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
             providers=assembly.providers,
             webhook_senders=webhook_senders,
         )
-        outbox = Outbox(recent_requests=recent_requests, behaviours=behaviours, providers=assembly.providers)
+        outbox = Outbox(
+            recent_requests=recent_requests, behaviours=behaviours, providers=assembly.providers
+        )
         app.add_routes([*control.routes(), *outbox.routes()])
         runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT, auto_decompress=False
@@ -112,7 +116,9 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         )
 
 
-def _create_sender(endpoint: WebhookEndpoint, *, recent_requests: RecentRequests, journal: Journal, config: Config) -> WebhookSender:
+def _create_sender(
+    endpoint: WebhookEndpoint, *, recent_requests: RecentRequests, journal: Journal, config: Config
+) -> WebhookSender:
     return WebhookSender(
         url=endpoint.url,
         webhook_format=endpoint.format,
@@ -158,7 +164,9 @@ def _load_history(data: Path, recent_requests: RecentRequests, assembly: Assembl
     try:
         for line in lines:
             record = decoder.decode(line)
-            recent_requests.restore(record, accepted_messages(assembly.providers[record.provider], record))
+            recent_requests.restore(
+                record, accepted_messages(assembly.providers[record.provider], record)
+            )
             last_id = record.id
         for line in read_last_lines(data / EVENTS_FILE, MAX_EVENTS_LOADED) if lines else ():
             recent_requests.add_event(msgspec.json.decode(line, type=Event))

@@ -116,7 +116,9 @@ def record_filter(
     return matches
 
 
-def message_filter(parameters: Mapping[str, str], *, channels: Mapping[str, str]) -> Callable[[Message], bool]:
+def message_filter(
+    parameters: Mapping[str, str], *, channels: Mapping[str, str]
+) -> Callable[[Message], bool]:
     """Return what tells the wanted cases."""
     reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
     recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None

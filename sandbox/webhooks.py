@@ -57,7 +57,9 @@ class WebhookSender:
             request_id=request_id, kind=planned.kind, payload=planned.payload, planned_at=now
         )
         self._recent_requests.add_event(event)
-        asyncio.get_running_loop().call_later(planned.delay, self._mark_due, event, self._recent_requests.generation)
+        asyncio.get_running_loop().call_later(
+            planned.delay, self._mark_due, event, self._recent_requests.generation
+        )
 
     async def close(self) -> None:
         """Stop; what was not sent stays unsent."""
@@ -92,7 +94,9 @@ class WebhookSender:
             size = self._webhook_format.batch
             for start in range(0, len(due), size):
                 post = asyncio.create_task(
-                    self._post(due[start : start + size], generation=self._recent_requests.generation)
+                    self._post(
+                        due[start : start + size], generation=self._recent_requests.generation
+                    )
                 )
                 self._posts.add(post)
                 post.add_done_callback(self._posts.discard)

@@ -83,6 +83,8 @@ def called_back(
     now: datetime = NOON,
 ) -> SavedCallback:
     """Make a callback of an app, and forget that its notifications have to be caught up with."""
-    made = subscriptions.put(client_id=client_id, url=url, events=events, allow_loopback=True, now=now)
+    made = subscriptions.put(
+        client_id=client_id, url=url, events=events, allow_loopback=True, now=now
+    )
     subscriptions.mark_backfilled(client_id, since=now)
     return made

@@ -79,7 +79,11 @@ def claim(
 ) -> ClaimedDelivery:
     """Claim a delivery that is due and free."""
     (one,) = store.claim(
-        ids=[notification_id], channel=channel, worker=WORKER, now=at, include_poison_candidates=True
+        ids=[notification_id],
+        channel=channel,
+        worker=WORKER,
+        now=at,
+        include_poison_candidates=True,
     )
     return one
 

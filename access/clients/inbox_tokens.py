@@ -60,7 +60,9 @@ class IssuedToken:
 
 def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
     """Return a new token for a person's inbox at a client; raises PyMongoError."""
-    revocation = collection("inbox_revocations").find_one({"_id": _user_revocation_id(client_id, user_id)})
+    revocation = collection("inbox_revocations").find_one(
+        {"_id": _user_revocation_id(client_id, user_id)}
+    )
     issued_at = now.replace(microsecond=0)
     expires_at = issued_at + LIFETIME
     jti = _jti(client_id, secrets.token_hex(_NONCE_LENGTH // 2))
@@ -135,9 +137,13 @@ def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
     if client is None or not {Scope.INBOX_ISSUE, Scope.ADMIN} & set(client["scopes"]):
         return None
     revocation_id = _user_revocation_id(user.client_id, user.user_id)
-    revocations = collection("inbox_revocations").find({"_id": {"$in": [_token_revocation_id(user.jti), revocation_id]}})
+    revocations = collection("inbox_revocations").find(
+        {"_id": {"$in": [_token_revocation_id(user.jti), revocation_id]}}
+    )
     epochs = {end["_id"]: end.get("epoch") for end in revocations}
-    is_valid = _token_revocation_id(user.jti) not in epochs and user.epoch >= (epochs.get(revocation_id) or 0)
+    is_valid = _token_revocation_id(user.jti) not in epochs and user.epoch >= (
+        epochs.get(revocation_id) or 0
+    )
     return client if is_valid else None
 
 

@@ -75,12 +75,16 @@ def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingE
     """Return what is to be set up on a phone: the same until it is confirmed."""
     key = _pending_key(user_id)
     if key is None:
-        encrypted = encrypt(pyotp.random_base32().encode(), associated_data=_associated_data(user_id))
+        encrypted = encrypt(
+            pyotp.random_base32().encode(), associated_data=_associated_data(user_id)
+        )
         collection("second_factors").update_one(
             {"_id": user_id}, {"$set": {"pending_key": encrypted, "invited_at": now}}, upsert=True
         )
         key = decrypt(encrypted, associated_data=_associated_data(user_id)).decode()
-    return PendingEnrollment(key=key, uri=pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER))
+    return PendingEnrollment(
+        key=key, uri=pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER)
+    )
 
 
 def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:

@@ -108,7 +108,9 @@ def callback_view(document: Mapping[str, Any], *, secret: str | None = None) -> 
     return msgspec.convert({**fields, "secret": secret}, CallbackView)
 
 
-def secret_view(secret: str, *, now: datetime, overlap: timedelta = SECRET_OVERLAP) -> CallbackSecretView:
+def secret_view(
+    secret: str, *, now: datetime, overlap: timedelta = SECRET_OVERLAP
+) -> CallbackSecretView:
     """Return a new secret as its app is told it."""
     return CallbackSecretView(secret=secret, previous_until=now + overlap)
 

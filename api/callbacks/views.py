@@ -10,7 +10,7 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from callbacks import audit, outbox, subscriptions
 from callbacks.events import CallbackState
-from callbacks.outbox import NEWEST_FIRST, REMOVED_REASON, DISABLED_REASON, StillPendingError
+from callbacks.outbox import DISABLED_REASON, NEWEST_FIRST, REMOVED_REASON, StillPendingError
 from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from domain.time import utc_now
 

@@ -77,7 +77,8 @@ def type_view(document: Document) -> TypeView:
             "slug": document["_id"],
             "description": document.get("description") or "",
             "template_version": document.get("template_version") or 0,
-            "fallback_after_seconds": document.get("fallback_after_seconds") or DEFAULT_FALLBACK_AFTER_SECONDS,
+            "fallback_after_seconds": document.get("fallback_after_seconds")
+            or DEFAULT_FALLBACK_AFTER_SECONDS,
             "approved_templates": document.get("approved_templates") or [],
         },
         TypeView,

@@ -12,7 +12,12 @@ from domain.time import utc_now
 from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
-from notifications.content.templates import SHIPPED_VERSION, VersionConflictError, UnknownVersionError, Version
+from notifications.content.templates import (
+    SHIPPED_VERSION,
+    UnknownVersionError,
+    Version,
+    VersionConflictError,
+)
 from notifications.store import Document
 from notifications.validation import ProblemCollector
 from notifyproject.db.paging import Cursor

@@ -49,7 +49,8 @@ def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any
         return
     with ThreadPoolExecutor(arguments.at_once) as pool:
         futures = {
-            pool.submit(_run_in_subprocess, number, short=arguments.short): number for number in SCENARIOS
+            pool.submit(_run_in_subprocess, number, short=arguments.short): number
+            for number in SCENARIOS
         }
         try:
             for done in as_completed(futures):

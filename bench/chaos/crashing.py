@@ -63,7 +63,8 @@ class CrashRun:
             PUSH: lambda: bodies.push(number, user_id=USER_ID, **fields),
             WHATSAPP: lambda: bodies.whatsapp(number, phone=PHONE, **fields),
             IN_APP: lambda: bodies.in_app(
-                number, **{"scheduled_at": (datetime.now(UTC) + SCHEDULE_AHEAD).isoformat(), **fields}
+                number,
+                **{"scheduled_at": (datetime.now(UTC) + SCHEDULE_AHEAD).isoformat(), **fields},
             ),
         }
         return {"priority": CRITICAL, **make[channel]()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .evidence import Evidence
-from .joining import Analysis, final_statuses, analyze
+from .joining import Analysis, analyze, final_statuses
 
 MAX_SHOWN = 5
 """Of each kind of finding, so many are named."""

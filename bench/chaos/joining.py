@@ -162,7 +162,10 @@ def _copies(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[tuple[
     for (notification_id, channel, device_id), some in accepted.items():
         for earlier, later in pairwise(sorted(some, key=lambda r: (r.at, r.attempt))):
             attempt = (notification_id, channel, earlier.attempt)
-            is_unknown = (*attempt, None) in unknown_attempts or (*attempt, device_id) in unknown_attempts
+            is_unknown = (*attempt, None) in unknown_attempts or (
+                *attempt,
+                device_id,
+            ) in unknown_attempts
             is_after_unknown = is_unknown and earlier.attempt != later.attempt
             yield f"{notification_id}.{channel}.{later.attempt}", is_after_unknown
 

@@ -73,7 +73,9 @@ class Client:
     def send_many(self, bodies: Sequence[Body], *, key: str) -> list[Answer]:
         """Send notifications in one request, once; note what came of each and return that."""
         headers = {"Idempotency-Key": key}
-        status, response = self.call("POST", "/notifications/bulk", {"notifications": bodies}, headers)
+        status, response = self.call(
+            "POST", "/notifications/bulk", {"notifications": bodies}, headers
+        )
         results = response["results"] if status == OK else [{}] * len(bodies)
         answers = [
             Answer(

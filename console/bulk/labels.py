@@ -130,7 +130,9 @@ def preview_summary(operation: Operation) -> str:
     unaffected_text = (
         f" In {unaffected:,} of them there is nothing to be done." if unaffected else ""
     )
-    return f"{count} notification{plural}, {_deliveries(operation.delivery_count)}.{unaffected_text}"
+    return (
+        f"{count} notification{plural}, {_deliveries(operation.delivery_count)}.{unaffected_text}"
+    )
 
 
 def outcomes(operation: Operation) -> list[tuple[str, str, int]]:

@@ -104,7 +104,9 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         "max_rate": bulk_operation.MAX_PER_SECOND,
         "default_rate": request.POST.get("per_second") or bulk_operation.DEFAULT_PER_SECOND,
         "buttons": _buttons(operation),
-        "acts_on": [RESEND_RISKS[kind][0] for kind in RISK_ORDER if kind in operation.included_risks],
+        "acts_on": [
+            RESEND_RISKS[kind][0] for kind in RISK_ORDER if kind in operation.included_risks
+        ],
     }
     request.current_app = model_admin.admin_site.name
     return TemplateResponse(request, f"{FOLDER}/page.html", context)

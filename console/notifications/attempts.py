@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from notifications.models import DeliveryAttempt
 from notifyproject.db.collections import collection
-from recipients.masking import mask_text, can_see_addresses
+from recipients.masking import can_see_addresses, mask_text
 
 from ..widgets import columns
 from ..widgets.keyset_list import KeysetChangeList

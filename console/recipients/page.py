@@ -23,7 +23,7 @@ from notifications.store import Document
 from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions, topics
 from recipients.addresses import EMAIL, WHATSAPP
-from recipients.masking import mask_text, can_reveal_addresses
+from recipients.masking import can_reveal_addresses, mask_text
 from recipients.models import Recipient, SuppressionReason
 
 from ..devices import PLATFORM_LABELS, REASON_LABELS

@@ -19,7 +19,12 @@ from notifications import validation
 from notifications.catalog import types
 from notifications.content import linting, templates
 from notifications.content.engine import TemplateError
-from notifications.content.templates import DEFAULT_LANGUAGE, SHIPPED_VERSION, VersionConflictError, Version
+from notifications.content.templates import (
+    DEFAULT_LANGUAGE,
+    SHIPPED_VERSION,
+    Version,
+    VersionConflictError,
+)
 from notifications.intake import preview
 from notifications.models import NotificationType
 from notifications.store import Document

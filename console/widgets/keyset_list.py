@@ -94,7 +94,9 @@ class KeysetChangeList(BoundedChangeList):
         """Link to the pages on either side."""
         if not self.result_list:
             return
-        first, last = (keyset.encode_cursor(keyset.cursor_of_row(self.result_list[n], order)) for n in (0, -1))
+        first, last = (
+            keyset.encode_cursor(keyset.cursor_of_row(self.result_list[n], order)) for n in (0, -1)
+        )
         if has_more or backwards:
             self.next_url = self.get_query_string({AFTER: last}, [BEFORE])
         if has_more if backwards else has_cursor:

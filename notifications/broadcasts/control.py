@@ -115,12 +115,16 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
         now=now,
     )
     if cancelled is None:
-        return _require_status(broadcast_id, (B.CANCELLING, B.CANCELLED), "It cannot be cancelled now.")
+        return _require_status(
+            broadcast_id, (B.CANCELLING, B.CANCELLED), "It cannot be cancelled now."
+        )
     enqueue(broadcast_id, at=now, now=now)
     return cancelled
 
 
-def _require_status(broadcast_id: ObjectId, statuses: tuple[BroadcastStatus, ...], message: str) -> Document:
+def _require_status(
+    broadcast_id: ObjectId, statuses: tuple[BroadcastStatus, ...], message: str
+) -> Document:
     """Return a broadcast that is as it was to be; raises InvalidStateError for any other."""
     document = repository.get(broadcast_id)
     if document is None:

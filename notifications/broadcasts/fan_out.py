@@ -100,7 +100,9 @@ def validate_for_everyone(
         ),
     )
     snapshot = RecipientSnapshot(people={}, suppressed={})
-    prepared = prepare(reachable, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
+    prepared = prepare(
+        reachable, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
+    )
     return prepared.notification
 
 
@@ -134,7 +136,9 @@ def _prepare(
 ) -> list[NewNotification]:
     """Return the notifications of those who are told; note the others on the page."""
     requests = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
-    snapshot = replace(load_recipients(list(requests.values()), now=now), render_cache=RenderCache())
+    snapshot = replace(
+        load_recipients(list(requests.values()), now=now), render_cache=RenderCache()
+    )
     named_channels = _named_channels(request)
     found: list[NewNotification] = []
     for user_id, own_request in requests.items():
@@ -144,7 +148,9 @@ def _prepare(
             continue
         try:
             new = prepare(
-                own_request if reachable is None else msgspec.structs.replace(own_request, channels=reachable),
+                own_request
+                if reachable is None
+                else msgspec.structs.replace(own_request, channels=reachable),
                 notification_id=ids[user_id],
                 caller=caller,
                 snapshot=snapshot,
@@ -167,7 +173,9 @@ def _named_channels(request: NotificationRequest) -> list[Channel] | None:
     return parse_channels(request.channels, problems=ProblemCollector())
 
 
-def _reachable_channels(named_channels: Sequence[Channel] | None, person: RegisteredRecipient | None) -> list[str] | None:
+def _reachable_channels(
+    named_channels: Sequence[Channel] | None, person: RegisteredRecipient | None
+) -> list[str] | None:
     """Return those of the named channels that reach a person, as far as their addresses say."""
     if named_channels is None:
         return None

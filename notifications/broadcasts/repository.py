@@ -215,7 +215,9 @@ def _with_end(status: BroadcastStatus, change: Mapping[str, Any], now: datetime)
     }
 
 
-def _update_leased(lease: BroadcastLease, condition: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
+def _update_leased(
+    lease: BroadcastLease, condition: Mapping[str, Any], change: Mapping[str, Any]
+) -> bool:
     query = {"_id": lease.id, "claim.token": lease.token, **condition}
     return collection("broadcasts").update_one(query, change).matched_count > 0
 

@@ -49,7 +49,9 @@ def preview(
         raise BulkStateError("Choose at least one channel.")
     if action is BulkAction.RESCHEDULE and (send_at is None or send_at <= now):
         raise BulkStateError("Give a time in the future to send them at.")
-    operation = repository.create(action=action, selection=selection, send_at=send_at, by=by, now=now)
+    operation = repository.create(
+        action=action, selection=selection, send_at=send_at, by=by, now=now
+    )
     wakeups.publish_operation(operation.id, at=None, now=now)
     return operation
 
@@ -123,7 +125,9 @@ def _check_options(options: StartOptions, operation: Operation | None) -> None:
         raise BulkStateError("Everything is left out: there is nothing to do.")
     if options.included_risks & ALWAYS_SKIPPED:
         raise BulkStateError("What is suppressed is always left out.")
-    is_risky = operation.action in ASSESSED_ACTIONS and RiskKind.MAY_DUPLICATE in options.included_risks
+    is_risky = (
+        operation.action in ASSESSED_ACTIONS and RiskKind.MAY_DUPLICATE in options.included_risks
+    )
     if is_risky and not (options.duplicate_reason or "").strip():
         raise BulkStateError("Say why a second copy is acceptable.")
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain import time
-from domain.states import OPEN, FINAL_BULK_OUTCOMES, SUCCEEDED, BulkAction, BulkOutcome, Channel
+from domain.states import FINAL_BULK_OUTCOMES, OPEN, SUCCEEDED, BulkAction, BulkOutcome, Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform import audit
 from notifyproject.platform.clock import Clock
@@ -125,7 +125,9 @@ def execute(
     Raises LeaseExpiredError when the lease is over before the last; what was done is written down.
     """
     now = clock()
-    documents = {document["_id"]: document for document in queries.get_many([p.id for p in positions])}
+    documents = {
+        document["_id"]: document for document in queries.get_many([p.id for p in positions])
+    }
     rows = results.get_results(
         operation.id,
         [
@@ -136,7 +138,11 @@ def execute(
     )
     risks = assess(operation, list(documents.values()), now=now)
     settled_before = {key: row for key, row in rows.items() if row.outcome in FINAL_BULK_OUTCOMES}
-    interrupted = {key: skip_outcome(None, key, row) for key, row in rows.items() if row.outcome is BulkOutcome.BEGUN}
+    interrupted = {
+        key: skip_outcome(None, key, row)
+        for key, row in rows.items()
+        if row.outcome is BulkOutcome.BEGUN
+    }
     outcomes = {
         key: skip_outcome(documents.get(key.notification_id), key, row)
         for key, row in rows.items()
@@ -148,20 +154,21 @@ def execute(
             to_do[key] = risk
         elif key not in settled_before:
             reason = risk.kind.value
-            outcomes[key] = DeliveryOutcome(
-                outcome=BulkOutcome.SKIPPED, risk=risk, reason=reason
-            )
+            outcomes[key] = DeliveryOutcome(outcome=BulkOutcome.SKIPPED, risk=risk, reason=reason)
     to_do = {key: risk for key, risk in to_do.items() if key not in settled_before}
     results.settle(operation.id, outcomes, now=now)
     results.begin(operation.id, to_do, now=now)
     batch = _Batch(operation=operation, documents=documents, to_do=to_do, interrupted=interrupted)
     done = _execute_batch(batch, clock=clock, until=until)
     return BatchResult(
-        acted_count=len({key.notification_id for key in done}), outcomes=settled_before | outcomes | done
+        acted_count=len({key.notification_id for key in done}),
+        outcomes=settled_before | outcomes | done,
     )
 
 
-def skip_outcome(document: Document | None, key: DeliveryKey, row: DeliveryOutcome) -> DeliveryOutcome:
+def skip_outcome(
+    document: Document | None, key: DeliveryKey, row: DeliveryOutcome
+) -> DeliveryOutcome:
     """Return what became of a delivery of the preview that there is nothing to be done to now.
 
     One that a lost worker had begun with is as it is because of that.
@@ -195,7 +202,9 @@ class _Batch:
     interrupted: Mapping[DeliveryKey, DeliveryOutcome]
 
 
-def _execute_batch(batch: _Batch, *, clock: Clock, until: datetime) -> dict[DeliveryKey, DeliveryOutcome]:
+def _execute_batch(
+    batch: _Batch, *, clock: Clock, until: datetime
+) -> dict[DeliveryKey, DeliveryOutcome]:
     """Act on one notification after the other; what is done is written down even if one fails."""
     by_notification: dict[ObjectId, list[DeliveryKey]] = {}
     for key in batch.to_do:
@@ -246,7 +255,9 @@ def _execute_one(
             )
         elif operation.action is BulkAction.RESCHEDULE:
             requested_time = operation.send_at or now
-            actions.reschedule(notification_id=notification_id, requested_time=requested_time, now=now)
+            actions.reschedule(
+                notification_id=notification_id, requested_time=requested_time, now=now
+            )
         else:
             actions.run_now(notification_id=notification_id, now=now)
     except (
@@ -264,9 +275,7 @@ def _make_outcome(risk: ResendRisk, problem: tuple[str, str] | None) -> Delivery
     if problem is None:
         return DeliveryOutcome(outcome=BulkOutcome.DONE, risk=risk)
     reason, detail = problem
-    return DeliveryOutcome(
-        outcome=BulkOutcome.FAILED, risk=risk, reason=reason, detail=detail
-    )
+    return DeliveryOutcome(outcome=BulkOutcome.FAILED, risk=risk, reason=reason, detail=detail)
 
 
 def _matching_channels(operation: Operation, document: Document) -> list[Channel]:

@@ -13,13 +13,21 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
-from domain.states import BULK_TRANSITIONS, ACTIVE_BULK_STAGES, BulkAction, BulkOutcome, BulkStage
+from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkOutcome, BulkStage
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 
 from ..store import Document
 from . import operation as bulk_operation
-from .operation import BulkStateError, Operation, Position, Selection, Staff, dump_filter, operation_of
+from .operation import (
+    BulkStateError,
+    Operation,
+    Position,
+    Selection,
+    Staff,
+    dump_filter,
+    operation_of,
+)
 
 LEASE = timedelta(seconds=60)
 MAX_CLAIMS = 3
@@ -183,7 +191,12 @@ def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLea
     )
     if before["claim_count"] >= MAX_CLAIMS:
         is_running = lease.operation.stage is BulkStage.RUNNING
-        finish(lease, BulkStage.PAUSED if is_running else BulkStage.CANCELLED, now=now, problem=STUCK_MESSAGE)
+        finish(
+            lease,
+            BulkStage.PAUSED if is_running else BulkStage.CANCELLED,
+            now=now,
+            problem=STUCK_MESSAGE,
+        )
         return None
     return lease
 

@@ -13,7 +13,7 @@ from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel
-from notifyproject.db.collections import is_duplicate, collection
+from notifyproject.db.collections import collection, is_duplicate
 
 from ..resend.risk import ResendRisk, RiskKind
 from ..store import Document
@@ -95,9 +95,7 @@ def settle(
     for one, keys in keys_by_outcome.items():
         if one.outcome is BulkOutcome.SKIPPED:
             # Beyond what the preview has looked at there is no row yet.
-            add(
-                operation_id, dict.fromkeys(keys, one.risk), outcome=BulkOutcome.WAITING, now=now
-            )
+            add(operation_id, dict.fromkeys(keys, one.risk), outcome=BulkOutcome.WAITING, now=now)
         details = {"reason": one.reason, "detail": one.detail}
         changes = {
             "outcome": one.outcome.value,

@@ -105,7 +105,9 @@ def _preview_page(
     if unmatched_count := sum(position.id not in matched_ids for position in positions):
         preview_counts[NO_DELIVERY] = unmatched_count
     position = positions[-1] if positions else lease.operation.position
-    progress = Progress(position=position, preview_counts=preview_counts, found_count=len(positions))
+    progress = Progress(
+        position=position, preview_counts=preview_counts, found_count=len(positions)
+    )
     saved = repository.save_progress(lease, progress, now=clock())
     if saved is None:
         return None
@@ -128,16 +130,22 @@ def _run_page(
         size = min(SLICE_SIZE, limit - acted_count)
         slice_positions, positions = positions[:size], positions[size:]
         try:
-            result = executor.execute(current.operation, slice_positions, clock=clock, until=current.lease_until)
+            result = executor.execute(
+                current.operation, slice_positions, clock=clock, until=current.lease_until
+            )
         except executor.LeaseExpiredError:
             log.warning("operation_lease_expired", operation_id=str(lease.operation.id))
             return None, None
         acted_count += result.acted_count
-        progress = Progress(position=slice_positions[-1], counts=result.counts(), reasons=result.reasons())
+        progress = Progress(
+            position=slice_positions[-1], counts=result.counts(), reasons=result.reasons()
+        )
         current = repository.save_progress(current, progress, now=clock())
         if acted_count >= limit:
             break
-    next_at = bulk_operation.next_run_at(started_at=started_at, acted_count=acted_count, per_second=per_second)
+    next_at = bulk_operation.next_run_at(
+        started_at=started_at, acted_count=acted_count, per_second=per_second
+    )
     return current, next_at if next_at > clock() else None
 
 

@@ -30,7 +30,9 @@ class SelectionTimeoutError(Exception):
     """Finding a page took too long: no index serves the filter in this order."""
 
 
-def select_failures(*, channel: Channel | None, code: str | None, since: datetime | None) -> Selection:
+def select_failures(
+    *, channel: Channel | None, code: str | None, since: datetime | None
+) -> Selection:
     """Return the cohort of failures of a channel and cause since an instant; None is any."""
     delivery_query: dict[str, Any] = {"status": S.FAILED.value}
     description = ["Failed deliveries"]
@@ -76,7 +78,11 @@ def matching_deliveries(operation: Operation, document: Document) -> list[Mappin
     """Return the deliveries of a notification that the operation has something to do to."""
     if operation.action is BulkAction.RESCHEDULE and not _is_unsent(document):
         return []
-    return [d for d in document["delivery"] if _is_selected(operation, d) and _is_actionable(operation, d)]
+    return [
+        d
+        for d in document["delivery"]
+        if _is_selected(operation, d) and _is_actionable(operation, d)
+    ]
 
 
 def _is_selected(operation: Operation, delivery: Mapping[str, Any]) -> bool:
@@ -101,7 +107,9 @@ def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
 
 
 def _is_unsent(document: Document) -> bool:
-    return all(d["status"] in UNSENT_STATUSES and not d["attempt_count"] for d in document["delivery"])
+    return all(
+        d["status"] in UNSENT_STATUSES and not d["attempt_count"] for d in document["delivery"]
+    )
 
 
 def order_field(ordering: str) -> str:

@@ -104,7 +104,8 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         dict[str, Any], Meta(description="Every variable that templates may use, with an example.")
     ] = {}
     sensitive_variables: Annotated[
-        list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]], Meta(max_length=MAX_SENSITIVE_VARIABLES)
+        list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
+        Meta(max_length=MAX_SENSITIVE_VARIABLES),
     ] = []
     is_active: bool = True
 
@@ -176,7 +177,9 @@ def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
     if RESERVED_VARIABLE in data:
         problems.add(f"{pointer}/{RESERVED_VARIABLE}", "reserved", "Templates call the person so.")
     if len(request.sensitive_variables) > MAX_SENSITIVE_VARIABLES:
-        problems.add("/sensitive_variables", "too_many", f"At most {MAX_SENSITIVE_VARIABLES} variables.")
+        problems.add(
+            "/sensitive_variables", "too_many", f"At most {MAX_SENSITIVE_VARIABLES} variables."
+        )
     for index, name in enumerate(request.sensitive_variables):
         if len(name) > VARIABLE_LENGTH or not types.VARIABLE.fullmatch(name):
             problems.add(f"/sensitive_variables/{index}", "invalid", "Not a variable's name.")

@@ -108,7 +108,11 @@ def sensitive_variables(*slugs: str | None) -> frozenset[str]:
     for slug in slugs:
         if slug is not None:
             type_config = snapshot.active.get(slug)
-            found |= type_config.sensitive_variables if type_config else snapshot.inactive_sensitive_variables.get(slug, found)
+            found |= (
+                type_config.sensitive_variables
+                if type_config
+                else snapshot.inactive_sensitive_variables.get(slug, found)
+            )
     return found
 
 
@@ -209,7 +213,9 @@ def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
         fallback=_parse_fallback(document),
-        whatsapp_templates=tuple(_parse_whatsapp_template(one) for one in document.get("approved_templates") or ()),
+        whatsapp_templates=tuple(
+            _parse_whatsapp_template(one) for one in document.get("approved_templates") or ()
+        ),
         template_version=document.get("template_version") or 0,
     )
 

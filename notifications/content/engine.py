@@ -137,7 +137,9 @@ class Template:
         """
         if self._fast_path is not None:
             autoescape = self.bound.env.autoescape
-            text = fast_path.fill(self._fast_path, variables, autoescape=autoescape, limit=MAX_OUTPUT)
+            text = fast_path.fill(
+                self._fast_path, variables, autoescape=autoescape, limit=MAX_OUTPUT
+            )
             if text is not None:
                 return text
         try:

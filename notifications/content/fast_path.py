@@ -118,7 +118,11 @@ def _compile_path(expression: object) -> tuple[str, ...]:
 
 
 def _fill(
-    pieces: Pieces, variables: Mapping[str, Any], found: list[str], autoescape: bool, characters_left: int
+    pieces: Pieces,
+    variables: Mapping[str, Any],
+    found: list[str],
+    autoescape: bool,
+    characters_left: int,
 ) -> int:
     """Add the texts of pieces, and return how many more characters there is room for."""
     for piece in pieces:

@@ -161,7 +161,9 @@ def dry_run(fragments: Sequence[str], *, css: str) -> DryRun:
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("inlining_not_started", error=type(error).__name__)
         return DryRun((), "It could not be tried on this machine just now: try again.")
-    inlined = tuple(json.loads(line) for line in completed.stdout.splitlines() if line.endswith(b'"'))
+    inlined = tuple(
+        json.loads(line) for line in completed.stdout.splitlines() if line.endswith(b'"')
+    )
     if len(inlined) == len(fragments):
         return DryRun(inlined)
     log.warning("inlining_failed", status=completed.returncode)

@@ -26,7 +26,9 @@ _FORMATTING = frozenset(
     | {"tt", "u"}
 )
 """Elements that go on in what follows where they are not closed."""
-_IMPLIED_END_TAGS = frozenset(["li", "p", "dd", "dt", "option", "optgroup", "rb", "rp", "rt", "rtc"])
+_IMPLIED_END_TAGS = frozenset(
+    ["li", "p", "dd", "dt", "option", "optgroup", "rb", "rp", "rt", "rtc"]
+)
 _TABLE_PARTS = frozenset(["td", "th", "tr", "tbody", "thead", "tfoot", "caption", "colgroup"])
 _IMPLICITLY_CLOSED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(_FORMATTING, frozenset[str]()),

@@ -44,7 +44,9 @@ def redact(
         **_mask_fields(content, names, values),
         **_mask_own_words(content, has_own_subject, has_own_body),
     }
-    redacted_fields = {name: value for name, value in masked_fields.items() if value != getattr(content, name)}
+    redacted_fields = {
+        name: value for name, value in masked_fields.items() if value != getattr(content, name)
+    }
     masked = mask(data, names, values)
     if not redacted_fields and masked == data:
         return Redacted(content=content, data=data)
@@ -54,10 +56,14 @@ def redact(
         secrets=values,
         has_inline_content=has_own_body or has_own_subject,
     )
-    return Redacted(content=replace(content, is_masked=True, **redacted_fields), data=masked, secret=secret)
+    return Redacted(
+        content=replace(content, is_masked=True, **redacted_fields), data=masked, secret=secret
+    )
 
 
-def _mask_fields(content: Content, names: Collection[str], values: Collection[str]) -> dict[str, Any]:
+def _mask_fields(
+    content: Content, names: Collection[str], values: Collection[str]
+) -> dict[str, Any]:
     """Return the fields that go along with the words, without what repeats a secret."""
     return {
         "image_url": _remove_secrets_if_any(content.image_url, values),
@@ -81,7 +87,10 @@ def _mask_own_words(content: Content, has_own_subject: bool, has_own_body: bool)
 
 
 def _mask_attachment(attachment: Attachment, values: Collection[str]) -> Attachment:
-    url, filename = remove_secrets(attachment.url, values), remove_secrets(attachment.filename, values)
+    url, filename = (
+        remove_secrets(attachment.url, values),
+        remove_secrets(attachment.filename, values),
+    )
     return replace(attachment, url=url, filename=filename)
 
 
@@ -104,7 +113,11 @@ SendOutcome = SendResult | ProviderError
 
 def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, ...]:
     """Return the secrets that stand under these names, at any depth, the longest first."""
-    found = {text for text in _values_under(data, names, is_secret=False) if len(text) >= MIN_SECRET_LENGTH}
+    found = {
+        text
+        for text in _values_under(data, names, is_secret=False)
+        if len(text) >= MIN_SECRET_LENGTH
+    }
     return tuple(sorted(found - {MASK}, key=lambda text: (-len(text), text)))
 
 
@@ -151,7 +164,9 @@ def _mask_excerpt(answer: ProviderResponse, secret: SensitiveContent) -> Provide
         # Which part of the words is the secret, nobody but the app knows.
         return replace(answer, excerpt=WITHHELD if answer.excerpt else "")
     excerpt = remove_secrets(answer.excerpt, secret.secrets)
-    partial_length = max((_partial_secret_length(excerpt, value) for value in secret.secrets), default=0)
+    partial_length = max(
+        (_partial_secret_length(excerpt, value) for value in secret.secrets), default=0
+    )
     return replace(answer, excerpt=excerpt[:-partial_length] + MASK if partial_length else excerpt)
 
 

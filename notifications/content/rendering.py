@@ -12,7 +12,7 @@ from markupsafe import escape
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from providers.contract import WhatsAppTemplateMessage, Message
+from providers.contract import Message, WhatsAppTemplateMessage
 
 from ..catalog.types import MASK, WhatsAppTemplate
 from . import templates
@@ -41,7 +41,9 @@ def choose_whatsapp_template(
     )
 
 
-def _find_nearest(candidates: Sequence[WhatsAppTemplate], locale: str | None) -> WhatsAppTemplate | None:
+def _find_nearest(
+    candidates: Sequence[WhatsAppTemplate], locale: str | None
+) -> WhatsAppTemplate | None:
     by_locale = {one.locale.lower(): one for one in candidates}
     parts = (locale or "").lower().replace("_", "-").split("-")
     names = ["-".join(parts[:count]) for count in range(len(parts), 0, -1)]
@@ -91,7 +93,9 @@ def render_text(
 ) -> tuple[str, str]:
     """Return subject and body in the recipient's language; raises TemplateError."""
     variables = _template_variables(data, recipient)
-    subject = _render_part(name, version, Part.SUBJECT, recipient, variables, render_cache=render_cache)
+    subject = _render_part(
+        name, version, Part.SUBJECT, recipient, variables, render_cache=render_cache
+    )
     body = _render_part(name, version, Part.BODY, recipient, variables, render_cache=render_cache)
     if subject is None or body is None:
         raise TemplateError("unknown_template", "There is no such template.")
@@ -198,7 +202,9 @@ class _RenderContext:
             return None
         variables = _template_variables(self.data, self.recipient)
         try:
-            text = _render_part(self.content.template_id, self.version, part, self.recipient, variables)
+            text = _render_part(
+                self.content.template_id, self.version, part, self.recipient, variables
+            )
         except TemplateError as problem:
             log.warning(
                 "template_part_skipped",
@@ -228,7 +234,9 @@ def _render_push_title(context: _RenderContext, subject: str | None) -> str | No
     return truncate_words(clean_line(subject), limit=PUSH_TITLE_LENGTH) if subject else None
 
 
-def _render_html(context: _RenderContext, subject: str | None, text: str, unsubscribe_url: str | None) -> str:
+def _render_html(
+    context: _RenderContext, subject: str | None, text: str, unsubscribe_url: str | None
+) -> str:
     body = context.render_part(Part.EMAIL_HTML) or _to_html(text)
     language = context.language
     layout_variables = {

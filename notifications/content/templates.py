@@ -88,7 +88,9 @@ def shipped_texts(name: str) -> dict[str, dict[str, str]]:
         return {}
     own = sorted(f.name for f in folder.iterdir() if STORED_LANGUAGE.fullmatch(f.name))
     found = {
-        language: {part.value: text for part in Part if (text := read_shipped(name, part, language))}
+        language: {
+            part.value: text for part in Part if (text := read_shipped(name, part, language))
+        }
         for language in (DEFAULT_LANGUAGE, *own)
     }
     return {language: parts for language, parts in found.items() if parts}
@@ -205,11 +207,19 @@ def list_versions(
 
     With ``above``, the last of those over it.
     """
-    id_range = {"$gt": _version_id(type_slug, above or SHIPPED_VERSION), "$lte": _version_id(type_slug, MAX_NUMBER)}
+    id_range = {
+        "$gt": _version_id(type_slug, above or SHIPPED_VERSION),
+        "$lte": _version_id(type_slug, MAX_NUMBER),
+    }
     if below is not None:
-        id_range = {"$gt": _version_id(type_slug, SHIPPED_VERSION), "$lt": _version_id(type_slug, below)}
+        id_range = {
+            "$gt": _version_id(type_slug, SHIPPED_VERSION),
+            "$lt": _version_id(type_slug, below),
+        }
     upwards = above is not None
-    cursor = collection("template_versions").find({"_id": id_range}).sort("_id", 1 if upwards else -1)
+    cursor = (
+        collection("template_versions").find({"_id": id_range}).sort("_id", 1 if upwards else -1)
+    )
     found = [_parse_version(document) for document in cursor.limit(limit)]
     return found[::-1] if upwards else found
 

@@ -75,7 +75,9 @@ class _StoreWrite(Protocol):
     ) -> Marked | None: ...
 
 
-def _apply_mark(write: _StoreWrite, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
+def _apply_mark(
+    write: _StoreWrite, inbox: Inbox, notification_id: ObjectId, now: datetime
+) -> Document:
     result = write(inbox=inbox, notification_id=notification_id, now=now)
     if result is None:
         raise NotInInboxError

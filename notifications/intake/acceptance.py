@@ -42,7 +42,9 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     """
     snapshot = load_recipients([request], now=now)
     try:
-        prepared = prepare(request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
+        prepared = prepare(
+            request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
+        )
     except InvalidRequestError:
         # Accepted once, it stays accepted: only its send time may have passed since.
         previous = _find_previous(request, caller)
@@ -65,7 +67,9 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.ACCEPT_ENQUEUED)
     return Acceptance(
-        document=result.document, is_replayed=result.repeated, is_time_adjusted=prepared.is_time_adjusted
+        document=result.document,
+        is_replayed=result.repeated,
+        is_time_adjusted=prepared.is_time_adjusted,
     )
 
 
@@ -99,7 +103,9 @@ def _reserve(
         first_id = existing["notification_ids"][0]
         document = queries.get(notification_id=first_id)
         if document is not None:
-            return Acceptance(document=document, is_replayed=True, is_time_adjusted=prepared.is_time_adjusted)
+            return Acceptance(
+                document=document, is_replayed=True, is_time_adjusted=prepared.is_time_adjusted
+            )
         notification = replace(prepared.notification, id=first_id)
         return Prepared(notification=notification, is_time_adjusted=prepared.is_time_adjusted)
     return prepared

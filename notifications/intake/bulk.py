@@ -137,9 +137,13 @@ def _prepare(
     """Return the notifications asked for, and what is wrong with the others, by their places."""
     requests = {n: one for n, one in items.items() if isinstance(one, NotificationRequest)}
     invalid: dict[int, Refusal] = {
-        n: _truncate_problems(one) for n, one in items.items() if isinstance(one, InvalidRequestError)
+        n: _truncate_problems(one)
+        for n, one in items.items()
+        if isinstance(one, InvalidRequestError)
     }
-    snapshot = replace(load_recipients(list(requests.values()), now=now), render_cache=RenderCache())
+    snapshot = replace(
+        load_recipients(list(requests.values()), now=now), render_cache=RenderCache()
+    )
     prepared: dict[int, NewNotification] = {}
     for index, request in requests.items():
         try:

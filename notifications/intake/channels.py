@@ -36,7 +36,13 @@ def choose_channels(
     preference = preference_of(person, type_config)
     is_explicit, channels = _requested_channels(request, type_config, preference, problems)
     deliveries = [
-        _make_delivery(channel, request=request, recipient=recipient, is_explicit=is_explicit, problems=problems)
+        _make_delivery(
+            channel,
+            request=request,
+            recipient=recipient,
+            is_explicit=is_explicit,
+            problems=problems,
+        )
         for channel in channels
     ]
     if preference.muted:

@@ -55,12 +55,19 @@ def check_attachments(
     if not requests:
         return ()
     if not settings.ATTACHMENT_HOSTS:
-        problems.add(ATTACHMENTS_POINTER, "not_enabled", "No host is allowed here to fetch attachments from.")
+        problems.add(
+            ATTACHMENTS_POINTER, "not_enabled", "No host is allowed here to fetch attachments from."
+        )
         return ()
-    return tuple(_check_attachment(one, f"{ATTACHMENTS_POINTER}/{i}", problems) for i, one in enumerate(requests))
+    return tuple(
+        _check_attachment(one, f"{ATTACHMENTS_POINTER}/{i}", problems)
+        for i, one in enumerate(requests)
+    )
 
 
-def _check_attachment(request: AttachmentRequest, pointer: str, problems: ProblemCollector) -> Attachment:
+def _check_attachment(
+    request: AttachmentRequest, pointer: str, problems: ProblemCollector
+) -> Attachment:
     filename = text.without_invisible(request.filename).strip()
     _check_url(request.url, f"{pointer}/url", problems)
     _check_filename(filename, f"{pointer}/filename", problems)
@@ -86,7 +93,9 @@ def _check_filename(name: str, pointer: str, problems: ProblemCollector) -> None
     if not name:
         problems.add(pointer, "blank", "A file has a name.")
     elif has_control_characters(name) or _INVALID_FILENAME.search(name):
-        problems.add(pointer, "invalid_filename", "Expected the name of a file such as invoice.pdf.")
+        problems.add(
+            pointer, "invalid_filename", "Expected the name of a file such as invoice.pdf."
+        )
 
 
 def _check_content_type(content_type: str, pointer: str, problems: ProblemCollector) -> None:
@@ -138,7 +147,9 @@ def check_push_size(
         )
         build_payload(
             SendRequest(
-                reference=str(AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)),
+                reference=str(
+                    AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)
+                ),
                 notification_id=str(ObjectId()),
                 recipient=EXAMPLE_DEVICE_ID,
                 message=message,
@@ -251,7 +262,11 @@ def _resolve_template(
 ) -> tuple[str | None, int]:
     """Return the name of the template and its published version; None if there is none."""
     name = requested or type_config.slug
-    version = type_config.template_version if name == type_config.slug else types.get_template_version(name)
+    version = (
+        type_config.template_version
+        if name == type_config.slug
+        else types.get_template_version(name)
+    )
     if _template_exists(name, version):
         return name, version
     if requested is not None:
@@ -280,7 +295,11 @@ def _render(
 ) -> tuple[str | None, str | None]:
     try:
         subject, body = rendering.render_text(
-            name=template_id, version=version, data=data, recipient=recipient, render_cache=render_cache
+            name=template_id,
+            version=version,
+            data=data,
+            recipient=recipient,
+            render_cache=render_cache,
         )
         rendering.check_channels(
             channels,

@@ -115,7 +115,9 @@ def complete(record: IdempotencyRecord, *, caller: Caller, now: datetime) -> Ide
 def _dump_record(record: IdempotencyRecord) -> dict[str, Any]:
     return {
         "notification_ids": [record.ids[index] for index in sorted(record.ids)],
-        "refusals": [{"place": index, **_dump_refusal(refusal)} for index, refusal in record.refusals.items()],
+        "refusals": [
+            {"place": index, **_dump_refusal(refusal)} for index, refusal in record.refusals.items()
+        ],
     }
 
 

@@ -11,7 +11,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from recipients import queries as recipients
-from recipients.queries import RegisteredRecipient, ActiveSuppression
+from recipients.queries import ActiveSuppression, RegisteredRecipient
 
 from ..catalog import retention, types
 from ..catalog.types import TypeConfig
@@ -51,7 +51,9 @@ def resolve_priority(
 
 
 def resolve_recipient(
-    given: NotificationRecipientRequest, person: RegisteredRecipient | None, problems: ProblemCollector
+    given: NotificationRecipientRequest,
+    person: RegisteredRecipient | None,
+    problems: ProblemCollector,
 ) -> Recipient:
     """Return the recipient; a problem of a given field is noted, and the field left out."""
     return Recipient(
@@ -95,7 +97,9 @@ def _resolve_name(given: NotificationRecipientRequest, problems: ProblemCollecto
     return given.name
 
 
-def _resolve_timezone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
+def _resolve_timezone(
+    given: NotificationRecipientRequest, problems: ProblemCollector
+) -> str | None:
     if given.timezone is None:
         return None
     try:
@@ -188,7 +192,8 @@ def prepare(
         data=redacted.data,
         secret=redacted.secret,
         deliveries=tuple(_mark_suppressed(deliveries, recipient, type_config, snapshot)),
-        max_attempts=1 + (type_config.max_retries if request.max_retries is None else request.max_retries),
+        max_attempts=1
+        + (type_config.max_retries if request.max_retries is None else request.max_retries),
         send_at=times.send_at,
         scheduled_at=times.scheduled_at,
         scheduled_local=times.scheduled_local,
@@ -216,7 +221,10 @@ def _find_type(request: NotificationRequest, problems: ProblemCollector) -> Type
 
 
 def _mark_suppressed(
-    deliveries: list[NewDelivery], recipient: Recipient, type_config: TypeConfig, snapshot: RecipientSnapshot
+    deliveries: list[NewDelivery],
+    recipient: Recipient,
+    type_config: TypeConfig,
+    snapshot: RecipientSnapshot,
 ) -> list[NewDelivery]:
     """Return the deliveries, those to suppressed addresses as suppressed."""
 
@@ -261,4 +269,6 @@ def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -
     """Read what a batch of requests needs, in two queries."""
     people = recipients.find_registered(r.user_id for r in requests if r.user_id)
     addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]
-    return RecipientSnapshot(people=people, suppressed=recipients.find_suppressed(addresses, now=now))
+    return RecipientSnapshot(
+        people=people, suppressed=recipients.find_suppressed(addresses, now=now)
+    )

@@ -48,12 +48,16 @@ def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> P
     Secrets are shown: the caller has just given them.
     """
     snapshot = load_recipients([request], now=now)
-    prepared = prepare(request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
+    prepared = prepare(
+        request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
+    )
     notification = prepared.notification
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
     return Preview(
         notification=notification,
-        channels=tuple(_preview_channel(channel, notification, chosen.get(channel)) for channel in Channel),
+        channels=tuple(
+            _preview_channel(channel, notification, chosen.get(channel)) for channel in Channel
+        ),
         is_time_adjusted=prepared.is_time_adjusted,
     )
 
@@ -96,7 +100,9 @@ def _render(channel: Channel, notification: NewNotification) -> Message:
 
 TEST_TYPE = "transactional"
 TEST_SUBJECT = "Test message"
-TEST_BODY = "This is a test from the people who run our notifications. There is nothing for you to do."
+TEST_BODY = (
+    "This is a test from the people who run our notifications. There is nothing for you to do."
+)
 
 
 def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:

@@ -43,7 +43,9 @@ def apply_reminder(
         problems.add(EVENT_POINTER, problem.code, str(problem))
         # That nothing can be said of the event is no second problem.
         return msgspec.structs.replace(request, data={**_event_variables(now, now), **request.data})
-    return _apply_times(request, event_at=event_at, send_at=send_at, ttl_seconds=type_config.ttl_seconds)
+    return _apply_times(
+        request, event_at=event_at, send_at=send_at, ttl_seconds=type_config.ttl_seconds
+    )
 
 
 def _resolve_event(
@@ -64,7 +66,9 @@ def _resolve_event(
         )
     event_at = time.parse_timestamp(event)
     lead_time = preference_of(person, type_config).notify_before or type_config.notify_before
-    return event_at, time.resolve_reminder(event_at=event_at, lead_time=_clamp_reminder(lead_time), now=now)
+    return event_at, time.resolve_reminder(
+        event_at=event_at, lead_time=_clamp_reminder(lead_time), now=now
+    )
 
 
 def _apply_times(

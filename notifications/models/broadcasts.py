@@ -5,7 +5,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, Object
 from django_mongodb_backend.managers import MongoManager
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
-from notifyproject.db.fields import optional_datetime, optional_text, choice_field
+from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
 from .notification import USER_ID_LENGTH, Claim

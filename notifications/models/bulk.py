@@ -8,7 +8,7 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, Object
 from django_mongodb_backend.managers import MongoManager
 
 from domain.states import BulkAction, BulkOutcome, BulkStage, Channel
-from notifyproject.db.fields import optional_datetime, optional_text, choice_field, choices_field
+from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
 from .notification import Claim

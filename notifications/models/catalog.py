@@ -6,7 +6,7 @@ from django_mongodb_backend.managers import MongoManager
 
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Channel, Priority
-from notifyproject.db.fields import optional_datetime, choice_field, choices_field
+from notifyproject.db.fields import choice_field, choices_field, optional_datetime
 
 SLUG_LENGTH = 64
 NAME_LENGTH = 120

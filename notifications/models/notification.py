@@ -12,7 +12,7 @@ from django_mongodb_backend.models import EmbeddedModel
 
 from domain.retry import DEFAULT_MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
-from notifyproject.db.fields import optional_datetime, optional_text, choice_field, choices_field
+from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
 USER_ID_LENGTH = 128

@@ -4,7 +4,7 @@ from django.db import models
 from django_mongodb_backend.managers import MongoManager
 
 from domain.states import Category
-from notifyproject.db.fields import optional_datetime, optional_text, choice_field
+from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 
 
 class ProviderState(models.Model):

@@ -100,7 +100,9 @@ def enqueue_pulls(
     for each hundred is enough: of fifty mails a second each called in all, and three in four draws
     found nothing.
     """
-    return _acquire_and_send(queue, range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS)), at=at or now, now=now)
+    return _acquire_and_send(
+        queue, range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS)), at=at or now, now=now
+    )
 
 
 def continue_pull(
@@ -151,7 +153,9 @@ def release_token(queue: FairQueue, token: PullToken | None) -> None:
             valkey.run(_RELEASE_SCRIPT, keys=[queue.key(token.slot)], args=[token.nonce])
 
 
-def _acquire_and_send(queue: FairQueue, slots: Sequence[int], *, at: datetime, now: datetime) -> bool:
+def _acquire_and_send(
+    queue: FairQueue, slots: Sequence[int], *, at: datetime, now: datetime
+) -> bool:
     """Publish a draw for each of these slots that is free; return whether a draw is on its way."""
     tokens = [PullToken(slot, secrets.token_hex(8)) for slot in slots]
     ttl_seconds = math.ceil((at - now).total_seconds()) + TOKEN_LIFETIME

@@ -29,7 +29,9 @@ EVENT_RETENTION = timedelta(days=30)
 """How long a wish told by a provider is remembered: providers repeat events for days."""
 
 
-def apply_opt_outs(preferences: Sequence[MarketingPreference], *, provider: str, now: datetime) -> int:
+def apply_opt_outs(
+    preferences: Sequence[MarketingPreference], *, provider: str, now: datetime
+) -> int:
     """Do what people have told WhatsApp about our marketing; return how many wishes were news.
 
     Each is heeded once, so that Meta may repeat what it has sent before: a wish that was taken back
@@ -55,7 +57,13 @@ def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: dateti
     channel = Channel.WHATSAPP.value
     reason = SuppressionReason.UNSUBSCRIBED
     if preference.is_wanted:
-        lift(channel=channel, address=preference.phone, reasons=[reason], before=at, marketing_only=True)
+        lift(
+            channel=channel,
+            address=preference.phone,
+            reasons=[reason],
+            before=at,
+            marketing_only=True,
+        )
         return
     suppress(
         channel=channel,

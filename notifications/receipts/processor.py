@@ -10,7 +10,7 @@ from pymongo.errors import BulkWriteError, PyMongoError
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifyproject.db.collections import is_duplicate, collection
+from notifyproject.db.collections import collection, is_duplicate
 from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.tracing import Kind, Span
@@ -164,10 +164,14 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
     return changed
 
 
-def _apply_reputation(receipt: Receipt, reference: AttemptReference, provider: str, now: datetime) -> None:
+def _apply_reputation(
+    receipt: Receipt, reference: AttemptReference, provider: str, now: datetime
+) -> None:
     """Suppress the address an event speaks against, or count it; one that speaks for it clears."""
     is_negative = receipt.kind in SUPPRESSIONS or receipt.is_undeliverable
-    if not is_negative and (reference.channel is not Channel.WHATSAPP or receipt.kind not in SUCCESS_KINDS):
+    if not is_negative and (
+        reference.channel is not Channel.WHATSAPP or receipt.kind not in SUCCESS_KINDS
+    ):
         return
     channel = reference.channel.value
     address = _address(receipt, reference)

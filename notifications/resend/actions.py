@@ -109,7 +109,9 @@ def resend(
     chosen = list(channels or original_channels)
     if unknown := [c for c in chosen if c not in original_channels]:
         raise InvalidStateError(f"The original was not for {', '.join(unknown)}.")
-    new = replace(_copy(document, chosen, now, new_id or ObjectId()), secret=_load_sensitive_content(document))
+    new = replace(
+        _copy(document, chosen, now, new_id or ObjectId()), secret=_load_sensitive_content(document)
+    )
     (result,) = store.accept(callback_events.mark_for_callbacks([new]), now=now)
     if isinstance(result, store.DuplicateEntity):
         raise InvalidStateError("A notification about this entity exists already.")
@@ -188,7 +190,9 @@ def _load_document(notification_id: ObjectId) -> Document:
     return document
 
 
-def _reopen_error(document: Document, channels: Sequence[Channel], now: datetime) -> InvalidStateError:
+def _reopen_error(
+    document: Document, channels: Sequence[Channel], now: datetime
+) -> InvalidStateError:
     """Return why nothing of these channels was re-opened."""
     if store.is_content_removed(document):
         return ContentRemovedError(document["content_removed_at"])

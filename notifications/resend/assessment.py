@@ -16,7 +16,7 @@ from notifyproject.db.collections import collection
 from providers.registry import is_configured
 from recipients import queries as recipients
 from recipients import service_windows
-from recipients.queries import RegisteredRecipient, ActiveSuppression
+from recipients.queries import ActiveSuppression, RegisteredRecipient
 
 from ..catalog import types
 from ..content import rendering
@@ -111,7 +111,8 @@ def _collect_facts(
         channel=channel,
         status=DeliveryStatus(delivery["status"]),
         code=delivery.get("failure_code"),
-        may_be_delivered=bool(reached_targets) or (document["_id"], channel.value) in context.ambiguous,
+        may_be_delivered=bool(reached_targets)
+        or (document["_id"], channel.value) in context.ambiguous,
         is_expired=expires_at is not None and expires_at <= now,
         is_erased=document.get("erased_at") is not None,
         is_sensitive_data_destroyed=is_secret_expired(document),
@@ -150,9 +151,13 @@ def _can_reach(
         return bool(document.get("user_id"))
     if channel is not Channel.PUSH:
         # A resend goes to the same address: one the provider does not take stays one.
-        return bool(recipient.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT
+        return (
+            bool(recipient.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT
+        )
     refused = context.refused_devices.get(document["_id"], set())
-    targets = context.targets.for_notification(user_id=document.get("user_id"), device_ids=recipient.device_ids)
+    targets = context.targets.for_notification(
+        user_id=document.get("user_id"), device_ids=recipient.device_ids
+    )
     return any(
         one.device_id not in refused
         and device_preferences.allows(
@@ -169,6 +174,8 @@ def _has_whatsapp_template(document: Document, recipient: Recipient) -> bool:
     type_config = types.find_type(document["type"])
     templates = type_config.whatsapp_templates if type_config else ()
     return (
-        rendering.choose_whatsapp_template(templates, locale=recipient.locale, data=document["data"])
+        rendering.choose_whatsapp_template(
+            templates, locale=recipient.locale, data=document["data"]
+        )
         is not None
     )

@@ -93,14 +93,26 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     ),
     F.NOT_NEEDED: (RiskKind.MAY_DUPLICATE, "They have it: another channel delivered it in time."),
     F.REJECTED: (RiskKind.WILL_FAIL_AGAIN, "The provider refuses this message, whoever it is for."),
-    F.TOO_LARGE: (RiskKind.WILL_FAIL_AGAIN, "It is too large for the provider, and would be again."),
-    F.RENDER_FAILED: (RiskKind.WILL_FAIL_AGAIN, "Its template and its data still do not fit together."),
-    F.ATTACHMENT_UNAVAILABLE: (RiskKind.WILL_FAIL_AGAIN, "A file that goes along could not be fetched."),
+    F.TOO_LARGE: (
+        RiskKind.WILL_FAIL_AGAIN,
+        "It is too large for the provider, and would be again.",
+    ),
+    F.RENDER_FAILED: (
+        RiskKind.WILL_FAIL_AGAIN,
+        "Its template and its data still do not fit together.",
+    ),
+    F.ATTACHMENT_UNAVAILABLE: (
+        RiskKind.WILL_FAIL_AGAIN,
+        "A file that goes along could not be fetched.",
+    ),
     F.QUARANTINED: (
         RiskKind.WILL_FAIL_AGAIN,
         "Three workers took it and none came back: see their logs.",
     ),
-    F.DROPPED: (RiskKind.WILL_FAIL_AGAIN, "The provider holds the address for bad: mend it there first."),
+    F.DROPPED: (
+        RiskKind.WILL_FAIL_AGAIN,
+        "The provider holds the address for bad: mend it there first.",
+    ),
     F.QUIET_HOURS: (RiskKind.EXPIRED, "It was not worth sending any more when quiet hours ended."),
     F.EXPIRED: (RiskKind.EXPIRED, "Its time was over. If it still matters, its time begins anew."),
 }
@@ -127,7 +139,8 @@ def assess_risk(facts: DeliveryFacts) -> ResendRisk:
 def _find_obstacles(facts: DeliveryFacts) -> Iterator[ResendRisk]:
     if facts.is_erased:
         yield ResendRisk(
-            kind=RiskKind.WILL_FAIL_AGAIN, reason="The person was erased, and what it said with them."
+            kind=RiskKind.WILL_FAIL_AGAIN,
+            reason="The person was erased, and what it said with them.",
         )
     if facts.is_content_removed:
         reason = "What it said is not kept any more, as it is old: the app has to send a new one."
@@ -144,9 +157,14 @@ def _find_obstacles(facts: DeliveryFacts) -> Iterator[ResendRisk]:
         reason = "It is still under way: this could be a second copy."
         yield ResendRisk(kind=RiskKind.MAY_DUPLICATE, reason=reason)
     if not facts.has_provider:
-        yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason="No provider is set up for this channel.")
+        yield ResendRisk(
+            kind=RiskKind.WILL_FAIL_AGAIN, reason="No provider is set up for this channel."
+        )
     if not facts.can_reach:
-        yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason=_UNREACHABLE_REASONS.get(facts.channel, _NO_ADDRESS_REASON))
+        yield ResendRisk(
+            kind=RiskKind.WILL_FAIL_AGAIN,
+            reason=_UNREACHABLE_REASONS.get(facts.channel, _NO_ADDRESS_REASON),
+        )
     if not facts.is_whatsapp_allowed:
         reason = "They have not written for a day, and the type has no approved wording."
         yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason=reason)

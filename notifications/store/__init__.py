@@ -29,7 +29,13 @@ from .documents import (
     content_of,
     recipient_of,
 )
-from .encrypted_content import decrypt, is_secret_expired, is_shown_in_inbox, purge_secrets, secret_in
+from .encrypted_content import (
+    decrypt,
+    is_secret_expired,
+    is_shown_in_inbox,
+    purge_secrets,
+    secret_in,
+)
 from .inbox import (
     Inbox,
     Marked,

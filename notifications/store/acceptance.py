@@ -46,9 +46,7 @@ class _Entity(NamedTuple):
     is_test: bool | None
 
 
-def accept(
-    new: Sequence[NewNotification], *, now: datetime
-) -> list[Accepted | DuplicateEntity]:
+def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | DuplicateEntity]:
     """Store notifications and return what became of each, in their order.
 
     An id that is stored already stands for itself: accepting may be repeated after a lost answer.

@@ -205,7 +205,9 @@ def _change(
     if failed_until is not None:
         conditions.append({"$lte": ["$$d.failed_at", failed_until]})
         guard["failed_at"] = {"$lte": failed_until}
-    pipeline = update(condition={"$and": conditions}, changes=changes, now=now, extra_fields=extra_fields)
+    pipeline = update(
+        condition={"$and": conditions}, changes=changes, now=now, extra_fields=extra_fields
+    )
     return notifications().find_one_and_update(
         {"_id": notification_id, "delivery": {"$elemMatch": guard}, **(extra_filter or {})},
         pipeline,
@@ -255,7 +257,8 @@ def reschedule(
                 "next_attempt_at": due_at,
             },
             now=now,
-            extra_fields=_dependent_times(send_at) | ({} if is_same_local_time else _WITHOUT_LOCAL_TIME),
+            extra_fields=_dependent_times(send_at)
+            | ({} if is_same_local_time else _WITHOUT_LOCAL_TIME),
         ),
         return_document=ReturnDocument.AFTER,
     )

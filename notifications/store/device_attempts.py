@@ -53,7 +53,11 @@ class DeviceHistory:
 
         A doubtful one is tried again, if its type says so, only while nobody is known to have it.
         """
-        return self.delivered | self.refused.keys() | (self.ambiguous.keys() if self.delivered else set())
+        return (
+            self.delivered
+            | self.refused.keys()
+            | (self.ambiguous.keys() if self.delivered else set())
+        )
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:

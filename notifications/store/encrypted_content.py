@@ -26,7 +26,9 @@ Document = Mapping[str, Any]
 def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
     """Return a secret as it is stored with its notification, and with no other."""
     fields = (secret.data, secret.content, secret.secrets, secret.has_inline_content)
-    return encryption.encrypt(msgspec.json.encode(fields), associated_data=_associated_data(notification_id))
+    return encryption.encrypt(
+        msgspec.json.encode(fields), associated_data=_associated_data(notification_id)
+    )
 
 
 def decrypt(

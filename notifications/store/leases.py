@@ -87,7 +87,8 @@ def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
     """Return the records of an attempt's requests, each with its id."""
     if s.target_attempts:
         return [
-            (s.claimed.reference_to(one.device_id), _record(one, one.status)) for one in s.target_attempts
+            (s.claimed.reference_to(one.device_id), _record(one, one.status))
+            for one in s.target_attempts
         ]
     status = {
         S.SENT: AttemptStatus.SENT,
@@ -194,7 +195,9 @@ def start(
         now=now,
     )
     ids = [c.notification_id for c in claims]
-    result = retry_transient(notifications().update_many, _owned_filter(ids, token, S.PENDING), pipeline)
+    result = retry_transient(
+        notifications().update_many, _owned_filter(ids, token, S.PENDING), pipeline
+    )
     owned_ids = set(ids)
     if result.matched_count < len(claims):
         still_owned = notifications().find(_owned_filter(ids, token, S.SENDING), {"_id": 1})

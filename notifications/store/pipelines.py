@@ -144,7 +144,9 @@ def _callback_marks(now: datetime) -> dict[str, Expression]:
 
     That something is being sent, or is to be, is not told.
     """
-    is_reportable = {"$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]}
+    is_reportable = {
+        "$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]
+    }
     marks = {"$and": [{"$gt": ["$callback_revision", None]}, is_reportable]}
     return {
         "callback_revision": {"$ifNull": [{"$add": ["$callback_revision", 1]}, "$$REMOVE"]},

@@ -216,7 +216,9 @@ def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
     if receipt.status is S.DELIVERED:
         changes["delivered_at"] = receipt.at
     if receipt.status is S.READ:
-        changes["delivered_at"] = Computed({"$max": [sent_at, _earlier("delivered_at", receipt.at)]})
+        changes["delivered_at"] = Computed(
+            {"$max": [sent_at, _earlier("delivered_at", receipt.at)]}
+        )
         changes["read_at"] = receipt.at
     return changes
 

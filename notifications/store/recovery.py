@@ -131,7 +131,11 @@ def _end_lost_attempt(
     """
     channel, token = delivery["channel"], delivery["claim"]["token"]
     accepted = _accepted_records(records)
-    changes = _accepted_changes(channel, accepted[-1]) if accepted else _unknown_changes(document, delivery, now)
+    changes = (
+        _accepted_changes(channel, accepted[-1])
+        if accepted
+        else _unknown_changes(document, delivery, now)
+    )
     guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
     pipeline = update(
         condition={

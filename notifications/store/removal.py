@@ -136,7 +136,15 @@ def _erasable(document: Any) -> Erasable:
     )
 
 
-INBOX_CONTENT_FIELDS = (*TEMPLATE_FIELDS, "subject", "body", "is_masked", "image_url", "deep_link", "payload")
+INBOX_CONTENT_FIELDS = (
+    *TEMPLATE_FIELDS,
+    "subject",
+    "body",
+    "is_masked",
+    "image_url",
+    "deep_link",
+    "payload",
+)
 """What stays of the content while its owner finds it in their inbox."""
 ANONYMOUS_FIELDS = ("locale", "timezone")
 """What stays of the recipient, beside the devices: it explains the language and the time."""
@@ -199,7 +207,9 @@ def _removal_pipeline(now: datetime) -> Pipeline:
 
 def _attempts_removal_pipeline() -> Pipeline:
     has_answer = {"$eq": [{"$type": "$platform_response"}, "object"]}
-    answer = {"$cond": [has_answer, _fields("$platform_response", SAFE_RESPONSE_FIELDS), "$$REMOVE"]}
+    answer = {
+        "$cond": [has_answer, _fields("$platform_response", SAFE_RESPONSE_FIELDS), "$$REMOVE"]
+    }
     return [{"$set": {"platform_response": answer}}, {"$unset": "error_message"}]
 
 

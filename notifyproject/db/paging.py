@@ -58,7 +58,9 @@ def page(
     """
     if cursor is not None:
         # Side by side: what is wanted may bound the first field of the order too.
-        match = {"$and": [match, match_beyond(cursor, order)]} if match else match_beyond(cursor, order)
+        match = (
+            {"$and": [match, match_beyond(cursor, order)]} if match else match_beyond(cursor, order)
+        )
     backwards = cursor is not None and cursor.backwards
     fetch_limit = limit + 1
     read = collection(name).find(match, fields, batch_size=fetch_limit, hint=index)

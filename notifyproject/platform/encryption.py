@@ -51,7 +51,9 @@ def encrypt(plain: bytes, *, associated_data: str) -> str:
     keys: Mapping[str, bytes] = settings.FIELD_ENCRYPTION_KEYS
     for key_id, secret in keys.items():
         nonce = os.urandom(_NONCE_BYTES)
-        encrypted = nonce + _cipher(secret).encrypt(nonce, plain, _bound_data(key_id, associated_data))
+        encrypted = nonce + _cipher(secret).encrypt(
+            nonce, plain, _bound_data(key_id, associated_data)
+        )
         return f"{VERSION}.{key_id}.{_encode(encrypted)}"
     raise NoEncryptionKeyError("FIELD_ENCRYPTION_KEYS lists no key")
 
@@ -93,7 +95,9 @@ def check_keys(**_: Any) -> list[checks.CheckMessage]:
         if len(secret) < MIN_KEY_BYTES
     ]
     other_keys = {settings.SECRET_KEY, settings.INBOX_SIGNING_KEY}
-    other_key_bytes = {form for key in other_keys for form in (key.encode(), _decode_or_empty(key)) if form}
+    other_key_bytes = {
+        form for key in other_keys for form in (key.encode(), _decode_or_empty(key)) if form
+    }
     if other_key_bytes & set(keys.values()):
         problems.append(
             checks.Error(

@@ -65,7 +65,9 @@ class ClockMiddleware:
         return self.get_response(request)
 
 
-API_CONTENT_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+API_CONTENT_POLICY = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 """An answer for programs: if a browser shows it all the same, it does nothing."""
 PAGE_CONTENT_POLICY = "; ".join(
     (

@@ -50,7 +50,9 @@ class HeadBufferingLoop(asyncio.SelectorEventLoop):
     async def create_server(self, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
         """Start a server as asyncio does."""
         return await super().create_server(
-            lambda: HeadBufferingProtocol(loop=self, protocol_factory=protocol_factory), *args, **kwargs
+            lambda: HeadBufferingProtocol(loop=self, protocol_factory=protocol_factory),
+            *args,
+            **kwargs,
         )
 
     def add(self, connection: "HeadBufferingProtocol") -> None:

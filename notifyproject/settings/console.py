@@ -68,7 +68,9 @@ NAVIGATION = [
             _menu_item("All notifications", "notifications", "notifications_notification"),
             _menu_item("Broadcasts", "campaign", "notifications_broadcast"),
             {
-                **_menu_item("Scheduled and waiting", "schedule", "notifications_waitingnotification"),
+                **_menu_item(
+                    "Scheduled and waiting", "schedule", "notifications_waitingnotification"
+                ),
                 "permission": _has_permission("notifications.view_notification"),
             },
             _menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),

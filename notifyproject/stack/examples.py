@@ -100,7 +100,9 @@ class API:
         )
         reply = response.json() if response.data else {}
         if response.status >= HTTPStatus.BAD_REQUEST:
-            raise ExampleRefusedError(f"{method} {url}: {reply.get('detail')} {reply.get('errors')}")
+            raise ExampleRefusedError(
+                f"{method} {url}: {reply.get('detail')} {reply.get('errors')}"
+            )
         return reply
 
 

@@ -64,7 +64,9 @@ def _load_credentials(web: str, sandbox: str) -> Credentials:
         stored = json.loads(CREDENTIALS_FILE.read_text())
         credentials = Credentials(**{**stored, "web": web, "sandbox": sandbox})
     else:
-        credentials = Credentials(admin=_create_admin(), api_key=_create_api_key(), web=web, sandbox=sandbox)
+        credentials = Credentials(
+            admin=_create_admin(), api_key=_create_api_key(), web=web, sandbox=sandbox
+        )
     _write(CREDENTIALS_FILE, json.dumps(asdict(credentials), indent=2))
     return credentials
 

@@ -62,7 +62,9 @@ def check_playwright() -> None:
 
 
 def _advice(program: str, missing: list[str]) -> str:
-    lacks = f"This machine lacks {prerequisites.format_missing([(name, program) for name in missing])}"
+    lacks = (
+        f"This machine lacks {prerequisites.format_missing([(name, program) for name in missing])}"
+    )
     unknown = [name for name in missing if name not in prerequisites.PACKAGES]
     known = [prerequisites.PACKAGES[name] for name in missing if name not in unknown]
     advice = [f"install the package that has {' and '.join(unknown)}"] if unknown else []

@@ -150,13 +150,17 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
     state = _load_state()
     mongodb_uri, redis_url = os.environ.get("MONGODB_URI"), os.environ.get("REDIS_URL")
     if not mongodb_uri:
-        mongod = servers.mongod(data_dir=DATA_DIR / "mongod", port=_choose_port(state.get("mongod")))
+        mongod = servers.mongod(
+            data_dir=DATA_DIR / "mongod", port=_choose_port(state.get("mongod"))
+        )
         _supervise(supervisor, mongod)
         servers.make_primary(mongod.port)
         mongodb_uri = servers.mongodb_uri(mongod.port, "notifyproject")
         state["mongod"] = mongod.port
     if not redis_url:
-        valkey = servers.valkey(data_dir=DATA_DIR / "valkey", port=_choose_port(state.get("valkey")))
+        valkey = servers.valkey(
+            data_dir=DATA_DIR / "valkey", port=_choose_port(state.get("valkey"))
+        )
         _supervise(supervisor, valkey)
         redis_url = servers.valkey_url(valkey.port)
         state["valkey"] = valkey.port
@@ -193,7 +197,9 @@ def _providers(addresses: Addresses) -> dict[str, str]:
             "FCM_CREDENTIALS": str(sandbox_secrets.service_account),
             "FCM_URL": addresses.sandbox,
         },
-        "SANDBOX_FCM_CREDENTIALS": {"SANDBOX_FCM_CREDENTIALS": str(sandbox_secrets.service_account)},
+        "SANDBOX_FCM_CREDENTIALS": {
+            "SANDBOX_FCM_CREDENTIALS": str(sandbox_secrets.service_account)
+        },
         "WHATSAPP_TOKEN": {
             "WHATSAPP_TOKEN": whatsapp.access_token,
             "WHATSAPP_PHONE_NUMBER_ID": whatsapp.phone_number_id,

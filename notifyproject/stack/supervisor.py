@@ -193,7 +193,9 @@ class Supervisor:
                 self._count_failed_start(running, code)
             wait = min(FIRST_RESTART_SECONDS * 2**running.restarts, MAX_RESTART_SECONDS)
             running.restart_at = now + wait
-            self.print_lines(f"{running.program.name} ended ({code}); it starts again in {wait:.0f} s")
+            self.print_lines(
+                f"{running.program.name} ended ({code}); it starts again in {wait:.0f} s"
+            )
         elif now >= running.restart_at:
             running.process, running.relay = self._launch(
                 running.program, running.colour, running.output

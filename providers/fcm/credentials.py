@@ -196,7 +196,9 @@ class TokenCache:
         if self._fetch is not None and (not self._fetch.done() or self._has_failed_recently(now)):
             return self._fetch
         fetch: Future[AccessToken] = Future()
-        thread = threading.Thread(target=self._run_fetch, args=(fetch,), name="fcm-token", daemon=True)
+        thread = threading.Thread(
+            target=self._run_fetch, args=(fetch,), name="fcm-token", daemon=True
+        )
         try:
             thread.start()
         except RuntimeError as error:
@@ -210,9 +212,7 @@ class TokenCache:
 
     def _has_failed_recently(self, now: datetime) -> bool:
         # A clock that was set back must not let a failure last.
-        return self._failed_at is not None and (
-            timedelta(0) <= now - self._failed_at < FAILURE_TTL
-        )
+        return self._failed_at is not None and (timedelta(0) <= now - self._failed_at < FAILURE_TTL)
 
     def _run_fetch(self, fetch: Future[AccessToken]) -> None:
         try:

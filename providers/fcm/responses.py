@@ -58,7 +58,9 @@ def read_refusal(response: http.Response) -> Refusal:
     """Return what an answer says, as far as it is readable."""
     error = _mapping(_decode(response.body).get("error"))
     details = list(_details(error))
-    code = next((d["errorCode"] for d in details if _has_type(d, _FCM_ERROR) and "errorCode" in d), None)
+    code = next(
+        (d["errorCode"] for d in details if _has_type(d, _FCM_ERROR) and "errorCode" in d), None
+    )
     return Refusal(
         status=response.status,
         name=_text(error.get("status")),
@@ -438,6 +440,8 @@ def classify_response(
         ResponseKind.UNAVAILABLE: ProviderUnavailableError(
             reason, response=provider_response, retry_after=pause, scope=scope
         ),
-        ResponseKind.PERMANENT: PermanentError(reason, code=rule.failure_code, response=provider_response),
+        ResponseKind.PERMANENT: PermanentError(
+            reason, code=rule.failure_code, response=provider_response
+        ),
     }
     return errors[rule.kind]

@@ -85,7 +85,11 @@ def send_bisecting(
     request_count = 0
     while groups:
         group = groups.popleft()
-        if stop_error is None and request_count and (request_count >= MAX_REQUESTS or not has_time()):
+        if (
+            stop_error is None
+            and request_count
+            and (request_count >= MAX_REQUESTS or not has_time())
+        ):
             stop_error = NotAttemptedError()
         if stop_error is not None:
             outcomes |= dict.fromkeys(group, stop_error)
@@ -357,10 +361,14 @@ class SendGrid:
                 def send(group: Sequence[int]) -> RequestResult:
                     body = _join_body(shared, [personalizations[n] for n in group])
                     group_requests = [requests[n] for n in group]
-                    return http_client.run_exchange(self._request_mail(body, group_requests, deadline))
+                    return http_client.run_exchange(
+                        self._request_mail(body, group_requests, deadline)
+                    )
 
                 return send_bisecting(
-                    _split_requests({number: requests[number].recipient for number in personalizations}),
+                    _split_requests(
+                        {number: requests[number].recipient for number in personalizations}
+                    ),
                     send=send,
                     has_time=lambda: _time_left(deadline) >= MIN_REQUEST_SECONDS,
                 )
@@ -390,7 +398,9 @@ class SendGrid:
         if response.status == ACCEPTED:
             message_id = response.headers.get("x-message-id", "")[:MAX_ID_LENGTH] or None
             provider_response = ProviderResponse(status=response.status)
-            return RequestResult(outcome=SendResult(provider_id=message_id, response=provider_response))
+            return RequestResult(
+                outcome=SendResult(provider_id=message_id, response=provider_response)
+            )
         return self._classify_refusal(response)
 
     def _classify_refusal(self, response: http.Response) -> RequestResult:

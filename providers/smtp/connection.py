@@ -65,7 +65,9 @@ class Connection(EmailBackend):
     @property
     def connection_class(self) -> Callable[..., smtplib.SMTP]:
         """What Django opens a connection with."""
-        return partial(_TrackedSMTPOverTLS if self.use_ssl else _TrackedSMTP, deadline=self.deadline)
+        return partial(
+            _TrackedSMTPOverTLS if self.use_ssl else _TrackedSMTP, deadline=self.deadline
+        )
 
     @property
     def is_open(self) -> bool:

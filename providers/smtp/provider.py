@@ -48,7 +48,11 @@ class Mail:
 
 
 def build_mail(
-    request: SendRequest, *, sender: str, default_reply_to: str | None, files: Sequence[AttachmentFile]
+    request: SendRequest,
+    *,
+    sender: str,
+    default_reply_to: str | None,
+    files: Sequence[AttachmentFile],
 ) -> Mail:
     """Return a mail; raises ValueError or MessageError if it cannot be one."""
     message = request.message
@@ -280,7 +284,9 @@ def _parse_reply(error: Exception) -> tuple[int, str] | None:
     return code, text.decode(errors="replace") if isinstance(text, bytes) else text
 
 
-def _classify_reply(code: int, text: str, *, error: Exception, has_sent_data: bool) -> ProviderError:
+def _classify_reply(
+    code: int, text: str, *, error: Exception, has_sent_data: bool
+) -> ProviderError:
     """Return the class of a refusal: 4yz may work later, 5yz will not."""
     enhanced = _ENHANCED.match(text)
     response = ProviderResponse(status=code, code=enhanced and enhanced[0], excerpt=excerpt(text))
@@ -299,5 +305,8 @@ def _classify_reply(code: int, text: str, *, error: Exception, has_sent_data: bo
         )
     step = SMTP_STEPS.get(type(error), "connection")
     return classify(
-        RESPONSE_RULES, response=response, fields=[f"{step} {response.code or ''}"], retry_after=None
+        RESPONSE_RULES,
+        response=response,
+        fields=[f"{step} {response.code or ''}"],
+        retry_after=None,
     )

@@ -19,12 +19,12 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse, Transie
 
 from .. import http, http_client
 from ..contract import (
-    WhatsAppTemplateMessage,
     Message,
     NotAttemptedError,
     Receipt,
     SendRequest,
     SendResult,
+    WhatsAppTemplateMessage,
     account_name,
     is_expired,
 )
@@ -181,7 +181,9 @@ class WhatsApp:
         """Return the answer to Meta's handshake; raises InvalidSignatureError."""
         return webhooks.challenge(query, verify_token=self.verify_token)
 
-    def _request_message(self, body: Body, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
+    def _request_message(
+        self, body: Body, request: SendRequest, *, timeout: float
+    ) -> Exchange[SendResult]:
         if is_expired(request, now=self.clock()):
             raise NotAttemptedError
         response = yield Request(
@@ -226,7 +228,9 @@ def _parse_acceptance(response: http.Response) -> SendResult | None:
     message_id, state = first.get("id"), first.get("message_status")
     if not isinstance(message_id, str) or not message_id:
         return None
-    message_status = state[:MAX_ID_LENGTH] if isinstance(state, str) and state != ACCEPTED_STATUS else None
+    message_status = (
+        state[:MAX_ID_LENGTH] if isinstance(state, str) and state != ACCEPTED_STATUS else None
+    )
     return SendResult(
         provider_id=message_id[:MAX_ID_LENGTH],
         response=ProviderResponse(status=response.status, code=message_status),

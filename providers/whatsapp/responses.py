@@ -52,7 +52,9 @@ class CodeRule:
     receipt_kind: ReceiptKind = ReceiptKind.FAILED
     """What it is when it is reported after the message was accepted."""
 
-    def build_error(self, response: ProviderResponse, *, retry_after: float | None) -> ProviderError:
+    def build_error(
+        self, response: ProviderResponse, *, retry_after: float | None
+    ) -> ProviderError:
         """Return the error that an answer with one of these codes is."""
         reason = append_code(self.reason, response.code)
         match self.kind:

@@ -17,7 +17,7 @@ from domain.errors import RecipientAction
 from .. import http
 from ..contract import InvalidSignatureError, Receipt, ReceiptKind
 from ..response_rules import ResponseKind
-from .responses import MAX_CODE, MAX_ID_LENGTH, CodeRule, rule_for, append_code
+from .responses import MAX_CODE, MAX_ID_LENGTH, CodeRule, append_code, rule_for
 
 SIGNATURE_HEADER = "x-hub-signature-256"
 
@@ -190,7 +190,9 @@ def parse_receipts(raw: bytes) -> list[Receipt]:
 def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
     """Return who has written to our number, and when; raises ValueError."""
     return [
-        InboundMessage(phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC))
+        InboundMessage(
+            phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC)
+        )
         for value in _iterate_values(_decode(raw))
         if value.metadata is None or value.metadata.phone_number_id == phone_number_id
         for message in value.messages or ()
@@ -212,7 +214,9 @@ def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPrefere
         for value in _iterate_values(_decode(raw), field_name=PREFERENCES_FIELD)
         if value.metadata is None or value.metadata.phone_number_id == phone_number_id
         for preference in value.user_preferences or ()
-        if preference.category == MARKETING_CATEGORY and preference.value in PREFERENCE_VALUES and _is_phone_number(preference.wa_id)
+        if preference.category == MARKETING_CATEGORY
+        and preference.value in PREFERENCE_VALUES
+        and _is_phone_number(preference.wa_id)
     ]
     return sorted(found, key=lambda one: one.at)
 
@@ -223,14 +227,18 @@ def redact_webhook(raw: bytes) -> str:
     What somebody writes to the business, and under which name, is not for this service to keep.
     """
     webhook = _decode(raw)
-    entries = [{"changes": [_redact_change(change) for change in entry.changes]} for entry in webhook.entry]
+    entries = [
+        {"changes": [_redact_change(change) for change in entry.changes]} for entry in webhook.entry
+    ]
     return json.dumps({"object": webhook.object, "entry": entries}, separators=(",", ":"))
 
 
 def _redact_change(change: _Change) -> dict[str, Any]:
     if change.field == PREFERENCES_FIELD:
         preferences = _parse_value(change).user_preferences and change.value["user_preferences"]
-        picked = [_pick(one, "wa_id", "category", "value", "timestamp") for one in preferences or ()]
+        picked = [
+            _pick(one, "wa_id", "category", "value", "timestamp") for one in preferences or ()
+        ]
         redacted = _pick(change.value, "metadata") | {"user_preferences": picked}
         return {"field": change.field, "value": redacted}
     if change.field != MESSAGES_FIELD:
@@ -288,7 +296,9 @@ def _is_undeliverable(rule: CodeRule) -> bool:
     return rule.kind is ResponseKind.INVALID_RECIPIENT and rule.action is RecipientAction.SUSPECT
 
 
-def _build_receipt(status: _Status, kind: ReceiptKind, event_id: str, reason: str | None) -> Receipt:
+def _build_receipt(
+    status: _Status, kind: ReceiptKind, event_id: str, reason: str | None
+) -> Receipt:
     reference = status.biz_opaque_callback_data or ""
     return Receipt(
         reference=reference if _REFERENCE.fullmatch(reference) else None,

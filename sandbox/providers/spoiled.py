@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..outcomes import Outcome, Step
-from ..replies import ResponseMode, ProviderResponse
+from ..replies import ProviderResponse, ResponseMode
 
 BAD_GATEWAY = Outcome(
     name="bad-gateway",
@@ -30,7 +30,9 @@ _REDIRECT_HOST = "http://elsewhere.invalid"
 
 def bad_gateway() -> ProviderResponse:
     """Return the answer of a proxy that cannot reach the provider."""
-    return ProviderResponse(status=BAD_GATEWAY.status, body=_PAGE, headers={"Content-Type": "text/html"})
+    return ProviderResponse(
+        status=BAD_GATEWAY.status, body=_PAGE, headers={"Content-Type": "text/html"}
+    )
 
 
 def redirect(path: str) -> ProviderResponse:
@@ -42,13 +44,25 @@ def fault_outcomes(status: int, *, steps: Sequence[Step]) -> tuple[Outcome, ...]
     """Return what may befall an acceptance with this status and these events."""
     events_text = "; the events come twenty seconds later" if steps else ""
 
-    def outcome(name: str, description: str, mode: ResponseMode, *, has_late_events: bool = False) -> Outcome:
+    def outcome(
+        name: str, description: str, mode: ResponseMode, *, has_late_events: bool = False
+    ) -> Outcome:
         return Outcome(
-            name=name, description=description, status=status, mode=mode, steps=tuple(steps), has_late_events=has_late_events
+            name=name,
+            description=description,
+            status=status,
+            mode=mode,
+            steps=tuple(steps),
+            has_late_events=has_late_events,
         )
 
     return (
-        outcome("timeout", f"Accepted but never answered{events_text}.", ResponseMode.STALLED, has_late_events=True),
+        outcome(
+            "timeout",
+            f"Accepted but never answered{events_text}.",
+            ResponseMode.STALLED,
+            has_late_events=True,
+        ),
         Outcome(
             name="timeout-lost",
             description="Never answered, and the message is lost.",
@@ -56,12 +70,20 @@ def fault_outcomes(status: int, *, steps: Sequence[Step]) -> tuple[Outcome, ...]
             mode=ResponseMode.STALLED,
             accepted=False,
         ),
-        outcome("reset", "Accepted, then the connection is reset instead of an answer.", ResponseMode.RESET),
+        outcome(
+            "reset",
+            "Accepted, then the connection is reset instead of an answer.",
+            ResponseMode.RESET,
+        ),
         outcome(
             "truncated",
             f"Accepted, but the {status} is cut off before its end.",
             ResponseMode.TRUNCATED,
         ),
-        outcome("dripping", f"Accepted, but the {status} comes one byte a second.", ResponseMode.DRIPPING),
+        outcome(
+            "dripping",
+            f"Accepted, but the {status} comes one byte a second.",
+            ResponseMode.DRIPPING,
+        ),
         outcome("slow", "Accepted after two seconds.", ResponseMode.SLOW),
     )

@@ -66,7 +66,10 @@ def test_traffic_counts_deliveries_by_hour_and_channel(now: datetime) -> None:
     assert email.success_rate == pytest.approx(2 / 3)
     assert email.latency_quantile(0.95) == pytest.approx(0.095)
     assert (day[Channel.IN_APP].sent, day[Channel.IN_APP].success_rate) == (1, 1.0)
-    assert (day[Channel.PUSH].success_rate, day[Channel.PUSH].latency_quantile(0.95)) == (None, None)
+    assert (day[Channel.PUSH].success_rate, day[Channel.PUSH].latency_quantile(0.95)) == (
+        None,
+        None,
+    )
     this_hour = traffic.per_channel(since=now.replace(minute=0))
     assert (this_hour[Channel.EMAIL].sent, this_hour[Channel.EMAIL].failed) == (1, 0)
 

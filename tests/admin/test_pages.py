@@ -66,7 +66,9 @@ def one_of_each() -> None:
     factories.hold_back(at=now)
     begun(at=now)
     failures = selection.select_failures(channel=None, code=None, since=None)
-    decisions.preview(action=BulkAction.RETRY, selection=failures, by=operation.UNKNOWN_STAFF, now=now)
+    decisions.preview(
+        action=BulkAction.RETRY, selection=failures, by=operation.UNKNOWN_STAFF, now=now
+    )
     circuit_breaker.pause("smtp", by="maria", reason="", now=now)
     heartbeats.record_worker_heartbeat(now=now)
     incidents.record(

@@ -7,7 +7,12 @@ from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 
-from access.staff.permissions import ADMIN_PERMISSIONS, OPERATOR_PERMISSIONS, SUPPORT_PERMISSIONS, roles
+from access.staff.permissions import (
+    ADMIN_PERMISSIONS,
+    OPERATOR_PERMISSIONS,
+    SUPPORT_PERMISSIONS,
+    roles,
+)
 from console.staff import console_permissions
 from notifyproject.stack import first_run
 
@@ -79,7 +84,9 @@ def test_every_permission_of_ours_is_given_to_a_role_knowingly() -> None:
         if (kind := ContentType.objects.get_for_id(permission.content_type_id)).app_label in OURS
         and not permission.codename.startswith(USUAL)
     }
-    assert own - OPERATOR_PERMISSIONS - SUPPORT_PERMISSIONS - ADMIN_PERMISSIONS == set(), "name them in access.staff.permissions"
+    assert own - OPERATOR_PERMISSIONS - SUPPORT_PERMISSIONS - ADMIN_PERMISSIONS == set(), (
+        "name them in access.staff.permissions"
+    )
 
 
 def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:

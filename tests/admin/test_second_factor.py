@@ -16,7 +16,7 @@ from django.test import Client, override_settings
 
 from access.models import StaffUser
 from access.staff import second_factor
-from access.staff.second_factor import TRY_WINDOW, STEP, MAX_TRIES, CodeResult
+from access.staff.second_factor import MAX_TRIES, STEP, TRY_WINDOW, CodeResult
 from notifyproject.db.collections import collection
 from tests.admin.conftest import make_staff, signed_in
 

@@ -120,7 +120,13 @@ def test_what_beat_starts_is_a_task_there_is() -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        *(tasks.handle_wakeup, tasks.pull, tasks.run_broadcast, tasks.record_worker_heartbeat, tasks.run_bulk_operation),
+        *(
+            tasks.handle_wakeup,
+            tasks.pull,
+            tasks.run_broadcast,
+            tasks.record_worker_heartbeat,
+            tasks.run_bulk_operation,
+        ),
         *(tasks.sweep, tasks.roll_up, tasks.evaluate_alerts, tasks.remove_content),
         *(tasks.publish_callback_events, tasks.send_callbacks, tasks.sweep_callbacks),
     ],

@@ -114,7 +114,9 @@ def _half_done(now: datetime) -> ObjectId:
     asked = decisions.preview(action=BulkAction.RETRY, selection=cohort, by=maria, now=now)
     runner.run(asked.id)
     plan = StartOptions(
-        included_risks=frozenset({RiskKind.SAFE}), per_second=PACE, reason="SendGrid says that it is well"
+        included_risks=frozenset({RiskKind.SAFE}),
+        per_second=PACE,
+        reason="SendGrid says that it is well",
     )
     decisions.start(asked.id, options=plan, by=maria, now=utc_now())
     # By a clock that stands still a second's worth is done, and no more.

@@ -58,4 +58,9 @@ def test_codes_are_lower_case_words_and_named_after_themselves() -> None:
 
 
 def test_the_reported_failures_are_those_that_come_as_receipts() -> None:
-    assert {code.value for code in RECEIPT_FAILURES} == {"bounced", "blocked", "dropped", "reported_failed"}
+    assert {code.value for code in RECEIPT_FAILURES} == {
+        "bounced",
+        "blocked",
+        "dropped",
+        "reported_failed",
+    }

@@ -11,8 +11,8 @@ from bench.chaos.findings import Bound, make_findings
 from bench.chaos.joining import (
     Analysis,
     acceptances,
-    final_statuses,
     analyze,
+    final_statuses,
     waits,
     waits_since_accepted,
 )

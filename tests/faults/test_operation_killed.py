@@ -19,7 +19,9 @@ def test_each_is_resent_once_and_counted_once(start_worker: Start) -> None:
     ids = failed(COUNT)
     failures = selection.select_failures(channel=None, code=None, since=None)
     worker = start_worker()
-    asked = decisions.preview(action=BulkAction.RESEND, selection=failures, by=UNKNOWN_STAFF, now=utc_now())
+    asked = decisions.preview(
+        action=BulkAction.RESEND, selection=failures, by=UNKNOWN_STAFF, now=utc_now()
+    )
     until(lambda: stored(asked).stage is BulkStage.READY)
     decisions.start(asked.id, options=plan(), by=UNKNOWN_STAFF, now=utc_now())
     until(lambda: _resent() > COUNT // 5)

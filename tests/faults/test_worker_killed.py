@@ -44,7 +44,9 @@ def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
     sweeper.sweep(now=later)
     left = ids
     while left:
-        left = dispatcher.dispatch(left, channel=Channel.EMAIL, clock=lambda: later).remaining_candidates
+        left = dispatcher.dispatch(
+            left, channel=Channel.EMAIL, clock=lambda: later
+        ).remaining_candidates
 
     stored = list(collection("notifications").find())
     assert len(stored) == COUNT

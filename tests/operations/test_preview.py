@@ -26,7 +26,9 @@ from tests.operations.conftest import (
 )
 
 S = DeliveryStatus
-EVERYTHING = Selection(match={"type": "payment_confirmed"}, order="created_at", description=("All",))
+EVERYTHING = Selection(
+    match={"type": "payment_confirmed"}, order="created_at", description=("All",)
+)
 
 
 def test_it_counts_by_verdict_and_changes_nothing(clock: Time) -> None:

@@ -40,7 +40,9 @@ from tests.operations.conftest import (
 )
 
 S = DeliveryStatus
-EVERYTHING = Selection(match={"type": "payment_confirmed"}, order="created_at", description=("All",))
+EVERYTHING = Selection(
+    match={"type": "payment_confirmed"}, order="created_at", description=("All",)
+)
 
 
 def test_it_retries_what_is_safe(clock: Time) -> None:
@@ -112,7 +114,9 @@ def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
     operation = finish(
         clock,
         started(
-            clock, included_risks=frozenset({RiskKind.MAY_DUPLICATE}), duplicate_reason="They call us."
+            clock,
+            included_risks=frozenset({RiskKind.MAY_DUPLICATE}),
+            duplicate_reason="They call us.",
         ),
     )
     assert statuses([one]) == ["failed"]

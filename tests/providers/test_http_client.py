@@ -200,7 +200,9 @@ def test_connections_that_a_rush_has_left_are_closed(monkeypatch: pytest.MonkeyP
         left = idle.pop()
         post(server.url)
         idle.appendleft(left)
-        monkeypatch.setattr(left, "_last_used_at", left._last_used_at - http_client.MAX_IDLE_SECONDS - 1)
+        monkeypatch.setattr(
+            left, "_last_used_at", left._last_used_at - http_client.MAX_IDLE_SECONDS - 1
+        )
         post(server.url)
         assert left not in idle
         assert len(idle) == 1

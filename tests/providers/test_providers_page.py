@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from delivery.circuit_breaker import MIN_FAILURES, MIN_PERCENT
-from domain.retry import OUTAGE_DELAY, OUTAGE_MAX_DELAY, MAX_OUTAGE
+from domain.retry import MAX_OUTAGE, OUTAGE_DELAY, OUTAGE_MAX_DELAY
 from notifyproject.settings.environment import Environment
 from providers import http
 from providers.response_rules import ResponseKind

@@ -50,7 +50,8 @@ def test_every_magic_recipient_is_in_the_document(
 
 def test_every_magic_number_is_in_the_document() -> None:
     assert rows("number") == [
-        (f"`…{magic_suffix(row.name)}`, {names(row, '{}')}", row.description) for row in WHATSAPP.table
+        (f"`…{magic_suffix(row.name)}`, {names(row, '{}')}", row.description)
+        for row in WHATSAPP.table
     ]
 
 
@@ -73,7 +74,12 @@ def test_every_kind_of_event_is_in_the_document() -> None:
 
 
 def test_every_file_and_id_is_in_the_document() -> None:
-    for name in (WEBHOOK_PUBLIC_KEY_FILE, google_account.SERVICE_ACCOUNT_FILE, meta_account.WHATSAPP_ACCOUNT_FILE, templates.FILE):
+    for name in (
+        WEBHOOK_PUBLIC_KEY_FILE,
+        google_account.SERVICE_ACCOUNT_FILE,
+        meta_account.WHATSAPP_ACCOUNT_FILE,
+        templates.FILE,
+    ):
         assert f"| `{name}` |" in TEXT
     for text in (
         google_account.FCM_PROJECT_ID,

@@ -194,7 +194,10 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
     log.write_bytes(b'{"id": 1}\n')
     with pytest.raises(CorruptLogError, match=r"requests\.jsonl, line 1"):
         list(read_records(log))
-    with pytest.raises(CorruptLogError, match="move the folder away"), run_in_thread(Config(data=tmp_path)):
+    with (
+        pytest.raises(CorruptLogError, match="move the folder away"),
+        run_in_thread(Config(data=tmp_path)),
+    ):
         pass
 
 

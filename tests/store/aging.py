@@ -62,7 +62,9 @@ def is_removed(document: Document) -> bool:
 
 def policy(category: Category, **days: int) -> None:
     """Give a category days of its own, as the console does."""
-    collection(retention.COLLECTION).update_one({"_id": category.value}, {"$set": days}, upsert=True)
+    collection(retention.COLLECTION).update_one(
+        {"_id": category.value}, {"$set": days}, upsert=True
+    )
 
 
 def report(

@@ -221,11 +221,7 @@ def test_one_bad_among_many_does_not_stop_the_others() -> None:
     again = new(entity_id="order-1")
     results = accepted(fresh[0], again, fresh[1], stored, fresh[2], fresh[3], fresh[4])
     fates = [
-        "duplicate"
-        if isinstance(r, DuplicateEntity)
-        else "repeated"
-        if r.repeated
-        else "stored"
+        "duplicate" if isinstance(r, DuplicateEntity) else "repeated" if r.repeated else "stored"
         for r in results
     ]
     assert fates == ["stored", "duplicate", "stored", "repeated", "stored", "stored", "stored"]

@@ -28,7 +28,8 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock(), emptied(*USED):
         called_back("http://127.0.0.1:9/")
         store.accept(
-            [new(channels=(Channel.IN_APP,), has_callback=not n % 40) for n in range(COUNT)], now=NOON
+            [new(channels=(Channel.IN_APP,), has_callback=not n % 40) for n in range(COUNT)],
+            now=NOON,
         )
         collection("callback_messages").insert_many([_message(n) for n in range(COUNT)])
         yield

@@ -24,7 +24,9 @@ MILLISECOND = timedelta(milliseconds=1)
 def claim(
     *ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL, worker: str = "w"
 ) -> list[ClaimedDelivery]:
-    return store.claim(ids=ids, channel=channel, worker=worker, now=at, include_poison_candidates=True)
+    return store.claim(
+        ids=ids, channel=channel, worker=worker, now=at, include_poison_candidates=True
+    )
 
 
 def test_a_due_delivery_is_claimed_with_all_that_sending_needs() -> None:

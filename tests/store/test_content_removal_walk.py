@@ -109,7 +109,9 @@ def test_a_second_run_looks_only_at_what_has_come_since() -> None:
 def test_categories_with_the_same_days_are_walked_together_and_others_apart() -> None:
     remove(at=NOON + 30 * DAY + HOUR)
     assert set(positions().values()) == {NOON + HOUR}
-    collection(retention.COLLECTION).update_one({"_id": "marketing"}, {"$set": {"content_days": 29}})
+    collection(retention.COLLECTION).update_one(
+        {"_id": "marketing"}, {"$set": {"content_days": 29}}
+    )
     remove(at=NOON + 30 * DAY + HOUR)
     assert positions() == {
         "transactional": NOON + HOUR,

@@ -9,7 +9,7 @@ from pymongo.errors import PyMongoError
 from recipients import service_windows
 from recipients.addresses import normalize_phone
 from recipients.models import Conversation
-from recipients.service_windows import RETENTION, MARGIN, WINDOW, open_windows, record_inbound
+from recipients.service_windows import MARGIN, RETENTION, WINDOW, open_windows, record_inbound
 from tests.factories import NOON
 from tests.store.failing import CUT, LOST_ANSWER, Trouble, failing
 from tests.store.plans import plans

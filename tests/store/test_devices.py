@@ -8,7 +8,7 @@ import pytest
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
 from devices.preferences import Preferences
-from devices.registration import MAX_DEVICES, HEARTBEAT_INTERVAL, Registration
+from devices.registration import HEARTBEAT_INTERVAL, MAX_DEVICES, Registration
 from devices.status import Evidence
 from devices.tokens import device_id
 from notifyproject.db.collections import Document, collection

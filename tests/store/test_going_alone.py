@@ -48,7 +48,9 @@ def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
     assert len(mail[0].seen) == ISOLATED_PER_WAKEUP
     messages = waiting(broker)
     assert [len(message.ids) for message in messages] == [ISOLATED_PER_WAKEUP, 2]
-    assert not {str(one) for m in messages for one in m.ids} & {o.notification_id for o in mail[0].seen}
+    assert not {str(one) for m in messages for one in m.ids} & {
+        o.notification_id for o in mail[0].seen
+    }
     work(broker, clock=lambda: NOON)
     assert len(mail[0].seen) == len(ids)
 
@@ -60,7 +62,11 @@ def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none
     sweeper.sweep(now=NOON)
     assert {len(message.ids) for message in waiting(broker)} == {ISOLATED_PER_WAKEUP}
     work(broker, clock=lambda: NOON)
-    assert len(mail[0].seen) == len({o.notification_id for o in mail[0].seen}) == wakeups.WAKEUP_SIZE + 20
+    assert (
+        len(mail[0].seen)
+        == len({o.notification_id for o in mail[0].seen})
+        == wakeups.WAKEUP_SIZE + 20
+    )
     assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
 
 

@@ -198,7 +198,8 @@ def test_what_is_accepted_meanwhile_does_not_wait_for_the_draw_that_comes_back(
 
 
 @pytest.mark.parametrize(
-    "ticket", [None, PullToken(fair_queue.AHEAD_SLOT, "done"), PullToken(fair_queue.RETRY_SLOT, "done")]
+    "ticket",
+    [None, PullToken(fair_queue.AHEAD_SLOT, "done"), PullToken(fair_queue.RETRY_SLOT, "done")],
 )
 def test_a_draw_without_a_slot_calls_in_all(broker: redis.Redis, ticket: PullToken | None) -> None:
     assert fair_queue.continue_pull(LANE, ticket, now=NOON)

@@ -81,5 +81,7 @@ def test_nobody_is_not_asked_for() -> None:
 
 def test_what_a_person_wants_of_a_type_is_known() -> None:
     register("ada", preferences={"alert": {"channels": ["push"]}})
-    wish = queries.find_registered(["ada"])["ada"].preference(type_slug="system_alert", category="alert")
+    wish = queries.find_registered(["ada"])["ada"].preference(
+        type_slug="system_alert", category="alert"
+    )
     assert wish == Preference(channels=("push",))

@@ -28,7 +28,9 @@ C = Category
 
 def given(category: Category, **days: int | None) -> None:
     """Give a category days of its own, as the console does."""
-    collection(retention.COLLECTION).update_one({"_id": category.value}, {"$set": days}, upsert=True)
+    collection(retention.COLLECTION).update_one(
+        {"_id": category.value}, {"$set": days}, upsert=True
+    )
     retention.invalidate_retention()
 
 
@@ -119,7 +121,9 @@ def test_what_is_there_is_given_the_new_time_with_its_attempts_when_somebody_ask
     waiting = factories.accepted()
     other = factories.settled(S.SENT, category=C.MARKETING)
     given(C.TRANSACTIONAL, metadata_days=14)
-    assert purge.count_purge_date_changes(now=NOON) == purge.PurgeDateChanges(notifications=2, deleted=0)
+    assert purge.count_purge_date_changes(now=NOON) == purge.PurgeDateChanges(
+        notifications=2, deleted=0
+    )
     assert purge.count_purge_date_changes(now=NOON + 15 * DAY).deleted == 2
     assert purge.backfill_purge_dates() == 2
     for document, until in ((over, NOON + 14 * DAY), (later, NOON + 15 * DAY)):

@@ -122,7 +122,11 @@ def shown(document: Document, *, at: datetime) -> bool:
 
 @pytest.mark.parametrize(
     ("expires_after", "end"),
-    [(None, INBOX_SECRET_LIFETIME), (5 * MINUTE, 5 * MINUTE), (3 * INBOX_SECRET_LIFETIME, INBOX_SECRET_LIFETIME)],
+    [
+        (None, INBOX_SECRET_LIFETIME),
+        (5 * MINUTE, 5 * MINUTE),
+        (3 * INBOX_SECRET_LIFETIME, INBOX_SECRET_LIFETIME),
+    ],
 )
 def test_the_inbox_shows_it_for_a_time_and_then_it_is_destroyed(
     expires_after: timedelta | None, end: timedelta

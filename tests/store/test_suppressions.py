@@ -27,7 +27,9 @@ def hold_back(
     return dict(suppress(channel=channel, address=where, reason=reason, **options))
 
 
-def held_back(*addresses: tuple[str, str], now: Any = NOON) -> dict[tuple[str, str], ActiveSuppression]:
+def held_back(
+    *addresses: tuple[str, str], now: Any = NOON
+) -> dict[tuple[str, str], ActiveSuppression]:
     return queries.find_suppressed(addresses, now=now)
 
 
@@ -153,7 +155,9 @@ def test_the_reasons_of_an_address_are_told_newest_first() -> None:
     hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
     hold_back(now=NOON + DAY)
     hold_back(("email", "bob@example.com"))
-    reasons = [one["reason"] for one in list_for_address(channel="email", address="ADA@example.com")]
+    reasons = [
+        one["reason"] for one in list_for_address(channel="email", address="ADA@example.com")
+    ]
     assert reasons == ["hard_bounce", "unsubscribed"]
 
 

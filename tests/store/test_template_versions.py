@@ -13,7 +13,12 @@ from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import rendering, templates
 from notifications.content.engine import TemplateError
-from notifications.content.templates import DEFAULT_LANGUAGE, VersionConflictError, UnknownVersionError, Version
+from notifications.content.templates import (
+    DEFAULT_LANGUAGE,
+    UnknownVersionError,
+    Version,
+    VersionConflictError,
+)
 from notifyproject.db.collections import collection
 from providers.contract import Message
 from tests import factories

@@ -20,7 +20,8 @@ from providers.contract import Message, SendRequest
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 """When everything happens, unless a test says otherwise."""
 SHIPPED = {
-    default.slug: types._parse_type({"_id": default.slug, **asdict(default)}) for default in DEFAULT_TYPES
+    default.slug: types._parse_type({"_id": default.slug, **asdict(default)})
+    for default in DEFAULT_TYPES
 }
 
 MORE_THAN_TEXT = Content(

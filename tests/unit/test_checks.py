@@ -125,7 +125,9 @@ def test_only_what_need_not_be_there_may_be_empty(settings: Any, name: str) -> N
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a service account's file."""
-    return google_account.ensure_service_account(tmp_path_factory.mktemp("google"), url="http://127.0.0.1:1")
+    return google_account.ensure_service_account(
+        tmp_path_factory.mktemp("google"), url="http://127.0.0.1:1"
+    )
 
 
 FCM = [("FCM_CREDENTIALS", "E012"), ("SANDBOX_FCM_CREDENTIALS", "E013")]

@@ -115,7 +115,8 @@ def test_who_unsubscribed_still_gets_receipts_and_codes(
     category: Category, marketing_only: bool, holds_back: bool
 ) -> None:
     assert (
-        eligibility.suppression_applies(claimed(category=category), marketing_only=marketing_only) is holds_back
+        eligibility.suppression_applies(claimed(category=category), marketing_only=marketing_only)
+        is holds_back
     )
 
 
@@ -228,7 +229,10 @@ def test_quiet_hours_that_are_off_are_none(stored: dict[str, Any] | None) -> Non
     ],
 )
 def test_quiet_hours_that_cannot_be_are_none(broken: dict[str, str]) -> None:
-    assert eligibility.parse_quiet_hours(STORED | broken, own_zone="UTC", notification_zone=None) is None
+    assert (
+        eligibility.parse_quiet_hours(STORED | broken, own_zone="UTC", notification_zone=None)
+        is None
+    )
 
 
 def test_quiet_hours_without_a_start_do_not_stop_a_batch() -> None:
@@ -277,8 +281,12 @@ def test_what_cannot_be_read_is_told_once_for_each_person(
 def test_quiet_hours_that_can_be_read_are_no_news() -> None:
     eligibility._warn_once.cache_clear()
     with capture_logs() as logs:
-        eligibility.parse_quiet_hours(STORED, own_zone="Mars/Olympus", notification_zone=None, user_id="ada")
-        eligibility.parse_quiet_hours({"enabled": False}, own_zone=None, notification_zone=None, user_id="ada")
+        eligibility.parse_quiet_hours(
+            STORED, own_zone="Mars/Olympus", notification_zone=None, user_id="ada"
+        )
+        eligibility.parse_quiet_hours(
+            {"enabled": False}, own_zone=None, notification_zone=None, user_id="ada"
+        )
     assert logs == []
 
 

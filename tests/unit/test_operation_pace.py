@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.states import BULK_TRANSITIONS, ACTIVE_BULK_STAGES, BulkStage
+from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkStage
 from notifications.bulk import operation
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

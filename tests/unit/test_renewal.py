@@ -3,7 +3,13 @@
 import subprocess
 import sys
 
-from notifyproject.platform.watchdog import SAMPLE_SECONDS, MAX_SILENCE, WorkerLimits, WorkerSample, memory_megabytes
+from notifyproject.platform.watchdog import (
+    MAX_SILENCE,
+    SAMPLE_SECONDS,
+    WorkerLimits,
+    WorkerSample,
+    memory_megabytes,
+)
 from tests.waiting import LIMIT
 
 ENDS_ITSELF = """

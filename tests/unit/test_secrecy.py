@@ -14,9 +14,9 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse
 from notifications.catalog.types import MASK
 from notifications.content.redaction import (
     WITHHELD,
-    mask_all,
     find_secrets,
     mask,
+    mask_all,
     mask_response,
     remove_secrets,
 )

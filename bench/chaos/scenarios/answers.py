@@ -41,7 +41,10 @@ def mixed_errors(*, count: int) -> Findings:
     """Let almost a third of the mail meet errors, and a few of it be told to come later."""
     with run_installation() as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
-        recipients = [*(MIXED_OUTCOMES * (count // len(MIXED_OUTCOMES) + 1))[:count], *RATE_LIMIT_OUTCOMES]
+        recipients = [
+            *(MIXED_OUTCOMES * (count // len(MIXED_OUTCOMES) + 1))[:count],
+            *RATE_LIMIT_OUTCOMES,
+        ]
         sent = _post(installation, recipients)
         installation.wait_final(timeout=FINAL_SECONDS)
         evidence = collect_evidence(installation)
@@ -60,7 +63,9 @@ def mixed_errors(*, count: int) -> Findings:
             ),
             Bound(
                 name="mails that would have been taken and were not",
-                value=_not_accepted(evidence, _sent_to(sent, (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES))),
+                value=_not_accepted(
+                    evidence, _sent_to(sent, (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES))
+                ),
                 maximum=0,
             ),
             Bound(
@@ -88,14 +93,18 @@ def spoiled_answers(*, count: int) -> Findings:
         installation.wait_final(timeout=FINAL_SECONDS)
         for number in range(count):
             mail = bodies.mail(number, to=REDIRECT_OUTCOME, priority=PRIORITY, max_retries=0)
-            expected.add(installation.client.send(mail, key=f"{REDIRECT_OUTCOME}-{number}"), copies=1)
+            expected.add(
+                installation.client.send(mail, key=f"{REDIRECT_OUTCOME}-{number}"), copies=1
+            )
         time.sleep(NOTICED_SECONDS)
         installation.script_outcome("*", "delivered")
         installation.wait_final(timeout=FINAL_SECONDS)
         grown = resident_megabytes(worker.pid) - memory
         longest = max(
             record["duration_ms"]
-            for record in installation.database["delivery_attempts"].find({"duration_ms": {"$gte": 0}})
+            for record in installation.database["delivery_attempts"].find(
+                {"duration_ms": {"$gte": 0}}
+            )
         )
         evidence = collect_evidence(installation)
         before = {a.notification_id for a in evidence.answers if a.key.startswith("before")}
@@ -110,7 +119,9 @@ def spoiled_answers(*, count: int) -> Findings:
         )
 
 
-def _post(installation: Installation, recipients: Iterable[str], *, name: str = "mail") -> dict[str, str]:
+def _post(
+    installation: Installation, recipients: Iterable[str], *, name: str = "mail"
+) -> dict[str, str]:
     """Send a mail to each of these words; return the word by the notification's id."""
     found = {}
     for number, word in enumerate(recipients):

@@ -35,15 +35,21 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
         web.kill()
         installation.broker.flushall()
         _make_older(installation)
-        installation.start(installation.worker(), installation.worker("second"), installation.beat())
+        installation.start(
+            installation.worker(), installation.worker("second"), installation.beat()
+        )
         installation.wait_final(timeout=FINAL_SECONDS)
-        wait_until(lambda: not installation.open_count(), timeout=FINAL_SECONDS, what="not all was ended")
+        wait_until(
+            lambda: not installation.open_count(), timeout=FINAL_SECONDS, what="not all was ended"
+        )
         evidence = collect_evidence(installation)
         ends = [status for one in evidence.stored for status in one.deliveries.values()]
         return make_findings(
             evidence,
             Bound(name="requests to the provider", value=len(evidence.requests), maximum=0),
-            Bound(name="ended as expired", value=ends.count("expired"), minimum=scheduled + claimed),
+            Bound(
+                name="ended as expired", value=ends.count("expired"), minimum=scheduled + claimed
+            ),
         )
 
 

@@ -46,13 +46,19 @@ def beat_killed(*, red: float, away: float, every: float) -> Findings:
         late = waits(evidence, due)
         return make_findings(
             evidence,
-            Bound(name="seconds until readiness says that nobody sweeps", value=waited, maximum=red),
+            Bound(
+                name="seconds until readiness says that nobody sweeps", value=waited, maximum=red
+            ),
             Bound(
                 name="seconds from the sweeper's start to what had fallen due",
                 value=max(waits(evidence, dict.fromkeys(overdue, swept_from)), default=None),
                 maximum=MAX_DELAY_SECONDS,
             ),
-            Bound(name="seconds late at most", value=max(late, default=None), maximum=MAX_DELAY_SECONDS),
+            Bound(
+                name="seconds late at most",
+                value=max(late, default=None),
+                maximum=MAX_DELAY_SECONDS,
+            ),
             Bound(name="seconds late at least", value=min(late, default=None), minimum=0),
             Bound(name="ready again by the sweeper", value=int(readiness == "ready"), minimum=1),
         )
@@ -65,7 +71,10 @@ def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Find
             installation.web(),
             *(installation.worker(f"worker-{number}") for number in range(2)),
             *(installation.beat(f"beat-{number}") for number in range(beats)),
-            *(installation.sweeper(f"sweeper-{number}", "--every", "2") for number in range(sweepers)),
+            *(
+                installation.sweeper(f"sweeper-{number}", "--every", "2")
+                for number in range(sweepers)
+            ),
         )
         load = Load(installation.client, count=count, rate=rate, body=_body)
         load.start()

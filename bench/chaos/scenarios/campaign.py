@@ -37,7 +37,9 @@ def codes_behind_a_campaign(*, campaign: int, codes: int, rate: float) -> Findin
         return make_findings(
             evidence,
             Bound(name="mails of the campaign", value=accepted, minimum=campaign),
-            Bound(name="of them still waiting when the last code was sent", value=waiting, minimum=1),
+            Bound(
+                name="of them still waiting when the last code was sent", value=waiting, minimum=1
+            ),
             Bound(name="codes that reached the provider", value=len(found), minimum=codes),
             Bound(name="seconds from accepted to the provider, p50", value=percentile(found, 50)),
             Bound(name="… p99", value=percentile(found, 99), maximum=3),

@@ -65,7 +65,9 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
                 value=max(late, default=None),
                 maximum=MAX_DELAY_SECONDS + TOLERANCE,
             ),
-            Bound(name="sent after their time was over", value=len(requested & set(brief)), maximum=0),
+            Bound(
+                name="sent after their time was over", value=len(requested & set(brief)), maximum=0
+            ),
         )
 
 

@@ -9,7 +9,7 @@ from notifyproject.platform.crash_points import Boundary
 
 from .. import bodies, hinting
 from ..boundaries import EMAIL, BoundaryCase, Trigger, cases_of
-from ..crashing import LEASE_SECONDS, USER_ID, CrashRun, send_sigterm, is_stopped, sleep
+from ..crashing import LEASE_SECONDS, USER_ID, CrashRun, is_stopped, send_sigterm, sleep
 from ..evidence import ACCEPTED
 from ..findings import Bound, Findings, make_findings
 from ..gathering import collect_evidence
@@ -179,7 +179,9 @@ def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     """Let a worker die in the middle of a broadcast's page; others tell the rest."""
     from notifications.broadcasts import fan_out
 
-    status, response = run.installation.client.call("POST", "/broadcasts", bodies.broadcast(USER_ID))
+    status, response = run.installation.client.call(
+        "POST", "/broadcasts", bodies.broadcast(USER_ID)
+    )
     if status != ACCEPTED:
         raise ScenarioError(f"the broadcast was not accepted: {response}")
     notification_id = fan_out.notification_id(ObjectId(response["id"]), USER_ID)

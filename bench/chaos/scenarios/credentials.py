@@ -64,7 +64,11 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
                 value=slowest,
                 maximum=None if usual is None else usual * (1 + MAX_SLOWDOWN) + NOISE_SECONDS,
             ),
-            Bound(name="seconds until all was sent with a good key", value=drain_seconds, maximum=1_200),
+            Bound(
+                name="seconds until all was sent with a good key",
+                value=drain_seconds,
+                maximum=1_200,
+            ),
         )
 
 
@@ -82,7 +86,9 @@ def _push(number: int) -> Body:
 
 def _count_used_attempts(installation: Installation) -> int:
     """Return how many tries of mails count against their limit."""
-    documents = installation.database["notifications"].find({"delivery.channel": "email"}, {"delivery": 1})
+    documents = installation.database["notifications"].find(
+        {"delivery.channel": "email"}, {"delivery": 1}
+    )
     return sum(
         one["attempt_count"] - one.get("excused_count", 0)
         for document in documents

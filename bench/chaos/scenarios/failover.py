@@ -108,7 +108,9 @@ def failing_commands(*, count: int, rate: float) -> Findings:
     with run_installation() as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
         for number, failure in enumerate(FAILURES.values()):
-            load = Load(installation.client, count=count, rate=rate, body=_body, name=f"trouble-{number}")
+            load = Load(
+                installation.client, count=count, rate=rate, body=_body, name=f"trouble-{number}"
+            )
             _set_fail_point(installation, {"activationProbability": FAILING_SHARE}, failure)
             load.start()
             load.finish()
@@ -134,7 +136,9 @@ def failing_commands(*, count: int, rate: float) -> Findings:
         )
 
 
-def _set_fail_point(installation: Installation, mode: str | Mapping[str, float], failure: Mapping[str, Any]) -> None:
+def _set_fail_point(
+    installation: Installation, mode: str | Mapping[str, float], failure: Mapping[str, Any]
+) -> None:
     """Set how commands that write fail; "off" ends it."""
     data = {"failCommands": COMMANDS, **failure} if failure else {}
     command = {

@@ -40,7 +40,9 @@ def frozen_workers(*, count: int, seconds: float) -> Findings:
         evidence = collect_evidence(installation)
         return make_findings(
             evidence,
-            Bound(name="workers that slept and went on", value=still_there, minimum=len(BOUNDARIES)),
+            Bound(
+                name="workers that slept and went on", value=still_there, minimum=len(BOUNDARIES)
+            ),
             expected.bound(evidence),
             Bound(
                 name="copies after an unknown outcome",
@@ -57,12 +59,16 @@ def _freeze_worker(
     ids = []
     for number in range(count):
         body = bodies.mail(number, priority=priority)
-        ids.append(expected.add(installation.client.send(body, key=f"{priority}-{number}"), copies=1))
+        ids.append(
+            expected.add(installation.client.send(body, key=f"{priority}-{number}"), copies=1)
+        )
     hinting.clear_broker(installation)
     hinting.publish_wakeups(ids, channel="email", priority=priority)
     worker = installation.worker(f"sleeper-{boundary}", queues=f"email.{priority}")
     worker.start(FREEZE_AT=boundary)
-    wait_until(lambda: is_stopped(worker), timeout=FREEZE_SECONDS, what=f"{boundary} was not come to")
+    wait_until(
+        lambda: is_stopped(worker), timeout=FREEZE_SECONDS, what=f"{boundary} was not come to"
+    )
     return worker
 
 

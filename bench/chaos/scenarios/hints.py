@@ -15,7 +15,9 @@ PRIORITY = "high"
 FINAL_SECONDS = 300.0
 
 
-def repeated_wakeups(*, count: int, rate: float, times: int, at_once: int, workers: int) -> Findings:
+def repeated_wakeups(
+    *, count: int, rate: float, times: int, at_once: int, workers: int
+) -> Findings:
     """Publish each hint many times more, several at once, to several workers."""
     with run_installation() as installation, ThreadPoolExecutor(at_once) as pool:
         worker_programs = [installation.worker(f"worker-{number}") for number in range(workers)]
@@ -24,7 +26,9 @@ def repeated_wakeups(*, count: int, rate: float, times: int, at_once: int, worke
 
         def republish(answer: Answer) -> None:
             published.append(
-                hinting.publish_wakeups([answer.notification_id or ""], channel="email", priority=PRIORITY)
+                hinting.publish_wakeups(
+                    [answer.notification_id or ""], channel="email", priority=PRIORITY
+                )
             )
 
         def repeat(answer: Answer) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from .. import bodies
 from ..bodies import Body
-from ..findings import Bound, Findings, make_findings, kill_bounds
+from ..findings import Bound, Findings, kill_bounds, make_findings
 from ..gathering import collect_evidence
-from ..joining import final_statuses, analyze
+from ..joining import analyze, final_statuses
 from ..load import Load
 from ..processes import Program
 from ..scenario import Scenario

@@ -26,7 +26,10 @@ def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
         installation.start(
             installation.web(),
             *(installation.worker(f"worker-{number}") for number in range(2)),
-            *(installation.sweeper(f"sweeper-{number}", "--every", "0.5") for number in range(sweepers)),
+            *(
+                installation.sweeper(f"sweeper-{number}", "--every", "0.5")
+                for number in range(sweepers)
+            ),
         )
         expected = Expected()
         failed = _failed(installation, expected, count=reopened)

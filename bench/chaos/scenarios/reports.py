@@ -55,10 +55,20 @@ def disordered_receipts(*, count: int, early: int) -> Findings:
         stored = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
         return make_findings(
             evidence,
-            Bound(name="reports that were posted", value=len(repeated), minimum=count * REPETITIONS * 3),
-            Bound(name="posts that were refused", value=len(statuses_of_posts) - statuses_of_posts.count(OK), maximum=0),
             Bound(
-                name="posts without a signature that were taken", value=unsigned.count(OK), maximum=0
+                name="reports that were posted",
+                value=len(repeated),
+                minimum=count * REPETITIONS * 3,
+            ),
+            Bound(
+                name="posts that were refused",
+                value=len(statuses_of_posts) - statuses_of_posts.count(OK),
+                maximum=0,
+            ),
+            Bound(
+                name="posts without a signature that were taken",
+                value=unsigned.count(OK),
+                maximum=0,
             ),
             Bound(
                 name="mails that did not end as their reports say",
@@ -109,7 +119,9 @@ def _events(
     return found
 
 
-def _post(installation: Installation, events: Sequence[dict[str, Any]], *, signed: bool = True) -> list[int]:
+def _post(
+    installation: Installation, events: Sequence[dict[str, Any]], *, signed: bool = True
+) -> list[int]:
     """Post reports as the provider does; return the statuses."""
     sendgrid_key = keys.load_webhook_key(Path(installation.folder, "sandbox"))
     key = sendgrid_key if signed else ec.generate_private_key(ec.SECP256R1())

@@ -68,7 +68,12 @@ def killed_api(*, count: int, rate: float, kills: int, at_once: int) -> Findings
             evidence,
             Bound(name="processes of the web killed", value=killed, minimum=kills),
             Bound(name="requests that ended without an answer", value=broken, minimum=1),
-            Bound(name="ids given to identical requests at once", value=len(same), maximum=1, minimum=1),
+            Bound(
+                name="ids given to identical requests at once",
+                value=len(same),
+                maximum=1,
+                minimum=1,
+            ),
             Bound(
                 name="keys without an acceptance",
                 value=count + 1 - len({a.key for a in evidence.answers if a.is_accepted}),

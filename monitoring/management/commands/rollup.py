@@ -53,7 +53,9 @@ class Command(BaseCommand):
             raise CommandError(NOTHING_KEPT)
         if first["created_at"] > since:
             # The hour in which what is kept begins may have lost its beginning.
-            since = interval_start(Interval.HOUR, first["created_at"]) + INTERVAL_LENGTH[Interval.HOUR]
+            since = (
+                interval_start(Interval.HOUR, first["created_at"]) + INTERVAL_LENGTH[Interval.HOUR]
+            )
             self.stderr.write(f"Nothing is kept from before {since:%Y-%m-%d %H:%M}: from there.")
         if since >= until:
             raise CommandError(NOTHING_KEPT)

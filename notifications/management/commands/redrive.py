@@ -34,11 +34,15 @@ class Command(BaseCommand):
         parser.add_argument("--channel", choices=[channel.value for channel in Channel])
         parser.add_argument("--code", choices=[code.value for code in FailureCode])
         parser.add_argument("--since", metavar="TIME", help="such as 2026-12-01T09:00:00Z")
-        parser.add_argument("--per-second", type=int, default=bulk_operation.DEFAULT_PER_SECOND, metavar="N")
+        parser.add_argument(
+            "--per-second", type=int, default=bulk_operation.DEFAULT_PER_SECOND, metavar="N"
+        )
         parser.add_argument("--by", metavar="USERNAME", help="the operator who asks for it")
         parser.add_argument("--reason", default="", help="why, for the record; with --yes")
         confirmation = parser.add_mutually_exclusive_group()
-        confirmation.add_argument("--dry-run", action="store_true", help="preview only, as without --yes")
+        confirmation.add_argument(
+            "--dry-run", action="store_true", help="preview only, as without --yes"
+        )
         confirmation.add_argument("--yes", action="store_true", help="start it")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -79,7 +83,9 @@ class Command(BaseCommand):
             raise CommandError(f"--since: {problem}") from problem
         channel = Channel(options["channel"]) if options["channel"] else None
         failures = selection.select_failures(channel=channel, code=options["code"], since=since)
-        operation = decisions.preview(action=BulkAction.RETRY, selection=failures, by=by, now=utc_now())
+        operation = decisions.preview(
+            action=BulkAction.RETRY, selection=failures, by=by, now=utc_now()
+        )
         while operation.stage is BulkStage.PREVIEWING:
             if not runner.run(operation.id):
                 # A worker was faster.

@@ -10,7 +10,13 @@ from ...stack.libraries import MissingLibraryError
 from ...stack.servers import MissingServerError, ServerFailedError
 from ...stack.supervisor import ProgramFailedError
 
-PROBLEMS = (running.StackError, MissingServerError, MissingLibraryError, ServerFailedError, ProgramFailedError)
+PROBLEMS = (
+    running.StackError,
+    MissingServerError,
+    MissingLibraryError,
+    ServerFailedError,
+    ProgramFailedError,
+)
 """What keeps a stack from running; each message says what to do, or what was said."""
 
 

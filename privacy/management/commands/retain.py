@@ -38,7 +38,9 @@ class Command(BaseCommand):
         clock.check_clock()
         is_from_beginning: bool = options["from_beginning"]
         if options["dry_run"]:
-            count = content_removal.count_expired_content(now=utc_now(), is_from_beginning=is_from_beginning)
+            count = content_removal.count_expired_content(
+                now=utc_now(), is_from_beginning=is_from_beginning
+            )
             self.stdout.write(f"What {count} notifications say would be removed.")
             if options["existing"]:
                 changes = purge.count_purge_date_changes(now=utc_now())

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 from typing import Any
 
 from ...outcomes import Outcome
-from ...replies import ResponseMode, ProviderResponse
+from ...replies import ProviderResponse, ResponseMode
 from .. import spoiled
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
@@ -181,7 +181,10 @@ def new_name(project: str) -> str:
 
 
 def success(
-    name: str, *, manner: ResponseMode = ResponseMode.COMPLETE, headers: Mapping[str, str] | None = None
+    name: str,
+    *,
+    manner: ResponseMode = ResponseMode.COMPLETE,
+    headers: Mapping[str, str] | None = None,
 ) -> ProviderResponse:
     """Return the 200 of a message with this name."""
     return ProviderResponse(

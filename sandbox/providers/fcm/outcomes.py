@@ -7,7 +7,9 @@ EXPIRED_TOKEN = "expired-token"
 NOT_JSON, NO_NAME, RETRY_AFTER = "not-json", "no-name", "retry-after"
 
 
-def _refused(name: str, status: int, description: str, *aliases: str, initial_failures: int = 0) -> Outcome:
+def _refused(
+    name: str, status: int, description: str, *aliases: str, initial_failures: int = 0
+) -> Outcome:
     return Outcome(
         name=name,
         aliases=aliases,

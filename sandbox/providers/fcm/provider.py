@@ -15,13 +15,13 @@ from ...google_account import ServiceAccount
 from ...log import Record
 from ...outcomes import Outcome, Outcomes
 from ...replies import ProviderResponse
-from ..base import Channel, IncomingRequest, WithoutWebhooks, DisplayedMessage, RequestResult
+from ..base import Channel, DisplayedMessage, IncomingRequest, RequestResult, WithoutWebhooks
 from ..google_oauth.tokens import AccessTokens, TokenStatus
 from . import answers, refusals
 from .answers import Refusal
 from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, OUTCOMES, RETRY_AFTER, magic
 from .reading import parse
-from .showing import deliveries, recipient, references, display, title
+from .showing import deliveries, display, recipient, references, title
 from .validation import problem
 
 SCOPES = frozenset(
@@ -69,7 +69,9 @@ class Fcm(WithoutWebhooks):
         path = _SEND.fullmatch(request.path)
         if path is None or request.method != "POST":
             return RequestResult(
-                outcome="not-found", response=answers.path_not_found(), reason="There is no such path."
+                outcome="not-found",
+                response=answers.path_not_found(),
+                reason="There is no such path.",
             )
         try:
             token = self._token(request, now=now)
@@ -116,12 +118,16 @@ class Fcm(WithoutWebhooks):
         if violations:
             raise RejectedRequestError(answers.wrong_shape(violations), message=message)
         if project != self.account.project_id:
-            raise RejectedRequestError(answers.project_not_found(outcome="wrong-project"), message=message)
+            raise RejectedRequestError(
+                answers.project_not_found(outcome="wrong-project"), message=message
+            )
         if found := problem(message):
             raise RejectedRequestError(answers.invalid(found), message=message)
         return send_request
 
-    def _decide(self, send_request: Mapping[str, Any], *, token: str, now: datetime) -> RequestResult:
+    def _decide(
+        self, send_request: Mapping[str, Any], *, token: str, now: datetime
+    ) -> RequestResult:
         """Return what becomes of a good request."""
         message = send_request["message"]
         outcome = self.behaviours.choose_outcome(

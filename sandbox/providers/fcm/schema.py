@@ -50,7 +50,11 @@ Type = ScalarType | EnumType | MessageType | ListType
 S, B, D = ScalarType.STRING, ScalarType.BOOL, ScalarType.DURATION
 _LABEL: dict[str, Type] = {"analyticsLabel": S}
 _COLOUR: dict[str, Type] = dict.fromkeys(("red", "green", "blue", "alpha"), ScalarType.FLOAT)
-_LIGHTS: dict[str, Type] = {"color": MessageType("Color"), "lightOnDuration": D, "lightOffDuration": D}
+_LIGHTS: dict[str, Type] = {
+    "color": MessageType("Color"),
+    "lightOnDuration": D,
+    "lightOffDuration": D,
+}
 _NOTIFICATION_PRIORITY = EnumType(
     "AndroidNotification.NotificationPriority",
     tuple(f"PRIORITY_{name}" for name in ("UNSPECIFIED", "MIN", "LOW", "DEFAULT", "HIGH", "MAX")),

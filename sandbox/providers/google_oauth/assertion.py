@@ -57,7 +57,9 @@ def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datet
     header = _object(parts[0]) if len(parts) == PARTS else None
     claims = _object(parts[1]) if header is not None else None
     if header is None or claims is None:
-        raise TokenRequestError("invalid_grant", "Invalid JWT: the assertion is not a JSON Web Token.")
+        raise TokenRequestError(
+            "invalid_grant", "Invalid JWT: the assertion is not a JSON Web Token."
+        )
     if claims.get("iss") != account.email:
         raise TokenRequestError("invalid_grant", "Invalid grant: account not found")
     _check_signature(parts, header, account=account)
@@ -109,7 +111,9 @@ def _scopes(claims: dict[str, Any]) -> list[str]:
     scope = claims.get("scope")
     scopes = scope.split() if isinstance(scope, str) else []
     if not scopes or not all(_SCOPE.fullmatch(one) for one in scopes):
-        raise TokenRequestError("invalid_scope", "Invalid OAuth scope or ID token audience provided.")
+        raise TokenRequestError(
+            "invalid_scope", "Invalid OAuth scope or ID token audience provided."
+        )
     return scopes
 
 

@@ -19,7 +19,11 @@ OUTCOMES = Outcomes(
             description="An access token for an hour, if the assertion is in order.",
             status=200,
         ),
-        Outcome(name=SHORT_LIVED, description="An access token that ends after five seconds.", status=200),
+        Outcome(
+            name=SHORT_LIVED,
+            description="An access token that ends after five seconds.",
+            status=200,
+        ),
         Outcome(name=NO_TOKEN, description="200 with an empty object.", status=200),
         Outcome(
             name="invalid-grant",

@@ -16,7 +16,7 @@ from ...log import Record
 from ...outcomes import Outcome, Outcomes
 from ...replies import ProviderResponse
 from .. import spoiled
-from ..base import Channel, IncomingRequest, WithoutWebhooks, DisplayedMessage, RequestResult
+from ..base import Channel, DisplayedMessage, IncomingRequest, RequestResult, WithoutWebhooks
 from .assertion import TokenRequestError, decode_unverified, verify
 from .outcomes import DENIED, NO_TOKEN, OUTCOMES, SHORT_LIVED
 from .tokens import LIFETIME, AccessTokens
@@ -52,8 +52,12 @@ class GoogleOAuth(WithoutWebhooks):
         """Return the answer to a request for a token."""
         parameters = _parameters(request) if request.method == "POST" else None
         if parameters is None:
-            reply = ProviderResponse(status=404, body=b"Not Found", headers={"Content-Type": "text/plain"})
-            return RequestResult(outcome="not-found", response=reply, reason="not found", is_message=False)
+            reply = ProviderResponse(
+                status=404, body=b"Not Found", headers={"Content-Type": "text/plain"}
+            )
+            return RequestResult(
+                outcome="not-found", response=reply, reason="not found", is_message=False
+            )
         claims = decode_unverified(parameters.get("assertion", ""))
         try:
             return self._grant(parameters, request, now=now, claims=claims)
@@ -68,7 +72,9 @@ class GoogleOAuth(WithoutWebhooks):
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return nothing: no message is ever accepted here."""
-        return DisplayedMessage(sender="", recipients=record.recipients, title=record.title or "", text="")
+        return DisplayedMessage(
+            sender="", recipients=record.recipients, title=record.title or "", text=""
+        )
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Return nothing: no message is ever accepted here."""

@@ -75,7 +75,9 @@ class AccessTokens:
         contents = msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Contents)
         if token in self._revoked or datetime.fromtimestamp(contents.ends, UTC) <= now:
             return TokenStatus.EXPIRED
-        return TokenStatus.GOOD if scopes.intersection(contents.scopes) else TokenStatus.OUT_OF_SCOPE
+        return (
+            TokenStatus.GOOD if scopes.intersection(contents.scopes) else TokenStatus.OUT_OF_SCOPE
+        )
 
     def _signature(self, text: str) -> str:
         digest = hmac.digest(self.secret, text.encode(errors="replace"), "sha256")

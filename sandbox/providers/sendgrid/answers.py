@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ...outcomes import Outcome
-from ...replies import ResponseMode, ProviderResponse
+from ...replies import ProviderResponse, ResponseMode
 from .. import spoiled
 
 JSON = "application/json"

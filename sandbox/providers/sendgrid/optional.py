@@ -44,14 +44,20 @@ def attachments(listed: Any) -> Iterator[Problem]:
 def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
     content = one.get("content")
     if not isinstance(content, str) or not content:
-        yield _attachment_problem(field, "content", f"The attachment content must be a string {AT_LEAST_ONE}")
+        yield _attachment_problem(
+            field, "content", f"The attachment content must be a string {AT_LEAST_ONE}"
+        )
     elif not _is_base64(content):
-        yield _attachment_problem(field, "content", "The attachment content must be base64 encoded.")
+        yield _attachment_problem(
+            field, "content", "The attachment content must be base64 encoded."
+        )
     filename = one.get("filename")
     if filename is None:
         yield _attachment_problem(field, "filename", "filename is required.")
     elif not isinstance(filename, str) or not filename:
-        yield _attachment_problem(field, "filename", "The filename of your attachment must be a string.")
+        yield _attachment_problem(
+            field, "filename", "The filename of your attachment must be a string."
+        )
     elif _has_line_break(filename):
         yield _attachment_problem(
             field, "filename", "The filename of your attachment can't contain CRLF characters."
@@ -63,7 +69,9 @@ def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
     """Check how an attachment is to be shown."""
     kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
     if not isinstance(kind, str) or not kind:
-        yield _attachment_problem(field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}")
+        yield _attachment_problem(
+            field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}"
+        )
     elif ";" in kind or _has_line_break(kind):
         yield _attachment_problem(field, "type", "The type can't contain ';', or CRLF characters.")
     if disposition not in DISPOSITIONS:

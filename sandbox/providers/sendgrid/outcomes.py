@@ -129,7 +129,10 @@ OUTCOMES = Outcomes(
             accepted=False,
         ),
         Outcome(
-            name="too-large", description="413: the message is too large.", status=413, accepted=False
+            name="too-large",
+            description="413: the message is too large.",
+            status=413,
+            accepted=False,
         ),
         spoiled.REDIRECT,
     ),

@@ -14,7 +14,15 @@ from ...config import Timings
 from ...log import Record
 from ...outcomes import Outcome, Outcomes
 from ...replies import ProviderResponse
-from ..base import Channel, EventRequest, IncomingRequest, PlannedEvent, DisplayedMessage, RequestResult, InboundMessage
+from ..base import (
+    Channel,
+    DisplayedMessage,
+    EventRequest,
+    InboundMessage,
+    IncomingRequest,
+    PlannedEvent,
+    RequestResult,
+)
 from . import answers, events, showing
 from .answers import Problem, Refusal
 from .outcomes import NO_MESSAGE_ID, OUTCOMES, magic
@@ -92,7 +100,9 @@ class SendGrid:
         if not chosen or record.message_id is None:
             raise ValueError("The message has no such recipient.")
         email, args = chosen[0]
-        payload = events.payload(requested.kind, address=email, message_id=record.message_id, args=args)
+        payload = events.payload(
+            requested.kind, address=email, message_id=record.message_id, args=args
+        )
         payload["timestamp"] = requested.at or 0
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
@@ -114,7 +124,9 @@ class SendGrid:
     def _handle_mail(self, body: Mapping[str, Any], *, now: datetime) -> RequestResult:
         if _is_sandbox_mode(body):
             reply = ProviderResponse(status=HTTPStatus.OK, headers={"Content-Type": answers.JSON})
-            return RequestResult(outcome="sandbox-mode", response=reply, is_json=True, **_log_fields(body))
+            return RequestResult(
+                outcome="sandbox-mode", response=reply, is_json=True, **_log_fields(body)
+            )
         recipients = [
             Recipient(
                 address=address,
@@ -125,7 +137,9 @@ class SendGrid:
             )
             for address, args in _recipients(body)
         ]
-        decisive = next((p.outcome for p in recipients if _is_decisive(p.outcome)), recipients[0].outcome)
+        decisive = next(
+            (p.outcome for p in recipients if _is_decisive(p.outcome)), recipients[0].outcome
+        )
         if decisive.status != HTTPStatus.ACCEPTED:
             problem = answers.PROBLEMS.get(decisive.status)
             return RequestResult(
@@ -143,7 +157,9 @@ class SendGrid:
             accepted=decisive.accepted,
             reason=None if decisive.accepted else decisive.description,
             message_id=message_id,
-            events=tuple(self._events(recipients, decisive, message_id)) if decisive.accepted else (),
+            events=tuple(self._events(recipients, decisive, message_id))
+            if decisive.accepted
+            else (),
             is_json=True,
             **_log_fields(body),
         )
@@ -231,7 +247,9 @@ def _log_fields(body: Any) -> dict[str, Any]:
     recipients = list(_recipients(body))
     references = (args.get("reference") for _, args in recipients)
     subjects = [body, *showing.dicts(body, "personalizations")] if isinstance(body, dict) else []
-    titles = (s["subject"][:MAX_TITLE_LENGTH] for s in subjects if isinstance(s.get("subject"), str))
+    titles = (
+        s["subject"][:MAX_TITLE_LENGTH] for s in subjects if isinstance(s.get("subject"), str)
+    )
     return {
         "title": next(titles, None),
         "recipients": tuple(address for address, _ in recipients),

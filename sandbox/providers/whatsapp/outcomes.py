@@ -121,7 +121,9 @@ def _error(name: str, code: int) -> Outcome:
     )
 
 
-def _accepted(name: str, description: str, *steps: Step, traits: frozenset[str] = frozenset()) -> Outcome:
+def _accepted(
+    name: str, description: str, *steps: Step, traits: frozenset[str] = frozenset()
+) -> Outcome:
     return Outcome(name=name, description=description, status=200, steps=steps, traits=traits)
 
 
@@ -160,7 +162,10 @@ OUTCOMES = Outcomes(
         _accepted(EMPTY, "Accepted, but the 200 is an empty object.", *DEFAULT_STEPS),
         _accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML.", *DEFAULT_STEPS),
         Outcome(
-            name=NO_CODE, description="400 with an error that has no code.", status=400, accepted=False
+            name=NO_CODE,
+            description="400 with an error that has no code.",
+            status=400,
+            accepted=False,
         ),
         Outcome(
             name=UNKNOWN_CODE,

@@ -15,23 +15,31 @@ from ...log import Record
 from ...meta_account import MetaAccount
 from ...outcomes import Outcome, Outcomes
 from ...replies import ProviderResponse
-from ..base import Channel, EventRequest, IncomingRequest, PlannedEvent, DisplayedMessage, RequestResult, InboundMessage
+from ..base import (
+    Channel,
+    DisplayedMessage,
+    EventRequest,
+    InboundMessage,
+    IncomingRequest,
+    PlannedEvent,
+    RequestResult,
+)
 from . import answers, events, refusals, template_api
 from .answers import GraphError
 from .errors import KINDS, Fault
 from .outcomes import (
-    OUT_OF_ORDER_STEPS,
+    DEFAULT_STEPS,
     EMPTY,
     FAILURES,
     HELD_FOR_QUALITY,
     NOT_JSON,
-    DEFAULT_STEPS,
+    OUT_OF_ORDER_STEPS,
     OUTCOMES,
     TEMPLATES_ACCEPTED,
-    magic_suffix,
     magic,
+    magic_suffix,
 )
-from .showing import recipient, references, display, title
+from .showing import display, recipient, references, title
 from .templates import Templates
 from .validation import number, problem
 
@@ -94,7 +102,9 @@ class WhatsApp:
         code = requested.code or (FAILURES["failed"] if requested.kind == "failed" else None)
         if code is not None and code not in KINDS:
             raise ValueError(f"There is no error {code}. There are: {', '.join(map(str, KINDS))}.")
-        payload = self._status_event(requested.kind, body, record.message_id or "", at=requested.at, code=code)
+        payload = self._status_event(
+            requested.kind, body, record.message_id or "", at=requested.at, code=code
+        )
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
@@ -121,9 +131,13 @@ class WhatsApp:
         response = template_api.handle(request, self.templates)
         if isinstance(response, GraphError):
             return _graph_error(response, outcome="template-refused")
-        return RequestResult(outcome="templates", response=response, is_message=False, title="Templates")
+        return RequestResult(
+            outcome="templates", response=response, is_message=False, title="Templates"
+        )
 
-    def _handle_message(self, request: IncomingRequest, *, version: int, now: datetime) -> RequestResult:
+    def _handle_message(
+        self, request: IncomingRequest, *, version: int, now: datetime
+    ) -> RequestResult:
         try:
             body = msgspec.json.decode(request.body or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -135,7 +149,9 @@ class WhatsApp:
         if outcome.status >= refusals.LOWEST_ERROR_STATUS:
             return RequestResult(
                 outcome=outcome.name,
-                response=refusals.for_outcome(outcome, version=version, pause=self.timings.rate_limit),
+                response=refusals.for_outcome(
+                    outcome, version=version, pause=self.timings.rate_limit
+                ),
                 reason=outcome.description,
                 is_json=True,
                 **_log_fields(body),
@@ -167,12 +183,19 @@ class WhatsApp:
         if not outcome.accepted:
             return
         steps = outcome.steps
-        if steps == DEFAULT_STEPS and secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE:
+        if (
+            steps == DEFAULT_STEPS
+            and secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE
+        ):
             steps = OUT_OF_ORDER_STEPS
         start = self.timings.late if outcome.has_late_events else 0.0
         order = ("sent", "delivered", "read")
         for step in steps:
-            at = int(now.timestamp()) + order.index(step.kind) if steps == OUT_OF_ORDER_STEPS else None
+            at = (
+                int(now.timestamp()) + order.index(step.kind)
+                if steps == OUT_OF_ORDER_STEPS
+                else None
+            )
             code = FAILURES.get(outcome.name) if step.kind == "failed" else None
             yield PlannedEvent(
                 kind=step.kind,
@@ -219,7 +242,9 @@ def _acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> P
     if outcome.name == EMPTY:
         return answers.success({})
     if outcome.name == NOT_JSON:
-        return ProviderResponse(status=200, body=b"<html></html>", headers={"Content-Type": "text/html"})
+        return ProviderResponse(
+            status=200, body=b"<html></html>", headers={"Content-Type": "text/html"}
+        )
     status = None
     if body.get("type") == "template":
         status = "held_for_quality_assessment" if HELD_FOR_QUALITY in outcome.traits else "accepted"

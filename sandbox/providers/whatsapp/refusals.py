@@ -60,7 +60,9 @@ def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderRespon
         return _for_code(outcome, code, version=version, pause=pause)
     responses = {
         "expired-token": answers.graph_error_response(EXPIRED),
-        NO_CODE: answers.malformed_error({"message": "An error", "type": "OAuthException"}, status=400),
+        NO_CODE: answers.malformed_error(
+            {"message": "An error", "type": "OAuthException"}, status=400
+        ),
         UNKNOWN_CODE: answers.malformed_error(
             {
                 "message": "(#139999) Something nobody has heard of",

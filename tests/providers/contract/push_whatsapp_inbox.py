@@ -29,7 +29,9 @@ from tests.support.providers import whatsapp
 def _fcm(place: Place, account: str) -> FCM:
     credentials = json.dumps(place.project.key)
     # The access token is there before the clock of a send runs.
-    fcm_credentials.shared_token_cache(credentials, clock=utc_now).current(deadline=Deadline.after(10))
+    fcm_credentials.shared_token_cache(credentials, clock=utc_now).current(
+        deadline=Deadline.after(10)
+    )
     own = place.project.key["project_id"]
     return FCM(
         credentials=credentials,
@@ -48,7 +50,9 @@ def _fcm_error(status: int, name: str, code: str | None = None, *headers: str) -
 
 def _fcm_secrets(place: Place) -> Sequence[str]:
     credentials, key = json.dumps(place.project.key), place.project.key["private_key"]
-    token = fcm_credentials.shared_token_cache(credentials, clock=utc_now).current(deadline=Deadline.after(10))
+    token = fcm_credentials.shared_token_cache(credentials, clock=utc_now).current(
+        deadline=Deadline.after(10)
+    )
     return [token.value, *(line for line in key.splitlines()[1:-1] if line)]
 
 

@@ -184,7 +184,11 @@ def test_a_later_copy_replaces_the_first_whatever_the_threads_name(
     project: Project, notification_id: str
 ) -> None:
     first, second = (
-        sent(project, push(notification_id=notification_id, reference=f"{notification_id}.push.{number}")) for number in (1, 2)
+        sent(
+            project,
+            push(notification_id=notification_id, reference=f"{notification_id}.push.{number}"),
+        )
+        for number in (1, 2)
     )
     for message in (first, second):
         name = message["android"]["notification"]["tag"]

@@ -12,7 +12,12 @@ from domain.errors import (
 )
 from providers.fcm import responses
 from providers.fcm.provider import FCM
-from providers.fcm.responses import RECENT_SUCCESS_PERIOD, MISMATCH_LIMIT, MismatchCause, SenderHistory
+from providers.fcm.responses import (
+    MISMATCH_LIMIT,
+    RECENT_SUCCESS_PERIOD,
+    MismatchCause,
+    SenderHistory,
+)
 from tests.support.providers.fcm import Project, push
 from tests.unit.building import NOON
 from tests.waiting import LIMIT
@@ -75,19 +80,26 @@ def test_a_proof_is_good_for_an_hour() -> None:
     sender = SenderHistory()
     sender.record_accepted(now=NOON)
     assert sender.classify_mismatch("a", now=NOON + RECENT_SUCCESS_PERIOD) is MismatchCause.DEVICE
-    assert sender.classify_mismatch("a", now=NOON + RECENT_SUCCESS_PERIOD + SECOND) is MismatchCause.UNKNOWN
+    assert (
+        sender.classify_mismatch("a", now=NOON + RECENT_SUCCESS_PERIOD + SECOND)
+        is MismatchCause.UNKNOWN
+    )
 
 
 def test_proofs_may_come_out_of_order() -> None:
     sender = SenderHistory()
     sender.record_accepted(now=NOON + RECENT_SUCCESS_PERIOD)
     sender.record_accepted(now=NOON)
-    assert sender.classify_mismatch("a", now=NOON + 2 * RECENT_SUCCESS_PERIOD) is MismatchCause.DEVICE
+    assert (
+        sender.classify_mismatch("a", now=NOON + 2 * RECENT_SUCCESS_PERIOD) is MismatchCause.DEVICE
+    )
 
 
 def test_one_device_however_often_is_one() -> None:
     sender = SenderHistory()
-    assert {sender.classify_mismatch("a", now=NOON) for _ in range(10 * MISMATCH_LIMIT)} == {MismatchCause.UNKNOWN}
+    assert {sender.classify_mismatch("a", now=NOON) for _ in range(10 * MISMATCH_LIMIT)} == {
+        MismatchCause.UNKNOWN
+    }
 
 
 def test_without_any_proof_too_so_many_devices_are_no_coincidence() -> None:

@@ -85,9 +85,7 @@ def test_pushes_go_to_the_accounts_project_or_to_the_one_that_is_named(project: 
 def test_a_new_key_in_the_file_is_used_from_the_next_fetch_on(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        fcm_credentials, "FAILURE_TTL", fcm_credentials.FAILURE_TTL * 0
-    )
+    monkeypatch.setattr(fcm_credentials, "FAILURE_TTL", fcm_credentials.FAILURE_TTL * 0)
     file = tmp_path / "account.json"
     file.write_text(json.dumps({**project.key, "client_email": "gone@example.com"}))
     fcm = project.fcm(credentials=str(file))

@@ -122,7 +122,9 @@ def test_a_body_is_what_sendgrids_own_builder_makes_of_the_mail(
         unsubscribe_url=url,
     )
     mail = outbound(message=message, recipient_name=name)
-    file = AttachmentFile(filename="invoice.pdf", content_type="application/pdf", content=b"%PDF-1.7")
+    file = AttachmentFile(
+        filename="invoice.pdf", content_type="application/pdf", content=b"%PDF-1.7"
+    )
     body = provider.shared_body(
         message, sender=("Shop", "shop@example.com"), default_reply_to=None, files=[file], tag=tag
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.errors import FailureCode, PermanentError, ProviderError, TransientError
-from providers.contract import WhatsAppTemplateMessage, SendRequest, SendResult
+from providers.contract import SendRequest, SendResult, WhatsAppTemplateMessage
 from providers.whatsapp import provider
 from providers.whatsapp.provider import MAX_CAPTION_LENGTH, MAX_TEXT_LENGTH, WhatsApp
 from providers.whatsapp.responses import MAX_ID_LENGTH

@@ -109,7 +109,12 @@ def _firebase(rows: Sequence[FcmRule]) -> str:
     return _table(
         ("answer", *MEANING),
         [
-            (row.description, _class(row.kind, row.action), _code(row.kind, row.failure_code), row.reason)
+            (
+                row.description,
+                _class(row.kind, row.action),
+                _code(row.kind, row.failure_code),
+                row.reason,
+            )
             for row in rows
         ],
     )

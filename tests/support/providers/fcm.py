@@ -68,7 +68,9 @@ class Project:
 
     def token_endpoint(self, outcome: str, *, times: int | None = None) -> None:
         """Script what becomes of the requests for an access token."""
-        self.control("PUT", f"/behaviours/{SERVICE_ACCOUNT_EMAIL}", {"outcome": outcome, "times": times})
+        self.control(
+            "PUT", f"/behaviours/{SERVICE_ACCOUNT_EMAIL}", {"outcome": outcome, "times": times}
+        )
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
         """Call the sandbox's control API."""

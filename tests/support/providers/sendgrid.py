@@ -140,7 +140,9 @@ def account(**fields: Any) -> SendGrid:
     return SendGrid(**(default | fields))
 
 
-def built(outbound: SendRequest, file: AttachmentFile, tag: SubstitutionTag | None) -> dict[str, Any]:
+def built(
+    outbound: SendRequest, file: AttachmentFile, tag: SubstitutionTag | None
+) -> dict[str, Any]:
     """Return the body of a mail from Shop, with an address for answers and one file."""
     message, url = outbound.message, outbound.message.unsubscribe_url
     person = Personalization()

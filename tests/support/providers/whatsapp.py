@@ -16,7 +16,7 @@ from pywa.types.templates import BodyText, TemplateLanguage
 from domain.errors import ProviderError
 from domain.time import utc_now
 from notifyproject.settings.environment import Environment
-from providers.contract import WhatsAppTemplateMessage, Message, Receipt, SendRequest, SendResult
+from providers.contract import Message, Receipt, SendRequest, SendResult, WhatsAppTemplateMessage
 from providers.whatsapp.provider import Body, WhatsApp
 from providers.whatsapp.webhooks import SIGNATURE_HEADER, InboundMessage
 from sandbox.providers.whatsapp.outcomes import magic_suffix

@@ -19,7 +19,9 @@ def test_a_known_message_has_the_known_signature() -> None:
 
 
 def test_the_headers_name_the_message_and_the_second_it_is_sent_in() -> None:
-    assert signing.sign_headers(message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[SECRET]) == {
+    assert signing.sign_headers(
+        message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[SECRET]
+    ) == {
         "webhook-id": MESSAGE,
         "webhook-timestamp": "1614265330",
         "webhook-signature": SIGNATURE,
@@ -28,7 +30,9 @@ def test_the_headers_name_the_message_and_the_second_it_is_sent_in() -> None:
 
 def test_every_secret_signs() -> None:
     other = signing.new_secret()
-    found = signing.sign_headers(message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[other, SECRET])
+    found = signing.sign_headers(
+        message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[other, SECRET]
+    )
     new, old = found["webhook-signature"].split(" ")
     assert old == SIGNATURE
     assert new == signing.sign(MESSAGE, SENT, BODY, secret=other)

@@ -91,7 +91,9 @@ def test_the_gate_understands_a_devices_quiet_hours(
     stored: dict[str, Any], own_zone: str | None, zone: str
 ) -> None:
     preferences = from_document({"quiet_hours": stored})
-    quiet = eligibility.parse_quiet_hours(preferences.quiet_hours, own_zone=own_zone, notification_zone=None)
+    quiet = eligibility.parse_quiet_hours(
+        preferences.quiet_hours, own_zone=own_zone, notification_zone=None
+    )
     assert quiet is not None
     assert (f"{quiet.start:%H:%M}", f"{quiet.end:%H:%M}") == ("22:00", "07:00")
     assert quiet.zone.key == zone
@@ -99,4 +101,9 @@ def test_the_gate_understands_a_devices_quiet_hours(
 
 def test_quiet_hours_that_are_off_are_none() -> None:
     preferences = from_document({"quiet_hours": {**QUIET, "enabled": False}})
-    assert eligibility.parse_quiet_hours(preferences.quiet_hours, own_zone=None, notification_zone=None) is None
+    assert (
+        eligibility.parse_quiet_hours(
+            preferences.quiet_hours, own_zone=None, notification_zone=None
+        )
+        is None
+    )

@@ -32,7 +32,9 @@ def test_a_user_without_devices_has_none() -> None:
 
 
 def test_named_devices_are_the_only_ones_each_once() -> None:
-    assert TARGETS.for_notification(user_id="ada", device_ids=["tablet", "gone", "tablet"]) == (TABLET,)
+    assert TARGETS.for_notification(user_id="ada", device_ids=["tablet", "gone", "tablet"]) == (
+        TABLET,
+    )
 
 
 def test_a_named_device_that_is_somebody_elses_by_now_gets_nothing_meant_for_this_user() -> None:

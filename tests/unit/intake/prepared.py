@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications.intake.preparation import RecipientSnapshot, Prepared, prepare
+from notifications.intake.preparation import Prepared, RecipientSnapshot, prepare
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.validation import InvalidRequestError
-from recipients.queries import RegisteredRecipient, ActiveSuppression
+from recipients.queries import ActiveSuppression, RegisteredRecipient
 from tests.unit.building import NOON, request
 
 ID = ObjectId("b" * 24)
@@ -36,7 +36,9 @@ def prepared(
         request(**({"content": HELLO} | fields)),
         notification_id=ID,
         caller=CALLER,
-        snapshot=RecipientSnapshot(people={"ada": person} if person else {}, suppressed=suppressed or {}),
+        snapshot=RecipientSnapshot(
+            people={"ada": person} if person else {}, suppressed=suppressed or {}
+        ),
         now=now,
     )
 

@@ -8,7 +8,7 @@ import pytest
 from domain.content import Recipient
 from domain.states import Channel
 from notifications.content import engine, rendering
-from notifications.intake.content import MAX_DERIVED_SUBJECT_LENGTH, MAX_BODY_BYTES
+from notifications.intake.content import MAX_BODY_BYTES, MAX_DERIVED_SUBJECT_LENGTH
 from tests.unit.building import write_template
 from tests.unit.intake.composing import PAID, composed
 

@@ -11,7 +11,7 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications.intake.preparation import addresses_of
 from notifications.intake.requests import ContentRequest, NotificationRecipientRequest
 from notifications.validation import InvalidRequestError
-from recipients.queries import RegisteredRecipient, ActiveSuppression
+from recipients.queries import ActiveSuppression, RegisteredRecipient
 from tests.unit.building import NOON, SHIPPED, request
 from tests.unit.intake.prepared import ADA, CALLER, ID, prepared, problems
 

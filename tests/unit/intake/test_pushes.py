@@ -29,7 +29,9 @@ def problems(**fields: Any) -> list[tuple[str, str]]:
     asked = request(**{"channels": ["push"], **fields})
     known = RecipientSnapshot(people={"ada": ADA}, suppressed={})
     try:
-        new = prepare(asked, notification_id=ID, caller=CALLER, snapshot=known, now=NOON).notification
+        new = prepare(
+            asked, notification_id=ID, caller=CALLER, snapshot=known, now=NOON
+        ).notification
     except InvalidRequestError as invalid:
         return [(one.pointer, one.code) for one in invalid.problems]
     if (Channel.PUSH, DeliveryStatus.PENDING) in [(d.channel, d.status) for d in new.deliveries]:
@@ -43,7 +45,9 @@ def _sent(new: Any) -> None:
         channel=Channel.PUSH, content=new.content, data=new.data, recipient=new.recipient
     )
     reference = str(AttemptReference(new.id, Channel.PUSH, 11, "e" * 64))
-    build_payload(outbound(reference=reference, notification_id=str(new.id), message=message), now=NOON)
+    build_payload(
+        outbound(reference=reference, notification_id=str(new.id), message=message), now=NOON
+    )
 
 
 def saying(**more: Any) -> ContentRequest:

@@ -11,9 +11,9 @@ from notifications.content.templates import (
     Part,
     effective_texts,
     find_template,
-    language_of,
-    language_chain,
     get_layout,
+    language_chain,
+    language_of,
     layout_words,
 )
 from tests.unit.building import write_template

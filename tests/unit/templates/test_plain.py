@@ -15,7 +15,9 @@ from tests.unit.building import SHIPPED
 RECIPIENT = {"name": "Ada <3", "locale": "pt", "timezone": "Europe/Lisbon"}
 
 
-def filled(source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT) -> str | None:
+def filled(
+    source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT
+) -> str | None:
     """Return what is filled in without Liquid; None if it is left to Liquid."""
     pieces = fast_path.compile_fast_path(environment.from_string(source))
     if pieces is None:
@@ -23,7 +25,9 @@ def filled(source: str, variables: dict[str, Any], environment: Environment = TE
     return fast_path.fill(pieces, variables, autoescape=environment.autoescape, limit=MAX_OUTPUT)
 
 
-def rendered(source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT) -> str | None:
+def rendered(
+    source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT
+) -> str | None:
     """Return what Liquid says; None if it cannot."""
     try:
         return environment.from_string(source).render(variables)
@@ -62,7 +66,9 @@ def test_a_plain_template_is_filled_in(source: str, text: str) -> None:
 def test_values_are_escaped_where_the_text_is_html() -> None:
     variables = {"name": "<script>\"'&", "count": 3}
     source = "<p>{{ name }} {{ count }}</p>"
-    assert filled(source, variables, HTML_ENVIRONMENT) == rendered(source, variables, HTML_ENVIRONMENT)
+    assert filled(source, variables, HTML_ENVIRONMENT) == rendered(
+        source, variables, HTML_ENVIRONMENT
+    )
     assert filled(source, variables, HTML_ENVIRONMENT) == "<p>&lt;script&gt;&#34;&#39;&amp; 3</p>"
 
 
@@ -159,6 +165,8 @@ def test_most_shipped_texts_are_plain() -> None:
         for source in parts.values()
     ]
     plain_ones = [
-        one for one in sources if fast_path.compile_fast_path(TEXT_ENVIRONMENT.from_string(one)) is not None
+        one
+        for one in sources
+        if fast_path.compile_fast_path(TEXT_ENVIRONMENT.from_string(one)) is not None
     ]
     assert len(plain_ones) > len(sources) * 0.6
