@@ -13,9 +13,9 @@ from domain.errors import (
 from providers.fcm import responses
 from providers.fcm.provider import FCM
 from providers.fcm.responses import PROVEN_FOR, STRANGERS, MismatchCause, SenderHistory
+from tests.support.factories.records import NOON
 from tests.support.providers.fcm import Project, push
-from tests.unit.building import NOON
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 SECOND = timedelta(seconds=1)
 
