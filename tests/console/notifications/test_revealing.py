@@ -11,7 +11,7 @@ from domain.time import utc_now
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
-from tests.support.plugins.console import Client
+from django.test import Client
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
