@@ -1,6 +1,6 @@
 # make up      the whole service on this machine, until Ctrl-C: http://127.0.0.1:8000 (or PORT=…)
 # make down    stops one that runs in the background
-# make test    every test, on servers it starts itself; TESTS="tests/unit -k …" for some,
+# make test    every test, on servers it starts itself; TESTS="tests/delivery -k …" for some,
 #              PYTHON=python3.12 with another Python, 3.11 or later
 # make lint    style, types, layers, settings, migrations, API schema
 # make fuzz    10,000 (or CASES=n) made-up requests to the API, answered as its description says

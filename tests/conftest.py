@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from django.conf import settings
 from django.core.cache import cache as django_cache
 from django.db import connection
-from pymongo import WriteConcern, monitoring
+from pymongo import WriteConcern
 
 from monitoring import alert_rules
 from notifications import callback_events
@@ -24,8 +24,16 @@ from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import cache, valkey
 from providers import registry
 from sandbox import google_account, server
-from tests import fcm_schema
-from tests.waiting import LIMIT
+from tests.support.mongo.written_collections import written
+from tests.support.providers import fcm_schema
+from tests.support.waiting import LIMIT
+
+pytest_plugins = (
+    "tests.support.plugins.api_clients",
+    "tests.support.plugins.console",
+    "tests.support.plugins.delivery",
+    "tests.support.plugins.shipped_types",
+)
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("notifyproject", deadline=None)
@@ -33,33 +41,6 @@ hypothesis.settings.load_profile("notifyproject")
 
 KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Collections that migrate fills and no test changes."""
-WRITES = frozenset({"insert", "update", "delete", "findAndModify"})
-
-
-class _WrittenCollections(monitoring.CommandListener):
-    """Remembers which collections were written to, so that only those are emptied."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-        self.by_others = False
-        """Whether another process has written, too, unseen by this one."""
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        if event.command_name in WRITES:
-            self.names.add(event.command[event.command_name])
-        for stage in event.command.get("pipeline", ()):
-            if "$merge" in stage:
-                self.names.add(stage["$merge"]["into"])
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        pass
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
-
-
-written = _WrittenCollections()
-monitoring.register(written)
 
 
 @pytest.fixture(scope="session", autouse=True)

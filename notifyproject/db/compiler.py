@@ -1,7 +1,7 @@
 """Query compilers whose pipelines let MongoDB sort by an index.
 
 ``IndexedQuery`` works on the pipeline the backend has built, a private interface: the backend is
-pinned to 5.2.x and ``tests/store/test_engine.py`` asserts the pipelines and their plans.
+pinned to 5.2.x and ``tests/notifyproject/db/test_engine.py`` asserts the pipelines and their plans.
 """
 
 from typing import Any

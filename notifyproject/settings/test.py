@@ -1,4 +1,4 @@
-"""For the test suite, which starts its own servers: tests/servers.py."""
+"""For the test suite, which starts its own servers: tests/support/plugins/servers.py."""
 
 from . import environment as _environment
 from .base import *  # noqa: F403

@@ -9,8 +9,8 @@ from bson import ObjectId
 from domain.time import utc_now
 from notifications.broadcasts import runner
 from notifyproject.db.collections import collection
-from tests.api.conftest import Answer, App, new_app
-from tests.store.crowds import people, to_its_end
+from tests.support.clients.api import Answer, App, new_app
+from tests.support.factories.broadcasts import people, to_its_end
 
 PATH = "/broadcasts"
 WORDS = {"subject": "Spring", "body": "It is spring."}

@@ -7,8 +7,8 @@ import pytest
 
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from tests.api.conftest import App, pointers
 from tests.api.test_broadcasts import WORDS, begin
+from tests.support.clients.api import App, pointers
 
 CONTROL, URL = "control_characters", "invalid_url"
 

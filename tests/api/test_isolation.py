@@ -20,8 +20,11 @@ from domain.time import utc_now
 from notifications.catalog import types
 from notifyproject.db.collections import collection
 from tests import conftest as database
-from tests import factories
-from tests.api.asked_routes import (
+from tests.support.clients.api import App, new_app
+from tests.support.clients.inbox import claims_of
+from tests.support.clients.inbox import token as inbox_token
+from tests.support.clients.isolation_requests import BROADCAST, PARTS, SAMPLES, Others
+from tests.support.clients.routes import (
     APPS,
     INBOX,
     ROUTES,
@@ -32,10 +35,7 @@ from tests.api.asked_routes import (
     name_of,
     sample_of,
 )
-from tests.api.conftest import App, new_app
-from tests.api.inboxes import claims_of
-from tests.api.inboxes import token as inbox_token
-from tests.api.isolation_samples import BROADCAST, PARTS, SAMPLES, Others
+from tests.support.factories import notifications as factories
 
 MARKER = "only-for-the-first-app"
 

@@ -12,11 +12,11 @@ from access.clients.authentication import SafeWrite
 from notifications.catalog import types
 from notifyproject.db.collections import collection
 from tests import conftest as database
-from tests.api.asked_routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
-from tests.api.conftest import App, new_app
-from tests.api.inboxes import token as inbox_token
-from tests.api.isolation_samples import KIND
-from tests.api.live_data import Untouched, belongings, dump, seed
+from tests.support.clients.api import App, new_app
+from tests.support.clients.inbox import token as inbox_token
+from tests.support.clients.isolation_requests import KIND
+from tests.support.clients.live_data import Untouched, belongings, dump, seed
+from tests.support.clients.routes import INBOX, ROUTES, VIEWS, Route, ask, name_of
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = [route for route in ROUTES if route[1] not in READS]

@@ -15,7 +15,7 @@ from monitoring import prometheus, rollup
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 from providers import registry
-from tests import factories
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

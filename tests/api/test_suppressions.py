@@ -10,8 +10,8 @@ from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from recipients.suppressions import anonymise
-from tests import factories
-from tests.api.conftest import Answer, App, pointers
+from tests.support.clients.api import Answer, App, pointers
+from tests.support.factories import notifications as factories
 
 ADA, PHONE = "ada@example.com", "+351912345678"
 ONE = f"/suppressions/email/{ADA}"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from notifyproject.db.collections import collection
-from tests.api.conftest import Answer, App, pointers
+from tests.support.clients.api import Answer, App, pointers
 
 NEWS = "/topics/news/members"
 

@@ -9,8 +9,8 @@ from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from recipients.queries import find_suppressed
-from tests import factories
-from tests.api.unsubscribing import ADA, actions, heading, link
+from tests.support.clients.unsubscribe import ADA, actions, heading, link
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -10,7 +10,7 @@ from pymongo.errors import NetworkTimeout
 
 from notifyproject.db.collections import collection
 from privacy import unsubscribe
-from tests.api.unsubscribing import actions, heading, link
+from tests.support.clients.unsubscribe import actions, heading, link
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -14,8 +14,8 @@ from django.test import Client
 from api.http.body import MAX_BYTES_BULK
 from domain.states import DeliveryStatus
 from notifyproject.db.collections import collection
-from tests import factories
-from tests.store.failing import LOST_ANSWER, failing
+from tests.support.factories import notifications as factories
+from tests.support.fakes.mongo_failpoints import LOST_ANSWER, failing
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 PUBLIC_KEY = base64.b64encode(

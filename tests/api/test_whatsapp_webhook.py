@@ -13,9 +13,9 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients.service_windows import open_windows
-from tests import factories
 from tests.providers.whatsapp.test_opt_outs import told, wish
-from tests.store.failing import failing
+from tests.support.factories import notifications as factories
+from tests.support.fakes.mongo_failpoints import failing
 from tests.support.providers.whatsapp import (
     PHONE,
     PHONE_NUMBER_ID,

@@ -7,7 +7,7 @@ from delivery.eligibility import MAX_CLAIMS
 from delivery.sweeper import SWEEP_SECONDS
 from notifications.store import LEASE
 from notifyproject import clock
-from tests.architecture.code import ROOT, SERVICE
+from tests.support.source import ROOT, SERVICE
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = re.search(

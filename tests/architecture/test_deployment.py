@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from notifyproject.celery import app
 from notifyproject.serving.worker import WebWorker
-from tests.architecture.code import ROOT
+from tests.support.source import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

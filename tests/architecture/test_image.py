@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.architecture.code import ROOT, SERVICE
-from tests.architecture.docker_context import copied, is_excluded, patterns
+from tests.support.docker_context import copied, is_excluded, patterns
+from tests.support.source import ROOT, SERVICE
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
 NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}

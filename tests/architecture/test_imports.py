@@ -5,7 +5,7 @@ import configparser
 import pytest
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
-from tests.architecture.code import ROOT
+from tests.support.source import ROOT
 
 CONFIG = ROOT / ".importlinter"
 

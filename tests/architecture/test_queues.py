@@ -21,7 +21,7 @@ from notifications.queueing import wakeups
 from notifyproject.celery import app
 from notifyproject.settings.base import SERVICE_QUEUE, queue_names, urgent_queue_names
 from notifyproject.stack import running
-from tests.architecture.code import ROOT, SERVICE, calls, files, text
+from tests.support.source import ROOT, SERVICE, calls, files, text
 
 PUBLISHERS = {
     "notifyproject/platform/broker.py": "hints, each to the queue that its publisher names",

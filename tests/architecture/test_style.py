@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.architecture.code import EVERYTHING, ROOT, SERVICE, files, text, tree
+from tests.support.source import EVERYTHING, ROOT, SERVICE, files, text, tree
 
 ALL = files(*EVERYTHING)
 HERE = Path("tests", "architecture", "test_style.py")

@@ -1,4 +1,4 @@
-"""No test is about how busy the machine is: tests/waiting.py alone sleeps and measures time."""
+"""No test is about how busy the machine is: tests/support/waiting.py alone keeps time."""
 
 import ast
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import waiting
-from tests.architecture.code import files, tree
+from tests.support import waiting
+from tests.support.source import files, tree
 
-HELPER = Path("tests", "waiting.py")
+HELPER = Path("tests", "support", "waiting.py")
 RUNNING = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "thread_time"}
 """What of the module ``time`` waits, or measures how long something took."""
 LIMITED = {"join", "result", "wait"}

@@ -9,7 +9,7 @@ from django.test import RequestFactory
 
 from access.models import StaffUser
 from notifications.models import DeliveryAttempt, Notification
-from tests.architecture.code import SERVICE, calls, files, text, tree
+from tests.support.source import SERVICE, calls, files, text, tree
 
 WRITES = frozenset(
     {

@@ -26,8 +26,8 @@ from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey
 from providers import registry
-from tests.browser.conftest import Screen
-from tests.browser.working_day import store_day
+from tests.browser.screen import Screen
+from tests.support.factories.demo_day import store_day
 
 pytestmark = pytest.mark.usefixtures("db")
 

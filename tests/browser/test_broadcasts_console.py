@@ -11,9 +11,9 @@ from notifications.broadcasts import runner
 from notifications.broadcasts.requests import AudienceRequest
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
-from tests import factories
-from tests.browser.conftest import Screen
-from tests.store.crowds import begun, go_on, people, read, to_its_end
+from tests.browser.screen import Screen
+from tests.support.factories import notifications as factories
+from tests.support.factories.broadcasts import begun, go_on, people, read, to_its_end
 
 pytestmark = pytest.mark.usefixtures("db")
 

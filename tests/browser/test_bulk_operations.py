@@ -15,8 +15,8 @@ from domain.time import utc_now
 from notifications import store
 from notifications.bulk import runner
 from notifyproject.db.collections import collection
-from tests import factories
-from tests.browser.conftest import Screen
+from tests.browser.screen import Screen
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.models import Notification
-from tests import factories
-from tests.browser.conftest import Screen
+from tests.browser.screen import Screen
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Screen
+from tests.browser.screen import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -14,9 +14,9 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
 from notifications.models import Notification
-from tests import factories
-from tests.browser.axe import complaints
-from tests.browser.conftest import PASSWORD, Screen
+from tests.browser.accessibility import complaints
+from tests.browser.screen import PASSWORD, Screen
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
 

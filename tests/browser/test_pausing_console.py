@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 from delivery import circuit_breaker, dispatcher
 from domain.states import Channel
 from domain.time import utc_now
-from tests import factories
-from tests.browser.conftest import Screen
-from tests.scripted import Scripted
+from tests.browser.screen import Screen
+from tests.support.factories import notifications as factories
+from tests.support.fakes.provider import Scripted
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -17,8 +17,8 @@ from monitoring import alert_rules, rollup
 from monitoring.alert_rules import enabled_rules
 from notifyproject.db.collections import collection
 from providers import registry
-from tests import factories
-from tests.browser.conftest import Screen
+from tests.browser.screen import Screen
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -7,7 +7,7 @@ import pyotp
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Screen
+from tests.browser.screen import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

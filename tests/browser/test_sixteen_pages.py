@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Page, Response, expect
 
 from domain.time import utc_now
-from tests.browser.axe import complaints
-from tests.browser.conftest import Screen
-from tests.browser.shop import CUSTOMERS
-from tests.browser.working_day import FAILED_ORDER, store_day
+from tests.browser.accessibility import complaints
+from tests.browser.screen import Screen
+from tests.support.factories.demo_day import FAILED_ORDER, store_day
+from tests.support.factories.demo_shop import CUSTOMERS
 
 pytestmark = pytest.mark.usefixtures("db")
 

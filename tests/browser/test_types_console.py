@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from domain.time import utc_now
 from notifications.catalog import types
 from notifications.content import templates
-from tests.browser.conftest import Screen
+from tests.browser.screen import Screen
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.api.unsubscribing import link
-from tests.browser.conftest import Screen
+from tests.browser.screen import Screen
+from tests.support.clients.unsubscribe import link
 
 pytestmark = pytest.mark.usefixtures("db")
 

@@ -31,7 +31,7 @@ from domain.retry import (
     retry_or_give_up,
 )
 from domain.states import Priority
-from tests.unit.building import NOON, standing
+from tests.support.factories.records import NOON, standing
 
 BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
 

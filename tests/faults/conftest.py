@@ -4,25 +4,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
-from pymongo.uri_parser import parse_uri
 
-from bench.chaos import gathering
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
 from providers import registry
 from sandbox.config import Config, Timings
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import Sandbox, run_in_thread
-from tests import fcm_schema, live_requests
-from tests.conftest import written
-from tests.waiting import until
+from tests.support import live_requests
+from tests.support.providers import fcm_schema
+from tests.support.subprocess import environment
+from tests.support.waiting import until
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -87,23 +84,6 @@ def start_worker(db: None, broker: Any, provider: Sandbox) -> Iterator[Start]:
     for worker in workers:
         worker.kill()
         worker.wait()
-
-
-def copies(taker: Sandbox) -> Counter[str]:
-    """Return how often the provider took each notification."""
-    return Counter(one.notification_id for one in gathering.requests(taker.data) if one.accepted)
-
-
-def environment() -> dict[str, str]:
-    """Return what makes a process use the test's own database and broker; both are emptied."""
-    written.by_others = True
-    default = django_settings.DATABASES["default"]
-    plain = parse_uri(default["HOST"], validate=False)["database"]
-    return {
-        "DJANGO_SETTINGS_MODULE": "notifyproject.settings.test",
-        "MONGODB_URI": default["HOST"].replace(f"/{plain}?", f"/{default['NAME']}?"),
-        "REDIS_URL": django_settings.REDIS_URL,
-    }
 
 
 def _wait_until_ready(worker: subprocess.Popen[bytes]) -> None:

@@ -13,8 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 from bench.chaos.boundaries import BOUNDARY_CASES
 from notifyproject.platform.crash_points import Boundary, make_reach
 from notifyproject.settings.environment import BASE_DIR
-from tests.architecture.code import SERVICE, calls, files
-from tests.waiting import LIMIT
+from tests.support.source import SERVICE, calls, files
+from tests.support.waiting import LIMIT
 
 PROGRAM = (
     "from notifyproject.platform import crash_points\n"

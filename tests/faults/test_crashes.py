@@ -26,11 +26,12 @@ from notifyproject.platform.crash_points import Boundary
 from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack.servers import die_with_parent
 from sandbox.server import Sandbox
-from tests import factories
-from tests.api.conftest import App, new_app, request
-from tests.conftest import written
-from tests.faults.conftest import copies, environment
-from tests.store import crowds
+from tests.support.clients.api import App, new_app, request
+from tests.support.clients.sandbox import copies
+from tests.support.factories import broadcasts as crowds
+from tests.support.factories import notifications as factories
+from tests.support.mongo.written_collections import written
+from tests.support.subprocess import environment
 
 Die = Callable[..., int]
 SECOND = timedelta(seconds=1)
@@ -45,7 +46,7 @@ KEY = {"Idempotency-Key": "order-1001"}
 def nursery(_database: None) -> Iterator[subprocess.Popen[str]]:
     """Run a process whose children die at a boundary, on the test's own database and broker."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.dying"],
+        [sys.executable, "-m", "tests.faults.crashing_process"],
         cwd=BASE_DIR,
         env={**os.environ, **environment()},
         stdin=subprocess.PIPE,

@@ -9,8 +9,8 @@ from notifications.bulk.operation import UNKNOWN_STAFF
 from notifications.bulk.repository import LEASE
 from notifyproject.db.collections import collection
 from tests.faults.conftest import Start
-from tests.operations.conftest import failed, plan, stored
-from tests.waiting import until
+from tests.support.factories.bulk import failed, plan, stored
+from tests.support.waiting import until
 
 COUNT = 150
 

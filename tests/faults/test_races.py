@@ -21,9 +21,9 @@ from notifications import store
 from notifications.resend import actions
 from notifications.resend.actions import InvalidStateError
 from sandbox.server import Sandbox
-from tests import factories
-from tests.faults.conftest import copies
-from tests.waiting import LIMIT
+from tests.support.clients.sandbox import copies
+from tests.support.factories import notifications as factories
+from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 

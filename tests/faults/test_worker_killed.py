@@ -17,9 +17,9 @@ from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from sandbox.log import read_records
 from sandbox.server import Sandbox
-from tests import factories
 from tests.faults.conftest import Start
-from tests.waiting import until
+from tests.support.factories import notifications as factories
+from tests.support.waiting import until
 
 COUNT = 1_000
 RECEIPTS = 2

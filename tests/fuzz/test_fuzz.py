@@ -12,10 +12,10 @@ from drf_spectacular.generators import SchemaGenerator
 
 from api.http.problems import ApiError
 from api.notifications import statistics
-from tests.api.conftest import new_app
-from tests.api.inboxes import token
-from tests.fuzz.asking import Asker
-from tests.fuzz.made import Maker
+from tests.fuzz.generator import Asker
+from tests.fuzz.seed_data import Maker
+from tests.support.clients.api import new_app
+from tests.support.clients.inbox import token
 
 IS_LONG = "FUZZ_CASES" in os.environ
 CASES = int(os.environ.get("FUZZ_CASES", "300"))

@@ -14,7 +14,7 @@ from statistics import quantiles
 
 import pytest
 
-from tests.architecture.code import ROOT
+from tests.support.source import ROOT
 
 IS_LONG = "FUZZ_TEMPLATES" in os.environ
 COUNT = int(os.environ.get("FUZZ_TEMPLATES", "100"))

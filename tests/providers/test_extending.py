@@ -17,12 +17,12 @@ from domain.states import Channel
 from domain.time import utc_now
 from providers import registry
 from providers.contract import Provider
-from tests import factories
 from tests.providers.contract import checks
 from tests.providers.contract.cases import Case
 from tests.providers.contract.runner import send
 from tests.providers.contract.servers import http_desks
 from tests.providers.contract.subjects import ASKS_FOR_A_PAUSE, EMAIL, Place, Subject, message
+from tests.support.factories import notifications as factories
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
 

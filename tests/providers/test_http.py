@@ -9,7 +9,7 @@ import pytest
 from domain.errors import TransientError
 from tests.support.fakes import socket_server
 from tests.support.fakes.posting import failure, post
-from tests.waiting import LIMIT, SHORT, lag
+from tests.support.waiting import LIMIT, SHORT, lag
 
 
 def test_an_answer_is_returned_whole_whatever_its_status() -> None:

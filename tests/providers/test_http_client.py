@@ -13,7 +13,7 @@ from providers import http_client
 from providers.http import Exchange, Request, Response
 from tests.support.fakes import socket_server
 from tests.support.fakes.posting import post
-from tests.waiting import LIMIT, SHORT, lag
+from tests.support.waiting import LIMIT, SHORT, lag
 
 
 def asking(url: str, *, body: bytes = b"{}", timeout: float = LIMIT) -> Exchange[Response]:

@@ -10,7 +10,7 @@ from providers import http_client
 from providers.http import Exchange, Request, Response
 from tests.support.fakes import socket_server
 from tests.support.fakes.posting import failure, post
-from tests.waiting import LIMIT, SHORT, ending, lag
+from tests.support.waiting import LIMIT, SHORT, ending, lag
 
 PAUSE = 0.05
 """Seconds between two bytes of a dripping answer: it takes longer than the short deadline."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from providers import http, http_client
-from tests.waiting import computing
+from tests.support.waiting import computing
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

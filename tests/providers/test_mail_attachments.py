@@ -24,11 +24,11 @@ from providers.contract import Message, SendRequest
 from providers.mail import MAX_CONCURRENT_MAILS, DownloadError, fetch_attachments
 from providers.sendgrid.provider import SendGrid
 from providers.smtp.provider import SMTP
+from tests.support.factories.records import NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, read_head
 from tests.support.fakes.smtp_server import MailServer, provider
-from tests.unit.building import NOON, outbound
-from tests.waiting import LIMIT, ending
+from tests.support.waiting import LIMIT, ending
 
 pytestmark = pytest.mark.usefixtures("opened")
 

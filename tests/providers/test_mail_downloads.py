@@ -13,7 +13,7 @@ from notifyproject.platform import egress
 from providers.mail import DownloadError
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, get, read_head
-from tests.waiting import ending, lag
+from tests.support.waiting import ending, lag
 
 Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.Wire]]
 

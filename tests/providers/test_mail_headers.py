@@ -11,10 +11,10 @@ import pytest
 from domain.errors import FailureCode, PermanentError
 from providers.contract import Message
 from providers.sendgrid.provider import SendGrid
+from tests.support.factories.records import NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import MailServer, provider
-from tests.unit.building import NOON, outbound
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("opened")
 

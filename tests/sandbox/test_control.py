@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.chats import Chats
-from tests.sandbox.conftest import Box, Receiver, mail
-from tests.sandbox.pushes import Pushes
-from tests.waiting import until
+from tests.support.clients.sandbox import Box, Receiver, mail
+from tests.support.providers.sandbox_fcm import Pushes
+from tests.support.providers.sandbox_whatsapp import Chats
+from tests.support.waiting import until
 
 
 def detail(answer: Any) -> str:

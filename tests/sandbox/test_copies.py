@@ -9,10 +9,10 @@ import urllib3
 from sandbox import copies
 from sandbox.config import Config
 from sandbox.server import run_in_thread
-from tests.sandbox.chats import ADA, Chats, text
-from tests.sandbox.conftest import QUICK, Box, mail
-from tests.sandbox.pushes import Pushes, push
-from tests.waiting import until
+from tests.support.clients.sandbox import QUICK, Box, mail
+from tests.support.providers.sandbox_fcm import Pushes, push
+from tests.support.providers.sandbox_whatsapp import ADA, Chats, text
+from tests.support.waiting import until
 
 
 def counted(box: Box, query: str = "") -> list[tuple[str, str, str, list[int]]]:

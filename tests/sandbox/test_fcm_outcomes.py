@@ -13,9 +13,9 @@ from pyfcm.errors import FCMNotRegisteredError, FCMSenderIdMismatchError, Invali
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from sandbox import exchange
-from tests.sandbox.conftest import QUICK, Box
-from tests.sandbox.pushes import Pushes, details, error, push, violations
-from tests.waiting import LIMIT, ending, until
+from tests.support.clients.sandbox import QUICK, Box
+from tests.support.providers.sandbox_fcm import Pushes, details, error, push, violations
+from tests.support.waiting import LIMIT, ending, until
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from sandbox import google_account
 from sandbox.log import REQUESTS_FILE, read_records
-from tests.sandbox.conftest import Box
-from tests.sandbox.pushes import Pushes, details, error, push, violations
+from tests.support.clients.sandbox import Box
+from tests.support.providers.sandbox_fcm import Pushes, details, error, push, violations
 
 LIMIT = 4 * 1024 * 1024
 

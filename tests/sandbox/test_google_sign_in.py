@@ -17,8 +17,8 @@ from sandbox.config import Config
 from sandbox.keys import UnreadableKeyError
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import run_in_thread
-from tests.sandbox.conftest import QUICK, Box
-from tests.sandbox.pushes import GRANT, SCOPE, Pushes, encoded, push
+from tests.support.clients.sandbox import QUICK, Box
+from tests.support.providers.sandbox_fcm import GRANT, SCOPE, Pushes, encoded, push
 
 EMAIL = google_account.SERVICE_ACCOUNT_EMAIL
 SHORT = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."

@@ -19,8 +19,8 @@ from sandbox import memory
 from sandbox.config import Config
 from sandbox.log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, LogInUseError, read_records
 from sandbox.server import run_in_thread
-from tests.sandbox.conftest import QUICK, Box, Receiver, mail
-from tests.waiting import until
+from tests.support.clients.sandbox import QUICK, Box, Receiver, mail
+from tests.support.waiting import until
 
 
 @pytest.fixture

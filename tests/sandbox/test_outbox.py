@@ -5,8 +5,8 @@ import re
 import pytest
 
 from sandbox.outbox import STATIC
-from tests.sandbox.conftest import Box, Receiver, mail
-from tests.waiting import until
+from tests.support.clients.sandbox import Box, Receiver, mail
+from tests.support.waiting import until
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>\"'{{ 7 | times: 7 }}"
 

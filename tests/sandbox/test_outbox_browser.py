@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from notifyproject.stack import libraries, prerequisites
-from tests.sandbox.chats import Chats, buttons, message, text
-from tests.sandbox.conftest import Box, Receiver, mail
-from tests.sandbox.pushes import Pushes
-from tests.waiting import LIMIT
+from tests.support.clients.sandbox import Box, Receiver, mail
+from tests.support.providers.sandbox_fcm import Pushes
+from tests.support.providers.sandbox_whatsapp import Chats, buttons, message, text
+from tests.support.waiting import LIMIT
 
 HOSTILE = "<script>document.title='taken over'</script><p>Still here</p>"
 WIDTH = 390

@@ -2,10 +2,18 @@
 
 import pytest
 
-from tests.sandbox.chats import ADA, Chats, buttons, message, template, text, wait_for
-from tests.sandbox.conftest import Box, Receiver, mail
-from tests.sandbox.pushes import GRANT, Pushes, push
 from tests.sandbox.test_outbox import HOSTILE, labels, listed, page
+from tests.support.clients.sandbox import Box, Receiver, mail
+from tests.support.providers.sandbox_fcm import GRANT, Pushes, push
+from tests.support.providers.sandbox_whatsapp import (
+    ADA,
+    Chats,
+    buttons,
+    message,
+    template,
+    text,
+    wait_for,
+)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from domain.states import Category
 from providers.contract import Message, SendRequest
-from tests.sandbox.conftest import Box, mail
-from tests.waiting import LIMIT
+from tests.support.clients.sandbox import Box, mail
+from tests.support.waiting import LIMIT
 
 HOSTILE = "<script>alert(1)</script>"
 PEOPLE = ("ada@example.com", "bob@example.com", "eve@example.com")

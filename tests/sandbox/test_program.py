@@ -21,8 +21,8 @@ from sandbox.config import Config
 from sandbox.keys import WEBHOOK_PRIVATE_KEY_FILE
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import run_in_thread
-from tests.sandbox.conftest import Box, mail
-from tests.waiting import LIMIT, until
+from tests.support.clients.sandbox import Box, mail
+from tests.support.waiting import LIMIT, until
 
 
 def test_it_says_where_it_listens_lets_go_who_leaves_and_stops_whoever_waits(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.conftest import Box, mail
+from tests.support.clients.sandbox import Box, mail
 
 PDF = {
     "content": base64.b64encode(b"%PDF").decode(),

@@ -6,9 +6,9 @@ import pytest
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX, OUTCOMES, magic
-from tests.sandbox.chats import ADA, Chats, error, template, text, wait_for
-from tests.sandbox.conftest import QUICK, Box, Receiver
-from tests.waiting import LIMIT, ending, until
+from tests.support.clients.sandbox import QUICK, Box, Receiver
+from tests.support.providers.sandbox_whatsapp import ADA, Chats, error, template, text, wait_for
+from tests.support.waiting import LIMIT, ending, until
 
 
 @pytest.fixture

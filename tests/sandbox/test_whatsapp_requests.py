@@ -6,8 +6,16 @@ import pytest
 
 from sandbox.config import WHATSAPP_API_VERSION
 from sandbox.log import REQUESTS_FILE, read_records
-from tests.sandbox.chats import ADA, Chats, buttons, details, error, message, text
-from tests.sandbox.conftest import Box
+from tests.support.clients.sandbox import Box
+from tests.support.providers.sandbox_whatsapp import (
+    ADA,
+    Chats,
+    buttons,
+    details,
+    error,
+    message,
+    text,
+)
 
 OWN = "+15550100000"
 

@@ -10,8 +10,17 @@ import urllib3
 from sandbox.__main__ import main
 from sandbox.config import Config
 from sandbox.server import run_in_thread
-from tests.sandbox.chats import ADA, ORDER, Chats, details, error, message, template, words
-from tests.sandbox.conftest import QUICK, Box
+from tests.support.clients.sandbox import QUICK, Box
+from tests.support.providers.sandbox_whatsapp import (
+    ADA,
+    ORDER,
+    Chats,
+    details,
+    error,
+    message,
+    template,
+    words,
+)
 
 
 @pytest.fixture

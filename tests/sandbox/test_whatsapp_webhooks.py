@@ -13,9 +13,18 @@ from sandbox.config import Config
 from sandbox.keys import UnreadableKeyError
 from sandbox.meta_account import MetaAccount
 from sandbox.server import run_in_thread
-from tests.sandbox.chats import ADA, Chats, is_signed, reports, template, text, values, wait_for
-from tests.sandbox.conftest import QUICK, Box, Receiver
-from tests.waiting import until
+from tests.support.clients.sandbox import QUICK, Box, Receiver
+from tests.support.providers.sandbox_whatsapp import (
+    ADA,
+    Chats,
+    is_signed,
+    reports,
+    template,
+    text,
+    values,
+    wait_for,
+)
+from tests.support.waiting import until
 
 WA_ID = ADA.removeprefix("+")
 HELLO = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}

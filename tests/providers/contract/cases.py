@@ -12,7 +12,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 GRACE = LIMIT
 """Seconds that a send may take longer than its short time limit, on any machine."""

@@ -7,7 +7,7 @@ from providers.contract import SendResult
 from tests.providers.contract.cases import EXPECTED, GRACE, SLOW, UNREACHED, Case
 from tests.providers.contract.runner import Seen
 from tests.providers.contract.subjects import PRIVATE, Subject
-from tests.waiting import SHORT
+from tests.support.waiting import SHORT
 
 
 def check_outcome(subject: Subject, case: Case, seen: Seen) -> None:

@@ -13,7 +13,7 @@ from tests.providers.contract.servers import Desk, HTTPDesk
 from tests.providers.contract.subjects import Place, Subject
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
-from tests.waiting import SHORT, ticks
+from tests.support.waiting import SHORT, ticks
 
 FIRST, SECOND = "first", "second"
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from tests.providers.contract.cases import Case
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import HANG_UP, RESET, SILENCE, MailServer
-from tests.waiting import lag
+from tests.support.waiting import lag
 
 DRIP_PAUSE = 0.02
 

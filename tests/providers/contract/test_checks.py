@@ -23,7 +23,7 @@ from tests.providers.contract.mail import SENDGRID
 from tests.providers.contract.runner import Seen, send
 from tests.providers.contract.subjects import Place, Subject
 from tests.support.providers.fcm import Project
-from tests.waiting import SILENT_FOR, ticks
+from tests.support.waiting import SILENT_FOR, ticks
 
 # Not one of its own: whatever configures logging anew switches those off that it does not know.
 log = logging.getLogger()

@@ -11,10 +11,10 @@ from domain.states import Priority
 from providers.contract import Message, SendRequest
 from providers.fcm.messages import MAX_PAYLOAD
 from providers.fcm.provider import FCM
-from tests.fcm_schema import check, schemas
+from tests.support.factories.records import NOON
 from tests.support.providers.fcm import THREAD, Project, push
-from tests.unit.building import NOON
-from tests.waiting import LIMIT
+from tests.support.providers.fcm_schema import check, schemas
+from tests.support.waiting import LIMIT
 
 
 def sent(project: Project, outbound: SendRequest, *, clock: datetime | None = None) -> Any:

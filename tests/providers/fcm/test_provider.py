@@ -17,7 +17,7 @@ from domain.errors import (
 from providers.fcm.responses import RULES
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import TOKENS, Project, push
-from tests.waiting import LIMIT, SHORT, ending, lag
+from tests.support.waiting import LIMIT, SHORT, ending, lag
 
 GOOGLE = "type.googleapis.com"
 

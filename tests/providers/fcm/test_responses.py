@@ -15,7 +15,7 @@ from domain.errors import (
 )
 from providers.fcm.provider import FCM
 from tests.support.providers.fcm import TOKENS, Project, push
-from tests.waiting import LIMIT, SHORT
+from tests.support.waiting import LIMIT, SHORT
 
 
 def refusal(

@@ -10,10 +10,10 @@ from domain.errors import PermanentError
 from providers.contract import SendRequest
 from providers.fcm import messages, provider
 from sandbox.log import REQUESTS_FILE
-from tests import fcm_schema
-from tests.scripted import Scripted
+from tests.support.fakes.provider import Scripted
+from tests.support.providers import fcm_schema
 from tests.support.providers.fcm import Project, push
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 BAD = {"android_config": {"urgency": "high"}}
 

@@ -18,9 +18,9 @@ from providers.fcm.responses import (
     MismatchCause,
     SenderHistory,
 )
+from tests.support.factories.records import NOON
 from tests.support.providers.fcm import Project, push
-from tests.unit.building import NOON
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 SECOND = timedelta(seconds=1)
 

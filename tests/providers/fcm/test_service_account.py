@@ -18,9 +18,9 @@ from providers.contract import Provider
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.credentials import InvalidCredentialsError, ServiceAccount, read_service_account
 from providers.fcm.provider import FCM
+from tests.support.factories.records import NOON
 from tests.support.providers.fcm import TOKENS, Project, now, push
-from tests.unit.building import NOON
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 
 def another_kind_of_key() -> str:

@@ -15,10 +15,10 @@ from domain.errors import ProviderError, ProviderUnavailableError
 from providers.contract import SendResult
 from providers.fcm import credentials
 from providers.fcm.provider import FCM
+from tests.support.factories.records import NOON
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import TOKENS, Project, push
-from tests.unit.building import NOON
-from tests.waiting import LIMIT, ending, until
+from tests.support.waiting import LIMIT, ending, until
 
 NAME = socket_server.response(200, b'{"name": "projects/shop/messages/1"}')
 

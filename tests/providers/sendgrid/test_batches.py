@@ -17,7 +17,7 @@ from providers.contract import Message, NotAttemptedError, SendResult
 from providers.sendgrid import provider
 from sandbox.server import Sandbox
 from tests.support.providers.sendgrid import LINK, Account, leaving, mails, people
-from tests.waiting import LIMIT, SHORT
+from tests.support.waiting import LIMIT, SHORT
 
 
 @pytest.fixture

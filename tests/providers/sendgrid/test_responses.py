@@ -16,10 +16,10 @@ from domain.errors import (
     TransientError,
 )
 from providers.sendgrid.provider import MAX_ID_LENGTH
+from tests.support.factories.records import NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.providers.sendgrid import account
-from tests.unit.building import NOON, outbound
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 EPOCH = int(NOON.timestamp())
 

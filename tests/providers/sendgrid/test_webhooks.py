@@ -15,7 +15,7 @@ from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
 from providers.http import EXCERPT_LENGTH
 from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import REPLAY_WINDOW, SIGNATURE_HEADER, TIMESTAMP_HEADER
-from tests.unit.building import NOON
+from tests.support.factories.records import NOON
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 

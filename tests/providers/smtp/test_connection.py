@@ -14,6 +14,7 @@ from domain.errors import (
     TransientError,
 )
 from providers.smtp import connection as smtp_connection
+from tests.support.factories.records import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import (
     HANG_UP,
@@ -24,8 +25,7 @@ from tests.support.fakes.smtp_server import (
     provider,
     refusal,
 )
-from tests.unit.building import outbound
-from tests.waiting import LIMIT, SHORT, SILENT_FOR, ending, lag
+from tests.support.waiting import LIMIT, SHORT, SILENT_FOR, ending, lag
 
 pytestmark = pytest.mark.usefixtures("opened")
 

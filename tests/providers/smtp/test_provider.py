@@ -17,9 +17,9 @@ from domain.errors import (
     TransientError,
 )
 from providers.contract import Message
+from tests.support.factories.records import outbound
 from tests.support.fakes.smtp_server import MailServer, mail_server, provider, refusal
-from tests.unit.building import outbound
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("opened")
 

@@ -8,11 +8,11 @@ import pytest
 
 from domain.errors import ProviderError, ProviderUnavailableError, TransientError
 from providers.smtp.connection import Connection
+from tests.support.factories.records import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.certificates import self_signed
 from tests.support.fakes.smtp_server import NOTHING, MailServer, mail_server, provider
-from tests.unit.building import outbound
-from tests.waiting import LIMIT, SHORT, ending
+from tests.support.waiting import LIMIT, SHORT, ending
 
 pytestmark = pytest.mark.usefixtures("opened")
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from providers.whatsapp.webhooks import InboundMessage, redact_webhook
+from tests.support.factories.records import NOON
 from tests.support.providers.whatsapp import EPOCH, PHONE, change, number, status, webhook, written
-from tests.unit.building import NOON
 
 
 def who(*messages: Any, **fields: Any) -> list[InboundMessage]:

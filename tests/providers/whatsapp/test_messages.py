@@ -28,7 +28,7 @@ from tests.support.providers.whatsapp import (
     number,
     refused,
 )
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 LINK = "https://shop.example/orders/1001"
 

@@ -13,6 +13,7 @@ from providers.whatsapp.webhooks import (
     parse_receipts,
     redact_webhook,
 )
+from tests.support.factories.records import NOON
 from tests.support.providers.whatsapp import (
     EPOCH,
     PHONE,
@@ -22,7 +23,6 @@ from tests.support.providers.whatsapp import (
     webhook,
     written,
 )
-from tests.unit.building import NOON
 
 
 def wish(value: str = "stop", **fields: Any) -> dict[str, Any]:

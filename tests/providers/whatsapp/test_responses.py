@@ -19,6 +19,7 @@ from domain.errors import (
 from providers.contract import ReceiptKind
 from providers.response_rules import ResponseKind
 from providers.whatsapp.responses import CODE_RULES, rule_for
+from tests.support.factories.records import NOON
 from tests.support.fakes import socket_server
 from tests.support.providers.whatsapp import (
     PHONE,
@@ -29,8 +30,7 @@ from tests.support.providers.whatsapp import (
     number,
     refused,
 )
-from tests.unit.building import NOON
-from tests.waiting import LIMIT, SHORT
+from tests.support.waiting import LIMIT, SHORT
 
 K, F, A = ResponseKind, FailureCode, RecipientAction
 

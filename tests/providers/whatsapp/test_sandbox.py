@@ -20,9 +20,9 @@ from providers.contract import InvalidSignatureError, ReceiptKind, SendResult
 from sandbox.config import Config
 from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX
 from sandbox.server import run_in_thread
-from tests.sandbox.conftest import QUICK, receiving
+from tests.support.clients.sandbox import QUICK, receiving
 from tests.support.providers.whatsapp import HELLO, PHONE, Line, chat
-from tests.waiting import LIMIT, SHORT
+from tests.support.waiting import LIMIT, SHORT
 
 K = ReceiptKind
 

@@ -15,6 +15,7 @@ from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
 from providers.http import EXCERPT_LENGTH
 from providers.whatsapp.responses import CODE_RULES
 from providers.whatsapp.webhooks import MAX_CHALLENGE_LENGTH, MAX_ITEMS, SIGNATURE_HEADER
+from tests.support.factories.records import NOON
 from tests.support.providers.whatsapp import (
     EPOCH,
     PHONE,
@@ -28,7 +29,6 @@ from tests.support.providers.whatsapp import (
     webhook,
     written,
 )
-from tests.unit.building import NOON
 
 K = ReceiptKind
 

@@ -13,7 +13,7 @@ from notifyproject.platform.egress import Deadline
 from providers import mail
 from tests.support.fakes import socket_server
 from tests.support.fakes.certificates import self_signed
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 HOST = "files.example.com"
 

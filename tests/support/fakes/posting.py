@@ -5,7 +5,7 @@ import pytest
 from domain.errors import TransientError
 from providers import http, http_client
 from tests.support.fakes import socket_server
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT
 
 
 def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Response:

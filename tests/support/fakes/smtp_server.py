@@ -10,9 +10,9 @@ import pytest
 
 from domain.errors import ProviderError
 from providers.smtp.provider import SMTP
+from tests.support.factories.records import NOON, outbound
 from tests.support.fakes import socket_server
-from tests.unit.building import NOON, outbound
-from tests.waiting import LIMIT, lag
+from tests.support.waiting import LIMIT, lag
 
 OK = {
     "greeting": "220 mail.example.com",

@@ -6,7 +6,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 
-from tests.waiting import LIMIT, SILENT_FOR, lag, until
+from tests.support.waiting import LIMIT, SILENT_FOR, lag, until
 
 Handler = Callable[[socket.socket], None]
 

@@ -30,8 +30,8 @@ from providers.contract import Message, SendRequest, SendResult
 from providers.mail import AttachmentFile
 from providers.sendgrid.provider import SendGrid, SubstitutionTag
 from sandbox.server import Sandbox
-from tests.unit.building import NOON, outbound
-from tests.waiting import LIMIT, until
+from tests.support.factories.records import NOON, outbound
+from tests.support.waiting import LIMIT, until
 
 NEWS = Message(subject="News", text="There is news.", html="<p>There is news.</p>")
 

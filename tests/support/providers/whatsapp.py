@@ -21,10 +21,10 @@ from providers.whatsapp.provider import Body, WhatsApp
 from providers.whatsapp.webhooks import SIGNATURE_HEADER, InboundMessage
 from sandbox.providers.whatsapp.outcomes import magic_suffix
 from sandbox.server import Sandbox
-from tests.sandbox.conftest import Post, Receiver, until
+from tests.support.clients.sandbox import Post, Receiver
+from tests.support.factories.records import NOON, outbound
 from tests.support.fakes import socket_server
-from tests.unit.building import NOON, outbound
-from tests.waiting import LIMIT
+from tests.support.waiting import LIMIT, until
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,249 @@
+"""API keys: issued, shown once, used, revoked."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from pymongo.errors import DuplicateKeyError
+
+from access.clients import registry
+from access.clients.registry import KEY, MAX_ACTIVE_KEYS, USE_RECORD_INTERVAL, TooManyKeysError
+from access.models import APIClient, Scope
+from notifyproject.db.collections import collection
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+READ, WRITE, ADMIN = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE, Scope.ADMIN
+DAY = timedelta(days=1)
+
+
+def client(name: str = "shop", *scopes: Scope) -> ObjectId:
+    return registry.create_client(name=name, scopes=list(scopes or (READ, WRITE)), now=NOON)
+
+
+def issue(client_id: ObjectId, **fields: Any) -> registry.IssuedKey:
+    return registry.issue_key(client_id=client_id, **({"now": NOON} | fields))
+
+
+def opens(key: registry.IssuedKey | str, now: Any = NOON) -> bool:
+    return registry.authenticate(key if isinstance(key, str) else key.text, now=now) is not None
+
+
+def stored(client_id: ObjectId) -> dict[str, Any]:
+    document = collection("api_clients").find_one({"_id": client_id})
+    assert document is not None
+    return document
+
+
+def test_a_key_opens_the_door_of_its_client() -> None:
+    client_id = client("shop", READ)
+    found = registry.authenticate(issue(client_id).text, now=NOON)
+    assert found == registry.Client(id=client_id, name="shop", scopes=frozenset({READ}))
+
+
+def test_a_key_is_long_and_random_and_has_the_form_of_one() -> None:
+    issued = {issue(client(f"client-{n}")).text for n in range(50)}
+    assert len(issued) == 50
+    assert all(KEY.fullmatch(text) for text in issued)
+
+
+def test_the_secret_is_not_kept() -> None:
+    client_id = client()
+    issued = issue(client_id)
+    secret = issued.text.rpartition("_")[2]
+    secret = issued.text[len("ntf_") + len(issued.prefix) + 1 :]
+    assert secret not in str(stored(client_id))
+    assert issued.prefix in str(stored(client_id))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "scope", "may"),
+    [
+        ([READ], READ, True),
+        ([READ], WRITE, False),
+        ([ADMIN], WRITE, True),
+        ([ADMIN], ADMIN, True),
+        ([READ, WRITE], ADMIN, False),
+    ],
+)
+def test_a_client_may_what_its_scopes_say(scopes: list[Scope], scope: Scope, may: bool) -> None:
+    found = registry.authenticate(issue(client("shop", *scopes)).text, now=NOON)
+    assert found is not None
+    assert found.has_scope(scope) is may
+
+
+def test_a_wrong_secret_opens_nothing() -> None:
+    one, other = issue(client()), issue(client("other"))
+    forged = f"ntf_{one.prefix}_{other.text[len('ntf_') + 11 :]}"
+    assert KEY.fullmatch(forged)
+    assert not opens(forged)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "",
+        lambda text: text[:-1],
+        lambda text: text + "x",
+        lambda text: text.upper(),
+        lambda text: " " + text,
+        lambda text: text + "\n",
+        lambda text: text.replace("ntf_", "NTF_"),
+        lambda text: text.replace("ntf_", ""),
+        lambda text: f"ntf_aaaaaaaaaa_{text[-43:]}",
+        lambda text: text[:-1] + "\u00e9",
+        lambda text: text[:4] + "$ne" + text[7:],
+        lambda text: "ntf_" + "a" * 100_000,
+    ],
+)
+def test_another_text_opens_nothing(change: Any) -> None:
+    assert not opens(change(issue(client()).text))
+
+
+def test_a_client_that_is_switched_off_gets_in_nowhere() -> None:
+    client_id = client()
+    issued = issue(client_id)
+    APIClient.objects.filter(pk=client_id).update(is_active=False)
+    assert not opens(issued)
+
+
+# Two at a time.
+
+
+def test_a_client_has_two_keys_while_it_moves_from_one_to_the_other() -> None:
+    client_id = client()
+    old, new = issue(client_id), issue(client_id)
+    assert opens(old)
+    assert opens(new)
+    with pytest.raises(TooManyKeysError):
+        issue(client_id)
+    registry.revoke_key(prefix=old.prefix, now=NOON)
+    third = issue(client_id)
+    assert not opens(old)
+    assert opens(new)
+    assert opens(third)
+
+
+def test_an_expired_key_makes_room_for_another() -> None:
+    client_id = client()
+    for _ in range(MAX_ACTIVE_KEYS):
+        issue(client_id, expires_at=NOON + DAY)
+    assert opens(issue(client_id, now=NOON + DAY), now=NOON + DAY)
+
+
+@pytest.mark.parametrize("round_", range(5))
+def test_keys_issued_at_once_are_two_and_both_open(round_: int) -> None:
+    client_id = client(f"shop-{round_}")
+
+    def attempt(_number: int) -> registry.IssuedKey | None:
+        try:
+            return issue(client_id)
+        except TooManyKeysError:
+            return None
+
+    with ThreadPoolExecutor(8) as threads:
+        issued = [key for key in threads.map(attempt, range(8)) if key]
+    assert len(issued) == MAX_ACTIVE_KEYS
+    assert all(opens(key) for key in issued)
+    assert len(stored(client_id)["keys"]) == MAX_ACTIVE_KEYS
+
+
+def test_a_key_is_issued_while_another_is_in_use() -> None:
+    client_id = client()
+    first = issue(client_id)
+
+    def use(number: int) -> bool:
+        return opens(first, now=NOON + number * USE_RECORD_INTERVAL * 2)
+
+    with ThreadPoolExecutor(4) as threads:
+        uses = threads.map(use, range(1, 60))
+        second = issue(client_id)
+        assert all(uses)
+    assert opens(second)
+
+
+def test_a_client_that_is_not_there_gets_no_key() -> None:
+    with pytest.raises(LookupError):
+        issue(ObjectId())
+
+
+def test_a_name_is_taken_once() -> None:
+    client_id = client("shop")
+    with pytest.raises(DuplicateKeyError):
+        client("shop")
+    assert registry.find_client("shop") == client_id
+    assert registry.find_client("nobody") is None
+
+
+# The end of a key.
+
+
+def test_a_revoked_key_opens_nothing_and_is_revoked_once() -> None:
+    issued = issue(client())
+    assert [registry.revoke_key(prefix=issued.prefix, now=NOON) for _ in range(2)] == [True, False]
+    assert not opens(issued)
+    assert not registry.revoke_key(prefix="nothing", now=NOON)
+
+
+def test_revoking_one_key_leaves_the_other() -> None:
+    client_id = client()
+    first, second = issue(client_id), issue(client_id)
+    registry.revoke_key(prefix=second.prefix, now=NOON)
+    assert opens(first)
+    assert not opens(second)
+
+
+@pytest.mark.parametrize(
+    ("now", "is_open"),
+    [(NOON, True), (NOON + DAY - timedelta(milliseconds=1), True), (NOON + DAY, False)],
+)
+def test_a_key_may_be_for_a_time(now: Any, is_open: bool) -> None:
+    assert opens(issue(client(), expires_at=NOON + DAY), now=now) is is_open
+
+
+# Use.
+
+
+def test_the_last_use_is_recorded_once_a_minute() -> None:
+    client_id = client()
+    issued = issue(client_id)
+    uses = [NOON, NOON + USE_RECORD_INTERVAL, NOON + 2 * USE_RECORD_INTERVAL]
+    recorded = []
+    for now in uses:
+        opens(issued, now=now)
+        recorded.append(stored(client_id)["keys"][0]["last_used_at"])
+    assert recorded == [NOON, NOON, NOON + 2 * USE_RECORD_INTERVAL]
+
+
+def test_the_use_of_one_key_is_not_the_use_of_the_other() -> None:
+    client_id = client()
+    issue(client_id)
+    opens(issue(client_id))
+    assert ["last_used_at" in key for key in stored(client_id)["keys"]] == [False, True]
+
+
+def test_a_refused_key_is_not_used() -> None:
+    client_id = client()
+    issued = issue(client_id, expires_at=NOON)
+    assert not opens(issued)
+    assert "last_used_at" not in stored(client_id)["keys"][0]
+
+
+def test_a_key_is_found_by_its_prefix_among_thousands() -> None:
+    collection("api_clients").insert_many(
+        [
+            {"name": f"c{n}", "scopes": [], "is_active": True, "keys": [{"prefix": f"p{n:09d}"}]}
+            for n in range(2_000)
+        ]
+    )
+    issued = issue(client())
+    opens(issued)
+    with plans("api_clients") as found:
+        assert opens(issued)
+    (plan,) = found
+    assert plan.is_indexed
+    assert plan.examined == 1

@@ -1,0 +1,272 @@
+"""What a body may be, before anybody asks what it means."""
+
+import io
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from django.test import RequestFactory
+from hypothesis import given
+from hypothesis import strategies as st
+from rest_framework.exceptions import UnsupportedMediaType
+
+from api.http.body import MAX_BYTES, MAX_DEPTH, check_values, decode, read_body
+from api.http.problems import ApiError
+from tests.support.waiting import computing
+
+JSON = "application/json"
+factory = RequestFactory()
+
+
+def read(body: bytes, content_type: str = JSON, limit: int = MAX_BYTES, **headers: Any) -> bytes:
+    request = factory.generic("POST", "/", body, content_type=content_type, **headers)
+    return read_body(request, limit=limit)
+
+
+def refused(body: bytes) -> tuple[int, str]:
+    with pytest.raises(ApiError) as problem:
+        decode(body)
+    return problem.value.status, problem.value.code
+
+
+# The transport.
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        JSON,
+        "application/json; charset=utf-8",
+        'application/json; charset="UTF-8"',
+        "application/json;charset=utf8",
+        "APPLICATION/JSON",
+    ],
+)
+def test_json_in_utf8_is_read(content_type: str) -> None:
+    assert read(b'{"a": 1}', content_type) == b'{"a": 1}'
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        *("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"),
+        *("application/xml", "text/xml", "application/json; charset=utf-16", "text/json", ""),
+        *("application/json; charset=latin-1", "application/json; charset=nope", "*/*"),
+        *("application/jsonx", "application/vnd.api+json", "application/problem+json"),
+    ],
+)
+def test_another_media_type_is_refused(content_type: str) -> None:
+    with pytest.raises(UnsupportedMediaType):
+        read(b"{}", content_type)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP", "identity, gzip"])
+def test_a_compressed_body_is_refused(encoding: str) -> None:
+    with pytest.raises(UnsupportedMediaType):
+        read(b"{}", HTTP_CONTENT_ENCODING=encoding)
+
+
+def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
+    assert read(b"{}", HTTP_CONTENT_ENCODING="identity") == b"{}"
+
+
+@pytest.mark.parametrize("body", [b"", b" ", b"\n\t\r\n"])
+def test_an_empty_body_is_malformed(body: bytes) -> None:
+    with pytest.raises(ApiError) as problem:
+        read(body)
+    assert (problem.value.status, problem.value.code) == (400, "empty_body")
+
+
+@pytest.mark.parametrize(("size", "limit"), [(MAX_BYTES, MAX_BYTES), (10, 10)])
+def test_a_body_up_to_the_limit_is_read(size: int, limit: int) -> None:
+    assert len(read(b"x" * size, limit=limit)) == size
+
+
+@pytest.mark.parametrize(("size", "limit"), [(MAX_BYTES + 1, MAX_BYTES), (11, 10)])
+def test_a_body_over_the_limit_is_too_large(size: int, limit: int) -> None:
+    with pytest.raises(ApiError) as problem:
+        read(b"x" * size, limit=limit)
+    assert (problem.value.status, problem.value.code) == (413, "too_large")
+
+
+@pytest.mark.parametrize("length", ["-1", "1e3", "abc", "0x10", "\u0661", "1,000", " 5 5"])
+def test_a_length_that_is_no_number_is_malformed(length: str) -> None:
+    request = factory.generic("POST", "/", b"{}", content_type=JSON)
+    request.META["CONTENT_LENGTH"] = length
+    with pytest.raises(ApiError) as problem:
+        read_body(request)
+    assert problem.value.status == 400
+
+
+@pytest.mark.parametrize("length", [str(MAX_BYTES + 1), "9" * 400])
+def test_a_length_over_the_limit_is_refused_unread(length: str) -> None:
+    request = factory.generic("POST", "/", b"{}", content_type=JSON)
+    request.META["CONTENT_LENGTH"] = length
+    with pytest.raises(ApiError) as problem:
+        read_body(request)
+    assert problem.value.status == 413
+
+
+@pytest.mark.parametrize(("size", "status"), [(100, None), (101, 413), (10_000, 413)])
+def test_a_chunked_body_is_read_up_to_the_limit(size: int, status: int | None) -> None:
+    request = factory.generic(
+        "POST", "/", b"{}", content_type=JSON, HTTP_TRANSFER_ENCODING="chunked"
+    )
+    del request.META["CONTENT_LENGTH"]
+    request.META["wsgi.input"] = io.BytesIO(b"x" * size)
+    if status is None:
+        assert len(read_body(request, limit=100)) == size
+    else:
+        with pytest.raises(ApiError) as problem:
+            read_body(request, limit=100)
+        assert problem.value.status == status
+
+
+@pytest.mark.parametrize("is_chunked", [True, False])
+def test_a_body_that_breaks_off_is_malformed(is_chunked: bool) -> None:
+    """The connection was lost, or the chunks are none: the server raises an OSError."""
+
+    class Broken(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            raise OSError("canary")
+
+    headers = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""} if is_chunked else {}
+    body = {"wsgi.input": Broken()}
+    request = factory.generic("POST", "/", b"{}", content_type=JSON, **headers, **body)
+    with pytest.raises(ApiError) as problem:
+        read_body(request)
+    assert (problem.value.status, problem.value.code) == (400, "incomplete_body")
+
+
+# The text.
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b"{}", {}),
+        (b' {"a": [1, 2.5, true, null, "x"]} \n', {"a": [1, 2.5, True, None, "x"]}),
+        (
+            '{"a": "caf\u00e9 \U0001f469\u200d\U0001f467"}'.encode(),
+            {"a": "caf\u00e9 \U0001f469\u200d\U0001f467"},
+        ),
+        (b'{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
+        (b'{"a": 9223372036854775807}', {"a": 2**63 - 1}),
+        (b'{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[["}', {"a": "[" * 27}),
+        (b'{"a": "\\"[[[[[[[[[[[[[[[[[[[[[[[[\\\\"}', {"a": '"' + "[" * 24 + "\\"}),
+        (b'{"a": "' + b"9" * 5_000 + b'"}', {"a": "9" * 5_000}),
+        (b'{"$gt": "", "a.b": 1}', {"$gt": "", "a.b": 1}),
+    ],
+)
+def test_one_json_object_is_decoded(body: bytes, value: dict[str, Any]) -> None:
+    assert decode(body) == value
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        *[
+            (body, "malformed_json")
+            for body in (b"{", b"}", b"{]", b'{"a"}', b'{"a":}', b"{'a': 1}")
+        ],
+        *[(body, "malformed_json") for body in (b'{"a": 1,}', b"{a: 1}", b'{"a": 01}', b"nul")],
+        *[(body, "malformed_json") for body in (b"{} {}", b"{}x", b"{}\x00", b"\x00", b"//{}")],
+        *[
+            (body, "malformed_json")
+            for body in (b'{"a": NaN}', b'{"a": Infinity}', b'{"a": -Infinity}')
+        ],
+        *[(body, "malformed_json") for body in (b'{"a": "\n"}', b'{"a": "\\x"}', b'{"a": "x}')],
+        (b"\xef\xbb\xbf{}", "byte_order_mark"),
+        ("{}".encode("utf-16"), "not_utf8"),
+        (b'{"a": "\xff"}', "not_utf8"),
+        (b'{"a": "\xed\xa0\x80"}', "not_utf8"),
+        (b'{"a": "\xc0\x80"}', "not_utf8"),
+        (b'{"a": 1, "a": 2}', "duplicate_key"),
+        (b'{"a": 1, "\\u0061": 2}', "duplicate_key"),
+        (b'{"x": {"a": 1, "a": 1}}', "duplicate_key"),
+        (b'{"x": [{"a": 1, "a": 1}]}', "duplicate_key"),
+        (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "too_deep"),
+        (b'{"a":' * 1_000 + b"1" + b"}" * 1_000, "too_deep"),
+        (b"[" * 100_000, "too_deep"),
+        (b'{"a": ' + b"9" * 5_000 + b"}", "number_too_long"),
+        (b'{"a": -' + b"9" * 400 + b"}", "number_too_long"),
+        (b'{"a": 0.' + b"1" * 400 + b"}", "number_too_long"),
+    ],
+    ids=lambda value: value[:24].hex() if isinstance(value, bytes) else None,
+)
+def test_what_is_not_exactly_one_sane_json_text_is_malformed(body: bytes, code: str) -> None:
+    assert refused(body) == (400, code)
+
+
+def test_utf16_without_a_mark_is_malformed() -> None:
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32"):
+        assert refused('{"a": 1}'.encode(encoding))[0] == 400
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"x"', b"1", b"true", b"[{}]", b"0.5"])
+def test_json_that_is_no_object_is_understood_and_not_valid(body: bytes) -> None:
+    assert refused(body) == (422, "invalid_request")
+
+
+def test_the_deepest_json_allowed_is_decoded() -> None:
+    body = b'{"a":' * (MAX_DEPTH - 1) + b"{}" + b"}" * (MAX_DEPTH - 1)
+    assert decode(body)["a"]
+
+
+def test_a_number_that_is_infinite_when_read_is_refused() -> None:
+    for number in (b"1e400", b"-1e999", b"1" + b"0" * 350 + b".5"):
+        with pytest.raises(ApiError):
+            check_values(decode(b'{"data": {"x": ' + number + b"}}"))
+
+
+def test_a_problem_says_where_the_json_breaks_and_not_what_it_holds() -> None:
+    with pytest.raises(ApiError) as problem:
+        decode(b'{"secret":\n  canary}')
+    assert problem.value.detail == "Not valid JSON at line 2, column 3."
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_an_object_or_a_problem(body: bytes) -> None:
+    try:
+        value = decode(body)
+    except ApiError:
+        return
+    assert isinstance(value, dict)
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=10),
+        st.recursive(
+            st.none()
+            | st.booleans()
+            | st.integers()
+            | st.floats(allow_nan=False, allow_infinity=False)
+            | st.text(max_size=20),
+            lambda below: (
+                st.lists(below, max_size=4)
+                | st.dictionaries(st.text(max_size=5), below, max_size=4)
+            ),
+            max_leaves=8,
+        ),
+        max_size=5,
+    )
+)
+def test_every_sane_object_is_read_back(value: dict[str, Any]) -> None:
+    assert decode(json.dumps(value).encode()) == value
+
+
+def test_a_body_costs_no_more_than_some_copies_of_itself() -> None:
+    body = b'{"body": "' + b"x" * 1_000_000 + b'"}'
+    tracemalloc.start()
+    decode(body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * len(body)
+
+
+@pytest.mark.parametrize("rest", [b'\\"' * 120_000, b'"\\' * 120_000, b"[" * 240_000])
+def test_a_text_without_an_end_is_read_once(rest: bytes) -> None:
+    with computing(at_most=1.0):
+        assert refused(b'{"body": "' + rest)[0] == 400

@@ -1,0 +1,80 @@
+"""Whatever list is asked for: parameters that make no sense are told the same way.
+
+The lists are those of the API's own description, so a new one is asked with the others.
+"""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+
+from tests.support.clients.api import App
+from tests.support.clients.inbox import token
+
+MALFORMED = [
+    ("user[$ne]=x", "unknown_parameter"),
+    ("user_id[$gt]=", "unknown_parameter"),
+    ("$where=1", "unknown_parameter"),
+    ("order=created_at", "unknown_parameter"),
+    ("ordering=-password", "unknown_parameter"),
+    ("page_size=1000000", "unknown_parameter"),
+    ("colour=blue", "unknown_parameter"),
+    ("limit=5&limit=5", "repeated_parameter"),
+    ("cursor=forged", "invalid_cursor"),
+    ("cursor=", "invalid_cursor"),
+    (f"cursor={quote('WyJhZnRlciIsMV0:1aaaaa:' + 'x' * 43)}", "invalid_cursor"),
+]
+SIZES = ["0", "-1", "101", "1000000", "ten", "", "1.5", "1e2", "%D9%A3", "%00", "9" * 5_000]
+
+
+@pytest.fixture
+def lists(app: App) -> list[str]:
+    """Give a test the address of every list, each with what has to be asked for."""
+    app.put("/recipients/ada", {"email": "ada@example.com"})
+    app.put("/topics/news/members/ada", {})
+    found = list(_addresses())
+    assert len(found) >= 9
+    return found
+
+
+def _addresses() -> Iterator[str]:
+    described = SchemaGenerator().get_schema(request=None, public=True)
+    names = {"user_id": "ada", "topic": "news", "slug": "payment_confirmed"}
+    for path, methods in described["paths"].items():
+        parameters = methods.get("get", {}).get("parameters", [])
+        if "limit" in [one["name"] for one in parameters]:
+            needed = [
+                one["name"] for one in parameters if one["in"] == "query" and "required" in one
+            ]
+            query = "&".join(f"{name}=ada" for name in needed)
+            yield f"{path.removeprefix('/api/v1').format(**names)}?{query}"
+
+
+def told(app: App, path: str, query: str) -> tuple[int, str | None]:
+    """Return what a list says, asked by an app, or a person where it is theirs."""
+    key = app.key
+    if path.startswith("/inbox"):
+        app.key = token(app)
+    answer = app.get(f"{path}&{query}")
+    app.key = key
+    return answer.status_code, answer.json().get("code")
+
+
+def test_each_list_is_one(app: App, lists: list[str]) -> None:
+    for path in lists:
+        assert told(app, path, "limit=1") == (200, None), path
+
+
+def test_a_parameter_nobody_knows_and_a_cursor_of_somebody_elses_are_400(
+    app: App, lists: list[str]
+) -> None:
+    for path in lists:
+        for query, code in MALFORMED:
+            assert told(app, path, query) == (400, code), (path, query)
+
+
+def test_a_page_has_1_to_100_and_any_other_size_is_422(app: App, lists: list[str]) -> None:
+    for path in lists:
+        for size in SIZES:
+            assert told(app, path, f"limit={size}") == (422, "invalid_request"), (path, size)

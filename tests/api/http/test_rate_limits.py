@@ -1,0 +1,187 @@
+"""How often an app may call each endpoint, a person their inbox, and an address fail."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+from django.test import Client as DjangoClient
+
+from access.clients import rate_limits
+from notifyproject.platform import valkey
+from tests.support.clients.api import Answer, App, request
+from tests.support.clients.inbox import Person
+
+pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
+
+KEYS = "rate_limit:*"
+
+
+@pytest.fixture
+def limits(settings: Any) -> Any:
+    """Give a test small limits."""
+    settings.RATE_LIMIT_READ = 3
+    settings.RATE_LIMIT_WRITE = 20
+    settings.RATE_LIMIT_INBOX = 2
+    settings.RATE_LIMIT_FAILED = 4
+    return settings
+
+
+def told(answer: Answer) -> tuple[str, str]:
+    """Return what an answer says of the limit and what is left of it."""
+    return answer.headers["RateLimit-Limit"], answer.headers["RateLimit-Remaining"]
+
+
+def keys(broker: redis.Redis) -> set[str]:
+    return {key.decode() for key in broker.scan_iter(KEYS)}
+
+
+def test_every_answer_says_what_is_left(app: App, limits: Any) -> None:
+    answers = [app.get("/notifications") for _ in range(3)]
+    assert [told(answer) for answer in answers] == [("3", "2"), ("3", "1"), ("3", "0")]
+    assert all(0 < int(answer.headers["RateLimit-Reset"]) <= 60 for answer in answers)
+    assert told(app.get("/notifications/unknown")) == ("3", "2"), "404, too"
+    assert told(app.post("/notifications", {})) == ("20", "19"), "422, too"
+
+
+def test_one_more_is_refused_with_the_time_to_come_again(app: App, limits: Any) -> None:
+    for _ in range(3):
+        assert app.get("/notifications").status_code == 200
+    answer = app.get("/notifications")
+    assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
+    assert answer.headers["Retry-After"] == answer.headers["RateLimit-Reset"]
+    assert 0 < int(answer.headers["Retry-After"]) <= 60
+    assert told(answer) == ("3", "0")
+
+
+def test_a_limit_is_for_one_app_and_endpoint_and_for_reading_or_writing(
+    app: App, other_app: App, limits: Any
+) -> None:
+    for _ in range(4):
+        app.get("/notifications")
+    assert app.get("/notifications").status_code == 429
+    assert app.get("/notifications/stats").status_code == 200
+    assert app.notify().status_code == 202
+    assert other_app.get("/notifications").status_code == 200
+
+
+def test_another_address_of_the_same_endpoint_is_no_way_around_it(app: App, limits: Any) -> None:
+    answers = [app.get(f"/recipients/person-{n}") for n in range(4)]
+    assert [answer.status_code for answer in answers] == [404, 404, 404, 429]
+
+
+def test_who_goes_on_asking_does_not_put_off_the_end(
+    app: App, limits: Any, broker: redis.Redis
+) -> None:
+    for _ in range(8):
+        app.get("/notifications")
+    (key,) = keys(broker)
+    assert int(broker.get(key) or 0) == 3
+    broker.pexpire(key, 30_500)
+    told = int(app.get("/notifications").headers["Retry-After"])
+    assert broker.pttl(key) <= told * 1000 <= 31_000, "never told to come too early"
+    broker.delete(key)  # As when its minute is over.
+    assert app.get("/notifications").status_code == 200
+
+
+def test_of_fifty_at_once_exactly_twenty_pass(app: App, limits: Any) -> None:
+    headers = {"Authorization": f"Bearer {app.key}"}
+
+    def bring(_: int) -> int:
+        client = DjangoClient(raise_request_exception=False)
+        body = request()
+        path, kind = "/api/v1/notifications", "application/json"
+        return client.post(path, body, content_type=kind, headers=headers).status_code
+
+    with ThreadPoolExecutor(50) as threads:
+        statuses = Counter(threads.map(bring, range(50)))
+    assert statuses == {202: 20, 429: 30}
+
+
+def test_a_counter_names_whom_it_counts_and_goes_by_itself(
+    app: App, limits: Any, broker: redis.Redis
+) -> None:
+    app.get("/notifications")
+    (key,) = keys(broker)
+    assert key == f"rate_limit:client:{app.id}:notifications.read"
+    assert 30_000 < broker.pttl(key) <= 60_000
+
+
+def test_a_counter_that_would_stay_for_ever_gets_its_end(
+    app: App, limits: Any, broker: redis.Redis
+) -> None:
+    app.get("/notifications")
+    (key,) = keys(broker)
+    broker.persist(key)
+    app.get("/notifications")
+    assert broker.pttl(key) > 0
+
+
+def test_a_person_has_a_limit_of_their_own(app: App, limits: Any, broker: redis.Redis) -> None:
+    ada, eve = Person(app=app), Person(app=app, user_id="eve")
+    statuses = [ada.get("/counts").status_code for _ in range(3)]
+    assert (statuses, eve.get("/counts").status_code) == ([200, 200, 429], 200)
+    assert not any("ada" in key or "eve" in key for key in keys(broker))
+
+
+def test_an_address_that_keeps_failing_is_turned_away_whatever_it_brings(
+    app: App, limits: Any
+) -> None:
+    key, app.key = app.key, "ntf_" + "a" * 10 + "_" + "x" * 43
+    assert [app.get("/notifications").status_code for _ in range(4)] == [401] * 4
+    app.key = key
+    answer = app.get("/notifications/stats")
+    assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
+    assert 0 < int(answer.headers["Retry-After"]) <= 60
+    elsewhere = {"X-Forwarded-For": "198.51.100.7"}
+    assert app.send("/notifications", b"", method="GET", headers=elsewhere).status_code == 200
+
+
+def test_who_proves_who_they_are_is_not_counted_as_failing(
+    app: App, limits: Any, broker: redis.Redis
+) -> None:
+    limits.RATE_LIMIT_READ = 0
+    for _ in range(6):
+        assert app.get("/notifications").status_code == 200
+    assert keys(broker) == set()
+
+
+def test_without_a_limit_nothing_is_counted(app: App, broker: redis.Redis) -> None:
+    answer = app.get("/notifications")
+    assert "RateLimit-Limit" not in answer.headers
+    assert keys(broker) == set()
+
+
+def test_without_valkey_requests_go_through_and_it_is_said_once(
+    app: App, limits: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits.REDIS_URL = "redis://127.0.0.1:1/0"
+    valkey.clear()
+    answers = [app.get("/notifications") for _ in range(6)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert "RateLimit-Limit" not in answers[0].headers
+    assert caplog.text.count("valkey_unavailable") == 1
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "proxies", "address"),
+    [
+        ("", 0, "192.0.2.1"),
+        ("", 1, "192.0.2.1"),
+        ("203.0.113.9", 0, "192.0.2.1"),
+        ("203.0.113.9", 1, "203.0.113.9"),
+        ("10.0.0.1, 203.0.113.9", 1, "203.0.113.9"),
+        ("10.0.0.1, 203.0.113.9, 10.1.1.1", 2, "203.0.113.9"),
+        ("203.0.113.9", 3, "203.0.113.9"),
+        ("2001:db8:1:2:3:4:5:6", 1, "2001:db8:1:2::"),
+        ("::ffff:203.0.113.9", 1, "203.0.113.9"),
+        ("nonsense", 1, "unknown"),
+        (",", 1, "unknown"),
+    ],
+)
+def test_an_address_is_the_one_our_own_proxy_saw(
+    forwarded: str, proxies: int, address: str
+) -> None:
+    meta = {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}
+    assert rate_limits.client_ip(meta, proxies=proxies) == address

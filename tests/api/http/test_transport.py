@@ -1,0 +1,161 @@
+"""Bodies that are not what a body may be."""
+
+import gzip
+import io
+import json
+from typing import Any
+
+import pytest
+
+from notifyproject.db.collections import collection
+from tests.support.clients.api import App, pointers, request
+
+PATH = "/notifications"
+
+
+def test_a_valid_body_is_accepted(app: App) -> None:
+    assert app.notify().status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "code"),
+    [
+        (b"", 400, "empty_body"),
+        (b"   \n", 400, "empty_body"),
+        (b"[]", 422, "invalid_request"),
+        (b"null", 422, "invalid_request"),
+        (b'"text"', 422, "invalid_request"),
+        (b"5", 422, "invalid_request"),
+        (b"{} {}", 400, "malformed_json"),
+        (b'{"type": "mfa_code"} x', 400, "malformed_json"),
+        (b'{"type": "mfa_code",}', 400, "malformed_json"),
+        (b"{'type': 'mfa_code'}", 400, "malformed_json"),
+        (b'{"type": "mfa_code"', 400, "malformed_json"),
+        (b'{"type": "\xff"}', 400, "not_utf8"),
+        (b"\xef\xbb\xbf{}", 400, "byte_order_mark"),
+        ('{"type": "mfa_code"}'.encode("utf-16"), 400, "not_utf8"),
+        (b'{"ttl": NaN}', 400, "malformed_json"),
+        (b'{"ttl": Infinity}', 400, "malformed_json"),
+        (b'{"ttl": -Infinity}', 400, "malformed_json"),
+        (b'{"ttl": ' + b"9" * 5000 + b"}", 400, "number_too_long"),
+        (b'{"data": {"x": 1' + b"0" * 5000 + b".5}}", 400, "number_too_long"),
+        (b'{"type": "a", "type": "b"}', 400, "duplicate_key"),
+        (b'{"data": {"a": {"b": 1, "b": 2}}}', 400, "duplicate_key"),
+        (b'{"data": ' + b"[" * 21 + b"]" * 21 + b"}", 400, "too_deep"),
+        (b'{"data": ' + b'{"a":' * 1000 + b"1" + b"}" * 1000 + b"}", 400, "too_deep"),
+        (b"[" * 100_000, 400, "too_deep"),
+        (b'{"type": "\x01"}', 400, "malformed_json"),
+    ],
+)
+def test_a_body_that_is_no_json_object_is_refused(
+    app: App, raw: bytes, status: int, code: str
+) -> None:
+    answer = app.send(PATH, raw)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+def test_brackets_inside_texts_are_not_depth(app: App) -> None:
+    assert (
+        app.notify(data={**request()["data"], "x": "[" * 100 + '"' + "{" * 100}).status_code == 202
+    )
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "text/plain",
+        "text/json",
+        "application/json; charset=utf-16",
+        "application/json; charset=latin-1",
+        "application/json; charset=nonsense",
+        "",
+    ],
+)
+def test_another_media_type_or_charset_is_refused(app: App, content_type: str) -> None:
+    answer = app.send(PATH, json.dumps(request()).encode(), content_type=content_type)
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+
+
+def test_the_charset_may_be_named(app: App) -> None:
+    raw = json.dumps(request()).encode()
+    assert app.send(PATH, raw, content_type="application/json; charset=UTF-8").status_code == 202
+
+
+def test_a_compressed_body_is_refused(app: App) -> None:
+    raw = gzip.compress(json.dumps(request()).encode())
+    answer = app.send(PATH, raw, headers={"Content-Encoding": "gzip"})
+    assert answer.status_code == 415
+
+
+def test_a_body_over_256_kb_is_refused(app: App) -> None:
+    raw = json.dumps(request(data={"x": "y" * 256 * 1024})).encode()
+    answer = app.send(PATH, raw)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+def test_a_chunked_body_is_read_up_to_the_limit(app: App) -> None:
+    def chunked(raw: bytes) -> Any:
+        return app.send(
+            PATH,
+            b"",
+            headers={"Transfer-Encoding": "chunked"},
+            CONTENT_LENGTH="",
+            CONTENT_TYPE="application/json",
+            **{"wsgi.input": io.BytesIO(raw)},
+        )
+
+    assert chunked(json.dumps(request()).encode()).status_code == 202
+    assert chunked(json.dumps(request(data={"x": "y" * 300_000})).encode()).status_code == 413
+
+
+def test_a_length_that_is_no_number_is_refused(app: App) -> None:
+    answer = app.send(PATH, b"{}", CONTENT_LENGTH="²")
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("method", ["put", "patch", "delete"])
+def test_a_wrong_method_is_refused(app: App, method: str) -> None:
+    answer = getattr(app.http, method)(
+        "/api/v1/notifications", headers={"Authorization": f"Bearer {app.key}"}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+
+
+def test_an_unknown_field_is_named(app: App) -> None:
+    answer = app.notify(prioriti="high")
+    assert answer.status_code == 422
+    assert pointers(answer) == {"/prioriti": "unknown_field"}
+
+
+def test_an_unknown_field_inside_another_is_named(app: App) -> None:
+    answer = app.notify(recipient={"email": "ada@example.com", "mail": "x"})
+    assert pointers(answer) == {"/recipient/mail": "unknown_field"}
+
+
+def test_over_500_properties_are_refused(app: App) -> None:
+    answer = app.notify(data={f"k{n}": n for n in range(500)})
+    assert pointers(answer) == {"": "too_many_properties"}
+
+
+def test_a_key_of_over_128_characters_is_refused(app: App) -> None:
+    answer = app.notify(data={"k" * 129: 1})
+    assert answer.status_code == 422
+    assert list(pointers(answer).values()) == ["key_too_long"]
+
+
+def test_an_address_that_is_none_is_a_problem_not_a_page(app: App) -> None:
+    answer = app.get("/nothing/here")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"type": "nope"}'])
+def test_what_is_refused_leaves_nothing_behind(app: App, raw: bytes) -> None:
+    app.send(PATH, raw)
+    assert collection("notifications").count_documents({}) == 0
+
+
+def test_a_slash_at_the_end_is_the_same_address(app: App) -> None:
+    assert app.post("/notifications/", request()).status_code == 202

@@ -1,0 +1,291 @@
+"""An inbox as it happens: what a stream sends, and when."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings as django_settings
+from structlog.testing import capture_logs
+
+from access.clients import inbox_tokens
+from api.inbox.stream.app import StreamTiming
+from api.inbox.stream.follower import MAX_EVENTS_PER_POLL
+from api.inbox.stream.subscriptions import CLIENT_NAME
+from delivery import dispatcher
+from domain.time import utc_now
+from notifications import queries, store
+from notifications.inbox import actions
+from notifications.inbox import wakeups as inbox_wakeups
+from notifications.store import Inbox
+from tests.support.clients.api import App
+from tests.support.clients.inbox import IN_APP, claims_of, delivered, token, unknown_id
+from tests.support.clients.sse import BY_HINT, NEVER, REFUSED, Event, Process, process
+from tests.support.factories import notifications as factories
+from tests.support.fakes.mongo_failpoints import failing
+from tests.support.waiting import until
+
+
+def arrives(app: App, **fields: Any) -> str:
+    """Have a notification come as the API makes it come: stored, then hinted at."""
+    document = delivered(app, **{"created_at": utc_now(), **fields})
+    inbox_wakeups.wake_accepted([document])
+    return str(document["_id"])
+
+
+def ids(events: list[Event]) -> list[str | None]:
+    return [event.id for event in events if event.name == "notification"]
+
+
+def own(app: App) -> Inbox:
+    return Inbox(app.id, "ada")
+
+
+def cut_off(broker: redis.Redis) -> None:
+    """Cut the connection by which this test's process hears hints."""
+    database = broker.get_connection_kwargs()["db"]
+    for client in broker.client_list():
+        if client["name"] == CLIENT_NAME and int(client["db"]) == database:
+            broker.client_kill_filter(_id=client["id"])
+
+
+def test_it_begins_with_when_to_come_again_and_with_the_counts(app: App) -> None:
+    arrives(app)
+    with process() as streams, streams.open(token(app)) as stream:
+        first = stream.event()
+        assert first == Event("counts", {"unread": 1, "unseen": 1})
+        assert stream.status == 200
+        assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert stream.headers["cache-control"] == "no-store"
+        assert stream.headers["x-accel-buffering"] == "no"
+        assert stream.headers["x-request-id"]
+        retry = int(stream.body.partition(b"\n")[0].removeprefix(b"retry: "))
+        assert 2_000 <= retry <= 6_000
+
+
+def test_what_happens_comes_by_a_hint(app: App) -> None:
+    """New by the API; delivered when its time had come; read elsewhere: each is told at once."""
+
+    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+        streams.connected()
+        assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
+
+        new = app.notify(user_id="ada", channels=["in_app"], recipient=...).json()["id"]
+        event, counts = stream.events(2)
+        assert (event.name, event.id, event.data["id"]) == ("notification", new, new)
+        assert event.data["subject"]
+        assert counts.data == {"unread": 1, "unseen": 1}
+
+        later = factories.accepted(
+            client_id=app.id,
+            channels=[IN_APP],
+            send_at=utc_now() - timedelta(seconds=1),
+            created_at=utc_now() - timedelta(minutes=1),
+        )
+        dispatcher.dispatch([later["_id"]], channel=IN_APP)
+        event, counts = stream.events(2)
+        assert event.id == str(later["_id"])
+        assert counts.data["unread"] == 2
+
+        actions.mark_read(inbox=own(app), notification_id=later["_id"], now=utc_now())
+        assert stream.event() == Event("counts", {"unread": 1, "unseen": 1})
+
+        app.post("/recipients/ada/notifications/read-all")
+        assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
+
+
+def test_everyone_hears_of_their_own_inbox_only(app: App, other_app: App) -> None:
+    with (
+        process(pace=BY_HINT) as streams,
+        streams.open(token(app)) as ada,
+        streams.open(token(app, "eve")) as eve,
+        streams.open(token(other_app)) as elsewhere,
+    ):
+        streams.connected()
+        for stream in (ada, eve, elsewhere):
+            stream.events(1)
+        arrives(app, user_id="eve")
+        arrives(other_app)
+        mine = arrives(app)
+        assert ids(ada.events(2)) == [mine]
+        assert len(ids(eve.events(2))) == len(ids(elsewhere.events(2))) == 1
+        for stream in (ada, eve, elsewhere):
+            assert stream.body.count(b"event: notification") == 1
+
+
+def test_a_hint_names_nobody_and_says_nothing(app: App, broker: redis.Redis) -> None:
+    """A notification's words and whose it is stay out of Valkey."""
+    with broker.pubsub(ignore_subscribe_messages=True) as heard:
+        heard.subscribe(inbox_wakeups.VALKEY_CHANNEL)
+        arrives(app, user_id="ada")
+        messages: list[str] = []
+
+        def has_come() -> bool:
+            while (message := heard.get_message(timeout=0.2)) is not None:
+                messages.extend(message["data"].decode().split(" "))
+            return own(app).key in messages
+
+        until(has_come)
+    assert all(len(message) == 64 and int(message, 16) for message in messages)
+
+
+def test_it_comes_back_to_where_it_was(app: App) -> None:
+    start = utc_now() - timedelta(minutes=5)
+    moments = [start + timedelta(minutes=n) for n in range(4)]
+    known, *missed = [arrives(app, created_at=moment) for moment in moments]
+    with process(pace=BY_HINT) as streams:
+        with streams.open(token(app), last_event_id=known) as stream:
+            assert ids(stream.events(4)) == missed, "the oldest first"
+        with streams.open(token(app), last_event_id=missed[-1]) as stream:
+            assert [event.name for event in stream.events(1)] == ["counts"]
+
+
+def test_what_came_to_be_seen_late_is_sent_although_a_newer_one_was(app: App) -> None:
+    """Two processes store at nearly the same time, and the earlier one is the slower one."""
+
+    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+        streams.connected()
+        stream.events(1)
+        now = utc_now()
+        newer = arrives(app, created_at=now)
+        assert ids(stream.events(2)) == [newer]
+        older = arrives(app, created_at=now - timedelta(seconds=2))
+        assert ids(stream.events(2)) == [older]
+
+
+@pytest.mark.parametrize("case", ["forgotten", "anothers", "too much"])
+def test_who_has_missed_more_than_is_sent_is_told_to_read_the_feed(app: App, case: str) -> None:
+    last = unknown_id()
+    if case == "anothers":
+        last = arrives(app, user_id="eve")
+    if case == "too much":
+        last = arrives(app)
+        new = [
+            factories.new(
+                client_id=app.id, channels=[IN_APP], created_at=utc_now() + timedelta(seconds=n)
+            )
+            for n in range(MAX_EVENTS_PER_POLL + 1)
+        ]
+        store.accept(new, now=new[-1].created_at)
+    with (
+        process(pace=BY_HINT) as streams,
+        streams.open(token(app), last_event_id=last) as stream,
+    ):
+        events = stream.events(MAX_EVENTS_PER_POLL + 2 if case == "too much" else 2)
+        assert (events[0].name, events[-1].name) == ("reload", "counts")
+        assert len(ids(events)) == (MAX_EVENTS_PER_POLL if case == "too much" else 0)
+
+
+def test_a_sign_of_life_comes_while_nothing_happens(app: App) -> None:
+    with process() as streams, streams.open(token(app)) as stream:
+        stream.events(1)
+        until(lambda: stream.body.count(b"\n:\n\n") >= 3)
+        assert stream.body.count(b"event:") == 1
+
+
+def test_without_a_hint_it_looks_once_in_a_while(app: App) -> None:
+    pace = StreamTiming(heartbeat=0.02, poll=0.1)
+    with process(pace=pace) as streams, streams.open(token(app)) as stream:
+        streams.connected()
+        stream.events(1)
+        unhinted = str(delivered(app, created_at=utc_now())["_id"])
+        assert ids(stream.events(2)) == [unhinted]
+
+
+def test_without_valkey_it_looks_at_each_heartbeat(app: App, settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+
+    with process() as streams, streams.open(token(app)) as stream:
+        stream.events(1)
+        new = str(delivered(app, created_at=utc_now())["_id"])
+        assert ids(stream.events(2)) == [new]
+        assert not streams.streams.listener.is_connected
+
+
+def test_when_valkey_comes_back_nothing_was_missed(app: App, broker: redis.Redis) -> None:
+    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+        streams.connected()
+        stream.events(1)
+        new = str(delivered(app, created_at=utc_now())["_id"])
+        cut_off(broker)
+        assert ids(stream.events(2)) == [new]
+        assert ids(stream.events(0)) == []
+
+
+def test_while_mongodb_does_not_answer_it_stays_open(app: App) -> None:
+    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+        streams.connected()
+        stream.events(1)
+        with capture_logs() as logs, failing("find", "notifications", REFUSED):
+            new = arrives(app)
+            until(lambda: "inbox_stream_waits" in [entry["event"] for entry in logs])
+        inbox_wakeups.wake_inbox(own(app))
+        assert ids(stream.events(2)) == [new]
+
+
+def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
+    """Return the events of a stream from something on that ends it."""
+    with streams.open(text) as stream:
+        streams.connected()
+        stream.events(1)
+        do()
+        return [stream.event(), stream.event()]
+
+
+@pytest.mark.parametrize("pace", [BY_HINT, StreamTiming(heartbeat=0.02, poll=NEVER)])
+def test_it_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None:
+    """By a hint at once, without one at the next heartbeat."""
+    text = token(app)
+
+    def revoke() -> None:
+        jti = claims_of(text)["jti"]
+        if pace is BY_HINT:
+            app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
+        else:
+            inbox_tokens.revoke(client_id=app.id, jti=jti, now=utc_now())
+
+    with process(pace=pace) as streams:
+        found = _last(streams, text, do=revoke)
+    assert found == [Event("end", {"reason": "token_revoked"}), None]
+
+
+def test_it_ends_when_all_tokens_of_a_person_are_revoked(app: App) -> None:
+    with process(pace=BY_HINT) as streams:
+        path = "/inbox/tokens?user_id=ada"
+        found = _last(streams, token(app), do=lambda: app.send(path, b"", method="DELETE"))
+    assert found == [Event("end", {"reason": "token_revoked"}), None]
+
+
+def test_it_ends_when_its_token_runs_out(app: App) -> None:
+    late = timedelta(0)
+
+    def run_out() -> None:
+        nonlocal late
+        late = inbox_tokens.LIFETIME
+
+    with process(clock=lambda: utc_now() + late) as streams:
+        found = _last(streams, token(app), do=run_out)
+    assert found == [Event("end", {"reason": "token_expired"}), None]
+
+
+def test_it_ends_when_its_process_does(app: App) -> None:
+    with process(pace=BY_HINT) as streams:
+        found = _last(streams, token(app), do=lambda: streams.run(streams.streams.stop()))
+        assert found == [Event("end", {"reason": "restart"}), None]
+        with streams.open(token(app)) as late:
+            assert (late.status, late.problem()["code"]) == (503, "restarting")
+
+
+def test_publishing_a_hint_fails_nothing(app: App, settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    from notifyproject.platform import valkey
+
+    valkey.clear()
+    try:
+        answer = app.notify(user_id="ada", channels=["in_app"], recipient=...)
+        assert answer.status_code == 202
+        one = queries.ObjectId(answer.json()["id"])
+        assert actions.mark_read(inbox=own(app), notification_id=one, now=utc_now())["is_read"]
+    finally:
+        settings.REDIS_URL = django_settings.REDIS_URL
+        valkey.clear()

@@ -1,0 +1,90 @@
+"""Hearing hints: while Valkey answers, and when it only seems to be there."""
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+import redis
+
+from api.inbox.stream import subscriptions
+from api.inbox.stream.subscriptions import CLIENT_NAME, ConnectionLimiter, TooManyStreamsError
+from tests.support.clients.api import App
+from tests.support.clients.inbox import token
+from tests.support.clients.sse import BY_HINT, process, until
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "PING_AFTER", 0.02)
+    monkeypatch.setattr(subscriptions, "RECONNECT_DELAY", 0.02)
+
+
+class Mute:
+    """Answers what a subscriber asks first, and then falls silent."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self._listening.getsockname()[1]}/0"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        kept = []
+        while True:
+            connection, _ = self._listening.accept()
+            kept.append(connection)
+            self.connections += 1
+            threading.Thread(target=self._talk, args=[connection], daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        while asked := connection.recv(4_096):
+            if b"SUBSCRIBE" in asked:
+                connection.sendall(b"*3\r\n$9\r\nsubscribe\r\n$5\r\ninbox\r\n:1\r\n")
+            elif b"PING" not in asked:
+                connection.sendall(b"+OK\r\n" * asked.count(b"*"))
+
+
+def test_while_nothing_is_said_valkey_is_asked_whether_it_is_there(
+    app: App, broker: redis.Redis
+) -> None:
+    def last_said() -> set[str]:
+        return {client["cmd"] for client in broker.client_list() if client["name"] == CLIENT_NAME}
+
+    with process(pace=BY_HINT) as streams, streams.open(token(app)):
+        streams.connected()
+        until(lambda: "ping" in last_said())
+        streams.connected()
+
+
+def test_who_does_not_answer_is_left_and_asked_anew(app: App, settings: Any) -> None:
+    mute = Mute()
+    settings.REDIS_URL = mute.url
+    with process(pace=BY_HINT) as streams, streams.open(token(app)):
+        streams.connected()
+        until(lambda: mute.connections >= 3)
+
+
+@pytest.fixture
+def places() -> ConnectionLimiter:
+    """Give a test three places."""
+    return ConnectionLimiter(max_connections=3)
+
+
+def test_a_place_is_free_again_when_it_is_left(places: ConnectionLimiter) -> None:
+    with places.acquire("a"), places.acquire("b"):
+        with places.acquire("a"):
+            for person in ("a", "c"):
+                with pytest.raises(TooManyStreamsError) as refused, places.acquire(person):
+                    pass
+                assert refused.value.is_process_full
+        with places.acquire("c"):
+            pass
+    assert not places._in_use, "nobody is remembered"
+
+
+def test_a_place_is_free_again_whatever_happens_in_it(places: ConnectionLimiter) -> None:
+    for _ in range(5):
+        with pytest.raises(ValueError, match="broken"), places.acquire("a"):
+            raise ValueError("broken")

@@ -1,0 +1,271 @@
+"""Inbox tokens: issued by apps, for 15 minutes, one inbox each, and revocable at once."""
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import jwt
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.test import override_settings
+
+from access.checks import check_inbox_signing_key
+from access.clients import inbox_tokens
+from access.models import Scope
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from notifyproject.settings.environment import read
+from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.inbox import Person, claims_of, forged, token
+
+DAY = timedelta(days=1)
+
+
+# Issuing.
+
+
+def test_an_app_gets_a_token_for_one_of_its_people(app: App) -> None:
+    before = utc_now().replace(microsecond=0)
+    answer = app.post("/inbox/tokens", {"user_id": "ada"})
+    body = answer.json()
+    claims = claims_of(body["token"])
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (201, "no-store")
+    assert claims.keys() == set(inbox_tokens.CLAIMS)
+    assert (claims["sub"], claims["client_id"], claims["aud"]) == ("ada", str(app.id), "inbox")
+    assert claims["exp"] - claims["iat"] == 15 * 60
+    assert datetime.fromtimestamp(claims["iat"], UTC) >= before
+    assert body["expires_at"] == datetime.fromtimestamp(claims["exp"], UTC).strftime("%FT%TZ")
+    assert (body["jti"], body["user_id"]) == (claims["jti"], "ada")
+    assert body["stream_url"] == f"{settings.PUBLIC_URL}/api/v1/inbox/stream"
+    assert Person(app=app, token=body["token"]).get().status_code == 200
+
+
+def test_every_token_is_another(app: App) -> None:
+    tokens = [app.post("/inbox/tokens", {"user_id": "ada"}).json()["jti"] for _ in range(3)]
+    assert len(set(tokens)) == 3
+
+
+def test_nothing_of_a_token_is_stored(app: App) -> None:
+    app.post("/inbox/tokens", {"user_id": "ada"})
+    assert collection("inbox_revocations").count_documents({}) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "pointer"),
+    [
+        ({}, 422, "/user_id"),
+        ({"user_id": ""}, 422, "/user_id"),
+        ({"user_id": "  "}, 422, "/user_id"),
+        ({"user_id": 7}, 422, "/user_id"),
+        ({"user_id": True}, 422, "/user_id"),
+        ({"user_id": {"$gt": ""}}, 422, "/user_id"),
+        ({"user_id": "a\x00b"}, 422, "/user_id"),
+        ({"user_id": "a" * 129}, 422, "/user_id"),
+        ({"user_id": "ada", "ttl": 9999999}, 422, "/ttl"),
+        ([], 422, ""),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(
+    app: App, body: Any, status: int, pointer: str
+) -> None:
+    answer = app.post("/inbox/tokens", body)
+    assert (answer.status_code, list(pointers(answer))) == (status, [pointer])
+
+
+def test_a_request_that_is_no_json_is_refused(app: App) -> None:
+    assert app.post("/inbox/tokens").status_code == 400
+    assert app.send("/inbox/tokens", b'{"user_id": "\\ud800"}').status_code == 422
+    assert app.send("/inbox/tokens", b'{"user_id": "a", "user_id": "b"}').status_code == 400
+
+
+def test_only_who_has_the_scope_issues_and_revokes(db: None) -> None:
+    able, others = new_app("able", Scope.INBOX_ISSUE), set(Scope) - {Scope.INBOX_ISSUE, Scope.ADMIN}
+    unable = new_app("unable", *others)
+    assert able.post("/inbox/tokens", {"user_id": "ada"}).status_code == 201
+    assert unable.post("/inbox/tokens", {"user_id": "ada"}).status_code == 403
+    assert unable.send("/inbox/tokens?user_id=ada", b"", method="DELETE").status_code == 403
+    assert unable.send("/inbox/tokens/x", b"", method="DELETE").status_code == 403
+
+
+# Using.
+
+
+def test_a_token_opens_the_inbox_and_nothing_else(app: App) -> None:
+    person = Person(app=app)
+    assert person.get().status_code == 200
+    app.key = person.token
+    for path in ("/notifications", "/recipients/ada/notifications", "/devices?user_id=ada"):
+        assert app.get(path).status_code == 401
+    assert app.post("/inbox/tokens", {"user_id": "eve"}).status_code == 401
+
+
+def test_a_key_opens_no_inbox(app: App) -> None:
+    answer = Person(app=app, token=app.key).get()
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="inbox"'
+
+
+def test_a_token_is_taken_from_the_header_only(app: App) -> None:
+    text = token(app)
+    for name in ("token", "access_token", "jwt"):
+        assert app.http.get("/api/v1/inbox", {name: text}).status_code == 401
+        assert Person(app=app, token=text).get(**{name: text}).status_code == 400
+    app.http.cookies["token"] = text
+    assert app.http.get("/api/v1/inbox").status_code == 401
+
+
+def _none(text: str) -> str:
+    header = base64.urlsafe_b64encode(json.dumps({"alg": "none"}).encode()).decode().rstrip("=")
+    return f"{header}.{text.split('.')[1]}."
+
+
+def _with_its_key_inside(text: str) -> str:
+    key = "an-attackers-own-key-which-is-long-enough"
+    jwk = {"kty": "oct", "k": base64.urlsafe_b64encode(key.encode()).decode()}
+    return jwt.encode(claims_of(text), key, algorithm="HS256", headers={"jwk": jwk})
+
+
+FORGERIES = {
+    "another key": lambda text: forged(text, key="x" * 40),
+    "no key": _none,
+    "no signature": lambda text: text.rpartition(".")[0] + ".",
+    "a key it brings along": _with_its_key_inside,
+    "another algorithm of the same key": lambda text: forged(text, algorithm="HS512"),
+    "the key of sessions": lambda text: forged(text, key=settings.SECRET_KEY),
+    "another person": lambda text: ".".join(
+        [text.split(".")[0], forged(text, sub="eve").split(".")[1], text.split(".")[2]]
+    ),
+    "another audience": lambda text: forged(text, aud="admin"),
+    "several audiences": lambda text: forged(text, aud=["inbox", "admin"]),
+    "another issuer": lambda text: forged(text, iss="evil"),
+    "no client": lambda text: forged(text, client_id="$ne"),
+    "a client there is not": lambda text: forged(text, client_id="a" * 24),
+    "a number for a person": lambda text: forged(text, sub=7),
+    "a life of an hour": lambda text: forged(text, exp=claims_of(text)["iat"] + 3600),
+    "the far future": lambda text: forged(
+        text, iat=claims_of(text)["iat"] + 3600, exp=claims_of(text)["exp"] + 3600
+    ),
+    "an end that is no number": lambda text: forged(text, exp="never"),
+    "an end that is too large": lambda text: forged(text, exp=10**20),
+    "an end that is true": lambda text: forged(text, exp=True),
+    "an epoch before all": lambda text: forged(text, epoch=-1),
+    **{
+        f"without {name}": lambda text, n=name: forged(text, **{n: ...})
+        for name in inbox_tokens.CLAIMS
+    },
+    "two tokens": lambda text: f"{text} {text}",
+    "nothing": lambda _: "",
+    "three dots": lambda _: "...",
+    "no base64": lambda text: text.replace(".", ".!", 1),
+    "beyond ASCII": lambda text: text + "é",
+    "very long": lambda text: text + "a" * 5_000,
+}
+
+
+def test_a_forged_token_is_refused(app: App) -> None:
+    text = token(app)
+    assert Person(app=app, token=forged(text)).get().status_code == 200
+    for what, forge in FORGERIES.items():
+        answer = Person(app=app, token=forge(text) or " ").get()
+        assert (what, answer.status_code) == (what, 401)
+        assert text not in answer.content.decode()
+
+
+@pytest.mark.parametrize("scheme", ["Basic", "Token", "bearer-ish", ""])
+def test_another_scheme_is_refused(app: App, scheme: str) -> None:
+    headers = {"Authorization": f"{scheme} {token(app)}".strip()}
+    assert app.http.get("/api/v1/inbox", headers=headers).status_code == 401
+
+
+def test_it_holds_until_its_end_and_not_a_moment_longer(app: App) -> None:
+    now = utc_now().replace(microsecond=0)
+    text = token(app, now=now)
+    end = now + inbox_tokens.LIFETIME
+    assert inbox_tokens.authenticate(text, now=end - timedelta(milliseconds=1)) is not None
+    assert inbox_tokens.authenticate(text, now=end) is None
+    assert Person(app=app, token=token(app, now=now - DAY)).get().status_code == 401
+
+
+# Revoking.
+
+
+def test_a_revoked_token_is_refused_at_once(app: App) -> None:
+    one, other = Person(app=app), Person(app=app)
+    jti = claims_of(one.token)["jti"]
+    for _ in range(2):
+        answer = app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
+        assert (answer.status_code, answer.content) == (204, b"")
+    assert one.get().status_code == 401
+    assert other.get().status_code == 200
+
+
+def test_nobody_else_revokes_it(app: App, other_app: App) -> None:
+    person = Person(app=app)
+    jti = claims_of(person.token)["jti"]
+    assert other_app.send(f"/inbox/tokens/{jti}", b"", method="DELETE").status_code == 404
+    assert other_app.send("/inbox/tokens?user_id=ada", b"", method="DELETE").status_code == 204
+    assert person.get().status_code == 200
+
+
+@pytest.mark.parametrize("jti", ["x", "a" * 48, "$ne", "%E2%82%AC" * 7, "%00"])
+def test_what_is_no_token_cannot_be_revoked(app: App, jti: str) -> None:
+    assert app.send(f"/inbox/tokens/{jti}", b"", method="DELETE").status_code == 404
+    assert collection("inbox_revocations").count_documents({}) == 0
+
+
+def test_all_tokens_of_a_person_are_revoked_and_the_next_one_holds(app: App) -> None:
+    before, eve = [Person(app=app) for _ in range(2)], Person(app=app, user_id="eve")
+    for _ in range(2):
+        assert app.send("/inbox/tokens?user_id=ada", b"", method="DELETE").status_code == 204
+        after = Person(app=app)
+        assert [person.get().status_code for person in (*before, after, eve)] == [
+            *(401, 401, 200, 200),
+        ]
+        before.append(after)
+        before.pop(0)
+
+
+@pytest.mark.parametrize("query", ["", "?user_id=", "?user_id=a%00", f"?user_id={'a' * 129}"])
+def test_whose_tokens_must_be_said(app: App, query: str) -> None:
+    answer = app.send(f"/inbox/tokens{query}", b"", method="DELETE")
+    assert (answer.status_code, list(pointers(answer))) == (422, ["/user_id"])
+
+
+def test_a_revocation_is_kept_as_long_as_the_token_could_hold(app: App) -> None:
+    jti = claims_of(token(app))["jti"]
+    app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
+    stored = collection("inbox_revocations").find_one({"_id": f"token:{jti}"})
+    assert stored is not None
+    assert stored["expires_at"] > utc_now() + inbox_tokens.LIFETIME
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"scopes": ["notifications:read"]}])
+def test_the_tokens_of_a_client_end_with_its_right_to_issue_them(
+    app: App, change: dict[str, Any]
+) -> None:
+    person = Person(app=app)
+    collection("api_clients").update_one({"_id": app.id}, {"$set": change})
+    assert person.get().status_code == 401
+
+
+# The key.
+
+
+@pytest.mark.parametrize("key", ["short", "x" * 31])
+def test_a_short_key_stops_the_start(key: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="INBOX_SIGNING_KEY"):
+        read({"INBOX_SIGNING_KEY": key})
+    with override_settings(INBOX_SIGNING_KEY=key):
+        assert [problem.id for problem in check_inbox_signing_key()] == ["access.E001"]
+
+
+def test_no_key_or_that_of_sessions_does_not_pass_the_checks(app: App) -> None:
+    assert check_inbox_signing_key() == []
+    text = token(app)
+    with override_settings(INBOX_SIGNING_KEY=""):
+        assert [problem.id for problem in check_inbox_signing_key()] == ["access.E001"]
+        assert Person(app=app, token=text).get().status_code == 401
+    with override_settings(INBOX_SIGNING_KEY=settings.SECRET_KEY):
+        assert [problem.id for problem in check_inbox_signing_key()] == ["access.E002"]

@@ -1,0 +1,263 @@
+"""The inbox as its owner sees it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.content import Content, Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
+from notifications import store
+from notifyproject.db.collections import collection
+from tests.support.clients.api import App, pointers
+from tests.support.clients.inbox import IN_APP, Person, at, delivered, unknown_id
+from tests.support.factories import notifications as factories
+
+S = DeliveryStatus
+
+
+@pytest.fixture
+def ada(app: App) -> Person:
+    return Person(app=app)
+
+
+# The feed.
+
+
+def test_it_shows_what_was_delivered_in_the_app_newest_first(app: App, ada: Person) -> None:
+    expected = [str(delivered(app, created_at=at(n))["_id"]) for n in range(3)][::-1]
+    factories.settled(S.SENT, client_id=app.id)
+    assert ada.ids() == expected
+
+
+def test_what_is_scheduled_cancelled_or_expired_is_not_there(app: App, ada: Person) -> None:
+    later = utc_now() + timedelta(hours=1)
+    delivered(app, send_at=later)
+    cancelled = delivered(app, send_at=later)["_id"]
+    store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=utc_now())
+    late = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(1), at=at(2))
+    store.defer(
+        [
+            store.Deferred(
+                claimed=late,
+                status=S.EXPIRED,
+                code=FailureCode.EXPIRED,
+                reason="Its time is over.",
+            )
+        ],
+        now=at(2),
+    )
+    assert (ada.ids(), ada.counts()) == ([], (0, 0))
+
+
+def test_what_was_scheduled_comes_where_it_was_delivered_not_where_it_was_accepted(
+    app: App, ada: Person
+) -> None:
+    one = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(60), at=at(60))
+    newer = delivered(app, created_at=at(30))
+    begun = factories.start(one, at=at(60), provider="inbox")
+    store.settle([factories.settlement(begun, S.DELIVERED, at=at(60))], now=at(60))
+    assert ada.ids() == [str(one.notification_id), str(newer["_id"])]
+
+
+def test_what_was_deleted_is_gone(app: App, ada: Person) -> None:
+    document = delivered(app)
+    collection("notifications").update_one({"_id": document["_id"]}, {"$set": {"is_active": False}})
+    assert (ada.ids(), ada.counts()) == ([], (0, 0))
+    assert ada.post(f"/{document['_id']}/read").status_code == 404
+
+
+def test_an_item_shows_what_its_owner_may_see_and_nothing_else(app: App, ada: Person) -> None:
+    content = Content(
+        subject="Paid <b>",
+        body="{{ x }} arrived",
+        image_url="https://example.com/i.png",
+        deep_link="app://orders/1",
+        payload={"order": "1"},
+        reply_to="desk@example.com",
+    )
+    document = delivered(
+        app, channels=[Channel.EMAIL, IN_APP], content=content, data={"inner": "variable"}
+    )
+    answer = ada.get()
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.json() == {
+        "results": [
+            {
+                "id": str(document["_id"]),
+                "type": "payment_confirmed",
+                "category": "transactional",
+                "subject": "Paid <b>",
+                "body": "{{ x }} arrived",
+                "image_url": "https://example.com/i.png",
+                "deep_link": "app://orders/1",
+                "payload": {"order": "1"},
+                "delivered_at": document["created_at"].isoformat().replace("+00:00", "Z"),
+                "is_read": False,
+                "read_at": None,
+                "is_archived": False,
+                "archived_at": None,
+            }
+        ],
+        "next": None,
+        "previous": None,
+    }
+
+
+def test_pages_neither_skip_nor_repeat_and_lead_back(app: App, ada: Person) -> None:
+    documents = [delivered(app, created_at=at(n // 3)) for n in range(7)]
+    expected = sorted((str(d["_id"]) for d in documents), reverse=True)
+    found, cursor = [], {}
+    while True:
+        page = ada.get(limit=3, **cursor).json()
+        found += [item["id"] for item in page["results"]]
+        if page["next"] is None:
+            break
+        cursor = {"cursor": page["next"]}
+    assert found == expected
+    back = ada.get(limit=3, cursor=page["previous"]).json()
+    assert [item["id"] for item in back["results"]] == expected[3:6]
+    first = ada.get(limit=3, cursor=back["previous"]).json()
+    assert [item["id"] for item in first["results"]] == expected[:3]
+    assert first["previous"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ({"cursor": "forged"}, 400, "invalid_cursor"),
+        ({"cursor": ""}, 400, "invalid_cursor"),
+        ({"user_id": "eve"}, 400, "unknown_parameter"),
+        ({"user[$ne]": "x"}, 400, "unknown_parameter"),
+        ({"limit": "0"}, 422, "/limit"),
+        ({"limit": "101"}, 422, "/limit"),
+        ({"limit": "1000000"}, 422, "/limit"),
+        ({"limit": "\u0663"}, 422, "/limit"),
+        ({"unread": "1"}, 422, "/unread"),
+        ({"archived": "maybe"}, 422, "/archived"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(
+    ada: Person, query: dict[str, Any], status: int, code: str
+) -> None:
+    answer = ada.get(**query)
+    assert answer.status_code == status
+    assert answer.json()["code"] == code or code in pointers(answer)
+
+
+# Secrets.
+
+
+def test_its_owner_sees_a_code_while_it_is_good_for_something(app: App, ada: Person) -> None:
+    answer = app.notify(
+        type="mfa_code", user_id="ada", data={"code": "271828"}, channels=["in_app"], recipient=...
+    )
+    assert answer.status_code == 202
+    (item,) = ada.get().json()["results"]
+    assert "271828" in item["body"]
+    collection("notifications").update_one({}, {"$set": {"expires_at": at(0)}})
+    (item,) = ada.get().json()["results"]
+    assert "271828" not in str(item)
+    assert item["body"]
+
+
+def test_a_code_that_is_not_kept_any_more_is_masked(app: App, ada: Person) -> None:
+    app.notify(
+        type="mfa_code", user_id="ada", data={"code": "271828"}, channels=["in_app"], recipient=...
+    )
+    collection("notifications").update_one({}, {"$unset": {"sealed": ""}})
+    (item,) = ada.get().json()["results"]
+    assert "271828" not in str(item)
+
+
+# Read, unread, archived.
+
+
+def test_read_and_unread_again(app: App, ada: Person) -> None:
+    one, other = (f"/{delivered(app, created_at=at(n))['_id']}" for n in range(2))
+    read = ada.post(f"{one}/read").json()
+    assert (read["is_read"], bool(read["read_at"])) == (True, True)
+    assert ada.post(f"{one}/read").json() == read
+    assert ada.ids(unread="true") == [other[1:]]
+    assert ada.counts()[0] == 1
+    unread = ada.post(f"{one}/unread").json()
+    assert (unread["is_read"], unread["read_at"]) == (False, None)
+    assert ada.post(f"{one}/unread").json() == unread
+    assert ada.ids(unread="true") == [other[1:], one[1:]]
+    assert ada.counts()[0] == 2
+    shown = app.get(f"/notifications{one}").json()
+    assert (shown["is_read"], shown["delivery"][0]["status"]) == (False, "read")
+
+
+def test_read_all_reads_all_once(app: App, ada: Person) -> None:
+    for n in range(3):
+        delivered(app, created_at=at(n))
+    assert ada.post("/read-all").json() == {"updated": 3}
+    assert ada.post("/read-all").json() == {"updated": 0}
+    assert ada.counts() == (0, 0)
+
+
+def test_what_is_archived_is_elsewhere_and_does_not_count(app: App, ada: Person) -> None:
+    one, other = (f"/{delivered(app, created_at=at(n))['_id']}" for n in range(2))
+    archived = ada.post(f"{one}/archive").json()
+    assert (archived["is_archived"], archived["is_read"]) == (True, False)
+    assert ada.post(f"{one}/archive").json() == archived
+    assert (ada.ids(), ada.ids(archived="true")) == ([other[1:]], [one[1:]])
+    assert ada.counts()[0] == 1
+    shown = app.get(f"/notifications{one}").json()
+    assert (shown["is_archived"], shown["is_active"]) == (True, True)
+    ada.post(f"{one}/read")
+    assert ada.ids(archived="true", unread="true") == []
+    back = ada.post(f"{one}/unarchive").json()
+    assert (back["is_archived"], back["archived_at"]) == (False, None)
+    assert ada.ids() == [other[1:], one[1:]]
+
+
+@pytest.mark.parametrize("action", ["read", "unread", "archive", "unarchive"])
+def test_what_is_not_there_cannot_be_marked(ada: Person, action: str) -> None:
+    for name in (unknown_id(), "x", "%24ne", "a" * 25, "\u0661" * 24):
+        assert ada.post(f"/{name}/{action}").status_code == 404
+    assert ada.get(f"/{unknown_id()}/{action}").status_code == 405
+
+
+# Unseen.
+
+
+def test_what_came_since_the_feed_was_opened_is_unseen(app: App, ada: Person) -> None:
+    first = delivered(app, created_at=at(0))
+    assert ada.counts() == (1, 1)
+    ada.get()
+    assert ada.counts() == (1, 0)
+    delivered(app, created_at=at(1))
+    assert ada.counts() == (2, 1)
+    ada.post(f"/{first['_id']}/read")
+    assert ada.counts() == (1, 1)
+    ada.get()
+    assert ada.counts() == (1, 0)
+
+
+def test_only_who_looks_at_the_beginning_has_seen_it(app: App, ada: Person) -> None:
+    for n in range(3):
+        delivered(app, created_at=at(n))
+    ada.get("/counts")
+    ada.get(archived="true")
+    assert ada.counts() == (3, 3)
+    following = ada.get(limit=1).json()["next"]
+    assert ada.counts() == (3, 0), "the page is short, but older ones are older than what was seen"
+    delivered(app, created_at=at(9))
+    ada.get(limit=1, cursor=following)
+    assert ada.counts() == (4, 1)
+
+
+def test_what_is_read_without_looking_at_the_feed_is_not_unseen(app: App, ada: Person) -> None:
+    document = delivered(app)
+    ada.post(f"/{document['_id']}/read")
+    assert ada.counts() == (0, 0)
+
+
+def test_the_recipient_may_be_known_to_nobody(app: App) -> None:
+    name = "Ωμέγα / 1 🙂"
+    delivered(app, user_id=name, recipient=Recipient())
+    assert len(Person(app=app, user_id=name).ids()) == 1

@@ -1,0 +1,222 @@
+"""Many notifications in one call: each is accepted, or told what is wrong with it."""
+
+from typing import Any
+
+from bson import ObjectId
+
+from domain.states import Category
+from notifyproject.db.collections import collection
+from tests.support.clients.api import App
+from tests.support.clients.bulk import bring, item, problems, stored
+from tests.support.factories import notifications as factories
+
+
+def test_each_item_is_a_notification(app: App) -> None:
+    answer = bring(app, item(0), item(1), item(2))
+    assert answer.status_code == 200
+    body = answer.json()
+    assert (body["accepted"], body["rejected"]) == (3, 0)
+    assert [one["index"] for one in body["results"]] == [0, 1, 2]
+    assert all(one.keys() == {"index", "id"} for one in body["results"])
+    found = {str(d["_id"]): d["external_id"] for d in stored()}
+    assert [found[one["id"]] for one in body["results"]] == ["o-0", "o-1", "o-2"]
+
+
+def test_one_that_comes_in_bulk_is_as_one_that_comes_alone(app: App) -> None:
+    same = item(0, user_id="ada", channels=["email", "in_app"], entity_id=None, ttl=3600)
+    app.post("/notifications", same, headers={"Idempotency-Key": "same"})
+    bring(app, same, key="same-in-bulk")
+    alone, in_bulk = stored()
+    differing = {"_id", "created_at", "updated_at", "request_id", "idempotency_key"}
+    differing |= {"due_at", "expires_at", "purge_at", "sent_at", "inbox_at", "delivery"}
+    assert {k: v for k, v in alone.items() if k not in differing} == {
+        k: v for k, v in in_bulk.items() if k not in differing
+    }
+    assert alone.keys() == in_bulk.keys()
+    assert in_bulk["idempotency_key"] == "same-in-bulk"
+
+
+def test_a_thousand_are_accepted_in_one_call(app: App, broker: Any) -> None:
+    answer = bring(app, *(item(n, user_id=f"user-{n}") for n in range(1_000)))
+    assert (answer.json()["accepted"], answer.json()["rejected"]) == (1_000, 0)
+    assert len({one["id"] for one in answer.json()["results"]}) == 1_000
+    assert collection("notifications").count_documents({"status": "queued"}) == 1_000
+    assert broker.llen("email.high") > 0, "workers are told"
+
+
+def test_a_bad_item_does_not_stop_the_others(app: App) -> None:
+    bad = [
+        5,
+        None,
+        [],
+        item(1, nonsense=1),
+        item(2, type="payment_confirmde"),
+        item(3, recipient={"email": "ada@example.com\r\nBcc: eve@example.com"}),
+        item(4, data={"order_id": 1}),
+        item(5, data={"$where": "1"}),
+        item(6, scheduled_at="2026-02-30T00:00:00Z"),
+        item(7, recipient=...),
+        item(8, ttl=2**63),
+        item(9, channels=["fax"]),
+    ]
+    answer = bring(app, item(100), *bad, item(101))
+    body = answer.json()
+    assert (answer.status_code, body["accepted"], body["rejected"]) == (200, 2, len(bad))
+    assert [problems(one) for one in body["results"][1:-1]] == [
+        {"": "wrong_type"},
+        {"": "wrong_type"},
+        {"": "wrong_type"},
+        {"/nonsense": "unknown_field"},
+        {"/type": "unknown_type"},
+        {"/recipient/email": "invalid_email"},
+        {"/data/video_title": "missing_variable"},
+        {"/data/$where": "forbidden_key"},
+        {"/scheduled_at": "invalid_datetime"},
+        {"/recipient": "no_address"},
+        {"/ttl": "integer_too_large"},
+        {"/channels/0": "unknown_channel"},
+    ]
+    assert [d["external_id"] for d in stored()] == ["o-100", "o-101"]
+
+
+def test_what_is_wrong_is_told_as_it_would_be_to_one_that_comes_alone(app: App) -> None:
+    wrong = item(1, priority="urgent", recipient={"email": "nobody", "phone": "12"})
+    error = bring(app, wrong).json()["results"][0]["error"]
+    alone = app.post("/notifications", wrong).json()
+    differing = {"instance": None, "request_id": None}
+    assert error | differing == alone | differing
+    assert len(error["errors"]) == 3
+
+
+def test_of_an_item_with_very_many_problems_ten_are_told(app: App) -> None:
+    result = bring(app, item(1, data={f"${n}": 1 for n in range(90)})).json()["results"][0]
+    assert len(result["error"]["errors"]) == 10
+    deep = {f"${n}" + "k" * 120: {"k" * 128: {"$" * 128: 1}} for n in range(90)}
+    result = bring(app, item(2, data=deep)).json()["results"][0]
+    assert sum(len(error["pointer"]) for error in result["error"]["errors"]) < 4_000
+
+
+# The same item twice.
+
+
+def test_of_equal_items_the_first_is_accepted_and_the_others_are_told(app: App) -> None:
+    reordered = dict(reversed(item(1).items()))
+    body = bring(app, item(0), item(1), item(0), reordered, item(0)).json()
+    assert (body["accepted"], body["rejected"]) == (2, 3)
+    assert [one.get("error", {}).get("code") for one in body["results"]] == [
+        None,
+        None,
+        *["repeated_item"] * 3,
+    ]
+    assert body["results"][2]["error"]["status"] == 409
+    assert body["results"][3]["error"]["detail"].startswith("The same as item 1 ")
+    assert len(stored()) == 2
+
+
+def test_items_that_differ_in_anything_are_two(app: App) -> None:
+    assert bring(app, item(0), item(0, user_id="ada")).json()["accepted"] == 2
+
+
+def test_a_bad_item_that_comes_twice_is_told_once(app: App) -> None:
+    body = bring(app, 5, 5).json()
+    assert [one["error"]["code"] for one in body["results"]] == ["invalid_request", "repeated_item"]
+
+
+def test_the_same_item_in_another_call_is_another_notification(app: App) -> None:
+    bring(app, item(0))
+    bring(app, item(0))
+    assert len(stored()) == 2
+
+
+def test_a_person_is_told_once_about_an_entity(app: App) -> None:
+    told = [item(n, user_id=f"user-{n}", entity_id="order-1") for n in range(3)]
+    bring(app, told[0])
+    first = stored()[0]["_id"]
+    again = item(9, user_id="user-1", entity_id="order-1")
+    body = bring(app, told[0], told[1], told[2], again).json()
+    assert (body["accepted"], body["rejected"]) == (2, 2)
+    assert body["results"][0]["error"]["code"] == "already_notified"
+    assert str(first) in body["results"][0]["error"]["detail"]
+    assert body["results"][1]["id"] in body["results"][3]["error"]["detail"]
+
+
+def test_nothing_is_told_of_another_clients_notification(app: App, other_app: App) -> None:
+    same = item(0, user_id="ada", entity_id="order-1")
+    theirs = bring(other_app, same).json()["results"][0]["id"]
+    error = bring(app, same).json()["results"][0]["error"]
+    assert error["code"] == "already_notified"
+    assert theirs not in str(error)
+
+
+# What is registered.
+
+
+def test_people_preferences_and_suppressions_are_looked_up_for_all(app: App) -> None:
+    person = {"_id": "ada", "email": "ada@example.com", "is_active": True, "preferences": {}}
+    collection("recipients").insert_one(person)
+    body = bring(
+        app,
+        item(0, user_id="ada", recipient=...),
+        item(1, user_id="nobody", recipient=...),
+    ).json()
+    assert body["accepted"] == 1
+    assert problems(body["results"][1]) == {"/recipient": "no_address"}
+    assert stored()[0]["recipient"]["email"] == "ada@example.com"
+
+
+def test_a_scheduled_item_waits(app: App) -> None:
+    bring(app, item(0, scheduled_at="2027-01-01T09:00:00Z"), item(1))
+    assert [d["status"] for d in stored()] == ["created", "queued"]
+
+
+def test_a_call_brings_any_mixture(app: App) -> None:
+    own_words = {"subject": "Hello", "body": "All is well."}
+    bring(
+        app,
+        item(0),
+        item(1, type="marketing", content=own_words, data=...),
+        item(2, type="alert", user_id="ada", content=own_words, data=...),
+        item(3, recipient={"email": "a@example.com", "locale": "pt"}),
+    )
+    found = stored()
+    assert [d["category"] for d in found] == [
+        Category.TRANSACTIONAL,
+        Category.MARKETING,
+        Category.ALERT,
+        Category.TRANSACTIONAL,
+    ]
+    assert found[0]["content"]["body"] != found[3]["content"]["body"], "in their languages"
+
+
+def test_each_person_is_told_in_their_own_words(app: App) -> None:
+    """What is the same for many is rendered once, and what is not for each."""
+    event = {"contest_name": "Round 900", "hours_until_start": 2, "platform": "codeforces"}
+    people = [
+        item(
+            n,
+            type="contest_reminder",
+            recipient={"email": "a@example.com", "timezone": zone, "locale": locale},
+            data={**event, "start_time": "2027-02-20T14:35:00Z"},
+        )
+        for n, (zone, locale) in enumerate(
+            [("UTC", "en"), ("UTC", "en"), ("Asia/Tokyo", "en"), ("UTC", "pt")]
+        )
+    ]
+    assert bring(app, *people).json()["accepted"] == 4
+    bodies = [d["content"]["body"] for d in stored()]
+    assert bodies[0] == bodies[1]
+    assert "14:35 (UTC)" in bodies[0]
+    assert "23:35 (Asia/Tokyo)" in bodies[2]
+    assert len(set(bodies)) == 3
+    for one, body in zip(people, bodies, strict=True):
+        assert app.post("/notifications", one).json()["content"]["body"] == body
+
+
+def test_it_is_sent_for_the_client_that_asks(app: App, other_app: App) -> None:
+    bring(app, item(0), key="k")
+    bring(other_app, item(0), key="k")
+    assert {d["client_id"] for d in stored()} == {app.id, other_app.id}
+    mine = app.get("/notifications").json()["results"]
+    assert [ObjectId(one["id"]) for one in mine] == [stored()[0]["_id"]]
+    theirs = factories.read(stored()[1]["_id"])
+    assert app.get(f"/notifications/{theirs['_id']}").status_code == 404

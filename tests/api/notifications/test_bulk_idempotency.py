@@ -1,0 +1,235 @@
+"""The same call again, after it was answered, at the same time, or after a crash."""
+
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from bson import ObjectId
+
+from domain.time import utc_now
+from notifications import queries
+from notifications.catalog import types
+from notifications.intake import bulk, idempotency
+from notifications.intake import requests as intake_requests
+from notifications.intake.requests import Caller, NotificationRequest
+from notifications.validation import InvalidRequestError
+from notifyproject.db.collections import collection
+from tests.support.clients.api import App, request
+from tests.support.clients.bulk import bring, ids, item, stored
+
+MIXED = [item(0), 5, item(1), item(0), item(2, user_id="ada", entity_id="order-1")]
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def crash_before_storing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let the next call end when it has taken its key and stored nothing."""
+
+    def arm() -> None:
+        def crash(*_: Any, **__: Any) -> None:
+            monkeypatch.undo()
+            raise Crash
+
+        monkeypatch.setattr(bulk, "_store_accepted", crash)
+
+    return arm
+
+
+def accept(app: App, count: int, *, key: str = "k", name: str = "x") -> bulk.BulkAcceptance:
+    """Accept so many requests of a name, below the route."""
+    requests = [
+        msgspec.convert(request(external_id=f"{name}-{n}"), NotificationRequest)
+        for n in range(count)
+    ]
+    return bulk.accept_bulk(
+        requests,
+        contents=[msgspec.json.encode(one) for one in requests],
+        caller=Caller(client_id=app.id, idempotency_key=key),
+        now=utc_now(),
+    )
+
+
+def test_the_same_call_again_gets_the_same_answer(app: App) -> None:
+    first, again = bring(app, *MIXED, key="k"), bring(app, *MIXED, key="k")
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert "Idempotent-Replayed" not in first.headers
+    assert again.headers["Idempotent-Replayed"] == "true"
+    differing = {"request_id": None}
+    for one, other in zip(first.json()["results"], again.json()["results"], strict=True):
+        if "error" in one:
+            assert one["error"] | differing == other["error"] | differing
+        else:
+            assert one == other
+    assert len(stored()) == 3
+
+
+def test_what_was_told_before_is_told_again(app: App) -> None:
+    """Also of an item that could be accepted by now."""
+    told = item(0, user_id="ada", entity_id="order-1")
+    bring(app, told)
+    first = bring(app, told, item(1), key="k")
+    collection("notifications").delete_many({})
+    again = bring(app, told, item(1), key="k")
+    assert first.json()["results"][0]["error"]["code"] == "already_notified"
+    assert ids(first) == ids(again)
+    assert collection("notifications").count_documents({}) == 0, "nothing is sent a second time"
+
+
+def test_the_order_of_fields_does_not_matter(app: App) -> None:
+    reordered = [dict(reversed(item(n).items())) for n in range(2)]
+    assert ids(bring(app, item(0), item(1), key="k")) == ids(bring(app, *reordered, key="k"))
+
+
+@pytest.mark.parametrize(
+    "others",
+    [[item(0)], [item(1), item(0)], [item(0), item(1), item(2)], [item(0), item(1, ttl=5)]],
+    ids=["fewer", "in another order", "more", "other"],
+)
+def test_another_call_under_the_same_key_is_refused(app: App, others: list[Any]) -> None:
+    bring(app, item(0), item(1), key="k")
+    answer = bring(app, *others, key="k")
+    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
+    assert len(stored()) == 2
+
+
+def test_a_key_of_one_is_no_key_of_many(app: App) -> None:
+    app.post("/notifications", item(0), headers={"Idempotency-Key": "one"})
+    assert bring(app, item(0), key="one").status_code == 422
+    bring(app, item(0), key="many")
+    answer = app.post("/notifications", item(0), headers={"Idempotency-Key": "many"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
+
+
+def test_a_call_without_a_good_item_is_answered_again_as_well(app: App) -> None:
+    first, again = bring(app, 5, {}, key="k"), bring(app, 5, {}, key="k")
+    assert first.json()["rejected"] == again.json()["rejected"] == 2
+    assert again.headers["Idempotent-Replayed"] == "true"
+
+
+# After a crash.
+
+
+def test_a_crash_between_key_and_notifications_is_healed(
+    app: App, crash_before_storing: Callable[[], None]
+) -> None:
+    crash_before_storing()
+    with pytest.raises(Crash):
+        accept(app, 5)
+    promised = collection("idempotency_keys").find_one({})["notification_ids"]
+    assert stored() == []
+    again = accept(app, 5)
+    assert (list(again.outcomes), again.is_replayed) == (promised, True)
+    assert [d["_id"] for d in stored()] == promised
+
+
+def test_a_crash_in_the_midst_of_the_notifications_is_healed(app: App) -> None:
+    first = bring(app, *MIXED, key="k")
+    lost = [ObjectId(one) for one in ids(first)[2:] if one]
+    collection("notifications").delete_many({"_id": {"$in": lost}})
+    collection("idempotency_keys").update_many({}, {"$unset": {"kept_at": ""}})
+    again = bring(app, *MIXED, key="k")
+    assert again.json()["results"][0] == first.json()["results"][0]
+    assert ids(again) == ids(first)
+    assert len(stored()) == 3
+
+
+def test_what_was_promised_is_accepted_as_it_was_then(
+    app: App, crash_before_storing: Callable[[], None]
+) -> None:
+    """By now its send time lies too far in the past, and so does its expiry."""
+    now = utc_now()
+    at = (now + timedelta(minutes=1)).isoformat().replace("+00:00", "Z")
+    wanted = msgspec.convert(request(scheduled_at=at, ttl=60), NotificationRequest)
+    caller = Caller(client_id=app.id, idempotency_key="k")
+    crash_before_storing()
+    with pytest.raises(Crash):
+        bulk.accept_bulk([wanted], contents=[b"1"], caller=caller, now=now)
+    later = now + timedelta(hours=1)
+    (one,) = bulk.accept_bulk([wanted], contents=[b"1"], caller=caller, now=later).outcomes
+    (document,) = stored()
+    assert (document["_id"], document["created_at"]) == (one, now)
+    assert document["expires_at"] == now + timedelta(minutes=2)
+
+
+def test_what_cannot_be_accepted_any_more_was_promised_to_nobody(
+    app: App, crash_before_storing: Callable[[], None]
+) -> None:
+    crash_before_storing()
+    with pytest.raises(Crash):
+        accept(app, 2)
+    collection("notification_types").update_one(
+        {"_id": "payment_confirmed"}, {"$set": {"is_active": False}}
+    )
+    types.invalidate_types()
+    for _ in range(2):
+        outcomes = accept(app, 2).outcomes
+        assert all(isinstance(one, InvalidRequestError) for one in outcomes)
+    assert stored() == []
+
+
+def test_a_promise_that_could_not_be_noted_as_kept_is_kept(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "complete", lambda promise, **_: promise)
+    first = accept(app, 3)
+    monkeypatch.undo()
+    assert accept(app, 3).outcomes == first.outcomes
+    assert collection("idempotency_keys").find_one({})["kept_at"] is not None
+    assert len(stored()) == 3
+
+
+def test_a_promise_that_is_kept_is_answered_without_looking_at_the_notifications(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = accept(app, 3)
+
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise AssertionError("looked at")
+
+    monkeypatch.setattr(queries, "existing_ids", forbidden)
+    monkeypatch.setattr(bulk, "load_recipients", forbidden)
+    assert accept(app, 3).outcomes == first.outcomes
+
+
+# At the same time.
+
+
+def test_two_hundred_at_once_are_one_set_of_notifications(app: App) -> None:
+    """Each of 25 threads asks eight times: whoever comes second stores nothing of its own."""
+    barrier = threading.Barrier(25)
+
+    def ask(_: int) -> list[bulk.BulkAcceptance]:
+        barrier.wait()
+        return [accept(app, 4) for _ in range(8)]
+
+    with ThreadPoolExecutor(25) as threads:
+        answers = list(itertools.chain.from_iterable(threads.map(ask, range(25))))
+    assert len(answers) == 200
+    assert sum(not answer.is_replayed for answer in answers) == 1
+    assert {tuple(answer.outcomes) for answer in answers} == {tuple(d["_id"] for d in stored())}
+    assert len(stored()) == 4
+
+
+def test_of_different_calls_at_once_one_wins_and_the_others_are_refused(app: App) -> None:
+    barrier = threading.Barrier(8)
+
+    def ask(number: int) -> str:
+        barrier.wait()
+        try:
+            accept(app, 3, name=f"call-{number}")
+        except intake_requests.KeyReusedError:
+            return "refused"
+        return "accepted"
+
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = sorted(threads.map(ask, range(8)))
+    assert outcomes == ["accepted", *["refused"] * 7]
+    assert len({d["external_id"].rpartition("-")[0] for d in stored()}) == 1

@@ -1,0 +1,188 @@
+"""Deleting what is over and old, by the API and by the command."""
+
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.core.management import CommandError, call_command
+
+from access.models import Scope
+from api.notifications import cleanup
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
+from notifications import store
+from notifyproject.db.collections import collection
+from privacy import purge as privacy_purge
+from tests.support.clients.api import App, new_app, pointers
+from tests.support.factories import notifications as factories
+
+S = DeliveryStatus
+DAY = timedelta(days=1)
+LONG_AGO = utc_now() - 60 * DAY
+
+
+def clean_up(app: App, **fields: Any) -> Any:
+    return app.post("/notifications/cleanup", {"older_than_days": 30, **fields})
+
+
+def sent(app: App, *, days_ago: int = 60, **fields: Any) -> ObjectId:
+    """Return the id of a notification that was sent so long ago, with one attempt."""
+    at = utc_now() - days_ago * DAY
+    later = utc_now() + 90 * DAY
+    document = factories.settled(
+        S.SENT, at=at, created_at=at, purge_at=later, client_id=app.id, **fields
+    )
+    return document["_id"]
+
+
+def left(name: str = "notifications") -> list[Any]:
+    field = "_id" if name == "notifications" else "notification_id"
+    return sorted(document[field] for document in collection(name).find())
+
+
+def test_what_is_over_and_old_is_deleted_with_its_attempts(app: App) -> None:
+    sent(app)
+    young = sent(app, days_ago=29)
+    answer = clean_up(app)
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "notifications": 1,
+        "attempts": 1,
+        "dry_run": False,
+        "complete": True,
+    }
+    assert left() == left("delivery_attempts") == [young]
+    assert clean_up(app).json()["notifications"] == 0
+
+
+def test_a_dry_run_counts_and_deletes_nothing(app: App) -> None:
+    ids = sorted([sent(app), sent(app)])
+    assert clean_up(app, dry_run=True).json() == {
+        "notifications": 2,
+        "attempts": None,
+        "dry_run": True,
+        "complete": True,
+    }
+    assert left() == left("delivery_attempts") == ids
+
+
+def test_what_is_not_over_stays(app: App) -> None:
+    fields: dict[str, Any] = {"created_at": LONG_AGO, "client_id": app.id}
+    waiting = factories.accepted(**fields)
+    retrying = factories.settled(S.PENDING, at=LONG_AGO, **fields)
+    unknown = factories.settled(S.UNKNOWN, at=LONG_AGO, **fields)
+    half = factories.settled(
+        S.SENT, at=LONG_AGO, channels=(Channel.EMAIL, Channel.WHATSAPP), **fields
+    )
+    assert clean_up(app).json()["notifications"] == 0
+    assert left() == sorted(one["_id"] for one in (waiting, retrying, unknown, half))
+
+
+def test_something_has_happened_to_it_since(app: App) -> None:
+    """It was re-opened and sent, or read, a day ago."""
+    touched = sent(app)
+    collection("notifications").update_one(
+        {"_id": touched}, {"$set": {"updated_at": utc_now() - DAY}}
+    )
+    assert clean_up(app).json()["notifications"] == 0
+
+
+def test_what_is_re_opened_meanwhile_stays_with_its_attempts(app: App) -> None:
+    at = LONG_AGO
+    failed = factories.settled(S.FAILED, at=at, created_at=at, client_id=app.id)["_id"]
+    gone = sent(app)
+    store.reopen(notification_id=failed, channels=[Channel.EMAIL], extra_attempts=1, now=utc_now())
+    purged = store.purge(ids=[failed, gone], before=utc_now() - DAY)
+    assert (purged.notifications, purged.attempts) == (1, 1)
+    assert left() == left("delivery_attempts") == [failed]
+
+
+def test_another_clients_stay(app: App, other_app: App) -> None:
+    theirs = sent(other_app)
+    sent(app)
+    assert clean_up(app).json()["notifications"] == 1
+    assert left() == left("delivery_attempts") == [theirs]
+
+
+def test_figures_and_events_stay(app: App) -> None:
+    for name in ("analytics_events", "metrics_aggregates"):
+        collection(name).insert_one({"client_id": app.id, "created_at": LONG_AGO})
+    sent(app)
+    clean_up(app)
+    assert collection("analytics_events").count_documents({}) == 1
+    assert collection("metrics_aggregates").count_documents({}) == 1
+
+
+def test_one_call_deletes_so_many_and_says_that_there_are_more(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In batches, the oldest first, and past what stays."""
+    monkeypatch.setattr(privacy_purge, "BATCH", 2)
+    monkeypatch.setattr(cleanup, "MAX_PER_CALL", 3)
+    factories.accepted(created_at=LONG_AGO - 5 * DAY, client_id=app.id)
+    ids = [sent(app, days_ago=60 - n) for n in range(5)]
+    assert clean_up(app, dry_run=True).json()["complete"] is False
+    first = clean_up(app).json()
+    assert (first["notifications"], first["complete"]) == (3, False)
+    assert set(ids) & set(left()) == set(ids[3:])
+    second = clean_up(app).json()
+    assert (second["notifications"], second["complete"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "problems"),
+    [
+        ({}, {"/older_than_days": "required"}),
+        ({"older_than_days": 0}, {"/older_than_days": "out_of_range"}),
+        ({"older_than_days": -1}, {"/older_than_days": "out_of_range"}),
+        ({"older_than_days": 3_651}, {"/older_than_days": "out_of_range"}),
+        ({"older_than_days": 2**70}, {"/older_than_days": "integer_too_large"}),
+        ({"older_than_days": "30"}, {"/older_than_days": "wrong_type"}),
+        ({"older_than_days": 1.5}, {"/older_than_days": "wrong_type"}),
+        ({"older_than_days": True}, {"/older_than_days": "wrong_type"}),
+        ({"older_than_days": 30, "dry_run": "yes"}, {"/dry_run": "wrong_type"}),
+        ({"older_than_days": 30, "client_id": "x"}, {"/client_id": "unknown_field"}),
+    ],
+    ids=str,
+)
+def test_a_request_that_makes_no_sense_deletes_nothing(
+    app: App, body: dict[str, Any], problems: dict[str, str]
+) -> None:
+    sent(app)
+    answer = app.post("/notifications/cleanup", body)
+    assert answer.status_code == 422
+    assert pointers(answer) == problems
+    assert len(left()) == 1
+
+
+def test_it_takes_the_scope_of_an_admin(db: None) -> None:
+    writer = new_app("writer", *(scope for scope in Scope if scope is not Scope.ADMIN))
+    assert clean_up(writer).status_code == 403
+    assert clean_up(new_app("admin", Scope.ADMIN)).status_code == 200
+
+
+# The command.
+
+
+def purge(*arguments: str) -> str:
+    output = io.StringIO()
+    call_command("purge", *arguments, stdout=output)
+    return output.getvalue().strip()
+
+
+def test_the_command_deletes_every_clients(app: App, other_app: App) -> None:
+    sent(app)
+    sent(other_app)
+    young = sent(app, days_ago=1)
+    assert purge("--older-than-days", "30", "--dry-run") == ("2 notifications would be deleted.")
+    assert len(left()) == 3
+    assert purge("--older-than-days", "30") == "2 notifications deleted, with 2 attempts."
+    assert left() == left("delivery_attempts") == [young]
+
+
+@pytest.mark.parametrize("days", ["0", "-5", "3651"])
+def test_the_command_takes_a_sane_number_of_days(db: None, days: str) -> None:
+    with pytest.raises(CommandError, match="1 to 3650"):
+        purge("--older-than-days", days)

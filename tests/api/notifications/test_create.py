@@ -1,0 +1,249 @@
+"""Whom a request reaches, and on which channels."""
+
+from typing import Any
+
+import pytest
+
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from recipients.models import SuppressionReason
+from tests.support.clients.api import App, pointers
+from tests.support.factories import notifications as factories
+
+
+def known_recipient(user_id: str = "ada", **fields: Any) -> None:
+    collection("recipients").insert_one(
+        {"_id": user_id, "is_active": True, "preferences": {}, **fields}
+    )
+
+
+def statuses(answer: Any) -> dict[str, str]:
+    return {d["channel"]: d["status"] for d in answer.json()["delivery"]}
+
+
+@pytest.mark.parametrize(
+    "email",
+    [
+        "a@b.c\r\nBcc: x@example.com",
+        "ada@example.com, bob@example.com",
+        "Ada <ada@example.com>",
+        "a@localhost",
+        "a@[127.0.0.1]",
+        "a@127.0.0.1",
+        "x" * 65 + "@example.com",
+        "ada",
+        "@example.com",
+        "ada@",
+        "ada@exa mple.com",
+        "ada@@example.com",
+        "ada@example..com",
+        " ada@example.com",
+        "",
+    ],
+)
+def test_what_is_no_email_address_is_refused(app: App, email: str) -> None:
+    answer = app.notify(recipient={"email": email})
+    assert answer.status_code == 422
+    assert pointers(answer)["/recipient/email"] == "invalid_email"
+
+
+@pytest.mark.parametrize(
+    "phone",
+    [
+        "912345678",
+        "00351912345678",
+        "+351 912 345 678",
+        "+0123456789",
+        "+1",
+        "+999999999999999",
+        "+35191234567890123",
+        "tel:+351912345678",
+        "+३५१९१२३४५६७८",
+        "",
+    ],
+)
+def test_what_is_no_phone_number_is_refused(app: App, phone: str) -> None:
+    answer = app.notify(recipient={"phone": phone}, channels=["whatsapp"])
+    assert answer.status_code == 422
+    assert pointers(answer)["/recipient/phone"] == "invalid_phone"
+
+
+def test_both_bad_fields_are_named_at_once(app: App) -> None:
+    answer = app.notify(recipient={"email": "x", "phone": "y", "timezone": "z"})
+    assert set(pointers(answer)) >= {"/recipient/email", "/recipient/phone", "/recipient/timezone"}
+
+
+@pytest.mark.parametrize(
+    "zone", ["Mars/Olympus", "../etc/passwd", "/etc/localtime", "europe/lisbon", ""]
+)
+def test_an_unknown_time_zone_is_refused(app: App, zone: str) -> None:
+    answer = app.notify(recipient={"email": "ada@example.com", "timezone": zone})
+    assert pointers(answer) == {"/recipient/timezone": "unknown_timezone"}
+
+
+def test_a_named_channel_without_an_address_is_refused(app: App) -> None:
+    answer = app.notify(channels=["email", "whatsapp"])
+    assert pointers(answer) == {"/recipient/phone": "no_address"}
+
+
+def test_a_channel_nobody_named_and_nothing_reaches_is_skipped_with_a_reason(app: App) -> None:
+    answer = app.notify(type="alert", content={"body": "Hello"}, data={})
+    assert statuses(answer) == {"email": "pending", "in_app": "suppressed"}
+    assert "user_id" in answer.json()["delivery"][1]["failure_reason"]
+
+
+def test_nobody_to_reach_is_refused(app: App) -> None:
+    assert pointers(app.notify(recipient={})) == {"/recipient": "no_address"}
+    assert pointers(app.notify(recipient=...)) == {"/recipient": "no_address"}
+
+
+def test_an_unknown_user_without_an_address_is_refused(app: App) -> None:
+    assert pointers(app.notify(recipient=..., user_id="nobody")) == {"/recipient": "no_address"}
+
+
+def test_a_registered_recipient_supplies_what_is_left_out(app: App) -> None:
+    known_recipient(email="ada@example.com", name="Ada", locale="pt", timezone="Europe/Lisbon")
+    answer = app.notify(recipient=..., user_id="ada")
+    recipient = answer.json()["recipient"]
+    assert recipient["email"] == "ada@example.com"
+    assert (recipient["name"], recipient["locale"]) == ("Ada", "pt")
+
+
+def test_what_the_caller_gives_wins_over_what_is_registered(app: App) -> None:
+    known_recipient(email="old@example.com")
+    answer = app.notify(recipient={"email": "new@example.com"}, user_id="ada")
+    assert answer.json()["recipient"]["email"] == "new@example.com"
+
+
+@pytest.mark.parametrize(
+    ("channels", "pointer", "code"),
+    [
+        ([], "/channels", "no_channel"),
+        (["email", "email"], "/channels/1", "duplicate_channel"),
+        (["in-app", "in_app"], "/channels/1", "duplicate_channel"),
+        (["fax"], "/channels/0", "unknown_channel"),
+        (["email", "all"], "/channels/1", "unknown_channel"),
+        (["EMAIL"], "/channels/0", "unknown_channel"),
+    ],
+)
+def test_channels_that_make_no_sense_are_refused(
+    app: App, channels: list[str], pointer: str, code: str
+) -> None:
+    assert pointers(app.notify(channels=channels, user_id="ada"))[pointer] == code
+
+
+@pytest.mark.parametrize(("spelling", "meant"), [("in-app", "in_app"), ("in_app", "in_app")])
+def test_in_app_may_be_spelled_with_a_dash(app: App, spelling: str, meant: str) -> None:
+    answer = app.notify(channels=[spelling], user_id="ada", recipient=...)
+    assert answer.json()["channels"] == [meant]
+
+
+def test_all_means_every_channel_that_reaches_the_person(app: App) -> None:
+    answer = app.notify(
+        channels=["all"], recipient={"email": "ada@example.com", "phone": "+351912345678"}
+    )
+    assert statuses(answer) == {
+        "email": "pending",
+        "push": "suppressed",
+        "whatsapp": "pending",
+        "in_app": "suppressed",
+    }
+
+
+def test_in_app_is_delivered_by_being_accepted(app: App) -> None:
+    answer = app.notify(channels=["in_app"], user_id="ada", recipient=...)
+    assert statuses(answer) == {"in_app": "delivered"}
+    assert answer.json()["status"] == "delivered"
+
+
+@pytest.mark.parametrize(("spelling", "meant"), [("medium", "normal"), ("critical", "critical")])
+def test_medium_is_normal(app: App, spelling: str, meant: str) -> None:
+    assert app.notify(priority=spelling).json()["priority"] == meant
+
+
+@pytest.mark.parametrize("name", ["MfaCode", "MFA_CODE", "mfa_code"])
+def test_types_may_be_spelled_in_other_ways(app: App, name: str) -> None:
+    assert app.notify(type=name, data={"code": "1"}).json()["type"] == "mfa_code"
+
+
+def test_an_unknown_type_is_refused_with_near_names(app: App) -> None:
+    answer = app.notify(type="payment_confirmd")
+    assert pointers(answer) == {"/type": "unknown_type"}
+    assert "payment_confirmed" in answer.json()["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("email", ["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.com"])
+def test_a_suppressed_address_gets_nothing(app: App, email: str) -> None:
+    factories.hold_back("Ada@Example.com", at=utc_now())
+    answer = app.notify(recipient={"email": email})
+    assert answer.status_code == 202
+    assert statuses(answer) == {"email": "suppressed"}
+    assert answer.json()["status"] == "cancelled"
+    assert answer.json()["delivery"][0]["failure_code"] == "suppressed"
+
+
+def test_who_unsubscribed_from_marketing_still_gets_receipts(app: App) -> None:
+    factories.hold_back(reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True, at=utc_now())
+    assert statuses(app.notify()) == {"email": "pending"}
+    assert statuses(app.notify(type="marketing", content={"body": "Buy"})) == {
+        "email": "suppressed"
+    }
+
+
+def test_who_muted_a_category_gets_nothing_of_it(app: App) -> None:
+    known_recipient(email="ada@example.com", preferences={"marketing": {"muted": True}})
+    answer = app.notify(type="marketing", content={"body": "Buy"}, recipient=..., user_id="ada")
+    assert (answer.status_code, statuses(answer)) == (202, {"email": "suppressed"})
+    assert answer.json()["delivery"][0]["failure_code"] == "opted_out"
+
+
+def test_preferences_choose_the_channels_when_the_caller_does_not(app: App) -> None:
+    known_recipient(
+        email="ada@example.com", preferences={"transactional": {"channels": ["in_app"]}}
+    )
+    assert statuses(app.notify(recipient=..., user_id="ada")) == {"in_app": "delivered"}
+    named = app.notify(recipient=..., user_id="ada", channels=["email"])
+    assert statuses(named) == {"email": "pending"}
+
+
+def test_a_preference_for_a_channel_without_an_address_is_skipped(app: App) -> None:
+    known_recipient(
+        email="ada@example.com", preferences={"transactional": {"channels": ["email", "whatsapp"]}}
+    )
+    answer = app.notify(recipient=..., user_id="ada")
+    assert answer.status_code == 202
+    assert statuses(answer) == {"email": "pending", "whatsapp": "suppressed"}
+    skipped = answer.json()["delivery"][1]
+    assert skipped["failure_code"] == "no_address"
+    assert skipped["failure_reason"] == "Skipped: There is no phone number."
+
+
+def test_a_person_is_told_once_of_each_type_and_entity(app: App, other_app: App) -> None:
+    first = app.notify(user_id="ada", entity_id="order-1")
+    again = app.notify(user_id="ada", entity_id="order-1")
+    assert (again.status_code, again.json()["code"]) == (409, "already_notified")
+    assert first.json()["id"] in again.json()["detail"]
+    foreign = other_app.notify(user_id="ada", entity_id="order-1")
+    assert foreign.status_code == 409
+    assert first.json()["id"] not in foreign.content.decode()
+    assert app.notify(user_id="bob", entity_id="order-1").status_code == 202
+    assert app.notify(user_id="ada", entity_id="order-2").status_code == 202
+    assert app.notify(entity_id="order-1").status_code == 202
+    assert app.notify(entity_id="order-1").status_code == 202
+
+
+def test_another_clients_record_is_not_there(app: App, other_app: App) -> None:
+    notification_id = app.notify().json()["id"]
+    for path in ("", "/attempts"):
+        assert other_app.get(f"/notifications/{notification_id}{path}").status_code == 404
+    for action in ("cancel", "retry", "resend"):
+        answer = other_app.post(f"/notifications/{notification_id}/{action}")
+        assert answer.status_code == 404
+    assert other_app.get("/notifications").json()["results"] == []
+
+
+@pytest.mark.parametrize(
+    "notification_id", ["x", "1", "z" * 24, "65c1111111111111111111111", "a" * 24]
+)
+def test_an_id_that_is_none_is_not_there(app: App, notification_id: str) -> None:
+    assert app.get(f"/notifications/{notification_id}").status_code == 404

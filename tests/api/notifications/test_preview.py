@@ -1,0 +1,145 @@
+"""Seeing what would be sent."""
+
+from typing import Any
+
+import pytest
+
+from access.models import Scope
+from notifyproject.db.collections import collection
+from tests.support.clients.api import App, new_app, pointers, request
+
+PATH = "/notifications/preview"
+
+
+def preview(app: App, **fields: Any) -> dict[str, Any]:
+    """Return what would be sent, with the channels by their names."""
+    answer = app.post(PATH, request(**fields))
+    assert answer.status_code == 200, answer.content
+    body: dict[str, Any] = answer.json()
+    assert [one["channel"] for one in body["channels"]] == ["email", "push", "whatsapp", "in_app"]
+    return body | {"channels": {one["channel"]: one for one in body["channels"]}}
+
+
+def test_every_channel_is_rendered(app: App) -> None:
+    body = preview(app)
+    assert (body["type"], body["category"], body["priority"]) == (
+        *("payment_confirmed", "transactional", "high"),
+    )
+    assert (body["template_id"], body["template_version"]) == ("payment_confirmed", 0)
+    email, push, whatsapp, in_app = body["channels"].values()
+    assert email["subject"] == push["subject"] == "Payment confirmed: Sunrise"
+    assert "Your payment of 49.90" in email["text"]
+    assert email["html"].startswith("<!DOCTYPE html>")
+    assert push["text"] == "Your payment of 49.90 has arrived. Order number: 1001."
+    assert "*49.90*" in whatsapp["text"]
+    assert in_app["text"] == email["text"]
+    assert {one["html"] for one in (push, whatsapp, in_app)} == {None}
+    assert {one["problem"] for one in body["channels"].values()} == {None}
+
+
+def test_nothing_is_stored_and_nothing_is_sent(app: App) -> None:
+    app.post(PATH, request(), headers={"Idempotency-Key": "once"})
+    for name in ("notifications", "delivery_attempts", "idempotency_keys"):
+        assert collection(name).count_documents({}) == 0
+
+
+def test_it_says_which_channels_would_be_used_and_why_not_the_others(app: App) -> None:
+    collection("recipients").insert_one(
+        {"_id": "ada", "email": "ada@example.com", "is_active": True}
+    )
+    channels = preview(app, user_id="ada", channels=["all"])["channels"]
+    assert channels["email"]["would_send"]
+    assert channels["in_app"]["would_send"]
+    assert not channels["whatsapp"]["would_send"]
+    assert channels["whatsapp"]["reason"] == "Skipped: There is no phone number."
+    channels = preview(app)["channels"]
+    assert channels["push"]["reason"] == "Not one of this notification's channels."
+
+
+def test_it_is_in_the_persons_language_and_with_the_persons_clock(app: App) -> None:
+    person = {"email": "ada@example.com", "locale": "pt-BR", "timezone": "Asia/Tokyo"}
+    data = {
+        "contest_name": "Round 900",
+        "hours_until_start": 1,
+        "start_time": "2026-12-01T14:35:00Z",
+    }
+    body = preview(app, type="contest_reminder", recipient=person, data=data)
+    assert body["locale"] == "pt-BR"
+    assert body["channels"]["email"]["subject"] == "Round 900 come\u00e7a daqui a 1 hora"
+    assert "(01/12/2026, 23:35 Asia/Tokyo)" in body["channels"]["in_app"]["text"]
+
+
+def test_a_secret_is_shown_to_whoever_has_just_given_it(app: App) -> None:
+    channels = preview(app, type="mfa_code", data={"code": "493817"})["channels"]
+    for one in channels.values():
+        assert "493817" in f"{one['subject']}{one['text']}"
+
+
+def test_the_callers_words_are_shown_on_every_channel(app: App) -> None:
+    content = {
+        "subject": "Hello",
+        "body": "<b>Words</b>",
+        "deep_link": "https://example.com/1",
+        "image_url": "https://cdn.example.com/i.png",
+        "payload": {"orderId": "1"},
+    }
+    body = preview(app, type="marketing", content=content, data={})
+    assert (body["template_id"], body["template_version"]) == (None, None)
+    for one in body["channels"].values():
+        assert (one["subject"], one["payload"]) == ("Hello", {"orderId": "1"})
+        assert one["text"].startswith("<b>Words</b>")
+    assert "&lt;b&gt;Words&lt;/b&gt;" in body["channels"]["email"]["html"]
+
+
+def test_times_are_resolved_as_they_would_be(app: App) -> None:
+    local = {"at": "2027-03-28T01:30", "timezone": "Europe/London"}
+    body = preview(app, scheduled_local=local, ttl=3600)
+    assert body["adjusted"]
+    assert body["scheduled_at"] == "2027-03-28T01:00:00Z"
+    assert body["expires_at"] == "2027-03-28T02:00:00Z"
+
+
+def test_a_channel_that_could_not_be_accepted_says_so(app: App) -> None:
+    parts = {"default": {"whatsapp": "{{ order_id }}", "body": "{{ amount }}"}}
+    app.post("/types/payment_confirmed/templates", {"parts": parts})
+    app.post("/types/payment_confirmed/templates/versions/1/publish")
+    body = preview(app, data={"amount": "1", "video_title": "Sunrise"})
+    whatsapp = body["channels"]["whatsapp"]
+    assert whatsapp["problem"] == "The template needs the variable 'order_id'."
+    assert whatsapp["text"] is None
+    assert body["channels"]["email"]["text"] == "1"
+    assert body["template_version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer", "code"),
+    [
+        ({"type": "nope"}, "/type", "unknown_type"),
+        ({"recipient": {"email": "nonsense"}}, "/recipient/email", "invalid_email"),
+        ({"data": {}}, "/data/video_title", "missing_variable"),
+        ({"data": {"$where": 1}}, "/data/$where", "forbidden_key"),
+        ({"channels": ["pigeon"]}, "/channels/0", "unknown_channel"),
+        ({"ttl": 0}, "/ttl", "invalid"),
+        ({"subject": "x"}, "/subject", "unknown_field"),
+        ({"content": {"template_id": "nope"}}, "/content/template_id", "unknown_template"),
+    ],
+)
+def test_it_refuses_what_could_not_be_sent(
+    app: App, fields: dict[str, Any], pointer: str, code: str
+) -> None:
+    refused, shown = app.notify(**fields), app.post(PATH, request(**fields))
+    assert shown.status_code == 422
+    assert pointers(shown) == pointers(refused)
+    assert pointer in pointers(shown)
+    assert code in (pointers(shown)[pointer], "invalid")
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"a": 1, "a": 2}', b"\xff"])
+def test_it_reads_one_json_object(app: App, raw: bytes) -> None:
+    assert app.send(PATH, raw).status_code == app.send("/notifications", raw).status_code
+
+
+def test_only_who_may_send_may_preview(app: App) -> None:
+    reader = new_app("reader", Scope.NOTIFICATIONS_READ)
+    assert reader.post(PATH, request()).status_code == 403
+    assert app.get(PATH).status_code == 405

@@ -1,0 +1,132 @@
+"""How many notifications there were and what became of them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from access.models import Scope
+from domain.states import Channel, DeliveryStatus
+from monitoring import statistics
+from tests.support.clients.api import App, new_app, pointers
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON
+
+EMAIL, WHATSAPP, IN_APP = Channel.EMAIL, Channel.WHATSAPP, Channel.IN_APP
+S = DeliveryStatus
+HOUR = timedelta(hours=1)
+
+
+def stats(app: App, **query: str) -> dict[str, Any]:
+    answer = app.get("/notifications/stats", **query)
+    assert answer.status_code == 200
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def figures(app: App, **query: str) -> dict[str, tuple[int, int, int, float]]:
+    """Return total, sent, failed and average attempts of each group."""
+    return {
+        one["value"]: (one["total"], one["sent"], one["failed"], one["average_attempts"])
+        for one in stats(app, **query)["results"]
+    }
+
+
+@pytest.fixture
+def past(app: App, other_app: App) -> None:
+    """Give a test some notifications: sent, failed, waiting, in the inbox; and another client's."""
+    mine: dict[str, Any] = {"client_id": app.id}
+    factories.settled(S.SENT, **mine)
+    factories.settled(S.FAILED, type="new_sale", user_id="eve", **mine)
+    factories.settled(S.SENT, channels=(EMAIL, WHATSAPP), created_at=NOON - HOUR, **mine)
+    factories.accepted(channels=(IN_APP,), type="new_sale", **mine)
+    factories.settled(S.SENT, client_id=other_app.id)
+
+
+@pytest.mark.usefixtures("past")
+class TestFigures:
+    def test_by_status(self, app: App) -> None:
+        assert figures(app, by="status") == {
+            "sent": (1, 1, 0, 1.0),
+            "failed": (1, 0, 1, 1.0),
+            "queued": (1, 1, 0, 1.0),
+            "delivered": (1, 1, 0, 0.0),
+        }
+
+    def test_by_status_if_nothing_is_said(self, app: App) -> None:
+        assert stats(app) == stats(app, by="status")
+
+    def test_by_type(self, app: App) -> None:
+        assert figures(app, by="type") == {
+            "payment_confirmed": (2, 2, 0, 1.0),
+            "new_sale": (2, 1, 1, 0.5),
+        }
+
+    def test_by_channel_deliveries_are_counted(self, app: App) -> None:
+        assert figures(app, by="channel") == {
+            "email": (3, 2, 1, 1.0),
+            "whatsapp": (1, 0, 0, 0.0),
+            "in_app": (1, 1, 0, 0.0),
+        }
+
+    @pytest.mark.parametrize("by", ["status", "type", "channel"])
+    def test_how_many_notifications_were_counted_is_told(self, app: App, by: str) -> None:
+        body = stats(app, by=by)
+        assert (body["by"], body["counted"], body["complete"]) == (by, 4, True)
+        totals = [one["total"] for one in body["results"]]
+        assert totals == sorted(totals, reverse=True)
+
+    def test_of_one_person(self, app: App) -> None:
+        assert figures(app, user_id="eve") == {"failed": (1, 0, 1, 1.0)}
+        assert figures(app, user_id="nobody") == {}
+
+    def test_of_a_time(self, app: App) -> None:
+        at = NOON.isoformat().replace("+00:00", "Z")
+        assert figures(app, created_before=at) == {"queued": (1, 1, 0, 1.0)}
+        assert stats(app, created_after=at)["counted"] == 3
+
+    def test_of_very_many_the_newest_are_counted(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(statistics, "CAP", 3)
+        body = stats(app, by="channel")
+        assert (body["counted"], body["complete"]) == (3, False)
+        assert "whatsapp" not in figures(app, by="channel")
+
+    def test_another_clients_are_not_counted(self, app: App, other_app: App) -> None:
+        assert figures(other_app) == {"sent": (1, 1, 0, 1.0)}
+        assert figures(other_app, user_id="eve") == {}
+
+
+def test_without_notifications_there_are_no_figures(app: App) -> None:
+    assert stats(app) == {"by": "status", "results": [], "counted": 0, "complete": True}
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("by=priority", 422),
+        ("by=", 422),
+        ("created_after=yesterday", 422),
+        ("created_before=2026-12-01T09:00", 422),
+        ("user_id=%00", 422),
+        ("user_id[$ne]=x", 400),
+        ("type=x", 400),
+        ("limit=5", 400),
+        ("by=type&by=status", 400),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(app: App, query: str, status: int) -> None:
+    answer = app.http.get(
+        f"/api/v1/notifications/stats?{query}", headers={"Authorization": f"Bearer {app.key}"}
+    )
+    assert answer.status_code == status
+    if status == 422:
+        assert list(pointers(answer)) == [f"/{query.partition('=')[0]}"]
+
+
+def test_it_takes_the_scope_to_read(db: None) -> None:
+    reader = new_app("reader", Scope.NOTIFICATIONS_READ)
+    writer = new_app("writer", Scope.NOTIFICATIONS_WRITE)
+    assert reader.get("/notifications/stats").status_code == 200
+    assert writer.get("/notifications/stats").status_code == 403

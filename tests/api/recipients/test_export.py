@@ -1,0 +1,111 @@
+"""Everything that is held about a person, as one document."""
+
+import pytest
+from bson import ObjectId
+from django.contrib.admin.models import LogEntry
+
+from access.models import Scope
+from devices import presence
+from devices.presence import Presence
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor
+from privacy import export
+from tests.support.clients.api import App, new_app
+from tests.support.clients.recipients import ADA, ONE, TOKEN, notify, register, unsubscribe
+from tests.support.mongo.query_plans import plans
+
+
+@pytest.fixture
+def ada(app: App, valkey_anew: None) -> App:
+    """Register Ada with everything a person can have."""
+    register(app)
+    unsubscribe("email", ADA["email"])
+    return app
+
+
+def test_everything_about_a_person_is_one_document(ada: App) -> None:
+    first, second = notify(ada), notify(ada)
+    device = ada.get("/devices", user_id="ada").json()["results"][0]["id"]
+    awake = Presence(
+        online=True, app_foreground=False, notification_enabled=True, last_active=utc_now()
+    )
+    presence.store(device, awake)
+    told = ada.get(f"{ONE}/export").json()
+    assert told["person"] == ada.get(ONE).json()
+    assert told["preferences"] == ada.get(f"{ONE}/preferences").json()
+    assert [d["id"] for d in told["devices"]] == [device]
+    assert told["devices"][0]["state"]["online"] is True
+    assert told["topics"] == ["news"]
+    assert [s["reason"] for s in told["suppressions"]] == ["unsubscribed"]
+    assert told["last_inbound_at"]
+    assert [n["id"] for n in told["notifications"]] == [second, first]
+    assert (told["attempts"], told["next"]) == ([], None)
+    assert TOKEN not in str(told)
+
+
+def test_an_export_is_read_page_by_page(ada: App) -> None:
+    ids = [notify(ada) for _ in range(3)]
+    first = ada.get(f"{ONE}/export", limit=2).json()
+    second = ada.get(f"{ONE}/export", limit=2, cursor=first["next"]).json()
+    assert [n["id"] for n in (*first["notifications"], *second["notifications"])] == ids[::-1]
+    assert second["next"] is None
+    assert ada.get(f"{ONE}/export", cursor="x").json()["code"] == "invalid_cursor"
+
+
+def test_what_was_deleted_is_held_all_the_same(ada: App) -> None:
+    notify(ada)
+    collection("notifications").update_one({}, {"$set": {"is_active": False}})
+    assert len(ada.get(f"{ONE}/export").json()["notifications"]) == 1
+
+
+def test_an_app_is_told_of_its_own_notifications_and_an_admin_of_all(
+    ada: App, other_app: App
+) -> None:
+    mine, others = notify(ada), notify(other_app)
+    narrow = new_app("narrow", Scope.RECIPIENTS_WRITE, Scope.NOTIFICATIONS_WRITE)
+    own = notify(narrow)
+    told = narrow.get(f"{ONE}/export").json()
+    assert ([n["id"] for n in told["notifications"]], told["of_all_apps"]) == ([own], False)
+    told = ada.get(f"{ONE}/export").json()
+    assert [n["id"] for n in told["notifications"]] == [own, others, mine]
+    assert told["of_all_apps"] is True
+
+
+def test_secrets_are_masked(ada: App) -> None:
+    notify(ada, type="mfa_code", data={"code": "271828", "expires_in": 5})
+    assert "271828" not in ada.get(f"{ONE}/export").content.decode()
+
+
+def test_who_was_told_everything_is_in_the_audit_log(ada: App) -> None:
+    ada.get(f"{ONE}/export")
+    assert LogEntry.objects.get().get_change_message() == "By the app app: Exported."
+
+
+def test_an_export_of_nobody_is_not_found(app: App) -> None:
+    assert app.get("/recipients/nobody/export").status_code == 404
+    assert LogEntry.objects.count() == 0
+
+
+def test_a_page_is_read_by_indexes_in_its_order(ada: App) -> None:
+    notify(ada)
+    (model,) = collection("notifications").find()
+    copies = [{**model, "_id": ObjectId(), "user_id": f"user-{n % 20}"} for n in range(2_000)]
+    collection("notifications").insert_many(copies)
+    attempts = [
+        {"_id": f"{copy['_id']}.email.1", "notification_id": copy["_id"], "attempted_at": utc_now()}
+        for copy in copies
+    ]
+    collection("delivery_attempts").insert_many(attempts)
+    for client_id in (None, ada.id):
+        held = export.export("user-7", client_id=client_id, limit=10)
+        last = held.notifications[-1]
+        place = Cursor((last["created_at"], last["_id"]))
+        for name in ("notifications", "delivery_attempts"):
+            with plans(name) as found:
+                held = export.export("user-7", client_id=client_id, limit=10, cursor=place)
+            (plan,) = found
+            assert plan.is_indexed
+            assert not plan.sorts
+            assert plan.examined <= 2 * plan.returned
+        assert (len(held.notifications), len(held.attempts)) == (10, 10)

@@ -1,0 +1,219 @@
+"""An app registers people, and tells what they want."""
+
+import json
+from typing import Any
+
+import pytest
+
+from access.models import Scope
+from notifyproject.db.collections import collection
+from tests.support.clients.api import Answer, App, new_app, pointers
+
+ADA = {
+    "email": "ada@example.com",
+    "phone": "+351912345678",
+    "name": "Ada",
+    "locale": "pt-BR",
+    "timezone": "Europe/Lisbon",
+    "attributes": {"plan": "gold", "children": [{"age": 7}]},
+}
+ONE = "/recipients/ada"
+HOURS = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/Lisbon"}
+
+
+def delete(app: App, path: str) -> Answer:
+    return app._checked(app.http.delete(f"/api/v1{path}", headers=app._headers({})))
+
+
+def register(app: App, user_id: str = "ada", **fields: Any) -> Answer:
+    """Register Ada; ``fields`` replace hers, ... leaves one out."""
+    body = {name: value for name, value in {**ADA, **fields}.items() if value is not ...}
+    return app.put(f"/recipients/{user_id}", body)
+
+
+# Registering.
+
+
+def test_a_person_is_registered_and_shown(app: App) -> None:
+    answer = register(app)
+    assert answer.status_code == 201
+    shown = answer.json()
+    at = shown["created_at"]
+    expected = {"user_id": "ada", **ADA, "quiet_hours": None, "created_at": at, "updated_at": at}
+    assert shown == expected
+    assert app.get(ONE).json() == shown
+
+
+def test_registering_again_forgets_what_is_not_told_but_not_what_the_person_wants(app: App) -> None:
+    register(app, quiet_hours=HOURS)
+    app.put(
+        f"{ONE}/preferences", {"preferences": {"marketing": {"muted": True}}, "quiet_hours": HOURS}
+    )
+    answer = app.put(ONE, {"email": "ada@work.example"})
+    assert answer.status_code == 200
+    shown = answer.json()
+    assert (shown["email"], shown["phone"], shown["attributes"]) == ("ada@work.example", None, {})
+    assert shown["quiet_hours"] == HOURS
+    wishes = app.get(f"{ONE}/preferences").json()["preferences"]
+    assert wishes["marketing"]["muted"] is True
+    stored = collection("recipients").find_one({"_id": "ada"})
+    assert stored is not None
+    assert "phone" not in stored, "an index holds only the people who have one"
+
+
+def test_quiet_hours_are_taken_away_by_null(app: App) -> None:
+    register(app, quiet_hours=HOURS)
+    assert register(app, quiet_hours=None).json()["quiet_hours"] is None
+
+
+def test_a_registered_person_is_reached_by_their_id(app: App) -> None:
+    register(app)
+    answer = app.notify(user_id="ada", recipient=..., channels=["email", "whatsapp"])
+    assert answer.status_code == 202
+    recipient = answer.json()["recipient"]
+    assert (recipient["email"], recipient["phone"]) == (ADA["email"], ADA["phone"])
+
+
+def test_addresses_are_stored_in_their_normal_form(app: App) -> None:
+    assert register(app, email="Ada@EXAMPLE.com").json()["email"] == "Ada@example.com"
+
+
+def test_a_person_nobody_registered_is_not_found(app: App) -> None:
+    for path in (ONE, f"{ONE}/preferences", f"{ONE}/export"):
+        assert app.get(path).status_code == 404
+    assert app.put(f"{ONE}/preferences", {}).status_code == 404
+
+
+@pytest.mark.parametrize("user_id", ["%20", "%00", "a%00b", "a%0Ab", "x" * 129])
+def test_what_is_no_user_id_is_not_found(app: App, user_id: str) -> None:
+    path = f"/recipients/{user_id}"
+    answers = [
+        app.get(path),
+        app.put(path, ADA),
+        delete(app, path),
+        app.get(f"{path}/export"),
+        app.get(f"{path}/preferences"),
+        app.put(f"{path}/preferences", {}),
+        app.put(f"/topics/news/members/{user_id}", {}),
+    ]
+    assert [answer.status_code for answer in answers] == [404] * 7
+    assert collection("recipients").count_documents({}) == 0
+
+
+@pytest.mark.parametrize(
+    "user_id", ["507f1f77bcf86cd799439011", "a@b.c", "a:b", "ünï", "$gt", "a b"]
+)
+def test_a_user_id_is_whatever_the_app_calls_people(app: App, user_id: str) -> None:
+    assert register(app, user_id).json()["user_id"] == user_id
+    assert app.get(f"/recipients/{user_id}").json()["user_id"] == user_id
+
+
+BIG = {f"k{n}": "x" * 200 for n in range(90)}
+ARABIC = "\u0660\u0667:\u0660\u0660"
+"""07:00 in digits that are not ASCII's."""
+BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
+    ({"email": "a@b.c\r\nBcc: x@y.z"}, "/email", "invalid_email"),
+    ({"email": "Ada <ada@example.com>"}, "/email", "invalid_email"),
+    ({"email": "a@localhost"}, "/email", "invalid_email"),
+    ({"email": ""}, "/email", "invalid_email"),
+    ({"email": 7}, "/email", "wrong_type"),
+    ({"email": {"$gt": ""}}, "/email", "wrong_type"),
+    ({"phone": "912345678"}, "/phone", "invalid_phone"),
+    ({"phone": "+999999999999999"}, "/phone", "invalid_phone"),
+    ({"name": "Ada\r\nBcc"}, "/name", "invalid_name"),
+    ({"name": " "}, "/name", "invalid_name"),
+    ({"name": "n" * 201}, "/name", "out_of_range"),
+    ({"name": "a\x00"}, "/name", "nul_character"),
+    ({"locale": "portuguese please"}, "/locale", "invalid_language"),
+    ({"timezone": "Mars/Olympus"}, "/timezone", "unknown_timezone"),
+    ({"timezone": "../etc/passwd"}, "/timezone", "unknown_timezone"),
+    ({"attributes": []}, "/attributes", "wrong_type"),
+    ({"attributes": BIG}, "/attributes", "too_long"),
+    ({"attributes": {f"k{n}": 1 for n in range(101)}}, "/attributes", "out_of_range"),
+    ({"attributes": {"$where": 1}}, "/attributes/$where", "forbidden_key"),
+    ({"attributes": {"a": {"b.c": 1}}}, "/attributes/a/b.c", "forbidden_key"),
+    ({"attributes": {"n": 2**63}}, "/attributes/n", "integer_too_large"),
+    ({"is_active": False}, "/is_active", "unknown_field"),
+    ({"preferences": {}}, "/preferences", "unknown_field"),
+    ({"quiet_hours": {"start": "22:00"}}, "/quiet_hours/enabled", "required"),
+    ({"quiet_hours": {**HOURS, "start": "24:00"}}, "/quiet_hours/start", "invalid_time"),
+    ({"quiet_hours": {**HOURS, "end": ARABIC}}, "/quiet_hours/end", "invalid_time"),
+    ({"quiet_hours": {**HOURS, "end": "22:00"}}, "/quiet_hours/end", "empty_quiet_hours"),
+    ({"quiet_hours": {**HOURS, "timezone": "CET+1"}}, "/quiet_hours/timezone", "unknown_timezone"),
+    ({"quiet_hours": {**HOURS, "enabled": 1}}, "/quiet_hours/enabled", "wrong_type"),
+]
+
+
+@pytest.mark.parametrize(("fields", "pointer", "code"), BAD_FIELDS)
+def test_what_cannot_be_so_is_refused_with_its_place(
+    app: App, fields: dict[str, Any], pointer: str, code: str
+) -> None:
+    answer = register(app, **fields)
+    assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
+    assert collection("recipients").count_documents({}) == 0
+
+
+def test_every_bad_field_is_named_at_once_and_no_value_is_repeated(app: App) -> None:
+    answer = register(app, email="secret", phone="secret", locale="!secret", timezone="secret/x")
+    assert set(pointers(answer)) == {"/email", "/phone", "/locale", "/timezone"}
+    assert "secret" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("path", [ONE, f"{ONE}/preferences", "/suppressions/email/ada@example.com"])
+def test_a_body_is_a_json_object(app: App, path: str) -> None:
+    register(app)
+    assert app.send(path, b"", method="PUT").json()["code"] == "empty_body"
+    assert app.send(path, b"[]", method="PUT").status_code == 422
+    assert app.send(path, b"{", method="PUT").status_code == 400
+    assert app.send(path, b'{"a": 1, "a": 2}', method="PUT").status_code == 400
+    form = app.send(path, b"a=1", method="PUT", content_type="application/x-www-form-urlencoded")
+    assert form.status_code == 415
+    assert app.send(path, json.dumps({"x": 1}).encode(), method="PUT").status_code == 422
+    assert app.send(path, b"{}", method="PATCH").status_code == 405
+
+
+# Who may.
+
+
+def test_every_call_needs_its_scope(db: None, broker: Any) -> None:
+    people = (Scope.RECIPIENTS_WRITE, Scope.ADMIN)
+    held_back = (Scope.SUPPRESSIONS_WRITE, Scope.ADMIN)
+    for enough, calls in (
+        (
+            people,
+            [
+                ("GET", ONE),
+                ("PUT", ONE),
+                ("DELETE", ONE),
+                ("GET", f"{ONE}/export"),
+                ("GET", f"{ONE}/preferences"),
+                ("PUT", f"{ONE}/preferences"),
+                ("GET", "/topics/news/members"),
+                ("PUT", "/topics/news/members/ada"),
+                ("DELETE", "/topics/news/members/ada"),
+            ],
+        ),
+        (
+            held_back,
+            [
+                ("GET", "/suppressions"),
+                *(
+                    (method, "/suppressions/email/a@b.example")
+                    for method in ("GET", "PUT", "DELETE")
+                ),
+            ],
+        ),
+    ):
+        others = new_app(f"all but {enough[0]}", *(scope for scope in Scope if scope not in enough))
+        one = new_app(f"only {enough[0]}", enough[0])
+        for method, path in calls:
+            assert others.send(path, b"{}", method=method).status_code == 403, (method, path)
+            assert one.send(path, b"{}", method=method).status_code != 403, (method, path)
+
+
+def test_people_are_shared_by_the_apps(app: App, other_app: App) -> None:
+    """A user is the same person to all of a company's apps; what they are sent is not."""
+    register(app)
+    assert other_app.get(ONE).json()["email"] == ADA["email"]
+    app.notify(user_id="ada")
+    assert other_app.get(f"{ONE}/notifications").json()["results"] == []

@@ -1,0 +1,273 @@
+"""Versions of what a type says, by the API: stored, listed, published, used."""
+
+from typing import Any
+
+import pytest
+
+from access.models import Scope
+from notifyproject.db.collections import collection
+from tests.support.clients.api import Answer, App, new_app, pointers
+
+PATH = "/types/payment_confirmed/templates"
+PARTS = {
+    "default": {"subject": "Paid: {{ amount }}", "body": "We have {{ amount }}."},
+    "pt": {"subject": "Pago: {{ amount }}", "body": "Recebemos {{ amount }}."},
+}
+
+
+def create(app: App, parts: Any = PARTS, *, path: str = PATH, **fields: Any) -> Answer:
+    return app.post(path, {"parts": parts, **fields})
+
+
+def publish(app: App, number: int | str, *, path: str = PATH) -> Answer:
+    return app.post(f"{path}/versions/{number}/publish")
+
+
+def notified(app: App, **fields: Any) -> dict[str, Any]:
+    """Return the content of a notification that is accepted now."""
+    answer = app.notify(**fields)
+    assert answer.status_code == 202
+    content: dict[str, Any] = answer.json()["content"]
+    return content
+
+
+# The way of a version.
+
+
+def test_a_version_is_stored_published_and_said(app: App) -> None:
+    answer = create(app, note="Shorter")
+    assert answer.status_code == 201
+    version = answer.json()
+    assert (
+        version
+        | {
+            "type": "payment_confirmed",
+            "number": 1,
+            "is_published": False,
+            "parts": PARTS,
+            "note": "Shorter",
+            "created_by": "app:app",
+            "published_at": None,
+        }
+        == version
+    )
+    assert answer["Location"] == f"/api/v1{PATH}/versions/1"
+    assert app.get(f"{PATH}/versions/1").json() == version
+
+    assert notified(app)["template_version"] == 0
+    published = publish(app, 1)
+    assert published.status_code == 200
+    assert published.json()["is_published"]
+    assert published.json()["published_at"]
+    assert app.get("/types/payment_confirmed").json()["template_version"] == 1
+
+    content = notified(app)
+    assert (content["subject"], content["body"]) == ("Paid: 49.90", "We have 49.90.")
+    assert (content["template_id"], content["template_version"]) == ("payment_confirmed", 1)
+    person = {"email": "ada@example.com", "locale": "pt-BR"}
+    assert notified(app, recipient=person)["subject"] == "Pago: 49.90"
+
+
+def test_what_was_accepted_keeps_its_version(app: App) -> None:
+    create(app)
+    publish(app, 1)
+    accepted = app.notify().json()["id"]
+    publish(app, 0)
+    assert app.get(f"/notifications/{accepted}").json()["content"]["template_version"] == 1
+    assert notified(app)["subject"] == "Payment confirmed: Sunrise"
+
+
+def test_a_template_named_by_the_caller_is_taken_in_its_published_version(app: App) -> None:
+    create(app)
+    publish(app, 1)
+    named = notified(app, type="new_sale", content={"template_id": "payment_confirmed"})
+    assert (named["subject"], named["template_version"]) == ("Paid: 49.90", 1)
+
+
+def test_a_type_without_files_gets_its_words_from_a_version(app: App) -> None:
+    path = "/types/alert/templates"
+    parts = {"default": {"subject": "Look out", "body": "Something is up."}}
+    assert create(app, parts, path=path).status_code == 201
+    assert pointers(app.notify(type="alert")) == {"/content/body": "required"}
+    publish(app, 1, path=path)
+    assert notified(app, type="alert")["body"] == "Something is up."
+    assert publish(app, 0, path=path).status_code == 404
+
+
+def test_a_variable_the_published_version_needs_is_missed(app: App) -> None:
+    create(app, {"default": {"whatsapp": "{{ amount }}", "body": "{{ order_id }}"}})
+    publish(app, 1)
+    data = {"order_id": 1, "video_title": "Sunrise"}
+    assert app.notify(data=data, channels=["email"]).status_code == 202
+    to_phone = {"recipient": {"phone": "+351912345678"}, "channels": ["whatsapp"]}
+    assert pointers(app.notify(data=data, **to_phone)) == {"/data/amount": "missing_variable"}
+
+
+# The list.
+
+
+def test_the_list_is_newest_first_and_ends_with_the_releases_own(app: App) -> None:
+    for _ in range(3):
+        create(app)
+    publish(app, 2)
+    body = app.get(PATH).json()
+    assert [v["number"] for v in body["results"]] == [3, 2, 1, 0]
+    assert [v["is_published"] for v in body["results"]] == [False, True, False, False]
+    shipped = body["results"][-1]
+    assert shipped["parts"]["default"]["subject"] == "Payment confirmed: {{ video_title }}"
+    assert (shipped["created_at"], shipped["created_by"]) == (None, None)
+    assert (body["next"], body["previous"]) == (None, None)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5])
+def test_pages_lead_from_one_to_the_next_and_back(app: App, limit: int) -> None:
+    for _ in range(5):
+        create(app)
+    pages, cursor = [], None
+    while True:
+        query = {"limit": limit} | ({"cursor": cursor} if cursor else {})
+        page = app.get(PATH, **query).json()
+        pages.append([v["number"] for v in page["results"]])
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert [number for page in pages for number in page] == [5, 4, 3, 2, 1, 0]
+    back = []
+    while page["previous"]:
+        page = app.get(PATH, limit=limit, cursor=page["previous"]).json()
+        back.append([v["number"] for v in page["results"]])
+        assert page["next"]
+    assert back == pages[-2::-1]
+
+
+def test_a_list_of_nothing_is_empty(app: App) -> None:
+    assert app.get("/types/alert/templates").json() == {
+        "results": [],
+        "next": None,
+        "previous": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({"limit": "0"}, 422),
+        ({"limit": "101"}, 422),
+        ({"limit": "many"}, 422),
+        ({"cursor": "forged"}, 400),
+        ({"page": "2"}, 400),
+        ({"limit": ["1", "2"]}, 400),
+    ],
+)
+def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: int) -> None:
+    assert app.get(PATH, **query).status_code == status
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("parts", "pointer", "code", "detail"),
+    [
+        ({}, "/parts", "required", "at least one part"),
+        ([], "/parts", "wrong_type", "Expected `object`"),
+        ({"default": {}}, "/parts", "required", "at least one part"),
+        ({"default": "x"}, "/parts/default", "wrong_type", "Expected `object`"),
+        ({"default": {"body": 5}}, "/parts/default/body", "wrong_type", "Expected `str"),
+        ({"default": {"sms": "x"}}, "/parts/default/sms", "unknown_field", "no such field"),
+        ({"default": {"body": ""}}, "/parts/default/body", "blank", "says something"),
+        ({"a/b~": {"body": "x"}}, "/parts/a~1b~0", "invalid_locale", "such as pt"),
+        ({"PT": {"body": "x"}}, "/parts/PT", "invalid_locale", "such as pt"),
+        ({"default": {"body": "a\n{% if %}"}}, "/parts/default/body", "syntax", "Line 2: "),
+        (
+            {"pt": {"body": "a\n\n{{ amount | shout }}"}},
+            "/parts/pt/body",
+            "unknown_filter",
+            "Line 3: There is no filter 'shout'.",
+        ),
+        (
+            {"default": {"email_html": "<p>\n{{ tip }}</p>"}},
+            "/parts/default/email_html",
+            "unknown_variable",
+            "Line 2: The type's example data has no 'tip'.",
+        ),
+        (
+            {"default": {"body": "{% for i in (1..2000) %}x{% endfor %}"}},
+            "/parts/default/body",
+            "template_failed",
+            "LoopIterationLimitError",
+        ),
+        ({"default": {"body": "a\x00"}}, "/parts/default/body", "nul_character", "NUL"),
+    ],
+)
+def test_a_bad_template_is_refused_with_its_line_and_the_reason(
+    app: App, parts: Any, pointer: str, code: str, detail: str
+) -> None:
+    answer = create(app, parts)
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert (error["pointer"], error["code"]) == (pointer, code)
+    assert detail in error["detail"]
+    assert collection("template_versions").count_documents({}) == 0
+
+
+def test_every_fault_of_every_part_is_told(app: App) -> None:
+    parts = {
+        "default": {"subject": "{{ tip }}", "body": "{% nope %}"},
+        "pt": {"push": "{{ amount | shout }}"},
+    }
+    assert pointers(create(app, parts)) == {
+        "/parts/default/subject": "unknown_variable",
+        "/parts/default/body": "syntax",
+        "/parts/pt/push": "unknown_filter",
+    }
+    wrong = {"default": {"subject": 5}, "pt": {"sms": "x"}}
+    assert set(pointers(create(app, wrong))) == {"/parts/default/subject", "/parts/pt/sms"}
+
+
+def test_a_type_without_files_needs_a_subject_and_a_body(app: App) -> None:
+    answer = create(app, {"pt": {"body": "Ol\u00e1"}}, path="/types/alert/templates")
+    assert pointers(answer) == {
+        "/parts/default/subject": "required",
+        "/parts/default/body": "required",
+    }
+
+
+def test_what_else_a_body_may_not_be(app: App) -> None:
+    assert pointers(create(app, note="x" * 201)) == {"/note": "out_of_range"}
+    assert pointers(app.post(PATH, {"note": "x"})) == {"/parts": "required"}
+    assert pointers(create(app, published=True)) == {"/published": "unknown_field"}
+    assert app.send(PATH, b"{").status_code == 400
+    assert app.send(PATH, b"").status_code == 400
+    large = b'{"parts": {"default": {"body": "' + b"x" * 300_000 + b'"}}}'
+    assert app.send(PATH, large).status_code == 413
+
+
+def test_publishing_takes_a_version_there_is_and_nothing_else(app: App) -> None:
+    create(app)
+    for number in ("2", "999999", "x", "-1", "1000000", "%00"):
+        assert publish(app, number).status_code == 404
+        assert app.get(f"{PATH}/versions/{number}").status_code == 404
+    assert pointers(app.post(f"{PATH}/versions/1/publish", {"force": True})) == {
+        "/force": "unknown_field"
+    }
+    assert app.post(f"{PATH}/versions/1/publish", {}).status_code == 200
+    assert app.get(f"{PATH}/versions/1/publish").status_code == 405
+
+
+@pytest.mark.parametrize("slug", ["nope", "..", "PaymentConfirmed"])
+def test_a_type_there_is_not_has_no_templates(app: App, slug: str) -> None:
+    path = f"/types/{slug}/templates"
+    assert app.get(path).status_code == 404
+    assert create(app, path=path).status_code == 404
+    assert publish(app, 0, path=path).status_code == 404
+
+
+def test_a_key_without_the_scope_may_do_nothing(app: App) -> None:
+    create(app)
+    sender = new_app("sender", Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ)
+    assert sender.get(PATH).status_code == 403
+    assert create(sender).status_code == 403
+    assert publish(sender, 1).status_code == 403
+    keeper = new_app("keeper", Scope.TEMPLATES_WRITE)
+    assert create(keeper).json()["created_by"] == "app:keeper"

@@ -1,0 +1,203 @@
+"""Types by the API: made, changed, used at once."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from access.models import Scope
+from domain.states import Channel, Priority
+from notifications.catalog import types
+from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.types import Fallback
+from notifyproject.db.collections import collection
+from tests.support.clients.api import App, new_app, pointers
+
+PATH = "/types/parcel_lost"
+W = {"locale": "pt", "name": "lost", "language": "pt_PT"}
+LEAST = {"name": "Parcel lost", "category": "transactional", "channels": ["email"]}
+WHOLE = {
+    "name": "Parcel lost",
+    "description": "A parcel did not come.",
+    "category": "alert",
+    "priority": "high",
+    "channels": ["in-app", "email", "push"],
+    "max_retries": 2,
+    "ttl_seconds": 3600,
+    "on_unknown": "fail",
+    "fallback_channel": "push",
+    "fallback_after_seconds": 90,
+    "approved_templates": [
+        {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
+    ],
+    "example_data": {"parcel": "77", "shop": {"city": "Porto"}},
+    "sensitive_variables": ["pin", "pin", "code"],
+    "is_active": True,
+}
+
+
+def test_a_new_type_is_made_and_can_be_used_at_once(app: App) -> None:
+    answer = app.put(PATH, WHOLE)
+    assert answer.status_code == 201
+    body = answer.json()
+    expected = WHOLE | {
+        "slug": "parcel_lost",
+        "channels": ["in_app", "email", "push"],
+        "sensitive_variables": ["pin", "code"],
+        "template_version": 0,
+    }
+    assert {name: body[name] for name in expected} == expected
+    assert app.get(PATH).json() == body
+    kind = types.get_type("ParcelLost")
+    assert kind.channels == (Channel.IN_APP, Channel.EMAIL, Channel.PUSH)
+    assert (kind.priority, kind.max_retries, kind.ttl_seconds) == (Priority.HIGH, 2, 3600)
+    assert kind.fallback == Fallback(channel=Channel.PUSH, after=timedelta(seconds=90))
+    (wording,) = kind.whatsapp_templates
+    assert (wording.name, wording.language, wording.parameters) == ("lost", "pt_PT", ("parcel",))
+
+
+def test_what_may_be_left_out_gets_its_default(app: App) -> None:
+    body = app.put(PATH, LEAST).json()
+    assert (
+        body
+        | {
+            "description": "",
+            "priority": "normal",
+            "max_retries": 3,
+            "ttl_seconds": None,
+            "on_unknown": "retry",
+            "fallback_channel": None,
+            "fallback_after_seconds": 600,
+            "approved_templates": [],
+            "example_data": {},
+            "sensitive_variables": [],
+            "is_active": True,
+        }
+        == body
+    )
+
+
+def test_a_type_may_take_every_channel(app: App) -> None:
+    body = app.put(PATH, LEAST | {"channels": ["all"]}).json()
+    assert body["channels"] == [channel.value for channel in Channel]
+
+
+def test_a_type_becomes_what_the_body_says_and_keeps_its_age_and_its_template(app: App) -> None:
+    made = app.put(PATH, WHOLE).json()
+    collection("notification_types").update_one(
+        {"_id": "parcel_lost"}, {"$set": {"template_version": 3}}
+    )
+    answer = app.put(PATH, LEAST)
+    assert answer.status_code == 200
+    assert answer.json()["priority"] == "normal"
+    assert answer.json()["template_version"] == 3
+    assert answer.json()["created_at"] == made["created_at"]
+    assert answer.json()["updated_at"] >= made["updated_at"]
+
+
+def test_a_type_that_is_switched_off_can_be_read_and_not_used(app: App) -> None:
+    app.put(PATH, LEAST | {"is_active": False})
+    assert app.get(PATH).json()["is_active"] is False
+    assert pointers(app.notify(type="parcel_lost"))["/type"] == "unknown_type"
+
+
+@pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
+def test_every_shipped_type_can_be_read_and_put_back_as_it_is(app: App, default: Any) -> None:
+    body = app.get(f"/types/{default.slug}").json()
+    assert body["name"] == default.name
+    derived = ("slug", "template_version", "created_at", "updated_at")
+    same = {name: value for name, value in body.items() if name not in derived}
+    again = app.put(f"/types/{default.slug}", same)
+    assert again.status_code == 200
+    assert again.json() | {"updated_at": None} == body | {"updated_at": None}
+
+
+@pytest.mark.parametrize("slug", ["nope", "MfaCode", "mfa_code ", "..", "%00", "mfa_code%0a"])
+def test_a_type_there_is_not_is_not_found(app: App, slug: str) -> None:
+    assert app.get(f"/types/{slug}").status_code == 404
+
+
+@pytest.mark.parametrize("slug", ["Parcel", "1st", "a-b", "a.b", "_a", "a%00", "\u00e4", "$where"])
+def test_a_slug_is_a_plain_name(app: App, slug: str) -> None:
+    answer = app.put(f"/types/{slug}", LEAST)
+    assert (answer.status_code, pointers(answer)) == (422, {"": "invalid_slug"})
+    assert app.put(f"/types/{'a' * 65}", LEAST).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer", "code"),
+    [
+        ({"name": ...}, "/name", "required"),
+        ({"name": ""}, "/name", "out_of_range"),
+        ({"name": "  "}, "/name", "blank"),
+        ({"name": "x" * 121}, "/name", "out_of_range"),
+        ({"name": "a\x00"}, "/name", "nul_character"),
+        ({"name": 5}, "/name", "wrong_type"),
+        ({"category": ...}, "/category", "required"),
+        ({"category": "junk"}, "/category", "unknown_value"),
+        ({"category": {"$gt": ""}}, "/category", "wrong_type"),
+        ({"priority": "extreme"}, "/priority", "unknown_value"),
+        ({"on_unknown": "panic"}, "/on_unknown", "unknown_value"),
+        ({"channels": ...}, "/channels", "required"),
+        ({"channels": []}, "/channels", "no_channel"),
+        ({"channels": ["pigeon"]}, "/channels/0", "unknown_channel"),
+        ({"channels": ["email", "email"]}, "/channels/1", "duplicate_channel"),
+        ({"channels": "email"}, "/channels", "wrong_type"),
+        ({"max_retries": -1}, "/max_retries", "out_of_range"),
+        ({"max_retries": 11}, "/max_retries", "out_of_range"),
+        ({"max_retries": True}, "/max_retries", "wrong_type"),
+        ({"ttl_seconds": 0}, "/ttl_seconds", "out_of_range"),
+        ({"ttl_seconds": 2_592_001}, "/ttl_seconds", "out_of_range"),
+        ({"ttl_seconds": "60"}, "/ttl_seconds", "wrong_type"),
+        ({"fallback_channel": "pigeon"}, "/fallback_channel", "unknown_channel"),
+        ({"fallback_channel": "push"}, "/fallback_channel", "not_a_channel"),
+        ({"fallback_channel": "email"}, "/fallback_channel", "no_other_channel"),
+        ({"fallback_channel": 5}, "/fallback_channel", "wrong_type"),
+        ({"fallback_after_seconds": 0}, "/fallback_after_seconds", "out_of_range"),
+        ({"fallback_after_seconds": None}, "/fallback_after_seconds", "wrong_type"),
+        ({"approved_templates": {}}, "/approved_templates", "wrong_type"),
+        ({"approved_templates": [{}]}, "/approved_templates/0/locale", "required"),
+        ({"approved_templates": [{**W, "x": 1}]}, "/approved_templates/0/x", "unknown_field"),
+        (
+            {"approved_templates": [{**W, "parameters": ["order"]}]},
+            *("/approved_templates/0/parameters/0", "unknown_variable"),
+        ),
+        ({"example_data": []}, "/example_data", "wrong_type"),
+        ({"example_data": {"$where": 1}}, "/example_data/$where", "forbidden_key"),
+        ({"example_data": {"a": {"b.c": 1}}}, "/example_data/a/b.c", "forbidden_key"),
+        ({"example_data": {"recipient": 1}}, "/example_data/recipient", "reserved"),
+        ({"example_data": {"n": 2**63}}, "/example_data/n", "integer_too_large"),
+        ({"sensitive_variables": ["a b"]}, "/sensitive_variables/0", "invalid"),
+        ({"sensitive_variables": ["a", 5]}, "/sensitive_variables/1", "wrong_type"),
+        ({"is_active": "yes"}, "/is_active", "wrong_type"),
+        ({"slug": "other"}, "/slug", "unknown_field"),
+        ({"template_version": 7}, "/template_version", "unknown_field"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_place(
+    app: App, fields: dict[str, Any], pointer: str, code: str
+) -> None:
+    body = {name: value for name, value in {**LEAST, **fields}.items() if value is not ...}
+    answer = app.put(PATH, body)
+    assert answer.status_code == 422
+    assert pointers(answer) == {pointer: code}
+    assert app.get(PATH).status_code == 404
+
+
+def test_all_that_is_wrong_is_told_at_once(app: App) -> None:
+    bad = {"name": " ", "category": "x", "priority": "y", "channels": ["z"]}
+    assert set(pointers(app.put(PATH, bad))) == {"/name", "/category", "/priority", "/channels/0"}
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"null", b"{", b'{"name": NaN}', b"\xff"])
+def test_a_body_is_one_json_object(app: App, raw: bytes) -> None:
+    answer = app.send(PATH, raw, method="PUT")
+    assert answer.status_code in (400, 422)
+
+
+def test_a_key_without_the_scope_may_neither_read_nor_write(app: App) -> None:
+    sender = new_app("sender", Scope.NOTIFICATIONS_WRITE)
+    assert sender.get("/types/mfa_code").status_code == 403
+    assert sender.put(PATH, LEAST).status_code == 403
+    assert app.http.get("/api/v1/types/mfa_code").status_code == 401
+    assert app.send(PATH, b"{}").status_code == 405

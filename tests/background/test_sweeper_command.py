@@ -1,0 +1,73 @@
+"""``manage.py sweeper``: the sweep without beat, and without a broker."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+import redis
+from django.core.management import call_command
+
+from background import tasks
+from delivery import dispatcher, heartbeats, worker
+from domain.time import utc_now
+from notifyproject.platform import broker as platform_broker
+from notifyproject.platform import process, valkey
+from tests.support.factories import notifications as factories
+from tests.support.fakes.provider import Scripted
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+
+@pytest.fixture(autouse=True)
+def _signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the test process's own signals alone."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    valkey.clear()
+    process.clear_shutdown()
+
+
+def sweeper(**options: Any) -> str:
+    out = StringIO()
+    call_command("sweeper", once=True, stdout=out, **options)
+    return out.getvalue()
+
+
+def test_it_sweeps_and_says_what_it_did(broker: redis.Redis) -> None:
+    factories.accepted()
+    assert sweeper() == "hinted 1, drawn 0, unpublished 0, rescued 0, resolved 0\n"
+    assert broker.llen("email.normal") == 1
+    last = heartbeats.last_sweep()
+    assert last is not None
+    assert (utc_now() - last).total_seconds() < 60
+
+
+def test_without_a_broker_it_sends_what_is_due_if_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    provider = Scripted()
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    platform_broker._health.record_failure()
+    document = factories.accepted()
+    assert "sent without a broker" not in sweeper()
+    assert "sent without a broker: 1" in sweeper(deliver=True)
+    assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
+
+
+def test_without_a_broker_the_sending_stops_for_the_next_sweep() -> None:
+    factories.accepted()
+    assert worker.run_inline(seconds=0) == 0
+
+
+def test_the_task_of_a_sweep_sweeps_once_however_many_of_its_messages_waited(
+    broker: redis.Redis,
+) -> None:
+    factories.accepted()
+    tasks.sweep()
+    tasks.sweep()
+    assert broker.llen("email.normal") == 1
+
+
+def test_with_a_broker_it_leaves_the_sending_to_the_workers(broker: redis.Redis) -> None:
+    factories.accepted()
+    assert "sent without a broker" not in sweeper(deliver=True)
+    assert broker.llen("email.normal") == 1

@@ -1,0 +1,203 @@
+"""What comes of a request to a receiver that somebody else has chosen."""
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from callbacks import endpoints
+from callbacks.endpoints import Endpoint, EndpointResponse
+from notifyproject.platform import egress
+from tests.support.fakes import socket_server
+from tests.support.fakes.file_server import certificate, encrypted
+from tests.support.waiting import LIMIT, ending, lag
+
+SHORT = 0.3
+
+
+def here(port: int) -> Endpoint:
+    return Endpoint(host="127.0.0.1", port=port, path="/hooks", is_plain=True)
+
+
+def answer_to(handler: socket_server.Handler, *, timeout: float = LIMIT) -> EndpointResponse:
+    with socket_server.serving(handler) as server:
+        return endpoints.post(here(server.port), body=b"{}", headers={}, timeout=timeout)
+
+
+@pytest.mark.parametrize("status", [200, 204, 299])
+def test_a_status_from_200_to_299_is_success(status: int) -> None:
+    answer = answer_to(socket_server.answering(socket_server.response(status)))
+    assert (answer.status, answer.error) == (status, None)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    inside = "Location: http://169.254.169.254/latest/meta-data/"
+    answer = answer_to(socket_server.answering(socket_server.response(status, b"", inside)))
+    assert answer.error == f"It answered {status}: redirects are not followed."
+
+
+def test_the_request_is_what_was_signed_and_nothing_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    handler = socket_server.KeepAlive(socket_server.response(204))
+    with socket_server.serving(handler) as server:
+        endpoints.post(here(server.port), body=b'{"a": 1}', headers={"webhook-id": "evt_1"})
+        port = server.port
+    head, _, body = handler.requests[0].partition(b"\r\n\r\n")
+    assert body == b'{"a": 1}'
+    assert sorted(head.decode().split("\r\n")) == [
+        "Accept-Encoding: identity",
+        "Accept: */*",
+        "Connection: close",
+        "Content-Length: 8",
+        "Content-Type: application/json",
+        f"Host: 127.0.0.1:{port}",
+        "POST /hooks HTTP/1.1",
+        "User-Agent: notifyproject-callbacks",
+        "webhook-id: evt_1",
+    ]
+
+
+def test_the_beginning_of_an_answer_is_kept_and_no_more_than_64_kb_is_read() -> None:
+    read: list[int] = []
+
+    def endless(connection: socket.socket) -> None:
+        socket_server.read_request(connection)
+        connection.sendall(b"HTTP/1.1 500 No\r\n\r\n")
+        connection.sendall(b"line\nof\x00text " * 100)
+        try:
+            while True:
+                read.append(connection.send(b"x" * 65536))
+        except OSError:
+            return
+
+    answer = answer_to(endless)
+    assert (answer.status, answer.error) == (500, "It answered 500.")
+    assert answer.excerpt is not None
+    assert answer.excerpt.startswith("line of text line")
+    assert len(answer.excerpt) <= 500
+
+
+def test_an_answer_that_breaks_off_after_its_head_is_an_answer() -> None:
+    part = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe beginning"
+    answer = answer_to(socket_server.answering(part))
+    assert (answer.status, answer.error, answer.excerpt) == (200, None, "the beginning")
+
+
+def silent(connection: socket.socket) -> None:
+    socket_server.read_request(connection)
+    connection.recv(1)
+
+
+def dripping(connection: socket.socket) -> None:
+    socket_server.read_request(connection)
+    try:
+        for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000:
+            connection.sendall(bytes([byte]))
+            lag(0.05)
+    except OSError:
+        return
+
+
+@pytest.mark.parametrize(
+    ("handler", "error"),
+    [
+        (silent, "It did not answer in time."),
+        (dripping, "It did not answer in time."),
+        (socket_server.resetting, "It broke off, or its answer was none."),
+        (
+            socket_server.answering(b"SSH-2.0-OpenSSH_9.6\r\n"),
+            "It broke off, or its answer was none.",
+        ),
+        (socket_server.answering(b""), "It broke off, or its answer was none."),
+    ],
+)
+def test_what_is_no_answer(handler: Callable[[socket.socket], None], error: str) -> None:
+    with ending():
+        answer = answer_to(handler, timeout=SHORT if "in time" in error else LIMIT)
+    assert (answer.status, answer.error) == (None, error)
+
+
+def test_a_port_that_nobody_listens_on() -> None:
+    answer = endpoints.post(here(1), body=b"{}", headers={})
+    assert answer.error == "It refused the connection."
+
+
+def resolving_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """Let a name have these addresses, others at each question; return what is asked for."""
+    asked: list[str] = []
+
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        asked.append(host)
+        found = answers[min(len(asked), len(answers)) - 1]
+        return [(0, 1, 6, "", (address, port)) for address in found]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return asked
+
+
+PUBLIC = Endpoint(host="shop.example.com", port=443, path="/hooks")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        *("127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
+        *("0.0.0.0", "224.0.0.1", "240.0.0.1", "255.255.255.255", "198.18.0.1"),
+        *("::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1", "64:ff9b::a00:1"),
+        *("2002:7f00:1::", "2001::a00:1"),
+    ],
+)
+def test_a_name_that_leads_inside_is_not_connected_to(
+    inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolving_to(monkeypatch, ["93.184.215.14", inside])
+    monkeypatch.setattr(socket, "create_connection", pytest.fail)
+    answer = endpoints.post(PUBLIC, body=b"{}", headers={})
+    assert answer.error == "Its host is not on the public Internet."
+
+
+def test_a_name_that_changes_where_it_leads_is_asked_for_once_and_looked_at_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """First public, then inside: what was looked at is what is connected to."""
+    asked = resolving_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
+    tried: list[Any] = []
+
+    def refused(address: Any, **_: Any) -> None:
+        tried.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", refused)
+    assert endpoints.post(PUBLIC, body=b"{}", headers={}).error == "It refused the connection."
+    assert endpoints.post(PUBLIC, body=b"{}", headers={}).error == (
+        "Its host is not on the public Internet."
+    )
+    assert tried == [("93.184.215.14", 443)]
+    assert asked == ["shop.example.com"] * 2
+
+
+def test_what_may_only_be_called_on_this_machine_is_not_called_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resolving_to(monkeypatch, ["93.184.215.14"])
+    monkeypatch.setattr(socket, "create_connection", pytest.fail)
+    localhost = Endpoint(host="localhost", port=80, path="/", is_plain=True)
+    answer = endpoints.post(localhost, body=b"{}", headers={})
+    assert answer.error == "Its host is not on the public Internet."
+
+
+def test_a_receiver_that_cannot_prove_its_name_is_told_nothing(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler = socket_server.KeepAlive(socket_server.response(204))
+    other = certificate(tmp_path, host="other.example.com")
+    with socket_server.serving(encrypted(handler, other)) as server:
+        there = [("127.0.0.1", server.port)]
+        monkeypatch.setattr(egress, "addresses_of", lambda host, port: there)
+        answer = endpoints.post(PUBLIC, body=b"{}", headers={})
+    assert answer.error == "Its certificate is not valid."
+    assert handler.requests == []

@@ -1,0 +1,230 @@
+"""Messages to apps: one worker has each, what is due is found, and what ends is kept."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from callbacks import outbox, subscriptions
+from callbacks.events import CallbackState, DisabledReason, Event, EventType
+from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage, StillPendingError, TryRecord
+from callbacks.retry import Decision, TryOutcome
+from callbacks.subscriptions import NoCallbackError, TooManySecretsError
+from notifyproject.db.collections import collection
+from tests.support.factories.notifications import CLIENT, NOON
+from tests.support.fakes.callback_receiver import called_back
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+E = EventType
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+ELSEWHERE = "http://127.0.0.1:9/hooks"
+
+
+def event(number: int = 1, *, client_id: ObjectId = CLIENT, **fields: Any) -> Event:
+    default: dict[str, Any] = {"type": E.DELIVERY_SENT, "at": NOON, "data": {"number": number}}
+    return Event(id=f"evt_{client_id}_{number}", client_id=client_id, **(default | fields))
+
+
+def recorded(count: int = 1) -> list[str]:
+    """Make a callback and so many messages to it; return their ids."""
+    called_back(ELSEWHERE)
+    events = [event(number) for number in range(count)]
+    outbox.store_messages(events, now=NOON)
+    return [one.id for one in events]
+
+
+def claim(*, limit: int = 100, at: Any = NOON) -> list[ClaimedMessage]:
+    return outbox.claim(client_id=CLIENT, limit=limit, now=at)
+
+
+def stored(message_id: str) -> dict[str, Any]:
+    found = collection("callback_messages").find_one({"_id": message_id})
+    assert found is not None
+    return found
+
+
+def tried(**fields: Any) -> TryRecord:
+    return TryRecord(at=NOON, duration_ms=12, **fields)
+
+
+def test_an_event_is_recorded_once() -> None:
+    called_back(ELSEWHERE)
+    assert outbox.store_messages([event(1), event(2)], now=NOON) == [CLIENT]
+    outbox.store_messages([event(2), event(3)], now=NOON + MINUTE)
+    assert collection("callback_messages").count_documents({}) == 3
+    assert stored(event(2).id)["created_at"] == NOON
+
+
+def test_nobody_without_a_callback_is_told() -> None:
+    called_back(ELSEWHERE)
+    assert outbox.store_messages([event(client_id=ObjectId())], now=NOON) == []
+
+
+def test_of_two_workers_at_once_one_gets_each_message() -> None:
+    ids = recorded(40)
+    gate, taken = threading.Barrier(2), list[list[ClaimedMessage]]()
+
+    def work() -> None:
+        gate.wait()
+        taken.append(claim(limit=40))
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    first, second = ({held.id for held in some} for some in taken)
+    assert not first & second
+    assert first | second == set(ids)
+
+
+def test_a_message_is_free_again_when_its_lease_ends_and_the_late_worker_writes_nothing() -> None:
+    recorded()
+    (late,) = claim()
+    assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
+    (other,) = claim(at=NOON + MESSAGE_LEASE)
+    assert not outbox.settle(late, tried(status_code=204), Decision(TryOutcome.DELIVERED))
+    assert outbox.settle(other, tried(status_code=204), Decision(TryOutcome.DELIVERED))
+    assert stored(other.id)["tries"] == 1
+
+
+def test_what_came_through_is_over() -> None:
+    (message_id,) = recorded()
+    (held,) = claim()
+    outbox.settle(held, tried(status_code=204), Decision(TryOutcome.DELIVERED))
+    document = stored(message_id)
+    assert (document["status"], document["tries"]) == ("delivered", 1)
+    assert "next_try_at" not in document
+    assert document["history"] == [{"at": NOON, "duration_ms": 12, "status_code": 204}]
+    assert document["purge_at"] == NOON + 30 * DAY
+
+
+def test_what_did_not_is_due_again_when_it_was_decided() -> None:
+    (message_id,) = recorded()
+    (held,) = claim()
+    problem = tried(status_code=503, error="It answered 503.", excerpt="busy")
+    outbox.settle(held, problem, Decision(TryOutcome.RETRY, at=NOON + MINUTE))
+    assert (stored(message_id)["status"], stored(message_id)["error"]) == (
+        *("pending", "It answered 503."),
+    )
+    assert claim() == []
+    (again,) = claim(at=NOON + MINUTE)
+    assert again.tries == 1
+
+
+def test_the_last_ten_tries_are_kept() -> None:
+    (message_id,) = recorded()
+    for number in range(12):
+        at = NOON + number * MESSAGE_LEASE
+        (held,) = claim(at=at)
+        outbox.settle(held, TryRecord(at=at, duration_ms=number), Decision(TryOutcome.RETRY, at=at))
+    assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))
+
+
+@pytest.mark.parametrize("verdict", [TryOutcome.GIVE_UP, TryOutcome.GONE])
+def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: TryOutcome) -> None:
+    (message_id,) = recorded()
+    (held,) = claim()
+    outbox.settle(held, tried(error="It answered 500."), Decision(verdict))
+    assert stored(message_id)["status"] == "failed"
+    outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
+    document = stored(message_id)
+    assert (document["status"], document["tries"], document["replayed_at"]) == (
+        *("pending", 0, NOON + DAY),
+    )
+    assert [one.id for one in claim(at=NOON + DAY)] == [message_id]
+
+
+def test_what_has_not_ended_is_not_sent_again() -> None:
+    (message_id,) = recorded()
+    with pytest.raises(StillPendingError):
+        outbox.reopen(message_id=message_id, client_id=CLIENT, now=NOON)
+
+
+def test_nobody_sends_anothers_messages_again() -> None:
+    (message_id,) = recorded()
+    with pytest.raises(LookupError):
+        outbox.reopen(message_id=message_id, client_id=ObjectId(), now=NOON)
+
+
+def test_what_happens_while_a_callback_is_switched_off_is_kept_and_not_sent() -> None:
+    called_back(ELSEWHERE)
+    subscriptions.disable(client_id=CLIENT, reason=DisabledReason.FAILING, now=NOON)
+    assert outbox.store_messages([event()], now=NOON) == []
+    assert stored(event().id)["status"] == "failed"
+    assert claim() == []
+    subscriptions.enable(client_id=CLIENT, now=NOON)
+    outbox.reopen(message_id=event().id, client_id=CLIENT, now=NOON)
+    assert len(claim()) == 1
+
+
+# The callback itself.
+
+
+def test_a_callback_has_a_secret_that_is_told_once_and_kept_sealed() -> None:
+    made = called_back(ELSEWHERE)
+    assert made.secret is not None
+    assert made.secret.removeprefix("whsec_") not in str(subscriptions.get(CLIENT))
+    assert called_back(ELSEWHERE).secret is None
+
+
+def test_an_app_that_makes_it_twice_at_once_has_one() -> None:
+    gate, made = threading.Barrier(4), list[str | None]()
+
+    def work() -> None:
+        gate.wait()
+        made.append(called_back(ELSEWHERE).secret)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len([secret for secret in made if secret]) == 1
+    assert collection("callbacks").count_documents({}) == 1
+
+
+def test_put_again_it_is_switched_on_again() -> None:
+    called_back(ELSEWHERE)
+    subscriptions.disable(client_id=CLIENT, reason=DisabledReason.GONE, now=NOON)
+    document = called_back(ELSEWHERE, now=NOON + DAY).document
+    assert document["state"] == CallbackState.ACTIVE
+    assert not {"disabled_at", "disabled_reason", "failing_since", "open_until"} & set(document)
+
+
+def test_what_an_operator_has_switched_off_stays_off() -> None:
+    called_back(ELSEWHERE)
+    subscriptions.disable(client_id=CLIENT, reason=DisabledReason.BY_OPERATOR, now=NOON)
+    changed = called_back(f"{ELSEWHERE}/new").document
+    assert (changed["state"], changed["url"]) == ("disabled", f"{ELSEWHERE}/new")
+    assert subscriptions.enable(client_id=CLIENT, now=NOON)
+
+
+def test_put_as_it_is_it_does_not_forget_that_it_fails() -> None:
+    called_back(ELSEWHERE)
+    trouble = {"failures": 7, "failing_since": NOON}
+    collection("callbacks").update_one({"_id": CLIENT}, {"$set": trouble})
+    assert called_back(ELSEWHERE).document["failures"] == 7
+    elsewhere = called_back(f"{ELSEWHERE}/new").document
+    assert elsewhere["failures"] == 0
+    assert "failing_since" not in elsewhere
+
+
+def test_it_is_not_replaced_more_often_than_all_secrets_can_sign() -> None:
+    called_back(ELSEWHERE)
+    for _ in range(4):
+        subscriptions.rotate(CLIENT, now=NOON)
+    with pytest.raises(TooManySecretsError):
+        subscriptions.rotate(CLIENT, now=NOON)
+    subscriptions.rotate(CLIENT, now=NOON + DAY)
+    assert len(subscriptions.get(CLIENT)["secrets"]) == 2
+
+
+def test_nobody_without_a_callback_has_a_secret() -> None:
+    with pytest.raises(NoCallbackError):
+        subscriptions.rotate(CLIENT, now=NOON)
+    with pytest.raises(NoCallbackError):
+        subscriptions.remove(CLIENT)

@@ -1,0 +1,247 @@
+"""A round of calls to a receiver: signed, paced, and no trouble to anybody else."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import redis
+from bson import ObjectId
+from django.contrib.admin.models import LogEntry
+
+from callbacks import outbox, retry, signing, subscriptions, worker
+from callbacks.events import DisabledReason, Event, EventType
+from callbacks.outbox import MESSAGE_LEASE
+from notifyproject.db.collections import collection
+from tests.support.factories.notifications import CLIENT, NOON
+from tests.support.fakes.callback_receiver import Receiver, called_back, receiving
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+DAY = timedelta(days=1)
+OTHER = ObjectId("d" * 24)
+
+
+@pytest.fixture(autouse=True)
+def _this_machine(settings: Any) -> None:
+    settings.CALLBACK_LOOPBACK = True
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as one:
+        yield one
+
+
+def tell(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) -> list[str]:
+    """Record so many messages to an app; return their ids."""
+    ids = [f"evt_{client_id}_{now.timestamp():.0f}_{number:03}" for number in range(count)]
+    events = [
+        Event(id=one, client_id=client_id, type=EventType.DELIVERY_SENT, at=now, data={"n": one})
+        for one in ids
+    ]
+    outbox.store_messages(events, now=now)
+    return ids
+
+
+def call(*, at: datetime = NOON, client_id: ObjectId = CLIENT) -> int:
+    return worker.run_round(client_id, clock=lambda: at)
+
+
+def statuses() -> list[str]:
+    return [d["status"] for d in collection("callback_messages").find().sort("_id", 1)]
+
+
+def test_a_message_comes_signed_with_its_id_and_the_second_it_is_sent_in(
+    receiver: Receiver,
+) -> None:
+    secret = called_back(receiver.url).secret
+    (message_id,) = tell()
+    assert call() == 1
+    (request,) = receiver.requests
+    assert request.headers["content-type"] == "application/json"
+    assert request.body == {
+        "type": "delivery.sent",
+        "timestamp": NOON.strftime("%Y-%m-%dT12:00:00.000Z"),
+        "data": {"n": message_id},
+    }
+    assert secret is not None
+    signed = signing.sign_headers(
+        message_id=message_id,
+        timestamp=int(NOON.timestamp()),
+        body=request.raw,
+        secrets=[secret],
+    )
+    assert {name: request.headers[name] for name in signed} == signed
+    assert statuses() == ["delivered"]
+    assert subscriptions.get(CLIENT)["last_success_at"] == NOON
+
+
+def test_for_a_day_after_it_is_replaced_the_old_secret_signs_along(receiver: Receiver) -> None:
+    old = called_back(receiver.url).secret
+    new = subscriptions.rotate(CLIENT, now=NOON)
+    for at, secrets in ((NOON + DAY - SECOND, [new, old]), (NOON + DAY, [new])):
+        tell(now=at)
+        call(at=at)
+        last = receiver.requests[-1]
+        found = last.headers["webhook-signature"].split(" ")
+        sent = int(last.headers["webhook-timestamp"])
+        assert found == [
+            signing.sign(last.id, sent, last.raw, secret=secret or "") for secret in secrets
+        ]
+
+
+def test_what_fails_is_tried_again_with_the_same_id_and_the_same_bytes() -> None:
+    with receiving(500, 204) as receiver:
+        called_back(receiver.url)
+        tell()
+        call()
+        assert statuses() == ["pending"]
+        assert call(at=NOON + SECOND) == 0
+        call(at=NOON + 10 * SECOND)
+        first, second = receiver.requests
+    assert statuses() == ["delivered"]
+    assert (first.id, first.raw) == (second.id, second.raw)
+    assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
+
+
+def test_a_round_is_twenty_messages_and_the_rest_waits_at_the_end_of_the_queue(
+    receiver: Receiver, broker: redis.Redis
+) -> None:
+    called_back(receiver.url)
+    tell(25)
+    assert call() == 20
+    assert broker.llen("callbacks") == 1
+    assert call() == 5
+    assert broker.llen("callbacks") == 1
+    assert sorted(receiver.ids()) == sorted(set(receiver.ids()))
+    assert len(receiver.requests) == 25
+
+
+def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
+    called_back(receiver.url)
+    tell()
+    hold = worker.acquire_lease(CLIENT, now=NOON)
+    assert hold is not None
+    assert call() == 0
+    assert call(at=NOON + MESSAGE_LEASE) == 1
+    assert not worker.release_lease(hold, hold.health, now=NOON + MESSAGE_LEASE)
+
+
+def test_a_receiver_that_fails_is_left_alone_and_then_probed_with_one_message() -> None:
+    with receiving(500) as receiver:
+        called_back(receiver.url)
+        tell(25)
+        assert call() == 8
+        assert subscriptions.get(CLIENT)["failures"] == 8
+        assert call(at=NOON + MINUTE) == 0
+        assert call(at=NOON + 5 * MINUTE) == 1
+        assert len(receiver.requests) == 9
+    assert statuses() == ["pending"] * 25
+
+
+def test_once_it_answers_again_everything_follows() -> None:
+    with receiving(*[500] * 8, 204) as receiver:
+        called_back(receiver.url)
+        tell(25)
+        call()
+        call(at=NOON + 5 * MINUTE)
+        assert subscriptions.get(CLIENT)["failures"] == 0
+        while call(at=NOON + HOUR):
+            pass
+    assert statuses() == ["delivered"] * 25
+    assert "failing_since" not in subscriptions.get(CLIENT)
+
+
+def test_a_receiver_that_fails_holds_up_nobody_else(receiver: Receiver) -> None:
+    with receiving(500) as failing:
+        called_back(failing.url)
+        called_back(receiver.url, client_id=OTHER)
+        tell(25)
+        tell(25, client_id=OTHER)
+        call()
+        assert call(client_id=OTHER) == 20
+
+
+def test_a_process_gives_most_of_its_threads_to_notifications(
+    receiver: Receiver, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called_back(receiver.url)
+    tell()
+    places = worker._round_slots(0)
+    monkeypatch.setattr(worker, "_round_slots", lambda _: places)
+    taken = 0
+    while places.acquire(blocking=False):
+        taken += 1
+    assert taken == 4
+    assert call() == 0
+    assert broker.llen("callbacks") == 1
+    places.release(taken)
+    assert call() == 1
+
+
+def test_who_answers_410_is_called_no_more() -> None:
+    with receiving(410) as receiver:
+        called_back(receiver.url)
+        tell(3)
+        call()
+        assert call(at=NOON + DAY) == 0
+    callback = subscriptions.get(CLIENT)
+    assert (callback["state"], callback["disabled_reason"]) == ("disabled", DisabledReason.GONE)
+    assert statuses() == ["failed"] * 3
+    entry = LogEntry.objects.get()
+    assert entry.object_id == str(CLIENT)
+    assert "410" in entry.change_message
+
+
+def test_after_five_days_of_failures_it_is_switched_off_and_that_is_on_record() -> None:
+    with receiving(500) as receiver:
+        called_back(receiver.url)
+        tell()
+        call()
+        at = NOON + 5 * DAY
+        tell(now=at)
+        call(at=at)
+        assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.FAILING
+    assert "five days" in LogEntry.objects.get().change_message
+
+
+def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "FAILURES_TO_OPEN", 100)
+    with receiving(503) as receiver:
+        called_back(receiver.url)
+        tell()
+        at = NOON
+        for _ in range(9):
+            call(at=at)
+            at = outbox.next_due_at(CLIENT) or at
+        assert len(receiver.requests) == 8
+    assert statuses() == ["failed"]
+    assert NOON + 18 * HOUR < at < NOON + 30 * HOUR
+
+
+def test_a_receiver_that_was_replaced_meanwhile_is_not_judged_by_the_old_one() -> None:
+    with receiving(500) as receiver:
+        called_back(receiver.url)
+        hold = worker.acquire_lease(CLIENT, now=NOON)
+        assert hold is not None
+        called_back(f"{receiver.url}/new")
+        failed = hold.health.after_failure(at=NOON, error="It answered 500.", is_gone=True)
+        worker.release_lease(hold, failed, now=NOON)
+        assert not subscriptions.disable(
+            client_id=CLIENT, reason=DisabledReason.GONE, now=NOON, url=hold.url
+        )
+    callback = subscriptions.get(CLIENT)
+    assert callback["failures"] == 0
+    assert "claim" not in callback
+
+
+def test_a_round_begins_nothing_when_its_time_is_over(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called_back(receiver.url)
+    tell(20)
+    monkeypatch.setattr(worker, "MAX_ROUND_SECONDS", 0.0)
+    assert call() == worker.MAX_CONCURRENT_REQUESTS
+    assert call() == worker.MAX_CONCURRENT_REQUESTS

@@ -1,0 +1,194 @@
+"""The console's pages about broadcasts: how far one is, and who may hold it up or call it off."""
+
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from access.models import StaffUser
+from domain.time import utc_now
+from notifications.broadcasts.requests import AudienceRequest
+from notifyproject.db.collections import collection
+from tests.support.clients.console import listed, make_staff, signed_in
+from tests.support.factories.broadcasts import begun, people, read, to_its_end, topic
+from tests.support.mongo.explained_reads import plans
+
+pytestmark = pytest.mark.usefixtures("db", "broker", "backlog_anew")
+
+LIST = "/admin/notifications/broadcast/"
+OPERATIONS = ("pause", "resume", "cancel")
+RECORDED = {"pause": "Paused.", "resume": "Resumed.", "cancel": "Cancelled."}
+AFTERWARDS = {"pause": "paused", "resume": "running", "cancel": "cancelling"}
+
+
+def new(**fields: Any) -> ObjectId:
+    """Return a broadcast that was asked for a moment ago."""
+    return begun(at=utc_now(), **fields)
+
+
+def ready_for(operation: str) -> ObjectId:
+    """Return a broadcast that has something for an operation."""
+    one = new()
+    if operation == "resume":
+        collection("broadcasts").update_one({"_id": one}, {"$set": {"status": "paused"}})
+    return one
+
+
+def url(one: ObjectId, operation: str) -> str:
+    return f"{LIST}{one}/{operation}/"
+
+
+def page(client: Client, one: ObjectId) -> str:
+    response = client.get(f"{LIST}{one}/change/")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def do(client: Client, one: ObjectId, operation: str) -> str:
+    response = client.post(url(one, operation), {"confirmed": "yes"}, follow=True)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def audit(one: ObjectId) -> list[str]:
+    entries = LogEntry.objects.filter(object_id=str(one)).order_by("id")
+    return [entry.change_message for entry in entries]
+
+
+# What they show.
+
+
+def test_the_list_has_the_newest_first(console: Client) -> None:
+    made = [new() for _ in range(3)]
+    assert listed(console, LIST) == made[::-1]
+
+
+def test_the_list_says_how_far_each_is_and_for_whom(console: Client) -> None:
+    names = people(4)
+    to_its_end(new(audience=topic("news", *names[:3])), at=utc_now())
+    text = console.get(LIST).content.decode()
+    for words in ("Marketing", "Topic news", "Completed", "3 of about 3"):
+        assert words in text
+
+
+def test_the_list_is_narrowed_by_status(console: Client) -> None:
+    one, done = new(), new()
+    to_its_end(done, at=utc_now())
+    assert listed(console, f"{LIST}?status=running") == [one]
+    assert listed(console, f"{LIST}?status=completed") == [done]
+
+
+def test_the_list_is_read_by_its_index_without_the_audience(console: Client) -> None:
+    for _ in range(60):
+        new(audience=AudienceRequest(user_ids=["ada"]))
+    found = plans(console, LIST, of="broadcasts")
+    (listing,) = [plan for plan in found if "IXSCAN" in plan.stages]
+    assert "SORT" not in listing.stages
+    assert listing.documents_examined <= 50
+    assert all("PROJECTION_SIMPLE" in plan.stages for plan in found if "COLLSCAN" in plan.stages)
+
+
+def test_a_page_says_who_was_told_nothing_and_why(console: Client) -> None:
+    people(1)
+    one = new(audience=AudienceRequest(user_ids=["user-00000", "stranger"]))
+    to_its_end(one, at=utc_now())
+    text = page(console, one)
+    for words in ("No address", "stranger", "It is spring.", "Everybody in its audience"):
+        assert words in text
+    assert "2 looked at of about 2" in text
+
+
+def test_its_notifications_are_one_click_away(console: Client) -> None:
+    people(2)
+    one, other = new(), new()
+    for broadcast_id in (one, other):
+        to_its_end(broadcast_id, at=utc_now())
+    where = f"/admin/notifications/notification/?q={one}"
+    assert where in page(console, one)
+    ids = collection("notifications").distinct("_id", {"broadcast_id": one})
+    assert sorted(listed(console, where)) == sorted(ids)
+    alone = signed_in(make_staff("rui", "notifications.view_broadcast"))
+    assert where not in page(alone, one)
+
+
+def test_what_an_app_says_is_shown_as_text(console: Client) -> None:
+    one = new(data={"x": "<script>alert(1)</script>"})
+    assert "<script>alert(1)" not in page(console, one)
+
+
+def test_a_broadcast_that_is_not_there_leads_to_the_list(console: Client) -> None:
+    for unknown in ("x", str(ObjectId())):
+        response = console.get(f"{LIST}{unknown}/change/", follow=True)
+        assert "There is no such broadcast" in response.content.decode()
+        assert console.post(f"{LIST}{unknown}/pause/").status_code == 302
+
+
+def test_who_may_not_see_broadcasts_sees_none(support: Client) -> None:
+    one = new()
+    assert support.get(LIST).status_code == 403
+    assert support.get(f"{LIST}{one}/change/").status_code == 403
+
+
+# What one may do.
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_it_is_done_and_recorded(console: Client, operation: str) -> None:
+    one = ready_for(operation)
+    do(console, one, operation)
+    assert read(one)["status"] == AFTERWARDS[operation]
+    assert audit(one) == [RECORDED[operation]]
+    assert f"<br>{RECORDED[operation]}" in page(console, one)
+
+
+def test_a_cancellation_is_asked_about_first(console: Client) -> None:
+    one = new()
+    text = console.post(url(one, "cancel")).content.decode()
+    assert "Yes, cancel" in text
+    assert (read(one)["status"], audit(one)) == ("running", [])
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_get_changes_nothing(console: Client, operation: str) -> None:
+    one = ready_for(operation)
+    before = read(one)
+    assert console.get(url(one, operation)).status_code == 405
+    assert read(one) == before
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_without_its_token_a_form_is_refused(admin_user: StaffUser, operation: str) -> None:
+    one = ready_for(operation)
+    client = signed_in(admin_user, enforce_csrf_checks=True)
+    assert client.post(url(one, operation), {"confirmed": "yes"}).status_code == 403
+    assert audit(one) == []
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_operation_has_its_own_permission(db: None, operation: str) -> None:
+    one = ready_for(operation)
+    others = [f"notifications.{other}_broadcast" for other in OPERATIONS if other != operation]
+    client = signed_in(make_staff("rui", "notifications.view_broadcast", *others))
+    before = read(one)
+    assert client.post(url(one, operation), {"confirmed": "yes"}).status_code == 403
+    assert url(one, operation) not in page(client, one)
+    assert read(one) == before
+
+
+def test_what_cannot_be_done_any_more_is_said_and_not_recorded(console: Client) -> None:
+    one = new()
+    to_its_end(one, at=utc_now())
+    assert "It was left as it is" in do(console, one, "pause")
+    assert audit(one) == []
+    text = page(console, one)
+    for operation in ("pause", "resume"):
+        assert url(one, operation) not in text
+
+
+def test_the_page_of_one_that_waits_says_so(console: Client) -> None:
+    one = new()
+    collection("broadcasts").update_one({"_id": one}, {"$set": {"is_waiting": True}})
+    assert "too much is to be sent already" in page(console, one)
+    assert "Waits for room" in console.get(LIST).content.decode()

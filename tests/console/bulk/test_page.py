@@ -1,0 +1,198 @@
+"""Bulk operations in the console: chosen from a list, previewed, started, stopped, downloaded."""
+
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from access.models import StaffUser
+from domain.states import BulkAction, BulkOutcome, BulkStage
+from domain.time import utc_now
+from notifications.bulk import decisions, runner, selection
+from notifications.bulk import operation as bulk_operation
+from notifications.bulk.operation import Operation
+from notifyproject.db.collections import collection
+from tests.support.clients.bulk_console import BULK, FAILED, NEW, ask, failed, start, stored, text
+from tests.support.clients.console import make_staff, signed_in
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+STEPS = ("start", "pause", "resume", "cancel")
+
+
+def url(operation: Operation, step: str) -> str:
+    return f"{BULK}{operation.id}/{step}/"
+
+
+def test_a_list_offers_all_that_match_its_filter(operator: Client, support: Client) -> None:
+    failed()
+    path = f"{FAILED}?channel=email&code=provider_error"
+    link = f"{NEW}?list=failednotification&amp;channel=email&amp;code=provider_error"
+    assert f'href="{link}"' in text(operator.get(path))
+    assert "All matching this filter" not in text(support.get(path))
+
+
+def test_the_question_says_what_the_filter_is(operator: Client) -> None:
+    failed()
+    page = text(operator.get(f"{NEW}?list=failednotification&channel=email&code=provider_error"))
+    assert "<li>Channel: Email</li>" in page
+    assert "<li>Cause: Provider error</li>" in page
+    assert 'value="retry"' in page
+    # Who may not resend is not asked whether to; a list of failures has nothing to be cancelled.
+    assert 'value="resend"' not in page
+    assert 'value="cancel"' not in page
+
+
+def test_the_preview_shows_counts_samples_and_what_is_left_out(operator: Client) -> None:
+    document = failed()
+    operation = ask(operator)
+    page = text(operator.get(f"{BULK}{operation.id}/change/"))
+    assert "1 notification, 1 delivery." in page
+    assert str(document["_id"]) in page
+    assert 'name="include" value="safe" checked' in page
+    assert "Start: retry them" in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"reason": " "}, "Say why: a reason is kept with it."),
+        ({"per_second": "fast"}, "The pace is a whole number a second."),
+        ({"per_second": "9999"}, "Choose a pace from 1 to 500 a second."),
+        ({"include": []}, "Everything is left out: there is nothing to do."),
+        ({"include": "nonsense"}, "There is no verdict"),
+        ({"include": "suppressed"}, "What is suppressed is always left out."),
+        ({"include": ["safe", "may_duplicate"]}, "Say why a second copy is acceptable."),
+    ],
+)
+def test_what_is_missing_is_said_and_the_form_stays_filled_in(
+    operator: Client, fields: dict[str, Any], told: str
+) -> None:
+    failed()
+    operation = ask(operator)
+    page = text(start(operator, operation, **fields))
+    assert told in page
+    assert "It was not started." in page
+    if "reason" not in fields:
+        assert 'value="SendGrid is back"' in page
+    assert stored(operation.id).stage is BulkStage.READY
+
+
+def test_from_the_start_to_the_results(operator: Client) -> None:
+    document = failed()
+    operation = ask(operator)
+    page = text(start(operator, operation))
+    assert "Running" in page
+    assert 'hx-trigger="every 1s"' in page
+    runner.run(operation.id)
+    page = text(operator.get(f"{BULK}{operation.id}/change/"))
+    assert "Completed" in page
+    assert "1 of 1 delivery." in page
+    assert "every 1s" not in page
+    response = operator.get(f"{BULK}{operation.id}/results.csv")
+    header, line = b"".join(response.streaming_content).decode().splitlines()
+    assert header.startswith("notification_id,channel,outcome,verdict,why,")
+    assert line.startswith(f"{document['_id']},email,done,safe,")
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert "ada@example.com" not in line
+
+
+def test_the_part_that_is_fetched_again_says_when_to_load_the_page(operator: Client) -> None:
+    failed()
+    operation = ask(operator)
+    start(operator, operation)
+    progress = f"{BULK}{operation.id}/progress/?was="
+    assert "<progress" in text(operator.get(f"{progress}running"))
+    runner.run(operation.id)
+    assert operator.get(f"{progress}running")["HX-Refresh"] == "true"
+    assert operator.get(f"{BULK}{ObjectId()}/progress/").status_code == 404
+
+
+def test_it_is_paused_resumed_and_cancelled(operator: Client) -> None:
+    failed()
+    operation = ask(operator)
+    start(operator, operation)
+    for step, stage in (
+        ("pause", BulkStage.PAUSED),
+        ("resume", BulkStage.RUNNING),
+        ("cancel", BulkStage.CANCELLED),
+    ):
+        assert operator.post(url(operation, step), follow=True).status_code == 200
+        assert stored(operation.id).stage is stage
+    assert "It has ended already." in text(operator.post(url(operation, "cancel"), follow=True))
+    lines = LogEntry.objects.filter(object_id=str(operation.id)).order_by("id")
+    told = [(line.user.username, line.change_message) for line in lines]
+    assert told == [
+        ("olga", "Started: SendGrid is back"),
+        ("olga", "Paused."),
+        ("olga", "Resumed."),
+        ("olga", "Cancelled."),
+    ]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_get_changes_nothing(operator: Client, step: str) -> None:
+    operation = ask(operator)
+    response = operator.get(url(operation, step))
+    assert (response.status_code, response["Allow"]) == (405, "POST")
+    assert stored(operation.id).stage is BulkStage.READY
+
+
+def test_without_its_token_a_form_is_refused(admin_user: StaffUser) -> None:
+    operation = ask(signed_in(admin_user))
+    client = signed_in(admin_user, enforce_csrf_checks=True)
+    for step in STEPS:
+        assert client.post(url(operation, step)).status_code == 403
+    assert client.post(NEW, {"list": "failednotification", "action": "retry"}).status_code == 403
+    assert collection("operations").count_documents({}) == 1
+
+
+def test_support_does_nothing_to_many(operator: Client, support: Client) -> None:
+    operation = ask(operator)
+    for step in STEPS:
+        assert support.post(url(operation, step)).status_code == 403
+    assert support.get(NEW).status_code == 403
+    assert support.post(NEW, {"list": "failednotification", "action": "retry"}).status_code == 403
+    for page in ("change/", "progress/", "results.csv"):
+        assert support.get(f"{BULK}{operation.id}/{page}").status_code == 403
+    assert support.get(BULK).status_code == 403
+
+
+def test_who_may_look_starts_nothing(operator: Client, db: None) -> None:
+    failed()
+    operation = ask(operator)
+    viewer = signed_in(make_staff("vera", "notifications.view_bulkoperation"))
+    page = text(viewer.get(f"{BULK}{operation.id}/change/"))
+    assert "Ready to start" in page
+    assert "Start: retry them" not in page
+    assert viewer.post(url(operation, "start")).status_code == 403
+
+
+def test_it_takes_the_right_to_do_it_to_one(operator: Client) -> None:
+    failed()
+    now = utc_now()
+    by = bulk_operation.UNKNOWN_STAFF
+    cohort = selection.select_failures(channel=None, code=None, since=None)
+    resend = decisions.preview(action=BulkAction.RESEND, selection=cohort, by=by, now=now)
+    assert operator.post(url(resend, "cancel")).status_code == 403
+    form = {"list": "failednotification", "action": "resend", "channels": "email"}
+    assert "Choose what to do." in text(operator.post(NEW, form))
+
+
+def test_an_operation_that_there_is_not(operator: Client) -> None:
+    for one in (ObjectId(), "nonsense"):
+        assert "no such bulk operation" in text(operator.get(f"{BULK}{one}/change/", follow=True))
+        assert "no such bulk operation" in text(operator.post(f"{BULK}{one}/pause/", follow=True))
+
+
+def test_the_list_says_what_was_done_by_whom_and_why(operator: Client) -> None:
+    failed()
+    operation = ask(operator)
+    start(operator, operation)
+    runner.run(operation.id)
+    page = text(operator.get(BULK))
+    for words in ("Retry", "Completed", "1 done", "olga", "SendGrid is back"):
+        assert words in page
+    assert stored(operation.id).counts == {BulkOutcome.DONE: 1}

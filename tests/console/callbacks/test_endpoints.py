@@ -1,0 +1,164 @@
+"""Callbacks in the console: who is told, how that goes, and telling it again."""
+
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from callbacks import outbox, subscriptions
+from callbacks.events import DisabledReason
+from domain.states import DeliveryStatus
+from domain.time import utc_now
+from notifications import callback_events
+from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import CLIENT
+from tests.support.fakes.callback_receiver import called_back
+from tests.support.mongo.explained_reads import plans
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+LIST, MESSAGES = "/admin/callbacks/callback/", "/admin/callbacks/callbackmessage/"
+LOOKS = ("callbacks.view_callback", "callbacks.view_callbackmessage")
+
+
+@pytest.fixture(autouse=True)
+def shop(db: None) -> None:
+    """Store an app with a callback."""
+    called_back("http://127.0.0.1:9000/secret-path", now=utc_now())
+    collection("api_clients").insert_one(
+        {"_id": CLIENT, "name": "Shop", "scopes": [], "is_active": True, "keys": []}
+    )
+
+
+@pytest.fixture
+def onlooker(db: None) -> Client:
+    """Give a client of somebody who may look at callbacks, and do nothing."""
+    return signed_in(make_staff("olga", *LOOKS))
+
+
+def failed() -> str:
+    """Return the id of a test that has failed."""
+    document = outbox.send_test(CLIENT, now=utc_now())
+    outbox.fail_pending(client_id=CLIENT, reason="It answered 500.")
+    return str(document["_id"])
+
+
+def text(client: Client, url: str) -> str:
+    response = client.get(url)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def said(response: Any) -> str:
+    return " ".join(str(message) for message in response.wsgi_request._messages)
+
+
+def test_the_list_shows_apps_and_hosts_and_nothing_else_of_a_url(console: Client) -> None:
+    page = text(console, LIST)
+    assert "Shop" in page
+    assert "127.0.0.1:9000" in page
+    assert "secret-path" not in page + text(console, f"{LIST}{CLIENT}/change/")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "On"),
+        ({"failures": 1}, "Failing now and then"),
+        ({"failures": 9}, "Failing"),
+        ({"state": "disabled", "disabled_reason": "gone"}, "Off: its receiver is gone"),
+    ],
+)
+def test_it_says_how_a_receiver_does(console: Client, fields: dict[str, Any], words: str) -> None:
+    collection("callbacks").update_one({"_id": CLIENT}, {"$set": fields})
+    assert f">{words}<" in text(console, LIST)
+    assert f">{words}<" in text(console, f"{LIST}{CLIENT}/change/")
+
+
+def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(
+    console: Client,
+) -> None:
+    outbox.send_test(CLIENT, now=utc_now())
+    console.post(f"{LIST}{CLIENT}/switch-off/")
+    assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.BY_OPERATOR
+    assert collection("callback_messages").count_documents({"status": "failed"}) == 1
+    console.post(f"{LIST}{CLIENT}/switch-on/")
+    assert subscriptions.get(CLIENT)["state"] == "active"
+    entries = [e.change_message for e in LogEntry.objects.filter(object_id=str(CLIENT))]
+    assert sorted(entries) == ["Switched off.", "Switched on again."]
+    assert "already" in said(console.post(f"{LIST}{CLIENT}/switch-on/"))
+
+
+def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
+    message_id = failed()
+    assert "Switch off" not in text(onlooker, f"{LIST}{CLIENT}/change/")
+    assert "Send again" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
+    for path in (f"{LIST}{CLIENT}/switch-off/", f"{MESSAGES}{message_id}/replay/"):
+        assert onlooker.post(path).status_code == 403
+    assert subscriptions.get(CLIENT)["state"] == "active"
+    assert LogEntry.objects.count() == 0
+
+
+def test_a_message_is_sent_again_and_that_is_on_record(console: Client) -> None:
+    message_id = failed()
+    assert "Send again" in text(console, f"{MESSAGES}{message_id}/change/")
+    console.post(f"{MESSAGES}{message_id}/replay/")
+    document = collection("callback_messages").find_one({"_id": message_id})
+    assert document is not None
+    assert document["status"] == "pending"
+    assert LogEntry.objects.get().object_id == message_id
+    assert "not ended yet" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
+
+
+def test_several_are_sent_again_at_once(console: Client) -> None:
+    ids = [failed() for _ in range(3)]
+    ticked = {"action": "replay_selected", "_selected_action": ids}
+    assert "3 messages are sent again" in said(console.post(MESSAGES, ticked))
+    assert collection("callback_messages").count_documents({"status": "pending"}) == 3
+
+
+def test_what_has_nowhere_to_go_is_not_sent_again(console: Client) -> None:
+    message_id = failed()
+    subscriptions.remove(CLIENT)
+    assert "no callback" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
+
+
+def test_what_an_app_was_told_of_a_notification_is_found_by_its_id(console: Client) -> None:
+    document = factories.settled(DeliveryStatus.FAILED, has_callback=True)
+    callback_events.publish_events(now=utc_now())
+    failed()
+    page = text(console, f"{MESSAGES}?q={document['_id']}")
+    assert page.count("delivery.failed") == 1
+    assert "notification.completed" in page
+    assert f"/notification/{document['_id']}/change/" in page
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_the_page_of_a_notification_leads_to_what_its_app_was_told(
+    console: Client, is_told: bool
+) -> None:
+    document = factories.settled(DeliveryStatus.FAILED, has_callback=is_told)
+    page = text(console, f"/admin/notifications/notification/{document['_id']}/change/")
+    assert ("What its app was told" in page) is is_told
+    assert (f"{MESSAGES}?q={document['_id']}" in page) is is_told
+
+
+@pytest.mark.parametrize("query", ["", "?status=failed", f"?client={CLIENT}", "?q=evt_1"])
+def test_no_list_reads_more_than_it_shows(console: Client, query: str) -> None:
+    other = ObjectId()
+    called_back("http://127.0.0.1:9000/", client_id=other)
+    rows = [
+        {"_id": f"evt_{n}", "client_id": (CLIENT, other)[n % 2], "type": "test", "body": "{}"}
+        | {"status": "failed", "tries": 1, "created_at": utc_now(), "purge_at": utc_now()}
+        for n in range(300)
+    ]
+    collection("callback_messages").insert_many(rows)
+    found = plans(console, f"{MESSAGES}{query}", of="callback_messages")
+    assert found
+    for plan in found:
+        assert not {"COLLSCAN", "SORT"} & plan.stages, plan.told
+        assert plan.documents_examined <= 60

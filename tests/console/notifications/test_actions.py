@@ -1,0 +1,285 @@
+"""Retry, resend and cancel: asked first, done once, recorded, refused to who may not."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from access.models import StaffUser
+from console import staff_actions
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
+from notifications import store
+from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+LIST = "/admin/notifications/notification/"
+FAILED = "/admin/notifications/failednotification/"
+OPERATIONS = ("retry", "resend", "cancel")
+S = DeliveryStatus
+
+
+def failed(**fields: Any) -> Any:
+    """Return a notification that failed a moment ago."""
+    now = utc_now()
+    return factories.settled(S.FAILED, at=now, created_at=now, **fields)
+
+
+def url(document: Any, operation: str) -> str:
+    return f"{LIST}{document['_id']}/{operation}/"
+
+
+def do(client: Client, document: Any, operation: str, **fields: Any) -> str:
+    """Carry an operation out on one notification; return the page that follows."""
+    response = client.post(url(document, operation), {"confirmed": "yes", **fields}, follow=True)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def do_on(
+    client: Client, documents: list[Any], operation: str, path: str = LIST, **more: Any
+) -> str:
+    """Carry an operation out on ticked rows; return the page that follows."""
+    ticked = [str(document["_id"]) for document in documents]
+    action = {"action": f"{operation}_selected", "_selected_action": ticked}
+    response = client.post(path, action | {"confirmed": "yes"} | more, follow=True)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def audit(document: Any) -> list[str]:
+    """Return what the audit log has about a notification."""
+    entries = LogEntry.objects.filter(object_id=str(document["_id"])).order_by("id")
+    return [entry.change_message for entry in entries]
+
+
+def resends_of(document: Any) -> list[Any]:
+    found = collection("notifications").find({"resent_from": document["_id"]})
+    return sorted(found, key=lambda one: one["_id"])
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_get_changes_nothing(console: Client, operation: str) -> None:
+    document = failed()
+    response = console.get(url(document, operation))
+    assert response.status_code == 405
+    assert response["Allow"] == "POST"
+    assert factories.read(document["_id"]) == document
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_without_its_token_a_form_is_refused(admin_user: StaffUser, operation: str) -> None:
+    document = failed()
+    client = signed_in(admin_user, enforce_csrf_checks=True)
+    assert client.post(url(document, operation), {"confirmed": "yes"}).status_code == 403
+    assert factories.read(document["_id"]) == document
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_operation_has_its_own_permission(db: None, operation: str) -> None:
+    document = failed()
+    others = [f"notifications.{o}_notification" for o in OPERATIONS if o != operation]
+    client = signed_in(make_staff("rui", "notifications.view_notification", *others))
+    assert client.post(url(document, operation), {"confirmed": "yes"}).status_code == 403
+    do_on(client, [document], operation, channels="email")
+    assert factories.read(document["_id"]) == document
+    assert resends_of(document) == []
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_who_may_not_see_notifications_does_nothing_to_them(db: None, operation: str) -> None:
+    document = failed()
+    client = signed_in(make_staff("rui", f"notifications.{operation}_notification"))
+    assert client.post(url(document, operation), {"confirmed": "yes"}).status_code == 403
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_nothing_is_done_before_it_is_confirmed(console: Client, operation: str) -> None:
+    document = failed()
+    response = console.post(url(document, operation), {})
+    assert response.status_code == 200
+    text = response.content.decode()
+    assert f"Yes, {operation}" in text
+    assert "Email failed once: the provider had a problem of its own." in text
+    assert factories.read(document["_id"]) == document
+    ticked = {"action": f"{operation}_selected", "_selected_action": str(document["_id"])}
+    assert f"Yes, {operation}" in console.post(LIST, ticked).content.decode()
+    assert factories.read(document["_id"]) == document
+
+
+def test_the_question_says_what_a_resend_would_be(console: Client) -> None:
+    safe = failed()
+    now = utc_now()
+    in_doubt = factories.started(at=now, created_at=now)
+    store.settle([factories.settlement(in_doubt, S.UNKNOWN, at=now)], now=now)
+    doubtful = factories.read(in_doubt.notification_id)
+    assert "Resend: safe" in console.post(url(safe, "resend"), {}).content.decode()
+    assert "Resend: may duplicate" in console.post(url(doubtful, "resend"), {}).content.decode()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_notification_that_is_not_there(console: Client, operation: str) -> None:
+    for identifier in (ObjectId(), "nonsense"):
+        text = do(console, {"_id": identifier}, operation)
+        assert "There is no such notification." in text
+
+
+def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
+    document = failed()
+    text = do(console, document, "retry")
+    assert "1 notification is tried again now." in text
+    after = factories.read(document["_id"])
+    assert (after["status"], factories.delivery(after)["status"]) == ("retrying", "pending")
+    assert "failed_at" not in after
+    assert audit(document) == ["Retried on all channels."]
+    (entry,) = LogEntry.objects.all()
+    assert (entry.user.username, entry.object_repr) == (
+        "maria",
+        f"payment_confirmed {document['_id']}",
+    )
+    # The page says who did it.
+    assert "Retried on all channels." in text
+    assert "maria" in text
+
+
+def test_retry_of_what_has_not_failed_says_why_not(console: Client) -> None:
+    document = factories.accepted(created_at=utc_now())
+    text = do(console, document, "retry")
+    assert "One was left as before: None of these channels has failed." in text
+    assert audit(document) == []
+
+
+def test_retry_of_what_has_expired_says_why_not(console: Client) -> None:
+    now = utc_now()
+    document = failed(expires_at=now + timedelta(seconds=1))
+    collection("notifications").update_one(
+        {"_id": document["_id"]}, {"$set": {"expires_at": now - timedelta(seconds=1)}}
+    )
+    assert "Its time is over: it has expired." in do(console, document, "retry")
+
+
+def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> None:
+    document = failed(channels=(Channel.EMAIL, Channel.IN_APP))
+    text = do(console, document, "resend", channels="email")
+    (new,) = resends_of(document)
+    assert new["channels"] == ["email"]
+    assert factories.read(document["_id"])["resent_as"] == [new["_id"]]
+    assert f'href="{LIST}{new["_id"]}/change/"' in text
+    assert "It is sent again as a new notification" in text
+    assert audit(document) == [f"Resent on Email as {new['_id']}."]
+    assert audit(new) == [f"Made by resending {document['_id']}."]
+    assert "This is a resend of" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
+
+
+@pytest.mark.parametrize("channels", [[], ["pigeon"]])
+def test_resend_needs_a_channel(console: Client, channels: list[str]) -> None:
+    document = failed()
+    text = do(console, document, "resend", channels=channels)
+    assert "Nothing was done: choose a channel to resend on." in text
+    assert resends_of(document) == []
+
+
+def test_resend_on_a_channel_it_never_had(console: Client) -> None:
+    document = failed()
+    text = do(console, document, "resend", channels="push")
+    assert "One was left as before: It has none of these channels to be done." in text
+    assert resends_of(document) == []
+
+
+def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> None:
+    document = factories.accepted(created_at=utc_now())
+    assert "1 notification is withdrawn." in do(console, document, "cancel")
+    after = factories.delivery(factories.read(document["_id"]))
+    assert (after["status"], after["failure_reason"]) == ("cancelled", "Cancelled by maria.")
+    assert audit(document) == ["Cancelled on all channels."]
+
+
+def test_cancel_after_it_was_sent_says_why_not(console: Client) -> None:
+    document = failed()
+    assert "Nothing of it is pending any more." in do(console, document, "cancel")
+
+
+def test_the_page_offers_what_can_be_done(console: Client) -> None:
+    waiting = factories.accepted(created_at=utc_now())
+    for document, offered, missing in (
+        (failed(), "Retry failed channels", "Cancel what is pending"),
+        (waiting, "Cancel what is pending", "Retry failed channels"),
+    ):
+        text = console.get(f"{LIST}{document['_id']}/change/").content.decode()
+        assert offered in text
+        assert missing not in text
+        assert "Resend…" in text
+
+
+@pytest.mark.parametrize("path", [LIST, FAILED])
+def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, path: str) -> None:
+    good = [failed() for _ in range(3)]
+    bad = [failed() for _ in range(2)]
+    now = utc_now()
+    for document in bad:
+        do(console, document, "retry")
+        # It still is in the list of failures by another channel's failure.
+        collection("notifications").update_one(
+            {"_id": document["_id"]}, {"$set": {"failed_at": now}}
+        )
+    text = do_on(console, [*good, *bad], "retry", path)
+    assert "3 notifications are tried again now." in text
+    assert "2 were left as before: None of these channels has failed. (2)" in text
+    assert all(factories.read(d["_id"])["status"] == "retrying" for d in good)
+    assert all(audit(document) == ["Retried on all channels."] for document in good)
+
+
+def test_resend_of_ticked_rows_leaves_out_what_went_out(console: Client) -> None:
+    both = (Channel.EMAIL, Channel.IN_APP)
+    documents = [failed(channels=both), failed()]
+    text = do_on(console, documents, "resend", FAILED, channels=["email", "in_app"])
+    assert "2 notifications are sent again as a new notification." in text
+    assert [n["channels"] for d in documents for n in resends_of(d)] == [["email"], ["email"]]
+
+
+def test_resend_of_ticked_rows_where_it_went_out_too_if_asked(console: Client) -> None:
+    document = failed(channels=(Channel.EMAIL, Channel.IN_APP))
+    now = utc_now()
+    other = factories.settled(S.SENT, at=now, created_at=now)
+    documents = [document, other]
+    do_on(console, documents, "resend", channels=["email", "in_app"], again="yes")
+    assert [n["channels"] for d in documents for n in resends_of(d)] == [
+        ["email", "in_app"],
+        ["email"],
+    ]
+
+
+def test_resend_of_ticked_rows_that_all_arrived(console: Client) -> None:
+    now = utc_now()
+    documents = [factories.settled(S.SENT, at=now, created_at=now) for _ in range(2)]
+    text = do_on(console, documents, "resend", channels=["email"])
+    assert "2 were left as before: It has none of these channels to be done. (2)" in text
+
+
+def test_cancel_of_ticked_rows(console: Client) -> None:
+    now = utc_now()
+    documents = [factories.accepted(created_at=now) for _ in range(2)]
+    text = do_on(console, [*documents, failed()], "cancel")
+    assert "2 notifications are withdrawn." in text
+    assert "One was left as before: Nothing of it is pending any more." in text
+    assert {factories.read(d["_id"])["status"] for d in documents} == {"cancelled"}
+
+
+def test_ticking_nothing_does_nothing(console: Client) -> None:
+    failed()
+    response = console.post(LIST, {"action": "retry_selected", "index": "0"}, follow=True)
+    assert "Items must be selected" in response.content.decode()
+
+
+def test_an_operation_on_a_row_that_is_gone_meanwhile(console: Client) -> None:
+    document = failed()
+    collection("notifications").delete_one({"_id": document["_id"]})
+    by = staff_actions.Staff(id=ObjectId(), username="maria")
+    outcome = staff_actions.retry({document["_id"]: None}, by=by, now=utc_now())
+    assert outcome.reasons == ["It is not there any more."]

@@ -1,0 +1,222 @@
+"""The lists of notifications and of failures: what is found and how it is grouped."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.test import Client
+
+from access.clients import registry
+from console.notifications import search
+from domain.content import Recipient
+from domain.errors import FailureCode
+from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.time import utc_now
+from monitoring import failure_groups
+from notifications import store
+from notifications.store import ProviderAnswer
+from tests.support.clients.console import listed
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+LIST = "/admin/notifications/notification/"
+FAILED = "/admin/notifications/failednotification/"
+S = DeliveryStatus
+
+
+def test_the_newest_come_first(console: Client) -> None:
+    now = utc_now()
+    older = factories.accepted(created_at=now - timedelta(minutes=1))
+    newer = factories.accepted(created_at=now)
+    assert listed(console, LIST) == [newer["_id"], older["_id"]]
+
+
+def test_each_filter_narrows(console: Client) -> None:
+    now = utc_now()
+    client_id = registry.create_client(name="Shop", scopes=[], now=now)
+    plain = factories.settled(S.SENT, at=now, created_at=now)
+    other = factories.accepted(
+        created_at=now,
+        channels=(Channel.PUSH, Channel.IN_APP),
+        type="system_alert",
+        category=Category.ALERT,
+        priority=Priority.CRITICAL,
+        client_id=client_id,
+    )
+    for query in (
+        *("status=queued", "channel=push", "delivery_status=delivered"),
+        *("type=system_alert", "category=alert", "priority=critical", f"client={client_id}"),
+        *("channel=in_app&delivery_status=delivered", "delivery_status=pending&channel=push"),
+    ):
+        assert listed(console, f"{LIST}?{query}") == [other["_id"]], query
+    assert listed(console, f"{LIST}?delivery_status=sent") == [plain["_id"]]
+    # Both must hold for the same channel.
+    assert listed(console, f"{LIST}?channel=push&delivery_status=delivered") == []
+
+
+def test_the_list_of_all_has_the_filters_of_the_failures(console: Client) -> None:
+    rejected = failure(FailureCode.REJECTED)
+    failure(FailureCode.TIMEOUT, channel=Channel.PUSH)
+    for query in ("code=rejected", "code=rejected&channel=email&attempts=1"):
+        assert listed(console, f"{LIST}?{query}") == [rejected["_id"]], query
+    assert listed(console, f"{LIST}?code=rejected&channel=push") == []
+    assert listed(console, f"{LIST}?attempts=2") == []
+
+
+def test_everything_a_person_may_hold_finds_it(console: Client) -> None:
+    now = utc_now()
+    document = factories.settled(
+        *(S.SENT,),
+        at=now,
+        created_at=now,
+        user_id="user-9",
+        entity_id="order-9",
+        external_id="ext-9",
+        idempotency_key="key-9",
+        recipient=Recipient(email="Nine@example.com", phone="+351912345679"),
+    )
+    factories.accepted(created_at=now)
+    identifier = document["_id"]
+    for text in (
+        *(str(identifier), f"{identifier}.email.1", "user-9", "order-9", "ext-9", "key-9"),
+        *("sg-1", "Nine@example.com", "Nine@EXAMPLE.com", "%2B351912345679"),
+        *("%2B351 912 345 679", "  user-9  "),
+    ):
+        assert listed(console, f"{LIST}?q={text}") == [identifier], text
+    for text in ("user-", "nine", "order", str(ObjectId()), "%2B351", "$ne", "{}"):
+        assert listed(console, f"{LIST}?q={text}") == [], text
+
+
+def test_a_user_id_may_look_like_an_id(console: Client) -> None:
+    now = utc_now()
+    user_id = str(ObjectId())
+    mine = factories.accepted(created_at=now, user_id=user_id)
+    assert listed(console, f"{LIST}?q={user_id}") == [mine["_id"]]
+
+
+def test_a_search_lists_the_newest_matches_only(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "MAX_RESULTS", 2)
+    monkeypatch.setattr(search.find_ids, "__kwdefaults__", {"cap": 2})
+    now = utc_now()
+    ids = [factories.accepted(created_at=now + timedelta(seconds=n))["_id"] for n in range(3)]
+    response = console.get(f"{LIST}?q=ada")
+    assert [row.pk for row in response.context["cl"].result_list] == sorted(ids[1:])[::-1]
+    assert "Only the newest 2 matches are listed." in response.content.decode()
+
+
+@pytest.mark.parametrize("url", [LIST, FAILED, "/admin/notifications/deliveryattempt/"])
+def test_support_sees_no_whole_address(console: Client, support: Client, url: str) -> None:
+    now = utc_now()
+    factories.settled(S.FAILED, at=now, created_at=now)
+    assert "ada@example.com" not in support.get(url).content.decode()
+    if "attempt" not in url:
+        assert "a***@example.com" in support.get(url).content.decode()
+        assert "ada@example.com" in console.get(url).content.decode()
+
+
+def test_failures_come_newest_first_and_nothing_else(console: Client) -> None:
+    now = utc_now()
+    factories.settled(S.SENT, at=now, created_at=now)
+    earlier = now - timedelta(hours=1)
+    first = factories.settled(S.FAILED, at=earlier, created_at=earlier)
+    second = factories.settled(S.FAILED, at=now, created_at=earlier)
+    assert listed(console, FAILED) == [second["_id"], first["_id"]]
+    assert f"{LIST}{first['_id']}/change/" in console.get(FAILED).content.decode()
+
+
+def failure(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
+    """Return a notification that failed now."""
+    now = utc_now()
+    one = factories.started(at=now, channel=channel, created_at=now, **fields)
+    outcome = factories.settlement(one, S.FAILED, at=now, code=code, reason="It said no.")
+    store.settle([outcome], now=now)
+    return factories.read(one.notification_id)
+
+
+def test_failures_are_grouped_by_cause(console: Client) -> None:
+    rejected = [failure(FailureCode.REJECTED) for _ in range(2)]
+    timeout = failure(FailureCode.TIMEOUT, channel=Channel.PUSH, type="system_alert")
+    rows = console.get(FAILED).context["cl"].groups
+    assert [(r.channel, r.code, r.group.count) for r in rows] == [
+        ("Email", "Rejected", 2),
+        ("Push", "Timeout", 1),
+    ]
+    text = console.get(FAILED).content.decode()
+    assert "The provider refuses this message." in text
+    # A group narrows the list, and widens it again.
+    assert set(listed(console, FAILED + rows[0].url)) == {d["_id"] for d in rejected}
+    chosen = console.get(FAILED + rows[1].url)
+    assert [r.pk for r in chosen.context["cl"].result_list] == [timeout["_id"]]
+    assert "channel" not in next(r.url for r in chosen.context["cl"].groups if r.is_chosen)
+    # The groups are of the same type as the list.
+    narrowed = console.get(f"{FAILED}?type=system_alert").context["cl"].groups
+    assert [r.code for r in narrowed] == ["Timeout"]
+
+
+def test_one_cause_at_two_providers_is_two_groups(console: Client) -> None:
+    now = utc_now()
+    for provider in ("sendgrid", "smtp", "smtp"):
+        one = factories.start(factories.claimed(at=now, created_at=now), at=now, provider=provider)
+        answer = ProviderAnswer(provider=provider, message_id=None, response={"status": 503})
+        store.settle([factories.settlement(one, S.FAILED, at=now, answer=answer)], now=now)
+    rows = console.get(FAILED).context["cl"].groups
+    assert [(r.provider, r.count) for r in rows] == [("Mail server", "2"), ("SendGrid", "1")]
+    assert len(listed(console, FAILED + rows[0].url)) == 2
+    assert len(listed(console, FAILED + rows[1].url)) == 1
+
+
+def test_a_group_has_a_course_and_a_trend(console: Client) -> None:
+    now = utc_now()
+    for hours in (30, 2, 1):
+        at = now - timedelta(hours=hours)
+        factories.settled(S.FAILED, at=at, created_at=at)
+    failure(FailureCode.REJECTED)
+    old, new = console.get(FAILED).context["cl"].groups
+    assert (old.count, old.trend) == ("2", "up from 1")
+    assert (new.count, new.trend) == ("1", "new")
+    assert [count for count in old.group.course if count] == [1, 1]
+    assert sum(1 for _, _, height in old.bars if height) == 2
+
+
+def test_groups_that_are_capped_say_so(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failure_groups, "CAP", 2)
+    for _ in range(3):
+        failure(FailureCode.REJECTED)
+    page = console.get(FAILED)
+    (row,) = page.context["cl"].groups
+    assert (row.count, row.trend) == ("2+", "")
+    assert "counted from the newest failures since" in page.content.decode()
+
+
+def test_failures_are_narrowed_by_more_than_their_cause(console: Client) -> None:
+    now = utc_now()
+    alert = failure(FailureCode.REJECTED, category=Category.ALERT, priority=Priority.CRITICAL)
+    factories.settled(S.FAILED, at=now, created_at=now)
+    unsent = factories.claimed(at=now, created_at=now, user_id="bob")
+    nowhere = store.Deferred(
+        claimed=unsent, status=S.FAILED, code=FailureCode.NO_ADDRESS, reason="There is none."
+    )
+    store.defer([nowhere], now=now)
+    for query in ("category=alert", "priority=critical", "code=rejected&attempts=1"):
+        changelist = console.get(f"{FAILED}?{query}").context["cl"]
+        assert [row.pk for row in changelist.result_list] == [alert["_id"]], query
+        # The groups are of the same notifications; a cause narrows the list only.
+        expected = {"Rejected", "Provider error"} if "code" in query else {"Rejected"}
+        assert {row.code for row in changelist.groups} == expected, query
+    for query in ("attempts=0", "provider=none"):
+        assert listed(console, f"{FAILED}?{query}") == [unsent.notification_id], query
+
+
+def test_failures_are_grouped_over_the_chosen_time(console: Client) -> None:
+    now = utc_now()
+    for days in (0, 3):
+        at = now - timedelta(days=days)
+        factories.settled(S.FAILED, at=at, created_at=at)
+    assert console.get(FAILED).context["cl"].groups[0].group.count == 1
+    week = console.get(f"{FAILED}?failed_within=7d").context["cl"]
+    assert week.groups[0].group.count == 2
+    assert week.span_words == "in the chosen time"

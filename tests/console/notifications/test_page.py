@@ -1,0 +1,213 @@
+"""The page about one notification, its attempts and webhooks: what is shown, and to whom."""
+
+import re
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.test import Client
+
+from domain.content import Content
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
+from notifications import store
+from notifications.catalog.types import MASK
+from notifyproject.db.collections import collection
+from tests.support.clients.console import listed, make_staff, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+LIST = "/admin/notifications/notification/"
+FAILED = "/admin/notifications/failednotification/"
+S = DeliveryStatus
+
+
+def page(client: Client, document: Any) -> str:
+    """Return the page about a notification."""
+    response = client.get(f"{LIST}{document['_id']}/change/")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_the_page_says_what_happened_and_what_comes_next(console: Client) -> None:
+    now = utc_now()
+    document = factories.settled(S.FAILED, at=now, created_at=now, entity_id="order-7")
+    shown = page(console, document)
+    for words in (
+        "Email failed once: the provider had a problem of its own. Nothing more will be tried.",
+        "The provider had a problem of its own. (503)",
+        "Retry it when the provider is well again.",
+        "Email, attempt 1",
+        "took 12 ms",
+        "by SendGrid",
+        "&quot;status&quot;: 503",
+        "Payment confirmed to ada",
+        "order-7",
+        "1 of 4",
+    ):
+        assert words in shown, words
+
+
+def test_the_page_names_the_trace_to_look_it_up_by(console: Client) -> None:
+    now = utc_now()
+    traced = factories.accepted(created_at=now, traceparent=f"00-{'a1' * 16}-{'b' * 16}-01")
+    assert "a1" * 16 in page(console, traced)
+    assert "Trace" not in page(console, factories.accepted(created_at=now))
+
+
+def test_the_page_shows_the_email_in_a_frame_that_runs_nothing(console: Client) -> None:
+    evil = Content(subject="Hi", body='<script>alert(1)</script> & "quotes"')
+    shown = page(console, factories.accepted(created_at=utc_now(), content=evil))
+    frame = re.search(r'<iframe[^>]*sandbox=""[^>]*srcdoc="([^"]*)"', shown)
+    assert frame is not None
+    assert "Content-Security-Policy" in frame[1]
+    assert "default-src &#x27;none&#x27;" in frame[1]
+    assert "<script>alert" not in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+
+
+def test_the_page_shows_no_frame_without_email(console: Client) -> None:
+    document = factories.accepted(created_at=utc_now(), channels=(Channel.IN_APP,))
+    shown = page(console, document)
+    assert "<iframe" not in shown
+    assert "Your payment has arrived." in shown
+
+
+def test_every_channel_is_shown_with_its_own_words(console: Client) -> None:
+    content = Content(
+        subject="Paid", body="By body.", template_id="payment_confirmed", template_version=0
+    )
+    document = factories.accepted(
+        created_at=utc_now(),
+        channels=(Channel.EMAIL, Channel.PUSH, Channel.IN_APP),
+        content=content,
+        data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
+    )
+    said = console.get(f"{LIST}{document['_id']}/change/").context["shown"].messages
+    assert [one.channel for one in said] == ["Email", "Push", "In-app"]
+    email, push, in_app = said
+    assert email.html is not None
+    assert push.text == "Your payment of 49.90 has arrived. Order number: 1001."
+    assert in_app.text == "By body."
+
+
+def test_secrets_are_shown_to_nobody(console: Client) -> None:
+    document = factories.accepted(
+        created_at=utc_now(),
+        type="mfa_code",
+        data={"code": "483920", "expires_in": 5},
+        content=Content(
+            subject="Your code", body=f"Use {MASK}", template_id="mfa_code", is_masked=True
+        ),
+    )
+    shown = page(console, document)
+    assert "483920" not in shown
+    assert MASK in shown
+    assert "Secrets are shown as dots." in shown
+
+
+def test_data_of_a_type_that_is_gone_is_all_secret(console: Client) -> None:
+    document = factories.accepted(created_at=utc_now(), type="gone", data={"code": "483920"})
+    assert "483920" not in page(console, document)
+
+
+def test_what_cannot_be_rendered_is_shown_as_it_was_stored(console: Client) -> None:
+    document = factories.accepted(
+        created_at=utc_now(),
+        type="mfa_code",
+        content=Content(
+            subject="Your code", body=f"Use {MASK}", template_id="mfa_code", is_masked=True
+        ),
+    )
+    shown = page(console, document)
+    assert "The template needs the variable" in shown
+    assert f"Use {MASK}" in shown
+
+
+def test_support_sees_masked_addresses_on_the_page(console: Client, support: Client) -> None:
+    now = utc_now()
+    one = factories.started(
+        at=now, created_at=now, data={"to": "ada@example.com", "count": 3, "list": ["b@c.example"]}
+    )
+    answer = store.ProviderAnswer(
+        provider="sendgrid", response={"status": 400, "excerpt": "no such user ada@example.com"}
+    )
+    outcome = factories.settlement(
+        *(one, S.FAILED), at=now, answer=answer, reason="ada@example.com is wrong"
+    )
+    store.settle([outcome], now=now)
+    document = factories.read(one.notification_id)
+    masked, whole = page(support, document), page(console, document)
+    assert "ada@example.com" not in masked
+    assert "b@c.example" not in masked
+    assert "+351912345678" not in masked
+    assert "a***@example.com" in masked
+    assert "+351******678" in masked
+    assert "ada@example.com" in whole
+    assert "+351912345678" in whole
+
+
+def test_support_is_offered_nothing_it_may_not_do(support: Client, console: Client) -> None:
+    now = utc_now()
+    document = factories.settled(S.FAILED, at=now, created_at=now)
+    assert "Retry failed channels" in page(console, document)
+    assert "Retry failed channels" not in page(support, document)
+    assert "Resend…" not in page(support, document)
+    assert "_selected_action" not in support.get(LIST).content.decode()
+
+
+def test_a_page_that_is_not_there_leads_to_the_list(console: Client) -> None:
+    for identifier in (str(ObjectId()), "nonsense"):
+        response = console.get(f"{LIST}{identifier}/change/", follow=True)
+        assert response.redirect_chain == [(LIST, 302)]
+        assert "There is no such notification." in response.content.decode()
+
+
+def test_who_may_not_see_notifications_sees_no_page(client: Client, db: None) -> None:
+    document = factories.accepted(created_at=utc_now())
+    nobody = signed_in(make_staff("nobody"))
+    assert nobody.get(f"{LIST}{document['_id']}/change/").status_code == 403
+
+
+def test_the_recipient_is_linked_registered_or_not(console: Client) -> None:
+    document = factories.accepted(created_at=utc_now())
+    assert "/admin/recipients/recipient/ada/change/" in page(console, document)
+    nobody = factories.accepted(created_at=utc_now(), user_id=None)
+    assert "/admin/recipients/recipient/None" not in page(console, nobody)
+    client = signed_in(make_staff("rui", "notifications.view_notification"))
+    assert "/admin/recipients/recipient/ada" not in page(client, document)
+
+
+def test_an_attempt_leads_to_its_notification(console: Client) -> None:
+    now = utc_now()
+    document = factories.settled(S.UNKNOWN, at=now, created_at=now)
+    factories.settled(S.SENT, at=now, created_at=now)
+    url = "/admin/notifications/deliveryattempt/"
+    reference = f"{document['_id']}.email.1"
+    assert f"{LIST}{document['_id']}/change/" in console.get(url).content.decode()
+    for query in ("status=unknown", f"q={document['_id']}", f"q={reference}"):
+        assert listed(console, f"{url}?{query}") == [reference], query
+    assert listed(console, f"{url}?channel=push") == []
+
+
+def test_support_sees_no_address_in_a_webhook(console: Client, support: Client) -> None:
+    body = '[{"email":"ada@example.com","event":"bounce"}]'
+    stored = collection("webhook_log").insert_one(
+        {"provider": "sendgrid", "received_at": utc_now(), "body": body, "event_count": 1}
+        | {"applied_count": 0, "unmatched_count": 1}
+    )
+    url = f"/admin/notifications/webhooklog/{stored.inserted_id}/change/"
+    assert "ada@example.com" in console.get(url).content.decode()
+    masked = support.get(url).content.decode()
+    assert "ada@example.com" not in masked
+    assert "a***@example.com" in masked
+
+
+def test_a_webhook_that_is_no_json_is_shown_as_it_is(console: Client) -> None:
+    stored = collection("webhook_log").insert_one(
+        {"provider": "sendgrid", "received_at": utc_now(), "body": "not <b>JSON</b>"}
+        | {"event_count": 0, "applied_count": 0, "unmatched_count": 0}
+    )
+    url = f"/admin/notifications/webhooklog/{stored.inserted_id}/change/"
+    assert "not &lt;b&gt;JSON&lt;/b&gt;" in console.get(url).content.decode()

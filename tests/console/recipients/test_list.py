@@ -1,0 +1,208 @@
+"""Recipients and suppressions in the console."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from recipients import queries
+from recipients.models import Suppression, SuppressionReason
+from recipients.suppressions import anonymise, suppression_id
+from tests.support.clients.console import listed, make_staff, register_ada, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db")
+
+PEOPLE = "/admin/recipients/recipient/"
+SUPPRESSIONS = "/admin/recipients/suppression/"
+ADA = "ada@example.com"
+BOUNCE = suppression_id("email", ADA, SuppressionReason.HARD_BOUNCE)
+KEY = BOUNCE.replace("_", "_5F").replace(":", "_3A")
+"""How a key stands in the admin's addresses."""
+
+
+@pytest.fixture
+def ada() -> None:
+    """Store a person."""
+    register_ada(
+        attributes={"second_email": "ada@work.example"},
+        preferences={"marketing": {"muted": True}},
+        quiet_hours={"enabled": True, "start": "22:00", "end": "07:00"},
+        timezone="Europe/Lisbon",
+    )
+
+
+@pytest.fixture
+def suppressed() -> None:
+    """Suppress a person's address."""
+    factories.hold_back(ADA, at=utc_now())
+
+
+@pytest.mark.usefixtures("ada")
+def test_a_person_is_found_by_id_and_address(console: Client) -> None:
+    for text in ("ada", ADA, "%2B351912345678"):
+        assert listed(console, f"{PEOPLE}?q={text}") == ["ada"], text
+    assert listed(console, f"{PEOPLE}?q=ad") == []
+
+
+@pytest.mark.usefixtures("ada", "suppressed")
+def test_a_person_has_a_page(console: Client) -> None:
+    shown = console.get(f"{PEOPLE}ada/change/").content.decode()
+    for words in (
+        ADA,
+        "+351912345678",
+        "22:00 to 07:00 (Europe/Lisbon)",
+        "Hard bounce",
+        "nothing of it",
+        "/admin/notifications/notification/?q=ada",
+        "ada@work.example",
+    ):
+        assert words in shown, words
+
+
+@pytest.mark.usefixtures("ada")
+def test_support_sees_a_person_masked(support: Client) -> None:
+    for url in (PEOPLE, f"{PEOPLE}ada/change/"):
+        shown = support.get(url).content.decode()
+        assert ADA not in shown
+        assert "+351912345678" not in shown
+        assert "ada@work.example" not in shown
+        assert "a***@example.com" in shown
+
+
+@pytest.mark.usefixtures("ada")
+def test_a_person_is_not_changed_here(console: Client) -> None:
+    response = console.post(f"{PEOPLE}ada/change/", {"name": "Eve", "email": "eve@example.com"})
+    assert response.status_code == 403
+    assert collection("recipients").find_one({"_id": "ada"})["name"] == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("channel", "address"), [("email", "Bob@Example.com"), ("whatsapp", "+351912345678")]
+)
+def test_an_address_is_suppressed_by_hand(console: Client, channel: str, address: str) -> None:
+    response = console.post(f"{SUPPRESSIONS}add/", {"channel": channel, "address": address})
+    assert response.status_code == 302
+    found = queries.find_suppressed([(channel, address)], now=utc_now())
+    assert found[(channel, address)].reason == "manual"
+    stored = Suppression.objects.get()
+    assert (stored.source, stored.marketing_only) == ("admin", False)
+    assert LogEntry.objects.get().object_repr == f"{channel}: manual"
+
+
+@pytest.mark.parametrize(
+    ("channel", "address", "problem"),
+    [
+        ("email", "nonsense", "Enter a valid email address."),
+        ("email", "+351912345678", "Enter a valid email address."),
+        ("whatsapp", "912345678", "Write the number as +351912345678."),
+        ("whatsapp", "ada@example.com", "Write the number as +351912345678."),
+        ("pigeon", "ada@example.com", "is not one of the available choices"),
+        ("email", "", "This field is required."),
+    ],
+)
+def test_what_is_no_address_is_told(
+    console: Client, channel: str, address: str, problem: str
+) -> None:
+    response = console.post(f"{SUPPRESSIONS}add/", {"channel": channel, "address": address})
+    assert problem in response.content.decode()
+    assert not Suppression.objects.exists()
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_suppressing_by_hand_is_a_reason_of_its_own_and_the_stricter_stays(console: Client) -> None:
+    fields = {"channel": "email", "address": ADA}
+    console.post(f"{SUPPRESSIONS}add/", fields)
+    console.post(f"{SUPPRESSIONS}add/", fields | {"marketing_only": "on"})
+    bounce, manual = Suppression.objects.order_by("reason")
+    assert (bounce.reason, bounce.source) == ("hard_bounce", "sendgrid")
+    assert (manual.reason, manual.source, manual.marketing_only) == ("manual", "admin", False)
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_lifting_a_bounce_leaves_the_persons_own_wish(console: Client) -> None:
+    factories.hold_back(
+        ADA,
+        reason=SuppressionReason.UNSUBSCRIBED,
+        source="one-click",
+        marketing_only=True,
+        at=utc_now(),
+    )
+    console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
+    assert Suppression.objects.get().reason == "unsubscribed"
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_the_address_of_somebody_who_was_erased_is_not_known(console: Client) -> None:
+    anonymise([("email", ADA)])
+    shown = console.get(SUPPRESSIONS).content.decode()
+    assert "Erased" in shown
+    assert ADA not in shown
+    assert listed(console, f"{SUPPRESSIONS}?q={ADA}") == [BOUNCE]
+    assert console.get(f"{SUPPRESSIONS}{KEY}/change/").status_code == 200
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_a_suppression_is_found_by_the_whole_address(console: Client) -> None:
+    assert listed(console, f"{SUPPRESSIONS}?q=ADA@example.com") == [BOUNCE]
+    assert listed(console, f"{SUPPRESSIONS}?q=ada") == []
+    assert listed(console, f"{SUPPRESSIONS}?reason=hard_bounce") == [BOUNCE]
+    assert listed(console, f"{SUPPRESSIONS}?reason=complaint") == []
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_a_suppression_is_lifted(console: Client) -> None:
+    url = f"{SUPPRESSIONS}{KEY}/delete/"
+    assert console.get(url).status_code == 200
+    assert console.post(url, {"post": "yes"}).status_code == 302
+    assert not Suppression.objects.exists()
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_several_suppressions_are_lifted_at_once_and_no_others(console: Client) -> None:
+    for name in ("bob", "eve"):
+        address = f"{name}@example.com"
+        factories.hold_back(address, reason=SuppressionReason.COMPLAINT, at=utc_now())
+    bob = suppression_id("email", "bob@example.com", SuppressionReason.COMPLAINT)
+    ticked = [BOUNCE, bob]
+    action = {"action": "delete_selected", "_selected_action": ticked, "post": "yes"}
+    assert console.post(SUPPRESSIONS, action).status_code == 302
+    assert Suppression.objects.get().address == "eve@example.com"
+    assert LogEntry.objects.count() == 2
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_who_lifted_a_suppression_is_logged(console: Client) -> None:
+    console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
+    entry = LogEntry.objects.get()
+    assert (entry.user.username, entry.object_repr) == ("maria", "email: hard_bounce")
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_who_may_not_see_addresses_lifts_a_suppression_without_seeing_it(db: None) -> None:
+    names = [f"recipients.{verb}_suppression" for verb in ("view", "delete", "add")]
+    operator = signed_in(make_staff("rui", *names))
+    url = f"{SUPPRESSIONS}{KEY}/"
+    for page in (SUPPRESSIONS, f"{url}change/", f"{url}delete/"):
+        shown = operator.get(page).content.decode()
+        assert ADA not in shown, page
+        assert "a***@example.com" in shown or page.endswith("delete/"), page
+    assert listed(operator, f"{SUPPRESSIONS}?q={ADA}") == [BOUNCE]
+    assert operator.post(f"{url}delete/", {"post": "yes"}).status_code == 302
+    assert not Suppression.objects.exists()
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_suppressions_are_narrowed_by_channel_and_reason(console: Client) -> None:
+    for query in ("channel=email", "reason=hard_bounce", "channel=email&reason=hard_bounce"):
+        assert listed(console, f"{SUPPRESSIONS}?{query}") == [BOUNCE], query
+    for query in ("channel=whatsapp", "reason=manual", "channel=whatsapp&reason=hard_bounce"):
+        assert listed(console, f"{SUPPRESSIONS}?{query}") == [], query
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_support_lifts_nothing(db: None) -> None:
+    support = signed_in(make_staff("rui", "recipients.view_suppression"))
+    assert support.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"}).status_code == 403
+    assert Suppression.objects.exists()

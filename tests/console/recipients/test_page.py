@@ -1,0 +1,160 @@
+"""The page about one person, and what is done about them: on record, and confirmed by typing."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from access.clients import inbox_tokens, registry
+from access.models import Scope
+from domain.states import DeliveryStatus
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from recipients.models import SuppressionReason
+from tests.support.clients.console import make_staff, register_ada, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+ADA = "ada@example.com"
+PERSON = "/admin/recipients/recipient/ada/"
+LOOK = ("recipients.view_recipient", "notifications.view_notification")
+
+
+@pytest.fixture
+def ada() -> Any:
+    """Store a person with a device, a suppression and a notification; return the notification."""
+    now = utc_now()
+    muted = {"marketing": {"muted": True}, "alert": {"muted_channels": ["push"]}}
+    register_ada(preferences=muted)
+    factories.hold_back(
+        ADA,
+        reason=SuppressionReason.UNSUBSCRIBED,
+        source="one-click",
+        marketing_only=True,
+        at=now,
+    )
+    factories.device("token-that-nobody-sees", device_model="Pixel 9")
+    return factories.settled(DeliveryStatus.FAILED, at=now, created_at=now, entity_id="order-7")
+
+
+def page(client: Client, path: str = "change/") -> str:
+    response = client.get(f"{PERSON}{path}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def audit() -> list[str]:
+    return [entry.change_message for entry in LogEntry.objects.order_by("id")]
+
+
+def test_everything_about_them_is_on_one_page(ada: Any, console: Client) -> None:
+    collection("api_clients").insert_one(
+        {"name": "Shop", "scopes": ["inbox:issue"], "keys": [], "is_active": True}
+    )
+    shown = page(console)
+    for words in (
+        *("Ada", ADA, "+351912345678", "order-7", "Failed", "Payment confirmed"),
+        *("Pixel 9", "Android", "Unsubscribed", "Marketing", "nothing of it", "never by push"),
+        *("Shop may open their inbox, for 15 minutes", "Everything sent"),
+        f"/admin/notifications/notification/{ada['_id']}/change/",
+    ):
+        assert words in shown, words
+
+
+def test_somebody_who_is_not_registered_has_a_page_too(console: Client) -> None:
+    factories.accepted(created_at=utc_now(), user_id="bob_5")
+    shown = console.get("/admin/recipients/recipient/bob_5F5/change/").content.decode()
+    assert "Not registered" in shown
+    assert "Payment confirmed" in shown
+    gone = console.get("/admin/recipients/recipient/eve/change/", follow=True)
+    assert "Nobody of this id is known." in gone.content.decode()
+
+
+def test_support_sees_the_person_masked_and_no_buttons(ada: Any) -> None:
+    support = signed_in(make_staff("rui", *LOOK))
+    shown = page(support)
+    assert ADA not in shown
+    assert "a***@example.com" in shown
+    for words in ("Show addresses", "End all inbox tokens", "Export", "Erase"):
+        assert words not in shown, words
+
+
+def test_who_may_not_see_notifications_sees_none_here(ada: Any) -> None:
+    client = signed_in(make_staff("rui", "recipients.view_recipient"))
+    assert "order-7" not in page(client)
+
+
+def test_addresses_are_shown_once_and_on_record(ada: Any) -> None:
+    operator = signed_in(make_staff("rui", *LOOK, "notifications.reveal_addresses"))
+    assert ADA not in page(operator)
+    revealed = operator.post(f"{PERSON}reveal/").content.decode()
+    assert ADA in revealed
+    assert audit() == ["Had the addresses shown."]
+    assert ADA not in page(operator)
+
+
+def test_every_inbox_token_is_ended(ada: Any, console: Client) -> None:
+    now = utc_now()
+    client = registry.create_client(name="Shop", scopes=[Scope.INBOX_ISSUE], now=now)
+    token = inbox_tokens.issue(client_id=client, user_id="ada", now=now)
+    assert inbox_tokens.authenticate(token.text, now=now) is not None
+    console.post(f"{PERSON}sign-out/")
+    assert inbox_tokens.authenticate(token.text, now=now) is None
+    assert audit() == ["Ended all inbox tokens."]
+
+
+@pytest.mark.parametrize("what", ["export", "erase"])
+@pytest.mark.parametrize("typed", ["", "bob", "ADA"])
+def test_nothing_is_done_until_the_id_is_typed(
+    ada: Any, console: Client, what: str, typed: str
+) -> None:
+    response = console.post(f"{PERSON}{what}/", {"typed": typed}, follow=True)
+    assert "Nothing was done: type the user id to confirm it." in response.content.decode()
+    assert collection("recipients").find_one({"_id": "ada"}) is not None
+    assert audit() == []
+
+
+def test_everything_held_is_exported_without_secrets(ada: Any, console: Client) -> None:
+    now = utc_now()
+    for n in range(120):
+        factories.accepted(created_at=now - timedelta(minutes=n + 1))
+    factories.accepted(created_at=now, type="mfa_code", data={"code": "774411"})
+    response = console.post(f"{PERSON}export/", {"typed": "ada"})
+    assert response["Content-Disposition"] == 'attachment; filename="person.json"'
+    text = b"".join(response.streaming_content).decode()
+    held = json.loads(text)
+    assert held["person"]["email"] == ADA
+    assert held["suppressions"][0]["reason"] == "unsubscribed"
+    assert len(held["notifications"]) == 122
+    failed = next(n for n in held["notifications"] if n["_id"] == str(ada["_id"]))
+    assert [attempt["status"] for attempt in failed["attempts"]] == ["failed"]
+    assert "774411" not in text
+    assert "token-that-nobody-sees" not in text
+    assert audit() == ["Exported."]
+
+
+def test_a_person_is_erased(ada: Any, console: Client) -> None:
+    response = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True)
+    assert "ada is erased, with 1 notifications and 1 devices." in response.content.decode()
+    assert collection("recipients").find_one({"_id": "ada"}) is None
+    assert audit() == ["Erased, with 1 notifications and 1 devices."]
+    assert ADA not in page_of_audit(console)
+
+
+def page_of_audit(client: Client) -> str:
+    return client.get("/admin/admin/logentry/").content.decode()
+
+
+def test_an_erasure_that_takes_long_goes_on_when_asked_again(
+    ada: Any, console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("privacy.erasure.MAX_SECONDS", -1.0)
+    first = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True).content.decode()
+    assert "There are more: erase again to go on." in first
+    monkeypatch.undo()
+    again = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True).content.decode()
+    assert "ada is erased" in again

@@ -1,0 +1,103 @@
+"""Alert rules and incidents in the console."""
+
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from analytics import incidents
+from analytics.incidents import Finding
+from analytics.models import AlertKind, AlertRule, Incident
+from domain.time import utc_now
+from monitoring import alert_rules
+from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.mongo.explained_reads import plans
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+RULES, INCIDENTS = "/admin/analytics/alertrule/", "/admin/analytics/incident/"
+RULE = {"name": "Mail", "kind": "failures", "channel": "email", "type": "mfa_code"} | {
+    "threshold": "5",
+    "window_minutes": "30",
+    "is_enabled": "on",
+}
+
+
+def opened(what: str = "all") -> ObjectId:
+    found = incidents.record(
+        Finding(
+            rule_id=ObjectId(),
+            kind=AlertKind.FAILURES,
+            subject=what,
+            title="12 final failures",
+            detail="In the last hour.",
+        ),
+        now=utc_now(),
+    )
+    assert found is not None
+    return ObjectId(found["_id"])
+
+
+def test_a_rule_is_made_changed_and_removed(console: Client) -> None:
+    assert console.post(f"{RULES}add/", RULE).status_code == 302
+    rule = AlertRule.objects.get(name="Mail")
+    assert (rule.channel, rule.type, rule.threshold) == ("email", "mfa_code", 5)
+    assert "more than 5 in 30 min" in console.get(RULES).content.decode()
+    changed = RULE | {"kind": "work_overdue", "threshold": "9"}
+    console.post(f"{RULES}{rule.pk}/change/", changed)
+    rule = AlertRule.objects.get(pk=rule.pk)
+    assert (rule.kind, rule.channel, rule.type, rule.threshold) == ("work_overdue", None, None, 9)
+    console.post(f"{RULES}{rule.pk}/delete/", {"post": "yes"})
+    assert not AlertRule.objects.filter(pk=rule.pk).exists()
+    assert LogEntry.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"threshold": "-1"}, {"threshold": "1000"}, {"window_minutes": "0"}, {"type": "nope"}]
+)
+def test_a_rule_that_cannot_be_is_refused(console: Client, wrong: dict[str, str]) -> None:
+    before = AlertRule.objects.count()
+    assert console.post(f"{RULES}add/", RULE | wrong).status_code == 200
+    assert AlertRule.objects.count() == before
+
+
+def test_the_shipped_rules_are_listed(console: Client) -> None:
+    alert_rules.add_missing_rules()
+    page = console.get(RULES).content.decode()
+    assert "more than 10 in 60 min" in page
+    assert "at once" in page
+
+
+def test_incidents_are_listed_and_narrowed(console: Client) -> None:
+    opened()
+    over = opened("other")
+    collection("incidents").update_one(
+        {"_id": over}, {"$set": {"is_open": False, "resolved_at": utc_now()}}
+    )
+    assert len(console.get(INCIDENTS).context["cl"].result_list) == 2
+    (row,) = console.get(f"{INCIDENTS}?state=over").context["cl"].result_list
+    assert row.pk == over
+    for plan in plans(console, f"{INCIDENTS}?state=open", of="incidents"):
+        assert not {"COLLSCAN", "SORT"} & plan.stages
+
+
+def test_ticked_incidents_are_acknowledged_and_recorded(console: Client) -> None:
+    keys = [opened(), opened("other")]
+    ticked: dict[str, Any] = {"action": "acknowledge_selected", "_selected_action": keys}
+    console.post(INCIDENTS, ticked)
+    console.post(INCIDENTS, ticked)
+    assert {one.acknowledged_by for one in Incident.objects.all()} == {"maria"}
+    assert [e.get_change_message() for e in LogEntry.objects.all()] == ["Acknowledged."] * 2
+
+
+def test_acknowledging_needs_a_permission_and_a_post(console: Client) -> None:
+    url = f"{INCIDENTS}{opened()}/acknowledge/"
+    assert console.get(url).status_code == 405
+    viewer = signed_in(make_staff("eva", "analytics.view_incident"))
+    assert viewer.get(INCIDENTS).status_code == 200
+    assert viewer.post(url).status_code == 403
+    assert console.post(f"{INCIDENTS}nonsense/acknowledge/").status_code == 302
+    assert Incident.objects.get().acknowledged_by is None

@@ -1,0 +1,213 @@
+"""API clients and their keys in the console."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from access.clients import registry
+from access.models import APIClient, Scope, StaffUser
+from domain.time import utc_now
+from tests.support.clients.console import make_staff, signed_in
+
+pytestmark = pytest.mark.usefixtures("db")
+
+LIST = "/admin/access/apiclient/"
+WRITE, READ = Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ
+
+
+@pytest.fixture
+def shop() -> ObjectId:
+    """Give a client."""
+    return registry.create_client(name="Shop", scopes=[WRITE], now=utc_now())
+
+
+def page(client: Client, client_id: ObjectId) -> str:
+    return client.get(f"{LIST}{client_id}/change/").content.decode()
+
+
+def issue(client: Client, client_id: ObjectId) -> Any:
+    return client.post(f"{LIST}{client_id}/issue-key/")
+
+
+def key_in(response: Any) -> str:
+    """Return the key that a page shows."""
+    found = registry.KEY.search(response.content.decode())
+    assert found is not None
+    return found[0]
+
+
+def messages_of() -> list[str]:
+    return [entry.change_message for entry in LogEntry.objects.order_by("id")]
+
+
+def test_a_client_is_created_with_its_scopes(console: Client) -> None:
+    response = console.post(f"{LIST}add/", {"name": "Shop", "scopes": [READ, WRITE]})
+    assert response.status_code == 302
+    client = APIClient.objects.get(name="Shop")
+    assert (client.scopes, client.is_active, client.keys) == ([READ, WRITE], True, [])
+    assert LogEntry.objects.get().object_id == str(client.pk)
+
+
+def test_a_name_stands_once(console: Client, shop: ObjectId) -> None:
+    response = console.post(f"{LIST}add/", {"name": "Shop", "scopes": [READ]})
+    assert response.status_code == 200
+    assert "API client with this Name already exists." in response.content.decode()
+
+
+@pytest.mark.parametrize("scopes", [[], ["everything"]])
+def test_a_client_needs_scopes_there_are(console: Client, scopes: list[str]) -> None:
+    assert console.post(f"{LIST}add/", {"name": "Shop", "scopes": scopes}).status_code == 200
+    assert not APIClient.objects.exists()
+
+
+def test_changing_a_client_leaves_its_keys(console: Client, shop: ObjectId) -> None:
+    issued = registry.issue_key(client_id=shop, now=utc_now())
+    # The key is used while the form is open.
+    assert registry.authenticate(issued.text, now=utc_now()) is not None
+    console.post(f"{LIST}{shop}/change/", {"name": "Shops", "scopes": [READ], "is_active": "on"})
+    client = registry.authenticate(issued.text, now=utc_now())
+    assert client is not None
+    assert (client.name, client.scopes) == ("Shops", frozenset({READ}))
+    assert APIClient.objects.get(pk=shop).keys[0].last_used_at is not None
+
+
+def test_a_client_that_is_switched_off_may_do_nothing(console: Client, shop: ObjectId) -> None:
+    issued = registry.issue_key(client_id=shop, now=utc_now())
+    console.post(f"{LIST}{shop}/change/", {"name": "Shop", "scopes": [READ]})
+    assert registry.authenticate(issued.text, now=utc_now()) is None
+
+
+def test_a_key_is_shown_once_and_kept_by_no_cache(console: Client, shop: ObjectId) -> None:
+    response = issue(console, shop)
+    assert response.status_code == 200
+    assert "no-store" in response["Cache-Control"]
+    text = key_in(response)
+    found = registry.authenticate(text, now=utc_now())
+    assert found is not None
+    assert found.id == shop
+    later = page(console, shop)
+    assert text not in later
+    assert text[:14] in later
+    secret = text.rpartition("_")[2]
+    assert all(secret not in message for message in messages_of())
+    assert messages_of() == [f"Issued the key {text[:14]}…."]
+
+
+def test_a_key_may_hold_for_some_time_only(console: Client, shop: ObjectId) -> None:
+    before = utc_now()
+    response = console.post(f"{LIST}{shop}/issue-key/", {"life": "90"})
+    (key,) = APIClient.objects.get(pk=shop).keys
+    assert timedelta(days=90) <= key.expires_at - before < timedelta(days=91)
+    text = key_in(response)
+    assert registry.authenticate(text, now=key.expires_at - timedelta(minutes=1)) is not None
+    assert registry.authenticate(text, now=key.expires_at) is None
+    assert f"{key.expires_at:%b %Y}" in page(console, shop)
+
+
+def test_a_time_nobody_offers_issues_no_key(console: Client, shop: ObjectId) -> None:
+    response = console.post(f"{LIST}{shop}/issue-key/", {"life": "for ever"}, follow=True)
+    assert "No key was issued: choose how long it holds." in response.content.decode()
+    assert APIClient.objects.get(pk=shop).keys == []
+
+
+def test_two_keys_may_be_active_and_no_more(console: Client, shop: ObjectId) -> None:
+    issue(console, shop)
+    assert "Issue a key" in page(console, shop)
+    issue(console, shop)
+    assert "Issue a key" not in page(console, shop)
+    response = console.post(f"{LIST}{shop}/issue-key/", follow=True)
+    assert "The client has 2 active keys: revoke one first." in response.content.decode()
+    assert len(APIClient.objects.get(pk=shop).keys) == 2
+
+
+def test_who_would_revoke_a_key_is_asked_first(console: Client, shop: ObjectId) -> None:
+    text = key_in(issue(console, shop))
+    asked = console.post(f"{LIST}{shop}/revoke-key/", {"prefix": text.split("_")[1]})
+    shown = asked.content.decode()
+    assert f"Revoke the key {text[:14]}… of Shop?" in shown
+    assert "It was never used." in shown
+    assert registry.authenticate(text, now=utc_now()) is not None
+    assert messages_of()[-1].startswith("Issued")
+    assert "onclick" not in page(console, shop)
+
+
+def test_a_revoked_key_opens_nothing(console: Client, shop: ObjectId) -> None:
+    text = key_in(issue(console, shop))
+    prefix = text.split("_")[1]
+    wanted = {"prefix": prefix, "confirmed": "yes"}
+    response = console.post(f"{LIST}{shop}/revoke-key/", wanted, follow=True)
+    assert "is revoked: it works no more." in response.content.decode()
+    assert registry.authenticate(text, now=utc_now()) is None
+    assert re.search(rf"ntf_{prefix}….*Revoked", page(console, shop), re.DOTALL)
+    assert messages_of()[-1] == f"Revoked the key ntf_{prefix}…."
+    again = console.post(f"{LIST}{shop}/revoke-key/", wanted, follow=True)
+    assert "There is no such active key." in again.content.decode()
+
+
+def test_a_key_of_another_client_is_not_revoked_here(console: Client, shop: ObjectId) -> None:
+    other = registry.create_client(name="Other", scopes=[READ], now=utc_now())
+    text = key_in(issue(console, other))
+    wanted = {"prefix": text.split("_")[1], "confirmed": "yes"}
+    console.post(f"{LIST}{shop}/revoke-key/", wanted)
+    assert registry.authenticate(text, now=utc_now()) is not None
+
+
+@pytest.mark.parametrize("operation", ["issue-key", "revoke-key"])
+class TestRefusals:
+    """What neither operation on keys takes."""
+
+    def test_a_get(self, console: Client, shop: ObjectId, operation: str) -> None:
+        assert console.get(f"{LIST}{shop}/{operation}/").status_code == 405
+
+    def test_a_form_without_its_token(
+        self, admin_user: StaffUser, shop: ObjectId, operation: str
+    ) -> None:
+        client = signed_in(admin_user, enforce_csrf_checks=True)
+        assert client.post(f"{LIST}{shop}/{operation}/").status_code == 403
+
+    def test_somebody_who_may_only_look(self, shop: ObjectId, operation: str) -> None:
+        client = signed_in(make_staff("rui", "access.view_apiclient"))
+        assert client.post(f"{LIST}{shop}/{operation}/").status_code == 403
+        assert "Issue a key" not in page(client, shop)
+        assert APIClient.objects.get(pk=shop).keys == []
+
+    def test_a_client_that_is_not_there(self, console: Client, operation: str) -> None:
+        response = console.post(f"{LIST}{ObjectId()}/{operation}/", follow=True)
+        assert response.redirect_chain == [(LIST, 302)]
+
+
+def test_the_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -> None:
+    text = key_in(issue(console, shop))
+    assert "Never" in console.get(LIST).content.decode()
+    now = utc_now()
+    registry.authenticate(text, now=now)
+    shown = console.get(LIST).content.decode()
+    assert text[:14] in shown
+    assert text not in shown
+    assert f"{now:%Y-%m-%d %H:%M}" in shown
+
+
+def test_a_client_in_test_mode_has_a_badge_and_keys_that_say_so(console: Client) -> None:
+    form = {"name": "Try-out", "scopes": [WRITE], "is_test": "on"}
+    assert console.post(f"{LIST}add/", form).status_code == 302
+    client = APIClient.objects.get(name="Try-out")
+    assert client.is_test
+    text = key_in(issue(console, client.pk))
+    assert text.startswith("ntf_test_")
+    for shown in (console.get(LIST).content.decode(), page(console, client.pk)):
+        assert text[:19] in shown
+        assert ">Test</span>" in shown
+    assert messages_of()[-1] == f"Issued the key {text[:19]}…."
+
+
+def test_a_client_keeps_its_mode(console: Client, shop: ObjectId) -> None:
+    assert 'name="is_test"' not in page(console, shop)
+    form = {"name": "Shop", "scopes": [READ], "is_active": "on", "is_test": "on"}
+    console.post(f"{LIST}{shop}/change/", form)
+    assert not APIClient.objects.get(pk=shop).is_test
+    assert ">Test</span>" not in page(console, shop)

@@ -1,0 +1,282 @@
+"""Devices in the console: what staff see of them, and switching them off and on."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from console.devices import MEANINGS, REASON_LABELS
+from devices import presence, queries, registration, status
+from devices.models import DeactivationReason, Platform
+from devices.preferences import Preferences
+from devices.presence import Presence
+from devices.registration import Registration
+from devices.status import Evidence
+from devices.tokens import device_id
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from tests.support.clients.console import listed, make_staff, signed_in
+from tests.support.mongo.explained_reads import plans
+
+pytestmark = pytest.mark.usefixtures("db", "broker", "valkey_anew")
+
+URL = "/admin/devices/device/"
+TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
+ID = device_id(TOKEN)
+PAGE = f"{URL}{ID}/change/"
+OFF, ON = f"{URL}{ID}/switch-off/", f"{URL}{ID}/switch-on/"
+MANY, COUNTED = 12_000, 10_001
+"""Devices that are stored; and how many counting may read, one more than its cap."""
+
+
+def register(token: str = TOKEN, *, user_id: str = "ada", minutes_ago: float = 1) -> str:
+    new = Registration(
+        user_id=user_id,
+        token=token,
+        platform=Platform.IOS,
+        device_model="iPhone 15",
+        timezone="Europe/Lisbon",
+    )
+    return str(registration.register(new, now=utc_now() - timedelta(minutes=minutes_ago))["_id"])
+
+
+def refuse(one: str = ID, reason: DeactivationReason = DeactivationReason.UNREGISTERED) -> None:
+    now = utc_now()
+    evidence = Evidence(at=now, source="fcm", code="UNREGISTERED", notification_id="a" * 24)
+    status.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=now)
+
+
+def is_active(one: str = ID) -> bool:
+    document = queries.get(one)
+    assert document is not None
+    return bool(document["is_active"])
+
+
+def staff(*verbs: str) -> Client:
+    return signed_in(make_staff("rui", *(f"devices.{verb}_device" for verb in verbs)))
+
+
+# What is shown.
+
+
+def test_a_device_has_a_page_with_its_life_and_its_wishes(console: Client) -> None:
+    register()
+    now = utc_now()
+    status.record_success(accepted={ID: now}, receipts={ID: now})
+    quiet = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
+    wishes = Preferences(categories={"marketing": False}, quiet_hours=quiet)
+    registration.set_preferences(device_id=ID, preferences=wishes, now=now)
+    awake = Presence(online=True, app_foreground=True, notification_enabled=False, last_active=now)
+    presence.store(ID, awake)
+    shown = console.get(PAGE).content.decode()
+    for words in (
+        "iPhone 15",
+        "iOS",
+        "Active",
+        "Notifications are pushed to it.",
+        f"{now:%Y-%m-%d %H:%M}",
+        "marketing: no",
+        "22:00 to 07:00 (Europe/Lisbon)",
+        "Online, app in the foreground, notifications off in its settings",
+        "/admin/notifications/notification/?q=ada",
+        "Switch off",
+    ):
+        assert words in shown, words
+
+
+def test_a_page_says_why_a_device_is_off_and_how_it_comes_back(console: Client) -> None:
+    register()
+    refuse()
+    shown = console.get(PAGE).content.decode()
+    for words in (
+        "App removed",
+        "It comes back by itself when the person opens the app.",
+        "fcm: UNREGISTERED",
+        f"/admin/notifications/notification/{'a' * 24}/change/",
+        "No heartbeat within the last hour",
+        "Switch on again",
+    ):
+        assert words in shown, words
+
+
+@pytest.mark.parametrize("reason", list(DeactivationReason))
+def test_every_reason_is_explained(console: Client, reason: DeactivationReason) -> None:
+    register()
+    refuse(reason=reason)
+    shown = console.get(PAGE).content.decode().replace("&#x27;", "'")
+    assert REASON_LABELS[reason] in shown
+    assert MEANINGS[reason] in shown
+
+
+def test_nobody_sees_a_token_whole(console: Client) -> None:
+    register()
+    for url in (URL, PAGE, f"{URL}?q=ada"):
+        shown = console.get(url).content.decode()
+        assert TOKEN not in shown
+        assert "dGhpcy…RYqx" in shown
+
+
+def test_a_device_is_found_by_its_user_and_its_id_and_not_by_its_token(console: Client) -> None:
+    other = register("tablet", minutes_ago=5)
+    register()
+    register("bobs", user_id="bob")
+    assert listed(console, f"{URL}?q=ada") == [ID, other]
+    assert listed(console, f"{URL}?q={ID}") == [ID]
+    assert listed(console, f"{URL}?q={TOKEN}") == []
+    assert listed(console, f"{URL}?q=ad") == []
+
+
+def test_devices_are_narrowed_by_state_platform_and_time(console: Client) -> None:
+    old, off = register("old", minutes_ago=100), register("off", minutes_ago=2)
+    register()
+    refuse(off)
+    assert listed(console, URL) == [ID, off, old]
+    assert listed(console, f"{URL}?state=active") == [ID, old]
+    assert listed(console, f"{URL}?state=inactive") == [off]
+    assert listed(console, f"{URL}?state=unregistered") == [off]
+    assert listed(console, f"{URL}?state=by_user") == []
+    assert listed(console, f"{URL}?platform=ios&seen_within=1h") == [ID, off]
+    assert listed(console, f"{URL}?platform=web") == []
+    assert console.get(f"{URL}?state=nonsense").status_code == 302
+
+
+def test_a_device_is_not_changed_by_a_form(console: Client) -> None:
+    register()
+    assert console.post(PAGE, {"user_id": "eve"}).status_code == 403
+    assert console.get(f"{URL}add/").status_code == 403
+    assert console.post(f"{URL}{ID}/delete/", {"post": "yes"}).status_code == 403
+    assert queries.get(ID) is not None
+
+
+def test_devices_are_in_the_menu_of_who_may_see_them(console: Client, support: Client) -> None:
+    assert URL in console.get("/admin/").content.decode()
+    assert URL not in support.get("/admin/").content.decode()
+
+
+# Switching.
+
+
+def test_a_device_is_switched_off_and_on_again_and_both_are_recorded(console: Client) -> None:
+    register()
+    response = console.post(OFF, follow=True)
+    assert "1 device is switched off." in response.content.decode()
+    document = queries.get(ID)
+    assert document is not None
+    assert (document["is_active"], document["deactivation_reason"]) == (False, "by_operator")
+    assert document["deactivation_evidence"]["source"] == "maria"
+    response = console.post(ON, follow=True)
+    assert "1 device is switched on again." in response.content.decode()
+    assert is_active()
+    entries = LogEntry.objects.order_by("id")
+    assert [entry.change_message for entry in entries] == ["Switched off.", "Switched on again."]
+    assert {entry.user.username for entry in entries} == {"maria"}
+    assert TOKEN not in str([(entry.object_repr, entry.object_id) for entry in entries])
+
+
+def test_ticked_devices_are_switched_and_no_others(console: Client) -> None:
+    ids = [register(f"token-{n}") for n in range(3)]
+    ticked = {"action": "switch_off_selected", "_selected_action": ids[:2], "select_across": "1"}
+    console.post(URL, ticked)
+    assert [is_active(one) for one in ids] == [False, False, True]
+    ticked = {"action": "switch_on_selected", "_selected_action": ids}
+    shown = console.post(URL, ticked, follow=True).content.decode()
+    assert "2 devices are switched on again. 1 was so already, or gone." in shown
+    assert all(is_active(one) for one in ids)
+    assert LogEntry.objects.count() == 4
+
+
+def test_what_changed_nothing_is_not_recorded(console: Client) -> None:
+    register()
+    console.post(ON)
+    assert not LogEntry.objects.exists()
+
+
+def test_a_device_that_is_gone_is_told(console: Client) -> None:
+    response = console.post(OFF, follow=True)
+    assert "There is no such device any more." in response.content.decode()
+    assert console.get(PAGE, follow=True).status_code == 200
+
+
+def test_switching_is_a_post(console: Client) -> None:
+    register()
+    for url in (OFF, ON):
+        assert console.get(url).status_code == 405
+    assert is_active()
+
+
+@pytest.mark.parametrize(
+    ("verbs", "may_off", "may_on"),
+    [
+        (("view",), False, False),
+        (("view", "deactivate"), True, False),
+        (("view", "reactivate"), False, True),
+    ],
+)
+def test_each_needs_its_own_permission(verbs: tuple[str, ...], may_off: bool, may_on: bool) -> None:
+    register()
+    client = staff(*verbs)
+    assert ('action="/admin/devices' in client.get(PAGE).content.decode()) is may_off
+    assert client.post(OFF).status_code == (302 if may_off else 403)
+    assert is_active() is not may_off
+    refuse()
+    assert ('action="/admin/devices' in client.get(PAGE).content.decode()) is may_on
+    assert client.post(ON).status_code == (302 if may_on else 403)
+    assert is_active() is may_on
+    client.post(URL, {"action": "switch_on_selected", "_selected_action": [ID]})
+    assert is_active() is may_on
+
+
+# How it is read.
+
+
+@pytest.fixture
+def many() -> None:
+    """Store many devices, one in five of them inactive."""
+    now = utc_now()
+    collection("devices").insert_many([_device(n, now) for n in range(MANY)])
+
+
+def _device(n: int, now: Any) -> dict[str, Any]:
+    at, reasons = now - timedelta(minutes=n), list(DeactivationReason)
+    off = {
+        "is_active": False,
+        "deactivated_at": at,
+        "deactivation_reason": reasons[n // 5 % len(reasons)].value,
+    }
+    return {
+        "_id": device_id(f"token-{n}"),
+        "user_id": f"user-{n % 1_000}",
+        "device_token": f"token-{n}",
+        "platform": list(Platform)[n % 3].value,
+        "is_active": True,
+        "suspicions": 0,
+        "created_at": at,
+        "updated_at": at,
+        "last_seen": at,
+    } | (off if n % 5 == 0 else {})
+
+
+READS = {
+    "": COUNTED,
+    "?p=3": COUNTED,
+    "?state=active": COUNTED * 5 / 4,
+    "?state=inactive": MANY / 5,
+    "?state=suspect": MANY / 30,
+    "?platform=web": MANY / 3,
+    "?seen_within=1h": 61,
+    "?q=user-7": 13,
+    "?q=nothing-like-it": 0,
+}
+"""What a list may read of so many devices."""
+
+
+def test_each_list_is_read_by_an_index_and_little_in_vain(console: Client, many: None) -> None:
+    for query, examined in READS.items():
+        found = plans(console, f"{URL}{query}", of="devices")
+        assert found
+        for plan in found:
+            assert "COLLSCAN" not in plan.stages, (query, plan.told)
+            assert "SORT" not in plan.stages or plan.documents_examined < 50, (query, plan.told)
+            assert plan.documents_examined <= examined, (query, plan.told)

@@ -1,0 +1,91 @@
+"""What staff see when there is no page to show, and what a program sees there."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from api.http.problems import MEDIA_TYPE
+from console.recipients.list import RecipientAdmin
+from tests.support.clients.console import make_staff, signed_in
+
+pytestmark = pytest.mark.usefixtures("db")
+
+SEARCH = 'href="/admin/notifications/notification/"'
+HOME = 'href="/admin/"'
+
+
+def page(answer: Any) -> str:
+    """Return the page; it is one that stands alone and can be looked up in the logs."""
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    text = str(answer.content.decode())
+    assert text.startswith("<!doctype html>")
+    assert f"<code>{answer.headers['X-Request-Id']}</code>" in text
+    assert HOME in text
+    for outside in ("<script", "<link", "src=", "http://", "https://"):
+        assert outside not in text
+    return text
+
+
+@pytest.mark.parametrize(
+    "path", ["nope/", "notifications/nope/", "notifications/nope/1/change/", "a/b/c/d/", "<b>/"]
+)
+def test_an_unknown_page_is_a_page_that_leads_on(console: Client, path: str) -> None:
+    answer = console.get(f"/admin/{path}")
+    assert answer.status_code == 404
+    text = page(answer)
+    assert "There is no such page" in text
+    assert SEARCH in text
+    assert "<b>" not in text
+
+
+def test_an_unknown_page_tells_a_stranger_nothing(client: Client) -> None:
+    answer = client.get("/admin/nope/")
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith("/admin/login/")
+
+
+def test_who_may_not_is_told_whom_to_ask(db: None) -> None:
+    nobody = signed_in(make_staff("rui"))
+    for path in ("notifications/notification/", "access/staffuser/", "recipients/recipient/add/"):
+        answer = nobody.get(f"/admin/{path}")
+        assert answer.status_code == 403
+        text = page(answer)
+        assert "Your account may not do this" in text
+        assert "ask whoever manages staff accounts" in text
+
+
+def test_a_form_that_is_out_of_date_is_to_be_loaded_anew(console: Client) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = console.cookies
+    answer = strict.post("/admin/recipients/suppression/add/", {"channel": "email"})
+    assert answer.status_code == 403
+    assert "load the page anew" in page(answer)
+
+
+def test_a_page_that_failed_says_so_and_not_why(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: Any) -> None:
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(RecipientAdmin, "prepare_rows", fail)
+    console.raise_request_exception = False
+    answer = console.get("/admin/recipients/recipient/")
+    assert answer.status_code == 500
+    text = page(answer)
+    assert "The service failed." in text
+    assert "canary" not in text
+
+
+def test_a_request_for_another_host_gets_a_page_too(console: Client) -> None:
+    answer = console.get("/admin/", headers={"Host": "evil.example"})
+    assert answer.status_code == 400
+    assert "evil" not in page(answer)
+
+
+@pytest.mark.parametrize("path", ["/nope", "/api/v1/nope", "/api/nope", "/administration/nope"])
+def test_elsewhere_it_is_a_problem_for_programs(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, MEDIA_TYPE)
+    assert answer.json()["code"] == "not_found"

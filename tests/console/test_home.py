@@ -1,0 +1,216 @@
+"""The figures, and the home page that shows them."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.test import Client
+
+from analytics import incidents
+from analytics.incidents import Finding
+from analytics.models import AlertKind
+from console import home
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
+from monitoring import dashboard, failure_groups, rollup
+from notifications import store
+from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+S = DeliveryStatus
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Give the middle of the present hour: an hour ago is in the one before."""
+    return utc_now().replace(minute=30, second=0, microsecond=0)
+
+
+def fail(at: datetime, code: FailureCode, **fields: Any) -> Any:
+    """Return a notification that failed at an instant."""
+    one = factories.started(at=at, created_at=at, **fields)
+    store.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
+    return one.notification_id
+
+
+def deliver(at: datetime) -> None:
+    """Store a notification whose email is known to have arrived."""
+    document = factories.settled(S.SENT, at=at, created_at=at)
+    assert factories.arrive(document["_id"], at=at)
+
+
+def test_traffic_counts_deliveries_by_hour_and_channel(now: datetime) -> None:
+    hour_ago = now - timedelta(hours=1)
+    deliver(now)
+    factories.settled(S.SENT, at=hour_ago, created_at=hour_ago)
+    fail(hour_ago, FailureCode.REJECTED)
+    factories.accepted(created_at=now, channels=(Channel.EMAIL, Channel.IN_APP))
+    factories.settled(S.SENT, at=now, created_at=now, is_test=True)
+    too_old = now - timedelta(hours=24)
+    factories.settled(S.SENT, at=too_old, created_at=too_old)
+    rollup.run(now=now)
+    rollup.rebuild(since=too_old, until=now + timedelta(minutes=1), now=now)
+
+    traffic = dashboard.traffic(now=now)
+
+    assert len(traffic.hours) == 24
+    assert traffic.counted_at == now
+    day = traffic.per_channel(since=min(traffic.hours))
+    email = day[Channel.EMAIL]
+    assert (email.accepted, email.sent, email.delivered, email.failed) == (4, 2, 1, 1)
+    assert email.success_rate == pytest.approx(2 / 3)
+    assert email.latency_quantile(0.95) == pytest.approx(0.095)
+    assert (day[Channel.IN_APP].sent, day[Channel.IN_APP].success_rate) == (1, 1.0)
+    assert (day[Channel.PUSH].success_rate, day[Channel.PUSH].latency_quantile(0.95)) == (
+        None,
+        None,
+    )
+    this_hour = traffic.per_channel(since=now.replace(minute=0))
+    assert (this_hour[Channel.EMAIL].sent, this_hour[Channel.EMAIL].failed) == (1, 0)
+
+
+def test_failures_are_grouped_by_channel_and_code(now: datetime) -> None:
+    for hours, code in ((3, FailureCode.REJECTED), (1, FailureCode.REJECTED)):
+        fail(now - timedelta(hours=hours), code)
+    fail(now, FailureCode.TIMEOUT, channel=Channel.PUSH, type="system_alert")
+    fail(now - timedelta(hours=30), FailureCode.TIMEOUT)
+
+    found = failure_groups.count_failures(since=now - timedelta(hours=24))
+
+    assert [(g.channel, g.code, g.count) for g in found.groups] == [
+        (Channel.EMAIL, "rejected", 2),
+        (Channel.PUSH, "timeout", 1),
+    ]
+    first = found.groups[0]
+    assert (first.first_at, first.last_at) == (
+        now - timedelta(hours=3),
+        now - timedelta(hours=1),
+    )
+    assert (found.total, found.counted_since) == (3, None)
+    only = failure_groups.count_failures(
+        since=now - timedelta(hours=24), match={"type": "system_alert"}
+    )
+    assert [g.code for g in only.groups] == ["timeout"]
+    before = failure_groups.count_failures(
+        since=now - timedelta(hours=40), until=now - timedelta(hours=24)
+    )
+    assert (before.total, before.groups[0].code) == (1, "timeout")
+
+
+def test_failures_say_when_they_count_a_part_only(
+    now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failure_groups, "FAILURE_CAP", 2)
+    for hours in range(3):
+        fail(now - timedelta(hours=hours), FailureCode.REJECTED)
+    found = failure_groups.count_failures(since=now - timedelta(hours=24))
+    assert (found.total, found.counted_since) == (2, now - timedelta(hours=1))
+
+
+def test_the_backlog_is_what_waits(now: datetime) -> None:
+    empty = dashboard.summarize_work(now=now)
+    assert (empty.due, empty.oldest_due_at, empty.last_sweep) == (0, None, None)
+    hour_ago = now - timedelta(hours=1)
+    factories.accepted(created_at=hour_ago)
+    later = now + timedelta(hours=3)
+    factories.accepted(created_at=now, send_at=later, scheduled_at=later)
+    factories.settled(S.PENDING, at=now, created_at=now)
+    factories.settled(S.UNKNOWN, at=now, created_at=now)
+    for at in (hour_ago - timedelta(hours=1), now):
+        factories.accepted(created_at=at, is_test=True)
+    collection("heartbeats").insert_one({"_id": "sweep", "at": now})
+
+    backlog = dashboard.summarize_work(now=now)
+
+    assert (backlog.due, backlog.oldest_due_at) == (1, hour_ago)
+    assert (backlog.scheduled, backlog.retrying, backlog.unknown) == (1, 1, 1)
+    assert backlog.last_sweep == now
+
+
+def text_of(client: Client) -> str:
+    return " ".join(client.get("/admin/").content.decode().split())
+
+
+def test_home_says_that_nobody_is_needed(console: Client) -> None:
+    collection("heartbeats").insert_one({"_id": "sweep", "at": utc_now()})
+    assert "The figures are not counted yet." in text_of(console)
+    rollup.run(now=utc_now())
+    page = text_of(console)
+    assert "Nothing needs you now." in page
+    assert "Nothing failed." in page
+
+
+def test_home_shows_the_day(console: Client) -> None:
+    now = utc_now()
+    deliver(now)
+    fail(now, FailureCode.REJECTED)
+    rollup.run(now=now + timedelta(seconds=1))
+    context = console.get("/admin/").context
+    email = context["channels"][0]
+    assert (email["name"], email["today"].sent, email["day"].failed) == ("Email", 1, 1)
+    assert context["totals"]["rate"] == "50.0 %"
+    page = text_of(console)
+    for words in (
+        "No sweep yet: what no hint reaches waits.",
+        "Email failed 1 time in 24 hours: the provider refuses this message (rejected).",
+        "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
+        "The last 24 hours",
+        "Retry queue",
+        "SendGrid",
+        "p95 95 ms",
+        'data-type="bar"',
+    ):
+        assert words in page, words
+
+
+def test_a_rate_is_100_percent_only_if_nothing_failed(console: Client) -> None:
+    now = utc_now()
+    factories.settled(S.SENT, at=now, created_at=now)
+    rollup.run(now=now + timedelta(seconds=1))
+    assert console.get("/admin/").context["totals"]["rate"] == "100 %"
+
+
+def test_home_says_when_it_counts_a_part_only(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = utc_now()
+    monkeypatch.setattr(home, "BACKLOG_COUNT_CAP", 1)
+    factories.settled(S.PENDING, at=now, created_at=now)
+    assert "1 or more" in text_of(console)
+
+
+def test_home_says_that_its_figures_are_old(console: Client) -> None:
+    rollup.run(now=utc_now() - timedelta(minutes=10))
+    assert "The figures are of" in text_of(console)
+
+
+def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> None:
+    finding = Finding(
+        rule_id=ObjectId(),
+        kind=AlertKind.SWEEP_OVERDUE,
+        subject="all",
+        title="No sweep for over 3 minutes",
+        detail="There was none ever.",
+    )
+    incident = incidents.record(finding, now=utc_now())
+    assert incident is not None
+    page = text_of(console)
+    assert page.index("No sweep for over 3 minutes") < page.index("No sweep yet")
+    url = f"/admin/analytics/incident/{incident['_id']}/acknowledge/"
+    assert f'action="{url}"' in page
+    console.post(url)
+    page = text_of(console)
+    assert "maria takes care of it." in page
+    assert url not in page
+
+
+def test_home_shows_figures_to_those_who_may_see_notifications(db: None) -> None:
+    nobody = signed_in(make_staff("nobody"))
+    page = text_of(nobody)
+    assert "Choose a page in the menu." in page
+    assert "The last 24 hours" not in page

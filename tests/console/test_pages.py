@@ -1,0 +1,163 @@
+"""Every page of the console opens, for those who may see it."""
+
+import pytest
+from bson import ObjectId
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from access.models import StaffUser
+from analytics import incidents
+from analytics.incidents import Finding
+from analytics.models import AlertKind
+from callbacks import outbox
+from delivery import circuit_breaker, heartbeats
+from devices import registration
+from devices.models import Platform
+from devices.registration import Registration
+from domain.states import BulkAction, DeliveryStatus
+from domain.time import utc_now
+from notifications.bulk import decisions, operation, selection
+from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
+from tests.support.factories.broadcasts import begun
+from tests.support.fakes.callback_receiver import called_back
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+READ_ONLY = {
+    "notification",
+    "failednotification",
+    "waitingnotification",
+    "deliveryattempt",
+    "webhooklog",
+    "recipient",
+    "device",
+    "callback",
+    "callbackmessage",
+    "logentry",
+    "broadcast",
+    "bulkoperation",
+    "heartbeat",
+    "incident",
+    "providerstate",
+    "retentionpolicy",
+}
+MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+
+
+@pytest.fixture
+def one_of_each() -> None:
+    """Store a document of every kind that tests do not find there already."""
+    now = utc_now()
+    factories.settled(DeliveryStatus.FAILED, at=now)
+    collection("webhook_log").insert_one(
+        {"provider": "sendgrid", "received_at": now, "body": "[]", "event_count": 0}
+        | {"applied_count": 0, "unmatched_count": 0}
+    )
+    collection("recipients").insert_one(
+        {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
+        | {"is_active": True, "created_at": now, "updated_at": now}
+    )
+    registration.register(
+        Registration(user_id="ada", token="token", platform=Platform.IOS), now=now
+    )
+    factories.hold_back(at=now)
+    begun(at=now)
+    failures = selection.select_failures(channel=None, code=None, since=None)
+    decisions.preview(
+        action=BulkAction.RETRY, selection=failures, by=operation.UNKNOWN_STAFF, now=now
+    )
+    circuit_breaker.pause("smtp", by="maria", reason="", now=now)
+    heartbeats.record_worker_heartbeat(now=now)
+    incidents.record(
+        Finding(
+            rule_id=ObjectId(), kind=AlertKind.FAILURES, subject="all", title="Many", detail="Many."
+        ),
+        now=now,
+    )
+    made = called_back("http://127.0.0.1/hooks", now=now)
+    outbox.send_test(made.document["_id"], now=now)
+    collection("api_clients").insert_one(
+        {"name": "Shop", "scopes": ["admin"], "is_active": True, "keys": [], "created_at": now}
+    )
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
+def test_every_list_opens_and_can_be_searched(console: Client, one_of_each: None, model) -> None:
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    assert console.get(url).status_code == 200
+    assert console.get(f"{url}?q=nothing-like-it").status_code == 200
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
+def test_every_add_page_opens_unless_nothing_is_added(console: Client, model) -> None:
+    name = model._meta.model_name
+    url = reverse(f"admin:{model._meta.app_label}_{name}_add")
+    assert console.get(url).status_code == (403 if name in READ_ONLY else 200)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
+def test_every_document_has_a_page(console: Client, one_of_each: None, model) -> None:
+    name = model._meta.model_name
+    first = model.objects.first()
+    if first is None:
+        assert name in {"group", "crontabschedule", "solarschedule", "clockedschedule", "logentry"}
+        return
+    url = reverse(f"admin:{model._meta.app_label}_{name}_change", args=[first.pk])
+    expected = {"failednotification": 302, "waitingnotification": 302}
+    expected |= {"deliveryattempt": 403, "logentry": 403}
+    expected |= dict.fromkeys(("incident", "heartbeat", "providerstate"), 403)
+    assert console.get(url).status_code == expected.get(name, 200)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
+def test_nobody_without_permission_sees_a_list(db: None, model) -> None:
+    nobody = signed_in(make_staff("nobody"))
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    assert nobody.get(url).status_code == 403
+
+
+def test_a_stranger_is_asked_to_log_in(client: Client) -> None:
+    response = client.get("/admin/notifications/notification/")
+    assert response.status_code == 302
+    assert response["Location"].startswith("/admin/login/")
+    page = client.get("/admin/login/").content.decode()
+    assert "Notifications" in page
+    assert 'name="password"' in page
+
+
+def test_after_the_login_page_comes_home(client: Client, admin_user: StaffUser) -> None:
+    response = client.post("/admin/login/", {"username": "maria", "password": "s3cret-enough"})
+    assert response.status_code == 302
+    assert response["Location"] == "/admin/"
+
+
+def test_the_menu_holds_what_the_user_may_open(support: Client, console: Client) -> None:
+    everything = console.get("/admin/").content.decode()
+    for words in ("Failed deliveries", "All notifications", "Audit log", "API clients and keys"):
+        assert words in everything
+    some = support.get("/admin/").content.decode()
+    assert "Failed deliveries" in some
+    assert "API clients and keys" not in some
+    assert "Periodic tasks" not in some
+
+
+def test_the_badge_says_which_installation_it_is(console: Client) -> None:
+    assert ">\n\nTest\n" in console.get("/admin/").content.decode()
+
+
+def test_the_command_palette_finds_a_notification(console: Client, support: Client) -> None:
+    document = factories.accepted(user_id="Ada-7", created_at=utc_now())
+    for client, address in ((console, "ada@example.com"), (support, "a***@example.com")):
+        found = client.get("/admin/search/", {"s": "Ada-7", "extended": "1"}).content.decode()
+        assert f"/admin/notifications/notification/{document['_id']}/change/" in found
+        assert address in found
+
+
+def test_the_command_palette_finds_nothing_for_who_may_not_see_it(db: None) -> None:
+    factories.accepted(user_id="ada-8", created_at=utc_now())
+    nobody = signed_in(make_staff("nobody"))
+    found = nobody.get("/admin/search/", {"s": "ada-8", "extended": "1"}).content.decode()
+    assert "/admin/notifications/notification/" not in found

@@ -1,0 +1,122 @@
+"""The page about providers: how they are, pause and resume, and a test."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from delivery import circuit_breaker, rate_limiter
+from domain.states import DeliveryStatus
+from domain.time import utc_now
+from monitoring import provider_health, rollup
+from monitoring.provider_health import Health
+from notifications.models import Notification
+from providers import registry
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+URL = "/admin/notifications/providerstate/"
+S = DeliveryStatus
+
+
+@pytest.fixture(autouse=True)
+def _two_for_mail(settings: Any, pauses_anew: None) -> None:
+    settings.EMAIL_PROVIDERS = ("sendgrid", "smtp")
+
+
+def text_of(client: Client) -> str:
+    return " ".join(client.get(URL).content.decode().split())
+
+
+def health(name: str = "sendgrid") -> provider_health.ProviderHealth:
+    return next(p for p in provider_health.provider_health(now=utc_now()) if p.name == name)
+
+
+def test_it_shows_what_a_provider_did(console: Client) -> None:
+    now = utc_now()
+    factories.settled(S.SENT, at=now, created_at=now)
+    factories.settled(S.FAILED, at=now, created_at=now)
+    rollup.run(now=now + timedelta(seconds=1))
+    one = health()
+    assert (one.attempts, one.failures, one.health) == (2, 1, Health.HEALTHY)
+    minute = now.replace(second=0, microsecond=0)
+    assert (one.last_success, one.last_failure) == (minute, minute)
+    assert health("smtp").last_success is None
+    page = text_of(console)
+    for words in ("SendGrid", "Mail server", "1 failed or unknown", "no limit", "Well"):
+        assert words in page, words
+
+
+def test_a_circuit_and_a_slowed_rate_are_seen(console: Client, settings: Any) -> None:
+    settings.PROVIDER_RATES = {"sendgrid": (100.0, 10)}
+    account, now = registry.sendgrid().account, utc_now()
+    rate_limiter.throttle(account, retry_after=None, now=now)
+    rate_limiter.take(account, 1, rate=100.0, burst=10, now=now)
+    assert health().health is Health.RATE_LIMITED
+    assert health().current_rate == pytest.approx(50.0)
+    assert "50.0 a second now, of 100" in text_of(console)
+    circuit_breaker.trip(account, now=now, retry_after=600, reason="The key is revoked.")
+    assert health().health is Health.OPEN
+    page = text_of(console)
+    assert "Takes nothing" in page
+    assert "The key is revoked." in page
+    assert (circuit_breaker.close(account), health().health) == (True, Health.RATE_LIMITED)
+
+
+def test_pause_and_resume_are_recorded(console: Client) -> None:
+    page = console.post(f"{URL}sendgrid/pause/", {"reason": "A bill is due."}, follow=True)
+    assert "SendGrid is paused" in page.content.decode()
+    assert "A bill is due." in text_of(console)
+    assert health().health is Health.PAUSED
+    console.post(f"{URL}sendgrid/resume/")
+    assert circuit_breaker.pauses() == {}
+    assert [entry.get_change_message() for entry in LogEntry.objects.order_by("id")] == [
+        "Paused: A bill is due.",
+        "Resumed.",
+    ]
+
+
+def test_an_open_circuit_is_closed_by_hand(console: Client) -> None:
+    account = registry.sendgrid().account
+    circuit_breaker.trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
+    assert "Close it" in text_of(console)
+    console.post(f"{URL}sendgrid/close/", {"circuit": account})
+    assert health().health is Health.HEALTHY
+    assert "Close it" not in text_of(console)
+    (entry,) = LogEntry.objects.all()
+    assert entry.get_change_message() == f"Closed the circuit {account}."
+
+
+def test_what_changes_nothing_is_not_recorded(console: Client) -> None:
+    circuit_breaker.trip("fcm:1", now=utc_now(), retry_after=600)
+    console.post(f"{URL}sendgrid/close/", {"circuit": "fcm:1"})
+    console.post(f"{URL}sendgrid/resume/")
+    console.post(f"{URL}nobody/pause/", {"reason": "x"})
+    console.post(f"{URL}sendgrid/test/", {"address": "no address"})
+    assert LogEntry.objects.count() == 0
+    assert Notification.objects.count() == 0
+
+
+def test_a_test_goes_the_way_of_every_other_message(console: Client) -> None:
+    page = console.post(f"{URL}smtp/test/", {"address": "ops@example.com"}, follow=True)
+    assert "The test is on its way" in page.content.decode()
+    (one,) = Notification.objects.all()
+    assert (one.recipient.email, one.channels) == ("ops@example.com", ["email"])
+    assert not one.is_test
+    (entry,) = LogEntry.objects.all()
+    assert str(one.pk) in entry.get_change_message()
+    assert "ops@example.com" not in f"{entry.object_repr}{entry.get_change_message()}"
+
+
+@pytest.mark.parametrize("word", ["pause", "resume", "close", "test"])
+def test_each_is_a_post_and_needs_a_permission_of_its_own(word: str, console: Client) -> None:
+    assert console.get(f"{URL}sendgrid/{word}/").status_code == 405
+    viewer = signed_in(make_staff("eva", "notifications.view_providerstate"))
+    assert viewer.get(URL).status_code == 200
+    assert viewer.post(f"{URL}sendgrid/{word}/").status_code == 403
+    assert "<button" not in viewer.get(URL).content.decode().split("<main")[-1].split("console")[1]
+    assert signed_in(make_staff("nobody")).get(URL).status_code == 403

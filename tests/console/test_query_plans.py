@@ -1,0 +1,239 @@
+"""Every read of the lists and of the home page: an index, no sort in memory, little read in vain.
+
+There are enough documents for a scan to show. MongoDB may sort what the index on the deliveries
+finds when that is less than a page: it is cheaper than to read on in the list's order.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from console.widgets import window_list
+from domain.time import utc_now
+from monitoring import failure_groups
+from notifyproject.db import keyset
+from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor
+from tests import conftest
+from tests.support.factories import console_data as crowd
+from tests.support.factories.console_data import CLIENTS, MANY
+from tests.support.mongo.explained_reads import Plan, plans, reads
+
+PAGE = 50
+COUNTED = 10_001
+"""What counting may read: one more than the cap."""
+
+
+@pytest.fixture(scope="module")
+def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
+    """Store many of everything, and give one of the notifications."""
+    with django_db_blocker.unblock():
+        documents = crowd.store(now=utc_now())
+        conftest.written.names.clear()
+        yield documents[MANY // 2]
+        crowd.forget()
+
+
+def assert_quick(found: list[Plan], *, examined: int) -> None:
+    """Fail if any of the plans scans a collection, sorts in memory, or reads more than allowed."""
+    assert found
+    for plan in found:
+        assert "COLLSCAN" not in plan.stages, plan.told
+        assert "SORT" not in plan.stages or plan.documents_examined < PAGE, plan.told
+        assert plan.documents_examined <= examined, plan.told
+
+
+FIRST = PAGE + 1
+"""What a page reads that an index serves: its rows, and one more to know whether it goes on."""
+LISTS = [
+    ("", FIRST),
+    ("?after={place}", FIRST + 1),
+    ("?before={place}", FIRST + 1),
+    ("?status=sent", FIRST),
+    ("?status=sent&after={place}", FIRST + 1),
+    ("?status=processing", FIRST),
+    ("?type=order_shipped", FIRST),
+    (f"?client={CLIENTS[0]}", FIRST),
+    ("?category=transactional", FIRST),
+    ("?channel=email", MANY * 7 / 20 + 100),
+    ("?channel=push", MANY * 7 / 20 + 100),
+    ("?priority=critical&category=alert", MANY * 7 / 20 + 100),
+    ("?code=provider_error&channel=email", MANY * 7 / 20 + 100),
+    ("?attempts=1&type=mfa_code", MANY * 7 / 20 + 100),
+    ("?delivery_status=unknown", MANY / 3),
+    ("?delivery_status=failed", MANY),
+    ("?delivery_status=suppressed", MANY * 7 / 20 + 100),
+    ("?delivery_status=delivered&channel=in_app&type=mfa_code", MANY * 7 / 20 + 100),
+    ("?status=sent&type=mfa_code&created_within=24h", MANY / 20 + 100),
+    ("?created_within=24h", MANY / 20 + 100),
+]
+
+
+@pytest.mark.parametrize(("query", "examined"), LISTS, ids=[query or "all" for query, _ in LISTS])
+def test_the_list_of_all_notifications(
+    many: Any, console: Client, query: str, examined: float
+) -> None:
+    collection("api_clients").insert_many(
+        [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
+    )
+    place = keyset.encode_cursor(Cursor((many["created_at"], many["_id"])))
+    url = f"/admin/notifications/notification/{query.format(place=place)}"
+    assert_quick(plans(console, url, of="notifications"), examined=int(examined))
+
+
+SEARCHES = (
+    *("_id", "user_id", "entity_id", "external_id", "idempotency_key"),
+    *("email", "phone", "provider_message_id", "nothing"),
+)
+
+
+@pytest.mark.parametrize("what", SEARCHES)
+@pytest.mark.parametrize("where", ["notification", "failednotification"])
+def test_each_kind_of_search(many: Any, console: Client, what: str, where: str) -> None:
+    text = {
+        "email": many["recipient"]["email"],
+        "phone": many["recipient"]["phone"].replace("+", "%2B"),
+        "provider_message_id": "nothing-like-it",
+        "nothing": "nothing@example.org",
+    }.get(what) or str(many[what])
+    found = plans(console, f"/admin/notifications/{where}/?q={text}", of="notifications")
+    # The groups above the failures are read whatever is searched for.
+    found = [plan for plan in found if "ntf_failed" not in str(plan.told)]
+    assert_quick(found, examined=20)
+
+
+FAILED = [
+    ("", MANY / 4),
+    ("?channel=email", MANY / 4),
+    ("?channel=push&code=timeout", MANY / 4),
+    ("?type=mfa_code", MANY / 4),
+    (f"?client={CLIENTS[0]}", MANY / 4),
+    ("?failed_within=24h", MANY / 20),
+    ("?category=transactional&priority=normal&attempts=1", MANY / 4),
+    ("?channel=email&code=provider_error&provider=sendgrid", MANY / 4),
+]
+
+
+@pytest.mark.parametrize(("query", "examined"), FAILED, ids=[query or "all" for query, _ in FAILED])
+def test_the_list_of_failures(many: Any, console: Client, query: str, examined: float) -> None:
+    collection("api_clients").insert_many(
+        [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
+    )
+    url = f"/admin/notifications/failednotification/{query}"
+    found = plans(console, url, of="notifications")
+    # What verdicts are passed on is read by its key.
+    found = [plan for plan in found if "'ntf_" in str(plan.told)]
+    assert all("ntf_failed" in str(plan.told) for plan in found)
+    groups = [plan for plan in found if "$unwind" in str(plan.told)]
+    assert len(groups) == 1
+    assert "COLLSCAN" not in groups[0].stages
+    assert_quick([plan for plan in found if plan not in groups], examined=int(examined))
+
+
+WAITING = [
+    ("", FIRST),
+    ("?after={place}", FIRST),
+    ("?before={place}&priority=normal", FIRST),
+    ("?priority=normal", FIRST),
+    ("?reason=retry", MANY / 2),
+    ("?reason=report&channel=email", MANY / 2),
+    ("?due_within=24h&type=mfa_code", MANY / 2),
+    (f"?client={CLIENTS[0]}", MANY / 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "examined"), WAITING, ids=[query or "all" for query, _ in WAITING]
+)
+def test_the_list_of_what_waits(many: Any, console: Client, query: str, examined: float) -> None:
+    collection("api_clients").insert_many(
+        [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
+    )
+    place = keyset.encode_cursor(Cursor((utc_now() - timedelta(days=9), many["_id"])))
+    url = f"/admin/notifications/waitingnotification/{query.format(place=place)}"
+    assert_quick(plans(console, url, of="notifications"), examined=int(examined))
+
+
+@pytest.mark.parametrize("query", ["", "&priority=normal&due_within=24h", "&after={place}"])
+def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
+    many: Any, console: Client, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(window_list, "WINDOW", 500)
+    place = keyset.encode_cursor(Cursor((utc_now() - timedelta(days=1), many["_id"])))
+    url = f"/admin/notifications/waitingnotification/?reason=rate{query.format(place=place)}"
+    found = plans(console, url, of="notifications")
+    assert sum(plan.documents_examined for plan in found) <= 500
+    assert not any({"COLLSCAN", "SORT"} & plan.stages for plan in found)
+    ends = [plan for plan in found if "SKIP" in plan.stages]
+    assert ends
+    assert not any("FETCH" in plan.stages for plan in ends), "the index alone says where it ends"
+
+
+def test_the_question_of_a_bulk_operation_reads_no_notification(many: Any, console: Client) -> None:
+    url = "/admin/notifications/bulkoperation/new/?list=failednotification&channel=email"
+    assert plans(console, url, of="notifications") == []
+
+
+OTHERS = [
+    ("notifications/deliveryattempt/", "delivery_attempts", FIRST),
+    ("notifications/deliveryattempt/?status=failed", "delivery_attempts", MANY * 7 / 20 + 100),
+    ("notifications/deliveryattempt/?attempted_within=24h", "delivery_attempts", MANY / 20 + 100),
+    ("notifications/deliveryattempt/?q=64b000000000000000000000", "delivery_attempts", 10),
+    ("notifications/webhooklog/", "webhook_log", FIRST),
+    ("notifications/webhooklog/?provider=sendgrid", "webhook_log", FIRST),
+    ("notifications/webhooklog/?outcome=applied&received_within=24h", "webhook_log", MANY),
+    ("recipients/recipient/", "recipients", COUNTED),
+    ("recipients/suppression/", "suppressions", COUNTED),
+    ("recipients/suppression/?channel=email", "suppressions", COUNTED),
+    ("recipients/suppression/?reason=manual", "suppressions", COUNTED),
+    ("recipients/suppression/?channel=email&reason=manual", "suppressions", COUNTED),
+    ("recipients/suppression/?q=p77@example.com", "suppressions", 10),
+    ("recipients/recipient/?q=p77@example.com", "recipients", 10),
+    ("recipients/recipient/?q=%2B351900000077", "recipients", 10),
+    ("recipients/recipient/?q=user-00077", "recipients", 10),
+    ("admin/logentry/", "django_admin_log", FIRST),
+    ("admin/logentry/?done_within=24h", "django_admin_log", FIRST),
+    ("admin/logentry/?action=1", "django_admin_log", MANY),
+]
+
+
+@pytest.mark.parametrize(("path", "name", "examined"), OTHERS, ids=[path for path, *_ in OTHERS])
+def test_the_other_lists(many: Any, console: Client, path: str, name: str, examined: float) -> None:
+    assert_quick(plans(console, f"/admin/{path}", of=name), examined=int(examined))
+
+
+def test_the_page_about_one_person(many: Any, console: Client) -> None:
+    url = f"/admin/recipients/recipient/{many['user_id']}/change/"
+    assert_quick(plans(console, url, of="notifications"), examined=25)
+
+
+def test_the_page_about_one_notification(many: Any, console: Client) -> None:
+    url = f"/admin/notifications/notification/{many['_id']}/change/"
+    assert_quick(plans(console, url, of="notifications"), examined=1)
+    assert_quick(plans(console, url, of="delivery_attempts"), examined=5)
+
+
+def test_the_home_page(many: Any, console: Client) -> None:
+    for plan in plans(console, "/admin/", of="notifications"):
+        assert "COLLSCAN" not in plan.stages, plan.told
+        assert plan.documents_examined <= MANY / 4, plan.told
+        # Only the errors are sorted, once they are grouped.
+        assert "SORT" not in plan.stages, plan.told
+
+
+def test_failures_read_no_more_than_their_cap(
+    many: Any, monkeypatch: pytest.MonkeyPatch, db: None, reading: Any
+) -> None:
+    monkeypatch.setattr(failure_groups, "FAILURE_CAP", 100)
+    now = utc_now()
+    reads.commands.clear()
+    reads.is_on = True
+    failures = failure_groups.count_failures(since=now - timedelta(days=10))
+    reads.is_on = False
+    assert failures.counted_since is not None
+    assert failures.total == 100
+    (grouped,) = (Plan(command).documents_examined for command in reads.commands)
+    assert grouped <= 100

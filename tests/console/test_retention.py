@@ -1,0 +1,182 @@
+"""Retention in the console: the days of each category, and what is left of what is old."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
+from django.core.management import call_command
+from django.test import Client
+
+from domain.states import Category, Channel, DeliveryStatus
+from domain.time import utc_now
+from notifications.catalog import retention
+from notifications.models import RetentionPolicy
+from notifyproject.db.collections import collection
+from privacy import content_removal
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+S = DeliveryStatus
+LIST = "/admin/notifications/retentionpolicy/"
+MARKETING = f"{LIST}marketing/change/"
+DAY = timedelta(days=1)
+
+
+def days(category: Category) -> tuple[int, int]:
+    policy = retention.retention_of(category)
+    return policy.content.days, policy.metadata.days
+
+
+def save(client: Client, content: str, metadata: str) -> Any:
+    return client.post(MARKETING, {"content_days": content, "metadata_days": metadata})
+
+
+def test_there_is_a_row_for_each_category_with_its_days(console: Client) -> None:
+    page = console.get(LIST).content.decode()
+    for category in Category:
+        assert category.value.capitalize() in page
+    assert page.count("30 days, as the settings say") == len(Category)
+    assert page.count("90 days, as the settings say") == len(Category)
+
+
+def test_a_change_holds_at_once_and_for_its_category_alone(console: Client) -> None:
+    assert save(console, "7", "60").status_code == 302
+    assert (days(Category.MARKETING), days(Category.ALERT)) == ((7, 60), (30, 90))
+    assert "7 days" in console.get(LIST).content.decode()
+    save(console, "", "")
+    assert days(Category.MARKETING) == (30, 90)
+
+
+def test_a_change_is_on_record_with_what_was_and_what_is(console: Client) -> None:
+    save(console, "7", "60")
+    save(console, "7", "")
+    messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
+    said, whole = "Keep what it says for (days)", "Keep the notification for (days)"
+    assert messages == [
+        f"{said}: as the settings say to 7. {whole}: as the settings say to 60.",
+        f"{whole}: 60 to as the settings say.",
+    ]
+
+
+def test_a_change_leaves_how_far_the_removal_has_come(console: Client) -> None:
+    now = utc_now()
+    form = console.get(MARKETING).context["adminform"].form
+    assert set(form.fields) == {"content_days", "metadata_days"}
+    retention.record_progress(Category.MARKETING, until=now)
+    save(console, "7", "")
+    assert RetentionPolicy.objects.get(pk="marketing").removed_until is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "metadata", "why"),
+    [
+        ("0", "90", "greater than or equal to 1"),
+        ("10", "13", "greater than or equal to 14"),
+        ("30", "3651", "less than or equal to 3650"),
+        ("61", "60", "It is deleted after 60 days"),
+        ("91", "", "It is deleted after 90 days"),
+        ("many", "90", "Enter a whole number"),
+    ],
+)
+def test_days_that_cannot_be_are_refused(
+    console: Client, content: str, metadata: str, why: str
+) -> None:
+    answer = save(console, content, metadata)
+    assert answer.status_code == 200
+    assert why in answer.content.decode()
+    assert days(Category.MARKETING) == (30, 90)
+
+
+def test_what_it_says_is_never_kept_longer_than_the_notification(console: Client) -> None:
+    assert save(console, "", "14").status_code == 302
+    assert days(Category.MARKETING) == (14, 14)
+
+
+def test_it_says_from_when_a_change_applies(console: Client) -> None:
+    page = console.get(MARKETING).content.decode()
+    assert "those that are there already among them" in page
+    assert "accepted from now on; manage.py retain --existing" in page
+
+
+@pytest.mark.parametrize(
+    ("role", "looks", "changes"),
+    [("viewer", 200, 403), ("support", 403, 403), ("operator", 200, 403), ("admin", 200, 302)],
+)
+def test_only_an_admin_changes_it(role: str, looks: int, changes: int) -> None:
+    call_command("create_roles", verbosity=0)
+    user = make_staff(f"a-{role}")
+    user.groups.add(Group.objects.get(name=role))
+    client = signed_in(user)
+    assert client.get(LIST).status_code == looks
+    assert save(client, "7", "60").status_code == changes
+    assert days(Category.MARKETING) == ((7, 60) if changes == 302 else (30, 90))
+
+
+def test_nobody_adds_one_or_removes_one(console: Client) -> None:
+    assert console.get(f"{LIST}add/").status_code == 403
+    assert console.post(f"{LIST}marketing/delete/", {"post": "yes"}).status_code == 403
+
+
+# What is left of what is old.
+
+
+def page_of(client: Client, **fields: Any) -> str:
+    """Return the page about a notification whose content was removed."""
+    at = utc_now() - 31 * DAY
+    one = factories.settled(S.FAILED, at=at, created_at=at, **fields)
+    content_removal.remove_expired_content(now=utc_now())
+    response = client.get(f"/admin/notifications/notification/{one['_id']}/change/")
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def test_its_page_says_that_and_when_it_was_removed(console: Client) -> None:
+    shown, today = page_of(console, entity_id="order-7"), utc_now()
+    assert f"Content removed on {today.day} {today:%b %Y}, as the retention of trans" in shown
+    for words in ("Provider error", "Email, attempt 1", "order-7", "took 12 ms", "503"):
+        assert words in shown, words
+    for words in (
+        "ada@example.com",
+        "Your payment has arrived",
+        "<iframe",
+        "problem of its own. (",
+    ):
+        assert words not in shown, words
+
+
+def test_its_page_says_that_it_cannot_be_sent_again(console: Client) -> None:
+    shown = page_of(console)
+    assert "Resend: pointless" in shown.replace("Pointless", "pointless")
+    assert "What it said is not kept any more" in shown
+    for words in ("What to do:", "Retry failed channels", "Resend…"):
+        assert words not in shown, words
+
+
+def test_its_page_shows_what_is_still_in_the_inbox(console: Client) -> None:
+    shown = page_of(console, channels=(Channel.IN_APP, Channel.EMAIL))
+    assert "Your payment has arrived" in shown
+    assert "stays as long as it is in there" in shown
+    assert "<iframe" not in shown
+
+
+def test_to_send_it_again_by_hand_is_refused_with_the_reason(console: Client) -> None:
+    page_of(console)
+    (one,) = collection("notifications").find()
+    url = f"/admin/notifications/notification/{one['_id']}/resend/"
+    answer = console.post(url, {"confirmed": "yes", "channels": ["email"]}, follow=True)
+    assert "What it said was removed on" in answer.content.decode()
+    assert collection("notifications").count_documents({}) == 1
+
+
+def test_the_lists_still_have_it(console: Client) -> None:
+    page_of(console)
+    for name in ("notification", "failednotification", "deliveryattempt"):
+        response = console.get(f"/admin/notifications/{name}/")
+        assert len(response.context["cl"].result_list) == 1, name
+    assert (
+        "payment" in console.get("/admin/recipients/recipient/ada/change/").content.decode().lower()
+    )

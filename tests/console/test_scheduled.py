@@ -1,0 +1,224 @@
+"""What is scheduled or waits: what is due when, why, and sending it now, later or never."""
+
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from console.wait_reasons import WaitReason, find_waits, wait_condition
+from console.widgets import lists, window_list
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
+from notifications import store
+from notifications.store import NewDelivery
+from notifyproject.db.collections import collection
+from tests.support.clients.console import listed, make_staff, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+LIST = "/admin/notifications/waitingnotification/"
+ONE = "/admin/notifications/notification/"
+HOUR = timedelta(hours=1)
+S = DeliveryStatus
+
+
+def post(client: Client, url: str, told: dict[str, Any]) -> str:
+    """Send a form; return the page that follows."""
+    return client.post(url, told, follow=True).content.decode()
+
+
+def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
+    at = now + after
+    document = factories.accepted(created_at=now, send_at=at, scheduled_at=at, **fields)
+    return factories.read(document["_id"])
+
+
+def parked(now: datetime, code: FailureCode) -> Any:
+    """Return a notification that was put off for this reason."""
+    one = factories.claimed(at=now, created_at=now)
+    put_off = store.Deferred(
+        claimed=one, status=S.PENDING, code=code, reason="Later.", next_attempt_at=now + HOUR
+    )
+    store.defer([put_off], now=now)
+    return factories.read(one.notification_id)
+
+
+def each_kind(now: datetime) -> dict[WaitReason, Any]:
+    """Return one notification that waits for each reason."""
+    stand_in = NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR)
+    both = (NewDelivery(channel=Channel.EMAIL), stand_in)
+    in_place = factories.accepted(created_at=now, deliveries=both)
+    sent = factories.start(factories.claim(in_place["_id"], at=now), at=now)
+    store.settle([factories.settlement(sent, S.SENT, at=now)], now=now)
+    return {
+        WaitReason.SCHEDULE: scheduled(now),
+        WaitReason.QUIET_HOURS: parked(now, FailureCode.QUIET_HOURS),
+        WaitReason.PROVIDER_HELD: parked(now, FailureCode.CHANNEL_UNAVAILABLE),
+        WaitReason.RATE_LIMIT: parked(now, FailureCode.RATE_LIMITED),
+        WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
+        WaitReason.FALLBACK: factories.read(in_place["_id"]),
+        WaitReason.RECEIPT: factories.settled(S.UNKNOWN, at=now, created_at=now),
+        WaitReason.WORKER: factories.accepted(created_at=now),
+    }
+
+
+def test_each_reason_to_wait_is_told_and_can_be_chosen(console: Client) -> None:
+    now = utc_now()
+    kinds = each_kind(now)
+    for reason, document in kinds.items():
+        open_ones = [row(one) for one in document["delivery"]]
+        assert [one.reason for one in find_waits(open_ones, now=now)] == [reason]
+        assert listed(console, f"{LIST}?reason={reason.value}") == [document["_id"]], reason
+        found = {"delivery": {"$elemMatch": wait_condition(reason, now=now)}}
+        assert collection("notifications").count_documents(found) == 1
+    shown = console.get(LIST).content.decode()
+    for words in ("the person is left alone until then", "the last one failed", "Its time"):
+        assert words in shown
+
+
+def row(delivery: dict[str, Any]) -> Any:
+    """Return a stored delivery as the list's rows hold it."""
+    default = {"failure_code": None, "instead_of": None, "claim": None, "next_attempt_at": None}
+    return SimpleNamespace(**{**default, **delivery})
+
+
+def test_what_is_due_next_comes_first_and_what_is_done_is_not_there(console: Client) -> None:
+    now = utc_now()
+    later, sooner = scheduled(now, after=2 * HOUR), scheduled(now)
+    factories.settled(S.FAILED, at=now, created_at=now)
+    assert listed(console, LIST) == [sooner["_id"], later["_id"]]
+    assert listed(console, f"{LIST}?priority=normal&channel=email") == [
+        *(sooner["_id"], later["_id"])
+    ]
+    assert listed(console, f"{LIST}?q={later['_id']}") == [later["_id"]]
+    page = console.get(f"{LIST}{later['_id']}/change/")
+    assert page["Location"] == f"{ONE}{later['_id']}/change/"
+
+
+def test_what_is_rare_is_looked_for_so_much_at_a_time(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_list, "WINDOW", 3)
+    now = utc_now()
+    before = [scheduled(now, after=timedelta(minutes=n)) for n in range(1, 5)]
+    rare = parked(now, FailureCode.RATE_LIMITED)
+    for n in range(2, 6):
+        scheduled(now, after=n * HOUR)
+    first = console.get(f"{LIST}?reason=rate")
+    assert "None among the next" in first.content.decode()
+    assert "Nothing matches" not in first.content.decode()
+
+    second = console.get(LIST + first.context["cl"].next_window_url)
+    assert [row.pk for row in second.context["cl"].result_list] == [rare["_id"]]
+    assert "These are all among the next" in second.content.decode()
+
+    third = console.get(LIST + second.context["cl"].next_url)
+    assert third.context["cl"].result_list == []
+    assert third.context["cl"].next_window_url == ""
+    assert "Nothing matches" in third.content.decode()
+
+    back = console.get(LIST + second.context["cl"].previous_url).context["cl"]
+    assert (back.result_list, back.next_window_url) == ([], back.previous_url)
+    assert console.get(LIST + back.next_window_url).context["cl"].next_window_url == ""
+    assert listed(console, LIST)[:4] == [one["_id"] for one in before]
+
+
+def test_a_page_that_is_full_does_not_say_how_far_it_looked(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_list, "WINDOW", 4)
+    monkeypatch.setattr(lists.ConsoleAdmin, "list_per_page", 2)
+    now = utc_now()
+    ids = [scheduled(now, after=n * HOUR)["_id"] for n in range(1, 8)]
+    seen, url = [], "?reason=schedule"
+    while url:
+        page = console.get(LIST + url).context["cl"]
+        seen += [row.pk for row in page.result_list]
+        assert page.next_window_url == ""
+        url = page.next_url
+    assert seen == ids
+
+
+def test_one_is_run_now_from_its_page(console: Client) -> None:
+    document = scheduled(utc_now())
+    page = console.get(f"{ONE}{document['_id']}/change/").content.decode()
+    assert "Run now…" in page
+    assert "Reschedule…" in page
+    url = f"{ONE}{document['_id']}/run/"
+    assert "Yes, run now" in console.post(url).content.decode()
+    shown = console.post(url, {"confirmed": "yes"}, follow=True).content.decode()
+    assert "1 notification is due now." in shown
+    assert factories.read(document["_id"])["status"] == "queued"
+    assert LogEntry.objects.get().change_message == "Made due now."
+
+
+def test_several_are_run_now(console: Client) -> None:
+    now = utc_now()
+    documents = [scheduled(now), parked(now, FailureCode.QUIET_HOURS)]
+    ticked = [str(one["_id"]) for one in documents]
+    action = {"action": "run_selected", "_selected_action": ticked, "confirmed": "yes"}
+    shown = console.post(LIST, action, follow=True).content.decode()
+    assert "2 notifications are due now." in shown
+    assert all(factories.read(one["_id"])["due_at"] <= utc_now() for one in documents)
+
+
+def test_one_is_sent_at_another_time(console: Client) -> None:
+    now = utc_now()
+    document = scheduled(now)
+    url = f"{ONE}{document['_id']}/reschedule/"
+    assert 'type="datetime-local"' in console.post(url).content.decode()
+    at = (now + 3 * HOUR).replace(second=0, microsecond=0)
+    told = {"confirmed": "yes", "at": f"{at:%Y-%m-%dT%H:%M}"}
+    assert (
+        "1 notification is scheduled anew." in console.post(url, told, follow=True).content.decode()
+    )
+    assert factories.read(document["_id"])["due_at"] == at
+    assert f"Rescheduled to {at:%Y-%m-%d %H:%M} UTC." in LogEntry.objects.get().change_message
+
+
+@pytest.mark.parametrize(
+    ("at", "problem"),
+    [
+        ("", "Nothing was done: write the time"),
+        ("tomorrow", "Nothing was done: write the time"),
+        ("2020-01-01T09:00", "more than 5 minutes in the past"),
+    ],
+)
+def test_a_time_that_cannot_be_is_told(console: Client, at: str, problem: str) -> None:
+    document = scheduled(utc_now())
+    url = f"{ONE}{document['_id']}/reschedule/"
+    told = {"confirmed": "yes", "at": at}
+    assert problem in post(console, url, told)
+    assert factories.read(document["_id"]) == document
+
+
+def test_what_was_tried_is_not_rescheduled(console: Client) -> None:
+    now = utc_now()
+    document = factories.settled(S.PENDING, at=now, created_at=now)
+    page = console.get(f"{ONE}{document['_id']}/change/").content.decode()
+    assert "Run now…" in page
+    assert "Reschedule…" not in page
+
+
+def test_several_are_withdrawn(console: Client) -> None:
+    documents = [scheduled(utc_now()) for _ in range(2)]
+    ticked = [str(one["_id"]) for one in documents]
+    action = {"action": "cancel_selected", "_selected_action": ticked, "confirmed": "yes"}
+    assert (
+        "2 notifications are withdrawn." in console.post(LIST, action, follow=True).content.decode()
+    )
+    assert listed(console, LIST) == []
+
+
+def test_who_may_only_look_is_offered_nothing() -> None:
+    document = scheduled(utc_now())
+    client = signed_in(make_staff("rui", "notifications.view_notification"))
+    assert listed(client, LIST) == [document["_id"]]
+    action = {"action": "run_selected", "_selected_action": [str(document["_id"])]}
+    client.post(LIST, action | {"confirmed": "yes"})
+    assert factories.read(document["_id"]) == document

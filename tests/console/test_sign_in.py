@@ -1,0 +1,231 @@
+"""The console asks for a second factor, and takes each code once."""
+
+import html
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pyotp
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client, override_settings
+
+from access.models import StaffUser
+from access.staff import second_factor
+from access.staff.second_factor import MAX_TRIES, STEP, TRY_WINDOW, CodeResult
+from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff, signed_in
+
+HOME, LIST = "/admin/", "/admin/notifications/notification/"
+CHECK, SET_UP = "/admin/second-factor/", "/admin/second-factor/set-up/"
+RENEW = "/admin/second-factor/recovery-codes/"
+NOW = datetime.now(UTC) - timedelta(days=1)
+"""When phones are set up: what pages take as the present comes after it."""
+
+
+@pytest.fixture
+def ana(db: None) -> StaffUser:
+    """Give somebody of the staff."""
+    return make_staff("ana", superuser=True)
+
+
+@pytest.fixture
+def required(settings: Any) -> None:
+    """Ask everybody for a second factor, as on a server."""
+    settings.ADMIN_REQUIRE_OTP = True
+
+
+@pytest.fixture
+def phone(ana: StaffUser) -> pyotp.TOTP:
+    """Give Ana a phone that is set up."""
+    invitation = second_factor.begin_enrollment(ana.pk, name="ana", now=NOW)
+    app = pyotp.TOTP(invitation.key)
+    assert second_factor.confirm(ana.pk, app.at(NOW), now=NOW) is not None
+    return app
+
+
+def later(steps: int) -> datetime:
+    return NOW + timedelta(seconds=STEP * steps)
+
+
+# The pages.
+
+
+@pytest.mark.usefixtures("required")
+def test_who_has_none_sets_it_up_before_anything_else(ana: StaffUser) -> None:
+    browser = signed_in(ana)
+    for page in (HOME, LIST, f"{LIST}?status=failed"):
+        answer = browser.get(page)
+        assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, SET_UP)
+    shown = browser.get(f"{SET_UP}?next={LIST}").content.decode()
+    assert 'src="data:image/svg+xml' in shown
+    (spaced,) = re.findall(r"<code>([A-Z2-7 ]+)</code>", shown)
+    assert spaced in browser.get(SET_UP).content.decode(), "the same until it is confirmed"
+    app = pyotp.TOTP(spaced.replace(" ", ""))
+    wrong = browser.post(SET_UP, {"code": "000000x"}).content.decode()
+    assert "This code is not right" in wrong
+    done = browser.post(SET_UP, {"code": app.now(), "next": LIST}).content.decode()
+    codes = re.findall(r"<code>([a-z2-7-]+)</code>", done)
+    assert len(set(codes)) == 10
+    assert f'href="{LIST}"' in html.unescape(done)
+    assert browser.get(LIST).status_code == 200
+    assert LogEntry.objects.filter(change_message="Set up the second factor.").count() == 1
+
+
+def test_who_has_one_is_asked_in_each_session(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    browser = signed_in(ana)
+    answer = browser.get(f"{LIST}?status=failed")
+    assert (
+        answer["Location"]
+        == f"{CHECK}?next=%2Fadmin%2Fnotifications%2Fnotification%2F%3Fstatus%3Dfailed"
+    )
+    assert browser.post(f"{LIST}x/resend/").status_code == 302
+    assert "This code is not right" in browser.post(CHECK, {"code": "12"}).content.decode()
+    inside = browser.post(CHECK, {"code": phone.now(), "next": f"{LIST}?status=failed"})
+    assert inside["Location"] == f"{LIST}?status=failed"
+    assert browser.get(LIST).status_code == 200
+    assert signed_in(ana).get(LIST).status_code == 302
+
+
+@pytest.mark.usefixtures("phone")
+def test_it_leads_to_no_other_site(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    answer = signed_in(ana).post(CHECK, {"code": phone.now(), "next": "https://evil.example/"})
+    assert answer["Location"] == HOME
+
+
+@pytest.mark.usefixtures("phone")
+def test_without_the_code_no_other_phone_is_set_up_and_nothing_renewed(ana: StaffUser) -> None:
+    browser = signed_in(ana)
+    for answer in (browser.get(SET_UP), browser.post(SET_UP, {"code": "1"}), browser.post(RENEW)):
+        assert answer["Location"].startswith(CHECK)
+    assert browser.get(RENEW).status_code == 405
+
+
+def test_a_reset_ends_the_sessions_of_before(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    browser = signed_in(ana)
+    browser.post(CHECK, {"code": phone.now()})
+    said = StringIO()
+    call_command("reset_second_factor", "ana", stdout=said)
+    assert "Forgotten" in said.getvalue()
+    with override_settings(ADMIN_REQUIRE_OTP=True):
+        assert browser.get(LIST)["Location"].startswith(SET_UP)
+    with pytest.raises(CommandError, match="nobody called bea"):
+        call_command("reset_second_factor", "bea")
+
+
+def test_where_it_is_not_required_who_has_none_is_let_in(ana: StaffUser) -> None:
+    assert signed_in(ana).get(LIST).status_code == 200
+
+
+@pytest.mark.usefixtures("required", "db")
+def test_who_is_not_signed_in_is_asked_for_the_password_first() -> None:
+    for page in (HOME, CHECK, SET_UP):
+        assert Client().get(page)["Location"].startswith("/admin/login/")
+
+
+def test_new_recovery_codes_take_the_place_of_the_old(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    browser = signed_in(ana)
+    browser.post(CHECK, {"code": phone.now()})
+    old = second_factor.renew_recovery_codes(ana.pk)
+    shown = browser.post(RENEW).content.decode()
+    new = re.findall(r"<code>([a-z2-7-]+)</code>", shown)
+    assert len(new) == 10
+    assert second_factor.check(ana.pk, old[0], now=NOW) is CodeResult.WRONG
+    assert second_factor.check(ana.pk, new[0], now=NOW) is CodeResult.RIGHT
+
+
+# The codes.
+
+
+def test_a_code_is_good_for_its_half_minute_and_the_ones_beside_it(
+    ana: StaffUser, phone: pyotp.TOTP
+) -> None:
+    code = phone.at(later(10))
+    for steps, verdict in ((8, CodeResult.WRONG), (12, CodeResult.WRONG), (11, CodeResult.RIGHT)):
+        assert second_factor.check(ana.pk, f" {code[:3]} {code[3:]}", now=later(steps)) is verdict
+
+
+def test_a_code_is_good_once_and_so_is_every_earlier_one(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    code, earlier = phone.at(later(10)), phone.at(later(9))
+    assert second_factor.check(ana.pk, code, now=later(10)) is CodeResult.RIGHT
+    assert second_factor.check(ana.pk, code, now=later(10)) is CodeResult.WRONG
+    assert second_factor.check(ana.pk, earlier, now=later(10)) is CodeResult.WRONG
+
+
+def at_once(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeResult]:
+    """Check the same code so often at the same moment."""
+
+    def one(_number: int) -> CodeResult:
+        try:
+            return second_factor.check(ana.pk, code, now=now)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def test_of_requests_with_one_code_at_the_same_moment_one_gets_in(
+    ana: StaffUser, phone: pyotp.TOTP
+) -> None:
+    code = phone.at(later(10))
+    assert at_once(ana, code, MAX_TRIES, later(10)).count(CodeResult.RIGHT) == 1
+
+
+def test_of_many_guesses_at_the_same_moment_a_few_are_looked_at(
+    ana: StaffUser, phone: pyotp.TOTP
+) -> None:
+    verdicts = at_once(ana, "12345", 3 * MAX_TRIES, later(10))
+    assert verdicts.count(CodeResult.WRONG) == MAX_TRIES
+    right = phone.at(later(11))
+    assert second_factor.check(ana.pk, right, now=later(11)) is CodeResult.PAUSED
+    after = later(10) + TRY_WINDOW
+    assert second_factor.check(ana.pk, phone.at(after), now=after) is CodeResult.RIGHT
+
+
+@pytest.mark.usefixtures("phone")
+def test_a_recovery_code_is_good_once_however_it_is_written(ana: StaffUser) -> None:
+    first, second, *_ = second_factor.renew_recovery_codes(ana.pk)
+    assert second_factor.check(ana.pk, f" {first.upper()} ", now=NOW) is CodeResult.RIGHT
+    assert second_factor.check(ana.pk, first, now=NOW) is CodeResult.WRONG
+    assert second_factor.check(ana.pk, second.replace("-", " "), now=NOW) is CodeResult.RIGHT
+    standing = second_factor.enrollment_of(ana.pk)
+    assert standing is not None
+    assert standing.recovery_codes == 8
+
+
+def test_another_phone_counts_once_it_is_confirmed(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    other = pyotp.TOTP(second_factor.begin_enrollment(ana.pk, name="ana", now=NOW).key)
+    assert other.secret != phone.secret
+    assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
+    assert second_factor.confirm(ana.pk, phone.at(later(5)), now=later(5)) is None
+    assert second_factor.confirm(ana.pk, other.at(later(5)), now=later(5)) is not None
+    assert second_factor.check(ana.pk, phone.at(later(7)), now=later(7)) is CodeResult.WRONG
+    assert second_factor.check(ana.pk, other.at(later(7)), now=later(7)) is CodeResult.RIGHT
+
+
+def test_nothing_of_it_can_be_read_in_the_database(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    codes = second_factor.renew_recovery_codes(ana.pk)
+    stored = str(collection("second_factors").find_one())
+    assert not any(text in stored for text in (phone.secret, *codes))
+
+
+def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    keys = {"newer": b"n" * 32, "tests": b"\xd3M4" * 16}
+    with override_settings(FIELD_ENCRYPTION_KEYS=keys):
+        assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
+    stored = collection("second_factors").find_one()
+    assert stored is not None
+    assert stored["sealed_key"].startswith("v1.newer.")
+
+
+@pytest.mark.usefixtures("phone")
+def test_without_its_key_a_recovery_code_still_lets_its_owner_in(ana: StaffUser) -> None:
+    (code, *_) = second_factor.renew_recovery_codes(ana.pk)
+    with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
+        assert second_factor.check(ana.pk, "123456", now=NOW) is CodeResult.WRONG
+        assert second_factor.check(ana.pk, code, now=NOW) is CodeResult.RIGHT

@@ -1,0 +1,156 @@
+"""Staff, their roles, and the log of what they did."""
+
+import re
+
+import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+
+from access.models import StaffUser
+from tests.support.clients.console import make_staff, signed_in
+
+pytestmark = pytest.mark.usefixtures("db")
+
+STAFF = "/admin/access/staffuser/"
+ROLES = "/admin/auth/group/"
+MANAGE = tuple(f"access.{verb}_staffuser" for verb in ("view", "add", "change", "delete"))
+
+
+def fields(user: StaffUser, **changes: object) -> dict[str, object]:
+    """Return what the form of an account sends."""
+    day, time = f"{user.date_joined:%Y-%m-%d}", f"{user.date_joined:%H:%M:%S}"
+    return {
+        "username": user.username,
+        "email": user.email,
+        "first_name": user.first_name,
+        "last_name": user.last_name,
+        "is_active": "on",
+        "is_staff": "on",
+        "date_joined_0": day,
+        "date_joined_1": time,
+    } | changes
+
+
+def permission(name: str) -> Permission:
+    app, _, codename = name.partition(".")
+    return Permission.objects.get(content_type__app_label=app, codename=codename)
+
+
+def test_an_account_is_made_with_a_password(console: Client) -> None:
+    new = {"username": "ines", "usable_password": "true"}
+    passwords = {"password1": "a-long-Secret-9", "password2": "a-long-Secret-9"}
+    assert console.post(f"{STAFF}add/", new | passwords).status_code == 302
+    assert StaffUser.objects.get(username="ines").check_password("a-long-Secret-9")
+
+
+def test_an_account_needs_a_good_password(console: Client) -> None:
+    new = {"username": "ines", "usable_password": "true", "password1": "1", "password2": "1"}
+    assert "too short" in console.post(f"{STAFF}add/", new).content.decode()
+    assert not StaffUser.objects.filter(username="ines").exists()
+
+
+def test_a_password_is_changed(console: Client) -> None:
+    user = make_staff("rui")
+    new = {"password1": "another-Secret-9", "password2": "another-Secret-9"}
+    url = f"{STAFF}{user.pk}/password/"
+    assert console.get(url).status_code == 200
+    assert console.post(url, new | {"usable_password": "true"}).status_code == 302
+    assert StaffUser.objects.get(pk=user.pk).check_password("another-Secret-9")
+
+
+def test_a_role_is_made_of_permissions_that_mean_something(console: Client) -> None:
+    page = console.get(f"{ROLES}add/").content.decode()
+    assert "Can retry what failed" in page
+    assert "Can add notification type" in page
+    for useless in ("Can change notification\n", "Can add heartbeat", "Can delete session"):
+        assert useless not in page
+    retry = permission("notifications.retry_notification")
+    made = {"name": "Support", "permissions": [str(retry.pk)]}
+    assert console.post(f"{ROLES}add/", made).status_code == 302
+    role = Group.objects.get(name="Support")
+    assert list(role.permissions.all()) == [retry]
+    shown = console.get(f"{ROLES}{role.pk}/change/").content.decode()
+    ticked = re.findall(r'<input[^>]*value="(\w+)"[^>]*\schecked[\s>]', shown)
+    assert ticked == [str(retry.pk)]
+
+
+def test_a_role_gives_its_members_what_it_holds(console: Client) -> None:
+    role = Group.objects.create(name="Support")
+    role.permissions.add(permission("notifications.view_notification"))
+    user = make_staff("rui")
+    url = f"{STAFF}{user.pk}/change/"
+    assert console.post(url, fields(user, groups=[str(role.pk)])).status_code == 302
+    member = signed_in(StaffUser.objects.get(pk=user.pk))
+    assert member.get("/admin/notifications/notification/").status_code == 200
+
+
+def test_only_a_superuser_makes_superusers(db: None) -> None:
+    manager = make_staff("nuno", *MANAGE)
+    client = signed_in(manager)
+    url = f"{STAFF}{manager.pk}/change/"
+    assert client.post(url, fields(manager, is_superuser="on")).status_code == 302
+    assert not StaffUser.objects.get(pk=manager.pk).is_superuser
+
+
+def test_only_a_superuser_touches_superusers(admin_user: StaffUser) -> None:
+    client = signed_in(make_staff("nuno", *MANAGE))
+    url = f"{STAFF}{admin_user.pk}/"
+    assert client.post(f"{url}change/", fields(admin_user, email="x@x.example")).status_code == 403
+    assert client.post(f"{url}delete/", {"post": "yes"}).status_code == 403
+    new = {"password1": "another-Secret-9", "password2": "another-Secret-9"}
+    assert client.post(f"{url}password/", new).status_code == 403
+    assert StaffUser.objects.get(pk=admin_user.pk).check_password("s3cret-enough")
+
+
+def test_nobody_deletes_their_own_account(console: Client, admin_user: StaffUser) -> None:
+    response = console.post(f"{STAFF}{admin_user.pk}/delete/", {"post": "yes"})
+    assert response.status_code == 403
+
+
+def test_an_account_is_deleted(console: Client) -> None:
+    user = make_staff("rui")
+    url = f"{STAFF}{user.pk}/delete/"
+    assert console.get(url).status_code == 200
+    assert console.post(url, {"post": "yes"}).status_code == 302
+    assert not StaffUser.objects.filter(username="rui").exists()
+
+
+def test_staff_are_found_by_the_beginning_of_their_name(console: Client) -> None:
+    make_staff("rui")
+    rows = console.get(f"{STAFF}?q=ru").context["cl"].result_list
+    assert [row.username for row in rows] == ["rui"]
+    rows = console.get(f"{STAFF}?q=rui@example.com").context["cl"].result_list
+    assert [row.username for row in rows] == ["rui"]
+
+
+def test_the_log_says_who_did_what(console: Client, admin_user: StaffUser) -> None:
+    console.post(f"{ROLES}add/", {"name": "Support"})
+    role = Group.objects.get()
+    console.post(f"{ROLES}{role.pk}/change/", {"name": "Helpers"})
+    console.post(f"{ROLES}{role.pk}/delete/", {"post": "yes"})
+    page = console.get("/admin/admin/logentry/").content.decode()
+    for words in ("maria", "Added", "Changed", "Deleted", "Group", "Support", "Helpers"):
+        assert words in page
+    rows = console.get(f"/admin/admin/logentry/?action={CHANGE}").context["cl"].result_list
+    assert [row.object_repr for row in rows] == ["Helpers"]
+    rows = console.get(f"/admin/admin/logentry/?user={admin_user.pk}").context["cl"].result_list
+    assert len(rows) == 3
+    assert console.get("/admin/admin/logentry/?done_within=1h").context["cl"].result_count == 3
+
+
+def test_the_log_is_not_changed(console: Client) -> None:
+    console.post(f"{ROLES}add/", {"name": "Support"})
+    entry = LogEntry.objects.get()
+    for verb in ("change", "delete"):
+        response = console.post(f"/admin/admin/logentry/{entry.pk}/{verb}/", {"post": "yes"})
+        assert response.status_code == 403
+    assert LogEntry.objects.count() == 1
+
+
+def test_the_log_outlives_an_account(console: Client, admin_user: StaffUser) -> None:
+    entry = LogEntry.objects.create(
+        user_id=admin_user.pk, action_flag=CHANGE, object_repr="x", change_message="y"
+    )
+    LogEntry.objects.filter(pk=entry.pk).update(user_id="6" * 24)
+    assert "6" * 24 in console.get("/admin/admin/logentry/").content.decode()

@@ -1,0 +1,37 @@
+"""Notifications of API clients in test mode in the console: nobody takes one for a real one."""
+
+import pytest
+from django.test import Client
+
+from console.notifications.summary import provider_name
+from domain.states import Channel
+from domain.time import utc_now
+from providers.registry import providers_for
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+BADGE = ">Test</span>"
+LISTS = ["/admin/notifications/notification/", "/admin/notifications/failednotification/"]
+
+
+@pytest.mark.parametrize("url", LISTS)
+def test_a_list_tells_tests_from_the_others(console: Client, url: str) -> None:
+    now = utc_now()
+    factories.settled(factories.S.FAILED, at=now, created_at=now)
+    assert BADGE not in console.get(url).content.decode()
+    factories.settled(factories.S.FAILED, at=now, created_at=now, is_test=True)
+    assert console.get(url).content.decode().count(BADGE) == 1
+
+
+@pytest.mark.parametrize("is_test", [True, False])
+def test_so_does_a_notifications_page(console: Client, is_test: bool) -> None:
+    document = factories.accepted(created_at=utc_now(), is_test=is_test)
+    shown = console.get(f"{LISTS[0]}{document['_id']}/change/").content.decode()
+    assert (BADGE in shown) is is_test
+
+
+@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.WHATSAPP])
+def test_who_was_given_it_is_called_by_its_name(channel: Channel) -> None:
+    (provider,) = providers_for(channel, test=True)
+    assert provider_name(provider.name) == "the sandbox"

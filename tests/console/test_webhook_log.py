@@ -1,0 +1,118 @@
+"""The log of what providers called, and applying a call again."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from domain.states import DeliveryStatus
+from domain.time import utc_now
+from notifications.receipts import webhook_log
+from notifyproject.db.collections import collection
+from providers.sendgrid import webhooks
+from tests.support.clients.console import listed
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+LIST = "/admin/notifications/webhooklog/"
+S = DeliveryStatus
+
+
+def called(provider: str = "sendgrid", body: str = "[]", **fields: Any) -> Any:
+    """Return the key of a call that was logged, and not finished."""
+    counts = {"event_count": 1, "applied_count": 0, "unmatched_count": 0}
+    entry = {"provider": provider, "received_at": utc_now(), "body": body, **counts, **fields}
+    return collection("webhook_log").insert_one(entry).inserted_id
+
+
+def bounce(document: Any) -> str:
+    """Return what SendGrid sends of a mail that bounced."""
+    event = {
+        "event": "bounce",
+        "email": "ada@example.com",
+        "reason": "550 no such user",
+        "timestamp": int((utc_now() - timedelta(seconds=5)).timestamp()),
+        "sg_event_id": "event-1",
+        "sg_message_id": "sg-1.recvd",
+        "reference": f"{document['_id']}.email.1",
+    }
+    return json.dumps([event])
+
+
+def replay(client: Client, log_id: Any) -> str:
+    return client.post(f"{LIST}{log_id}/replay/", follow=True).content.decode()
+
+
+def test_a_call_that_was_not_finished_is_applied(console: Client) -> None:
+    now = utc_now()
+    document = factories.settled(S.SENT, at=now, created_at=now)
+    log_id = called(body=bounce(document))
+    assert "Replayed 1 event: 1 changed something." in replay(console, log_id)
+    assert factories.delivery(factories.read(document["_id"]))["failure_code"] == "bounced"
+    entry = collection("webhook_log").find_one({"_id": log_id})
+    assert entry["applied_count"] == 1
+    assert entry["processed_at"] is not None
+    (line,) = LogEntry.objects.all()
+    assert line.change_message == "Replayed: 1 of 1 events changed something."
+
+
+def test_what_was_applied_before_is_passed_over(console: Client) -> None:
+    now = utc_now()
+    document = factories.settled(S.SENT, at=now, created_at=now)
+    body = bounce(document)
+    events = webhooks.parse_receipts(body.encode())
+    webhook_log.process_webhook(events, provider="sendgrid", body=body, now=now)
+    before = factories.read(document["_id"])
+    (entry,) = collection("webhook_log").find()
+    assert "Replayed 1 event: 0 changed something." in replay(console, entry["_id"])
+    assert factories.read(document["_id"]) == before
+
+
+def test_several_are_replayed(console: Client) -> None:
+    ticked = [str(called()), str(called(body="nonsense")), str(called(provider="pigeon"))]
+    action = {"action": "replay_selected", "_selected_action": ticked}
+    shown = console.post(LIST, action, follow=True).content.decode()
+    assert "What is stored cannot be read." in shown
+    assert "Nobody reads what pigeon sent." in shown
+    assert LogEntry.objects.count() == 1
+
+
+def test_a_call_of_whatsapps_is_replayed(console: Client) -> None:
+    body = '{"object":"whatsapp_business_account","entry":[]}'
+    log_id = called(provider="whatsapp", body=body, event_count=0)
+    replay(console, log_id)
+    assert collection("webhook_log").find_one({"_id": log_id})["processed_at"] is not None
+
+
+def test_calls_are_found_by_provider_and_by_what_became_of_them(console: Client) -> None:
+    now = utc_now()
+    unfinished = called()
+    unmatched = called(unmatched_count=1, processed_at=now)
+    applied = called(provider="whatsapp", applied_count=1, processed_at=now)
+    assert listed(console, f"{LIST}?outcome=unfinished") == [unfinished]
+    assert listed(console, f"{LIST}?outcome=unmatched") == [unmatched]
+    assert listed(console, f"{LIST}?outcome=applied") == [applied]
+    assert listed(console, f"{LIST}?outcome=idle") == [unmatched]
+    assert listed(console, f"{LIST}?provider=whatsapp") == [applied]
+
+
+def test_what_is_gone_is_told(console: Client) -> None:
+    assert "There is no such call" in replay(console, "0" * 24)
+    assert "There is no such call" in replay(console, "nonsense")
+
+
+def test_the_button_is_for_those_who_may(console: Client, support: Client) -> None:
+    url = f"{LIST}{called()}/change/"
+    assert "Replay" in console.get(url).content.decode()
+    assert "Replay" not in support.get(url).content.decode()
+
+
+def test_a_body_that_is_nested_too_deep_to_be_read_is_shown_as_it_came(console: Client) -> None:
+    log_id = called(body="[" * 50_000)
+    page = console.get(f"{LIST}{log_id}/change/")
+    assert page.status_code == 200
+    assert "[" * 1_000 in page.content.decode()

@@ -1,0 +1,68 @@
+"""The page about workers and queues: it reads, and waits for nobody."""
+
+from datetime import timedelta
+
+import pytest
+import redis
+from django.test import Client
+
+from domain.states import Channel, DeliveryStatus, Priority
+from domain.time import utc_now
+from monitoring import workers
+from notifyproject.db.collections import collection
+from notifyproject.platform import valkey
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+URL = "/admin/notifications/heartbeat/"
+
+
+def text_of(client: Client, query: str = "") -> str:
+    return " ".join(client.get(f"{URL}{query}").content.decode().split())
+
+
+def test_it_shows_what_waits_and_who_works(console: Client, broker: redis.Redis) -> None:
+    valkey.clear()
+    now = utc_now()
+    factories.accepted(created_at=now - timedelta(hours=1))
+    factories.settled(DeliveryStatus.SENT, at=now, created_at=now)
+    broker.rpush("push.critical", "x", "y")
+    broker.rpush("service", "z")
+    collection("heartbeats").insert_one({"_id": "sweep", "at": now})
+
+    critical, normal = (workers.queue_status(now=now)[n] for n in (0, 2))
+    assert (critical.priority, critical.due, critical.oldest_due_at) == (Priority.CRITICAL, 0, None)
+    assert critical.depths[Channel.PUSH] == 2
+    assert (normal.due, normal.oldest_due_at) == (1, now - timedelta(hours=1))
+    assert workers.service_depth() == 1
+    page = text_of(console)
+    for words in ("1 hour", factories.WORKER, "1 more wait in the service"):
+        assert words in page, words
+
+
+def test_it_opens_without_a_broker(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    valkey._pause.begin()
+    try:
+        page = text_of(console, "?ask=1")
+    finally:
+        valkey.clear()
+    assert "The broker does not answer." in page
+    assert "nobody can be asked" in page
+
+
+def test_workers_are_asked_only_if_somebody_wants_it(
+    console: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    valkey.clear()
+    monkeypatch.setattr(workers, "PING_SECONDS", 0.01)
+    assert "answered within" not in text_of(console)
+    assert "0 answered within" in text_of(console, "?ask=1")
+
+
+def test_it_is_for_those_who_may_look(db: None) -> None:
+    viewer = signed_in(make_staff("eva", "notifications.view_heartbeat"))
+    assert viewer.get(URL).status_code == 200
+    assert viewer.post(URL).status_code in (200, 403, 405)
+    assert signed_in(make_staff("nobody")).get(URL).status_code == 403

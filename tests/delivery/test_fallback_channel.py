@@ -1,0 +1,60 @@
+"""A channel that is used only if another one has not delivered in time."""
+
+from datetime import timedelta
+
+import pytest
+from bson import ObjectId
+
+from domain.states import Channel, DeliveryStatus
+from notifications import store
+from notifications.store import NewDelivery
+from tests.support.factories.notifications import NOON, claim, claimed, delivery, new, read
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+WAIT = timedelta(minutes=10)
+
+
+def accepted() -> ObjectId:
+    """Store a push with a mail that waits ten minutes for it."""
+    deliveries = (
+        NewDelivery(channel=PUSH),
+        NewDelivery(channel=EMAIL, fallback_for=PUSH, delay=WAIT),
+    )
+    one = new(deliveries=deliveries)
+    store.accept([one], now=NOON)
+    return one.id
+
+
+def test_it_waits_for_its_time() -> None:
+    notification_id = accepted()
+    document = read(notification_id)
+    assert delivery(document, EMAIL)["next_attempt_at"] == NOON + WAIT
+    assert (document["status"], document["due_at"]) == ("queued", NOON)
+    assert store.claim(ids=[notification_id], channel=EMAIL, worker="w", now=NOON) == []
+
+
+def test_who_claims_it_is_told_how_the_other_stands() -> None:
+    notification_id = accepted()
+    mail = claim(notification_id, at=NOON + WAIT)
+    assert mail.fallback_for is PUSH
+    assert mail.channel_statuses == {PUSH: S.PENDING, EMAIL: S.PENDING}
+    push = claim(notification_id, channel=PUSH)
+    assert push.fallback_channels == (EMAIL,)
+
+
+def test_it_goes_at_once_when_the_other_has_failed() -> None:
+    notification_id = accepted()
+    now = NOON + timedelta(minutes=1)
+    assert store.activate_fallback(ids=[notification_id], fallback_for=PUSH, now=now) == 1
+    document = read(notification_id)
+    assert delivery(document, EMAIL)["next_attempt_at"] == now
+    assert delivery(document, PUSH)["next_attempt_at"] == NOON
+    assert store.activate_fallback(ids=[notification_id], fallback_for=PUSH, now=now) == 0
+
+
+def test_what_waits_for_nothing_is_not_hastened() -> None:
+    one = claimed()
+    assert store.activate_fallback(ids=[one.notification_id], fallback_for=PUSH, now=NOON) == 0

@@ -1,0 +1,250 @@
+"""What an answer means beyond the delivery: for the device, or for the address."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from structlog.testing import capture_logs
+
+from delivery import feedback
+from delivery.feedback import MIN_MISMATCHES
+from delivery.results import TargetResult
+from delivery.sending import PreparedDelivery
+from domain.errors import ProviderResponse, RecipientAction
+from domain.states import Channel
+from notifyproject.db.collections import collection
+from providers.contract import Message
+from recipients import queries
+from tests.support.factories.notifications import NOON, device, stored_device
+from tests.support.factories.records import claimed
+from tests.support.fakes.provider import (
+    Outcome,
+    accepted,
+    busy,
+    dead,
+    refused,
+    silent,
+    slowed,
+    suspect,
+    unavailable,
+    unreachable,
+)
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
+MISMATCH = ProviderResponse(status=403, code="SENDER_ID_MISMATCH")
+NOTIFICATION = ObjectId("b" * 24)
+
+
+def sent(
+    outcome: Outcome,
+    device_id: str | None = None,
+    *,
+    channel: Channel = PUSH,
+    at: datetime = NOON,
+    took: timedelta = SECOND,
+    notification_id: ObjectId = NOTIFICATION,
+    is_test: bool = False,
+) -> tuple[PreparedDelivery, TargetResult]:
+    one = claimed(channel=channel, notification_id=notification_id, is_test=is_test)
+    result = TargetResult(
+        device_id=device_id,
+        outcome=outcome,
+        started_at=at,
+        finished_at=at + took,
+        duration_ms=1,
+    )
+    return PreparedDelivery(claimed=one, message=MESSAGE, targets=()), result
+
+
+def draw(*some: tuple[PreparedDelivery, TargetResult], at: datetime = NOON) -> None:
+    feedback.apply_reputation(some, provider="fcm", now=at)
+
+
+# Devices.
+
+
+def test_a_dead_token_switches_its_device_off() -> None:
+    old, other = device("old"), device("other")
+    draw(sent(dead(response=ProviderResponse(status=404, code="UNREGISTERED")), old))
+    off = stored_device(old)
+    assert (off["is_active"], off["deactivation_reason"]) == (False, "unregistered")
+    assert off["deactivation_evidence"] == {
+        "at": NOON,
+        "source": "fcm",
+        "code": "UNREGISTERED",
+        "notification_id": str(NOTIFICATION),
+    }
+    assert stored_device(other)["is_active"]
+
+
+def test_a_dead_token_needs_no_answer_to_be_dead() -> None:
+    old = device("old")
+    draw(sent(dead(), old))
+    assert stored_device(old)["deactivation_reason"] == "unregistered"
+
+
+def test_a_token_called_malformed_is_suspected_three_times_in_a_row() -> None:
+    phone = device("phone")
+    for n in range(3):
+        assert stored_device(phone)["is_active"]
+        draw(sent(suspect(), phone, at=NOON + n * MINUTE))
+    assert stored_device(phone)["deactivation_reason"] == "suspect"
+
+
+def test_a_message_that_is_taken_ends_the_row() -> None:
+    phone = device("phone")
+    for n, outcome in enumerate([suspect(), suspect(), accepted(), suspect(), suspect()]):
+        draw(sent(outcome, phone, at=NOON + n * MINUTE))
+    assert stored_device(phone)["is_active"]
+
+
+def test_a_device_that_takes_a_message_is_alive_from_when_it_was_answered() -> None:
+    phone = device("phone")
+    draw(sent(accepted(), phone, took=3 * SECOND))
+    assert stored_device(phone)["last_accepted_at"] == NOON + 3 * SECOND
+
+
+def test_of_several_messages_to_one_device_the_last_counts() -> None:
+    phone = device("phone")
+    draw(*(sent(accepted(), phone, at=NOON + n * MINUTE) for n in (0, 5, 2)))
+    assert stored_device(phone)["last_accepted_at"] == NOON + 5 * MINUTE + SECOND
+
+
+@pytest.mark.parametrize("died_later", [True, False])
+def test_of_two_answers_in_one_batch_the_later_holds(died_later: bool) -> None:
+    phone = device("phone")
+    alive = sent(accepted(), phone, at=NOON + (0 if died_later else 5) * MINUTE)
+    died = sent(dead(), phone, at=NOON + (5 if died_later else 0) * MINUTE)
+    draw(died, alive)
+    assert stored_device(phone)["is_active"] is not died_later
+
+
+def test_an_answer_about_the_time_before_a_device_registered_again_is_old() -> None:
+    phone = device("phone", at=NOON + MINUTE)
+    draw(sent(dead(), phone), at=NOON + 2 * MINUTE)
+    assert stored_device(phone)["is_active"]
+
+
+@pytest.mark.parametrize(
+    "outcome", [busy(), slowed(), unreachable(), silent(), unavailable(), refused()]
+)
+def test_no_other_trouble_is_blamed_on_anybody(outcome: Outcome) -> None:
+    phone = device("phone")
+    before = stored_device(phone)
+    draw(sent(outcome, phone), sent(outcome, channel=EMAIL), sent(outcome, channel=WHATSAPP))
+    assert stored_device(phone) == before
+    assert collection("suppressions").count_documents({}) == 0
+    assert collection("suspicions").count_documents({}) == 0
+
+
+def test_a_whole_batch_of_another_senders_tokens_is_a_mistake_of_ours() -> None:
+    phones = [device(f"phone-{n}") for n in range(MIN_MISMATCHES)]
+    with capture_logs() as logs:
+        draw(*(sent(dead(response=MISMATCH), phone) for phone in phones))
+    assert all(stored_device(phone)["is_active"] for phone in phones)
+    assert [entry["log_level"] for entry in logs] == ["error"]
+
+
+@pytest.mark.parametrize("action", [RecipientAction.SUSPECT, RecipientAction.DEACTIVATE])
+def test_another_senders_token_is_suspected_three_times_in_a_row(action: RecipientAction) -> None:
+    phones = [device(f"phone-{n}") for n in range(MIN_MISMATCHES)]
+    first, *others = phones
+    for n in range(3):
+        assert all(stored_device(phone)["is_active"] for phone in phones)
+        wrong = dead(response=MISMATCH, action=action)
+        at = NOON + n * MINUTE
+        draw(sent(accepted(), first, at=at), *(sent(wrong, phone, at=at) for phone in others))
+    assert stored_device(first)["is_active"]
+    assert {stored_device(one)["deactivation_reason"] for one in others} == {"sender_mismatch"}
+
+
+def test_a_wrong_service_account_switches_off_no_device_that_ever_got_a_push() -> None:
+    phone = device("phone")
+    draw(sent(accepted(), phone))
+    for n in range(1, 10):
+        draw(sent(dead(response=MISMATCH), phone, at=NOON + n * MINUTE))
+    assert stored_device(phone)["is_active"]
+
+
+def test_what_is_told_twice_of_a_device_is_as_if_told_once() -> None:
+    old, phone, odd = device("old"), device("phone"), device("odd")
+    some = [sent(dead(), old), sent(accepted(), phone), sent(suspect(), odd)]
+    draw(*some)
+    once = [stored_device(one) for one in (old, phone, odd)]
+    draw(*some)
+    assert [stored_device(one) for one in (old, phone, odd)] == once
+
+
+# Addresses.
+
+MAIL, PHONE = ("email", "ada@example.com"), ("whatsapp", "+351912345678")
+
+
+def suppressions() -> dict[tuple[str, str], Any]:
+    return dict(queries.find_suppressed({MAIL, PHONE}, now=NOON))
+
+
+@pytest.mark.parametrize("action", [RecipientAction.SUPPRESS, RecipientAction.DEACTIVATE])
+def test_a_dead_address_gets_nothing_more(action: RecipientAction) -> None:
+    draw(sent(dead(action=action), channel=EMAIL))
+    ((address, found),) = suppressions().items()
+    assert (address, found.reason, found.marketing_only) == (MAIL, "hard_bounce", False)
+
+
+def test_who_does_not_want_marketing_gets_all_the_rest() -> None:
+    draw(sent(dead(action=RecipientAction.SUPPRESS_MARKETING), channel=WHATSAPP))
+    ((address, found),) = suppressions().items()
+    assert (address, found.reason, found.marketing_only) == (PHONE, "unsubscribed", True)
+
+
+def test_an_address_that_is_suspected_three_times_gets_nothing_more() -> None:
+    for n in range(3):
+        assert suppressions() == {}
+        another = sent(suspect(), channel=WHATSAPP, notification_id=ObjectId(f"{n:024x}"))
+        draw(another, at=NOON + n * MINUTE)
+    assert list(suppressions()) == [PHONE]
+
+
+def test_one_attempt_counts_once_against_an_address() -> None:
+    for n in range(3):
+        draw(sent(suspect(), channel=WHATSAPP), at=NOON + n * MINUTE)
+    assert suppressions() == {}
+
+
+def test_who_has_no_address_cannot_be_blamed() -> None:
+    draw(sent(dead(), channel=IN_APP))
+    assert collection("suppressions").count_documents({}) == 0
+
+
+def test_no_address_is_in_the_log() -> None:
+    with capture_logs() as logs:
+        draw(sent(dead(), channel=EMAIL), sent(suspect(), channel=WHATSAPP))
+    assert len(logs) == 2
+    assert not [entry for entry in logs if "ada@" in str(entry) or "3519" in str(entry)]
+
+
+# Tests.
+
+
+def test_what_went_to_the_sandbox_says_nothing_about_anybody() -> None:
+    old, phone = device("old"), device("phone")
+    before = [stored_device(one) for one in (old, phone)]
+    draw(sent(dead(), old, is_test=True), sent(accepted(), phone, is_test=True))
+    draw(sent(dead(action=RecipientAction.SUPPRESS), channel=EMAIL, is_test=True))
+    for n in range(3):
+        another = ObjectId(f"{n:024x}")
+        draw(sent(suspect(), channel=WHATSAPP, notification_id=another, is_test=True))
+    assert [stored_device(one) for one in (old, phone)] == before
+    assert suppressions() == {}
+
+
+def test_a_test_beside_it_does_not_hide_that_every_device_is_another_senders() -> None:
+    phones = [device(f"phone-{n}") for n in range(MIN_MISMATCHES)]
+    wrong = [sent(dead(response=MISMATCH), phone) for phone in phones]
+    draw(*wrong, sent(accepted(), device("mine"), is_test=True))
+    assert all(stored_device(phone)["is_active"] for phone in phones)

@@ -1,0 +1,168 @@
+"""What was claimed before and never sent goes alone: whoever claimed it may have died of it."""
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import Any
+
+import pytest
+import redis
+from bson import ObjectId
+
+from delivery import dispatcher, sweeper, worker
+from domain.states import Channel, Priority
+from notifications import store
+from notifications.queueing import fair_queue, wakeups
+from notifications.queueing.fair_queue import FairQueue
+from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
+from notifyproject.db.collections import collection
+from notifyproject.platform import process
+from tests.support.broker_messages import waiting, work
+from tests.support.factories.notifications import CLIENT, NOON, accepted, new
+from tests.support.fakes import provider as scripted
+from tests.support.fakes.provider import Scripted
+from tests.support.waiting import LIMIT, until
+
+pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
+
+EMAIL = Channel.EMAIL
+LANE = FairQueue(CLIENT, EMAIL, Priority.NORMAL)
+
+
+def suspected(count: int) -> list[ObjectId]:
+    """Return deliveries that a worker claimed and was lost with."""
+    ids = [accepted()["_id"] for _ in range(count)]
+    claimed_at = NOON - store.LEASE
+    before = {"send_at": claimed_at, "delivery.0.next_attempt_at": claimed_at}
+    collection("notifications").update_many({}, {"$set": before})
+    store.claim(ids=ids, channel=EMAIL, worker="lost", now=claimed_at)
+    return ids
+
+
+def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
+    broker: redis.Redis, mail: tuple[Scripted, ...]
+) -> None:
+    ids = suspected(2 * ISOLATED_PER_WAKEUP + 2)
+    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    assert len(mail[0].seen) == ISOLATED_PER_WAKEUP
+    messages = waiting(broker)
+    assert [len(message.ids) for message in messages] == [ISOLATED_PER_WAKEUP, 2]
+    assert not {str(one) for m in messages for one in m.ids} & {
+        o.notification_id for o in mail[0].seen
+    }
+    work(broker, clock=lambda: NOON)
+    assert len(mail[0].seen) == len(ids)
+
+
+def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none_twice(
+    broker: redis.Redis, mail: tuple[Scripted, ...]
+) -> None:
+    suspected(wakeups.WAKEUP_SIZE + 20)
+    sweeper.sweep(now=NOON)
+    assert {len(message.ids) for message in waiting(broker)} == {ISOLATED_PER_WAKEUP}
+    work(broker, clock=lambda: NOON)
+    assert (
+        len(mail[0].seen)
+        == len({o.notification_id for o in mail[0].seen})
+        == wakeups.WAKEUP_SIZE + 20
+    )
+    assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
+
+
+def test_a_draw_leaves_it_to_the_sweep(mail: tuple[Scripted, ...]) -> None:
+    suspected(2)
+    fresh = accepted()["_id"]
+    worker.pull(LANE, None, clock=lambda: NOON)
+    assert [o.notification_id for o in mail[0].seen] == [str(fresh)]
+
+
+def test_a_sweep_has_the_rest_of_a_crowd_drawn(
+    broker: redis.Redis, mail: tuple[Scripted, ...]
+) -> None:
+    suspected(2)
+    store.accept([new() for _ in range(fair_queue.BURST)], now=NOON)
+    sweeper.sweep(now=NOON)
+    first, *draws = waiting(broker)
+    assert len(first.ids) == 2
+    assert {message.task for message in draws} == {wakeups.PULL}
+
+
+def test_it_has_half_of_a_channels_threads(
+    broker: redis.Redis, mail: tuple[Scripted, ...], settings: Any
+) -> None:
+    settings.WORKER_THREADS = 8
+    first, second, third, fourth = ([one] for one in suspected(4))
+    chain = iter([second, third, fourth])
+
+    def one_more(_outbound: Any) -> Any:
+        for one in chain:
+            worker.handle_wakeup(one, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+        return scripted.accepted()
+
+    mail[0].behave = one_more
+    worker.handle_wakeup(first, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    assert len(mail[0].seen) == 3
+    (message,) = waiting(broker)
+    assert (message.ids, message.eta is None) == (fourth, False)
+
+
+def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
+    mail: tuple[Scripted, ...], settings: Any
+) -> None:
+    """Each waits for the other's request: if one waited for the other's answer, none would go."""
+    settings.WORKER_THREADS = 8
+    both = threading.Barrier(2, timeout=LIMIT)
+
+    def meet(_outbound: Any) -> Any:
+        both.wait()
+        return scripted.accepted()
+
+    mail[0].behave = meet
+    with ThreadPoolExecutor(2) as pool:
+        sent = pool.map(
+            lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON).counts,
+            suspected(2),
+        )
+        assert list(sent) == [{"sent": 1}] * 2
+
+
+def _is_in(thread: threading.Thread, module: ModuleType) -> bool:
+    """Return whether a thread is in a function of a module."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code.co_filename != module.__file__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def test_of_two_threads_one_at_a_time_has_one_that_is_claimed_and_not_sent() -> None:
+    order: list[str] = []
+
+    def another() -> None:
+        with dispatcher.isolate():
+            order.append("second")
+
+    with dispatcher.isolate():
+        thread = threading.Thread(target=another)
+        thread.start()
+        until(lambda: _is_in(thread, dispatcher))
+        order.append("first")
+        dispatcher.end_isolation()
+        thread.join(timeout=LIMIT)
+        order.append("first is sent")
+    assert order == ["first", "second", "first is sent"]
+
+
+def test_a_worker_that_is_asked_to_stop_leaves_what_goes_alone_to_others(
+    broker: redis.Redis, mail: tuple[Scripted, ...]
+) -> None:
+    def stop(_outbound: Any) -> Any:
+        process.request_shutdown()
+        return scripted.accepted()
+
+    mail[0].behave = stop
+    ids = suspected(3)
+    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
+    assert len(mail[0].seen) == 1
+    (message,) = waiting(broker)
+    assert len(message.ids) == 2

@@ -1,0 +1,291 @@
+"""The sweep: finds what no hint reached, by the real broker."""
+
+import base64
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from bson import ObjectId
+
+from delivery import heartbeats, sweeper
+from delivery.sweeper import MAX_QUEUE_DEPTH, SweepReport
+from domain.states import Channel, DeliveryStatus, Priority
+from notifications import store
+from notifications.catalog import types
+from notifications.queueing import fair_queue
+from notifications.queueing.fair_queue import BURST
+from notifications.queueing.wakeups import HORIZON, WAKEUP_SIZE
+from notifications.store import LEASE
+from notifyproject.db.collections import collection
+from notifyproject.settings.base import SERVICE_QUEUE, queue_names
+from tests.support.broker_messages import waiting as messages
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON, accepted, claimed, new, started
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+def sweep(now: Any = NOON) -> SweepReport:
+    return sweeper.sweep(now=now)
+
+
+def report(**counts: int) -> SweepReport:
+    """Return the report of a sweep that did this, and nothing else."""
+    names = ("woken", "pulled", "unpublished", "recovered", "resolved")
+    return SweepReport(**{name: counts.get(name, 0) for name in names})
+
+
+def woken(broker: redis.Redis, queue: str = "email.normal") -> list[ObjectId]:
+    return [one for message in messages(broker, queue) for one in message.ids]
+
+
+def depths(broker: redis.Redis) -> dict[str, int]:
+    """Return how many messages wait in each lane that has some."""
+    found = {name: int(broker.llen(name)) for name in queue_names() if name != SERVICE_QUEUE}
+    return {name: depth for name, depth in found.items() if depth}
+
+
+# What it hints at.
+
+
+def test_what_is_due_is_hinted_at_by_id_and_channel(broker: redis.Redis) -> None:
+    document = accepted()
+    assert sweep() == report(woken=1)
+    (message,) = messages(broker)
+    assert message.args == [[str(document["_id"])], "email", "normal"]
+    assert (message.task, message.eta) == ("notifications.deliver", None)
+
+
+def test_a_message_holds_ids_and_nothing_else(broker: redis.Redis) -> None:
+    # Not "ada", which one random id in twenty holds, nor digits alone.
+    accepted(user_id="lovelace", data={"code": "code-493817"})
+    sweep()
+    (raw,) = broker.lrange("email.normal", 0, -1)
+    text = raw.decode() + base64.b64decode(json.loads(raw)["body"]).decode()
+    for secret in ("lovelace", "example.com", "code-493817", "payment"):
+        assert secret not in text
+
+
+@pytest.mark.parametrize("priority", list(Priority))
+@pytest.mark.parametrize("channel", [EMAIL, PUSH, WHATSAPP])
+def test_each_channel_and_priority_has_a_queue(
+    broker: redis.Redis, channel: Channel, priority: Priority
+) -> None:
+    document = accepted(channels=[channel], priority=priority)
+    sweep()
+    assert depths(broker) == {f"{channel}.{priority}": 1}
+    assert woken(broker, f"{channel}.{priority}") == [document["_id"]]
+
+
+def test_nothing_due_is_nothing_hinted(broker: redis.Redis) -> None:
+    assert sweep().woken == 0
+    accepted(send_at=NOON + timedelta(hours=1))
+    for status in (S.SENT, S.FAILED, S.UNKNOWN):
+        factories.settled(status)
+    claimed()
+    assert sweep().woken == 0
+    assert depths(broker) == {}
+
+
+def test_each_channel_of_a_notification_is_hinted_at(broker: redis.Redis) -> None:
+    accepted(channels=[EMAIL, WHATSAPP])
+    assert sweep().woken == 2
+    assert depths(broker) == {"email.normal": 1, "whatsapp.normal": 1}
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes"),
+    [(1, [1]), (WAKEUP_SIZE, [100]), (WAKEUP_SIZE + 1, [100, 1]), (BURST, [100, 100])],
+)
+def test_a_hint_is_of_a_hundred_at_most(broker: redis.Redis, count: int, sizes: list[int]) -> None:
+    store.accept([new() for _ in range(count)], now=NOON)
+    assert sweep().woken == count
+    found = [len(m.ids) for m in messages(broker)]
+    assert found == sizes
+    assert len(set(woken(broker))) == count
+
+
+def test_the_oldest_are_hinted_at_first(broker: redis.Redis) -> None:
+    documents = [accepted(send_at=NOON - n * SECOND, created_at=NOON) for n in (1, 3, 2)]
+    sweep()
+    assert woken(broker) == [documents[n]["_id"] for n in (1, 2, 0)]
+
+
+def test_a_claim_that_came_to_nothing_is_hinted_at_when_its_lease_is_over(
+    broker: redis.Redis,
+) -> None:
+    one = claimed()
+    assert sweep(NOON + LEASE).woken == 1
+    assert woken(broker) == [one.notification_id]
+
+
+# Ahead.
+
+
+def test_what_falls_due_before_the_next_sweep_is_hinted_at_ahead(broker: redis.Redis) -> None:
+    accepted(send_at=NOON + 30 * SECOND)
+    assert sweep().woken == 1
+    (message,) = messages(broker)
+    assert message.eta is not None
+
+
+@pytest.mark.parametrize(
+    ("ahead", "count"),
+    [(HORIZON, 1), (HORIZON + timedelta(milliseconds=1), 0), (SECOND, 1), (2 * HORIZON, 0)],
+)
+def test_the_sweep_looks_a_minute_ahead(ahead: timedelta, count: int) -> None:
+    accepted(send_at=NOON + ahead)
+    assert sweep().woken == count
+
+
+def test_the_sweep_looks_a_whole_minute_ahead_at_any_part_of_a_second() -> None:
+    now = NOON + timedelta(milliseconds=500)
+    accepted(send_at=now + HORIZON - timedelta(milliseconds=100), created_at=now)
+    assert sweep(now) == report(woken=1)
+
+
+def test_what_falls_due_in_the_same_second_is_hinted_at_together(broker: redis.Redis) -> None:
+    for milliseconds in (1, 500, 999, 1000):
+        accepted(send_at=NOON + 9 * SECOND + timedelta(milliseconds=milliseconds))
+    sweep()
+    assert [len(m.ids) for m in messages(broker)] == [4]
+
+
+def test_what_is_due_and_what_will_be_are_hinted_at_apart(broker: redis.Redis) -> None:
+    accepted()
+    accepted(send_at=NOON + 9 * SECOND)
+    sweep()
+    assert [m.eta is None for m in messages(broker)] == [True, False]
+
+
+# Not too much.
+
+
+def fill(broker: redis.Redis, queue: str, count: int) -> None:
+    broker.rpush(queue, *[b"{}"] * count)
+
+
+def test_a_full_queue_gets_no_more(broker: redis.Redis) -> None:
+    fill(broker, "email.normal", MAX_QUEUE_DEPTH)
+    accepted()
+    assert sweep() == report(unpublished=1)
+    assert broker.llen("email.normal") == MAX_QUEUE_DEPTH
+
+
+def test_a_full_queue_holds_up_no_other(broker: redis.Redis) -> None:
+    fill(broker, "email.normal", MAX_QUEUE_DEPTH)
+    accepted(channels=[EMAIL, WHATSAPP])
+    accepted(priority=Priority.CRITICAL)
+    assert sweep().woken == 2
+    assert (broker.llen("whatsapp.normal"), broker.llen("email.critical")) == (1, 1)
+
+
+# Crowds.
+
+
+def draws(broker: redis.Redis, queue: str = "email.normal") -> list[str]:
+    """Return whose deliveries workers were told to draw."""
+    return [m.args[0] for m in messages(broker, queue) if m.task == "notifications.draw"]
+
+
+def test_of_a_crowd_workers_are_told_whose_it_is(broker: redis.Redis) -> None:
+    first, *_ = store.accept([new() for _ in range(BURST + 1)], now=NOON)
+    assert sweep() == report(pulled=1)
+    assert draws(broker) == [str(first.document["client_id"])] * fair_queue.MAX_PULLS
+
+
+def test_a_crowd_that_is_drawn_already_is_left_to_its_draws(broker: redis.Redis) -> None:
+    store.accept([new() for _ in range(BURST + 1)], now=NOON)
+    sweep()
+    assert sweep() == report(pulled=1)
+    assert len(draws(broker)) == fair_queue.MAX_PULLS
+
+
+def test_one_clients_crowd_hides_nothing_of_another_client(broker: redis.Redis) -> None:
+    store.accept([new(send_at=NOON - MINUTE) for _ in range(BURST + 1)], now=NOON)
+    other = accepted(client_id=ObjectId())
+    assert sweep() == report(pulled=1, woken=1)
+    hints_ = [m for m in messages(broker) if m.task == "notifications.deliver"]
+    assert [m.ids for m in hints_] == [[other["_id"]]]
+
+
+def test_a_crowd_that_falls_due_within_the_minute_is_drawn_then(broker: redis.Redis) -> None:
+    store.accept([new(send_at=NOON + 9 * SECOND) for _ in range(BURST + 1)], now=NOON)
+    assert sweep() == report(pulled=1)
+    (message,) = messages(broker)
+    assert message.task == "notifications.draw"
+    assert message.eta is not None
+
+
+def test_each_sweep_asks_a_worker_for_a_sign_of_life(broker: redis.Redis) -> None:
+    sweep()
+    (message,) = messages(broker, SERVICE_QUEUE)
+    assert message.task == "notifications.canary"
+    assert heartbeats.last_worker_heartbeat() is None
+    heartbeats.record_worker_heartbeat(now=NOON)
+    assert heartbeats.last_worker_heartbeat() == NOON
+
+
+# Lost workers, unknown outcomes.
+
+
+def test_a_lost_send_is_rescued() -> None:
+    one = started()
+    assert sweep(NOON + LEASE).recovered == 1
+    assert factories.read(one.notification_id)["delivery"][0]["status"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("type_", "status", "hints_"),
+    [("payment_confirmed", "pending", 1), ("marketing", "failed", 0)],
+    ids=["twice is better than never", "twice is worse than never"],
+)
+def test_an_unknown_outcome_is_decided_by_its_type(
+    broker: redis.Redis, type_: str, status: str, hints_: int
+) -> None:
+    document = factories.settled(S.UNKNOWN, type=type_)
+    done = sweep(NOON + 5 * MINUTE)
+    assert (done.resolved, done.woken) == (1, hints_)
+    assert factories.delivery(factories.read(document["_id"]))["status"] == status
+    assert len(woken(broker)) == hints_
+
+
+def test_an_unknown_outcome_of_a_type_that_is_no_more_is_not_sent_twice() -> None:
+    document = factories.settled(S.UNKNOWN)
+    collection("notification_types").delete_one({"_id": "payment_confirmed"})
+    types.invalidate_types()
+    assert sweep(NOON + 5 * MINUTE).resolved == 1
+    assert factories.delivery(factories.read(document["_id"]))["status"] == "failed"
+
+
+def test_an_unknown_outcome_waits_for_its_receipt() -> None:
+    factories.settled(S.UNKNOWN)
+    assert sweep(NOON + 4 * MINUTE).resolved == 0
+
+
+# Any number of sweepers.
+
+
+def test_several_sweepers_at_once_change_each_thing_once() -> None:
+    for _ in range(10):
+        started()
+        factories.settled(S.UNKNOWN)
+    with ThreadPoolExecutor(4) as threads:
+        reports = list(threads.map(lambda _: sweep(NOON + 10 * MINUTE), range(4)))
+    assert sum(one.recovered for one in reports) == 10
+    assert sum(one.resolved for one in reports) == 10
+
+
+def test_a_sweep_leaves_word_that_it_was_there() -> None:
+    assert heartbeats.last_sweep() is None
+    sweep()
+    assert heartbeats.last_sweep() == NOON
+    sweep(NOON + MINUTE)
+    assert heartbeats.last_sweep() == NOON + MINUTE

@@ -1,0 +1,91 @@
+"""What a device's app last said of itself: kept in Valkey for an hour, lost without harm."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+
+from devices import presence
+from devices.presence import LIFETIME, Presence
+from devices.tokens import device_id
+from notifyproject.stack.servers import free_port
+from tests.support.factories.notifications import NOON
+from tests.support.fakes.valkey_faults import Silent, silent
+
+pytestmark = pytest.mark.usefixtures("valkey_anew")
+
+ID, OTHER = device_id("token"), device_id("other")
+KEY = f"device:{ID}:state"
+AWAKE = Presence(online=True, app_foreground=False, notification_enabled=True, last_active=NOON)
+
+
+@pytest.fixture
+def gone(settings: Any) -> None:
+    """Nobody listens where Valkey was."""
+    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+
+
+@pytest.fixture
+def hanging() -> Iterator[Silent]:
+    """Somebody listens there and never answers."""
+    with silent() as listener:
+        yield listener
+
+
+def test_what_is_stored_comes_back(broker: redis.Redis) -> None:
+    assert presence.store(ID, AWAKE)
+    asleep = Presence(
+        online=False, app_foreground=True, notification_enabled=False, last_active=NOON
+    )
+    assert presence.store(OTHER, asleep)
+    assert presence.read([ID, "nobody", OTHER]) == {ID: AWAKE, OTHER: asleep}
+
+
+def test_it_is_a_hash_that_is_gone_after_an_hour(broker: redis.Redis) -> None:
+    presence.store(ID, AWAKE)
+    assert broker.type(KEY) == b"hash"
+    assert set(broker.hgetall(KEY)) == {
+        *(b"online", b"last_active", b"app_foreground", b"notification_enabled")
+    }
+    assert LIFETIME - 5 <= broker.ttl(KEY) <= LIFETIME == 3600
+
+
+def test_a_later_heartbeat_takes_the_place_and_the_hour_begins_anew(broker: redis.Redis) -> None:
+    presence.store(ID, AWAKE)
+    broker.expire(KEY, 10)
+    later = Presence(
+        online=False,
+        app_foreground=False,
+        notification_enabled=True,
+        last_active=NOON + timedelta(milliseconds=1_234),
+    )
+    presence.store(ID, later)
+    assert presence.read([ID]) == {ID: later}
+    assert broker.ttl(KEY) > 10
+
+
+@pytest.mark.parametrize("left", [{}, {"online": "1"}, {"last_active": "yesterday"}])
+def test_what_is_not_whole_is_not_known(broker: redis.Redis, left: dict[str, str]) -> None:
+    if left:
+        presence.store(ID, AWAKE)
+        broker.hset(KEY, mapping=left)
+        if "online" in left:
+            broker.hdel(KEY, "last_active")
+    assert presence.read([ID]) == {}
+
+
+def test_nobody_is_not_asked_for(gone: None) -> None:
+    assert presence.read([]) == {}
+
+
+def test_without_valkey_nothing_is_known(gone: None) -> None:
+    assert not presence.store(ID, AWAKE)
+    assert presence.read([ID]) == {}
+
+
+def test_a_silent_valkey_is_waited_for_once(hanging: Silent) -> None:
+    assert not presence.store(ID, AWAKE)
+    assert presence.read([ID]) == {}
+    assert hanging.asked == 1

@@ -1,0 +1,279 @@
+"""Which devices a batch can be pushed to, in one read by an index; and a user's list."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from devices import queries, registration, status
+from devices.models import DeactivationReason, Device, Platform
+from devices.preferences import NO_PREFERENCES, Preferences
+from devices.queries import MAX_TARGETS, Position, PushTarget
+from devices.registration import Registration
+from devices.status import Evidence
+from devices.tokens import device_id
+from notifyproject.db.collections import collection
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import Plan, emptied, plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+USERS, EACH, BATCH = 1_000, 12, 100
+"""Of each user's devices, two in three are inactive."""
+
+
+@pytest.fixture(scope="module")
+def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
+    """Store the devices once for all tests here: they only read."""
+    with django_db_blocker.unblock(), emptied("devices"):
+        _registered_for_ada()
+        collection("devices").insert_many(
+            [_device(user, n) for user in range(USERS) for n in range(EACH)]
+        )
+        yield
+
+
+def _device(user: int, n: int) -> dict[str, Any]:
+    """Return one device as the registry stores it."""
+    seen = NOON + timedelta(minutes=user % 60, seconds=n)
+    token = f"token-{user}-{n}"
+    off = {
+        "is_active": False,
+        "deactivated_at": seen,
+        "deactivation_reason": list(DeactivationReason)[user % 6].value,
+        "deactivation_evidence": {"at": seen, "source": "fcm"},
+    }
+    return {
+        "_id": device_id(token),
+        "user_id": f"user-{user}",
+        "device_token": token,
+        "platform": list(Platform)[user % 3].value,
+        "is_active": True,
+        "suspicions": 0,
+        "proven_at": seen,
+        "created_at": seen,
+        "updated_at": seen,
+        "last_seen": seen,
+    } | (off if n % 3 else {})
+
+
+def _registered_for_ada() -> None:
+    """Register more devices for one user than a notification goes to, seen in turns."""
+    for n in range(MAX_TARGETS + 5):
+        new = Registration(
+            user_id="ada",
+            token=f"adas-{n}",
+            platform=Platform.IOS,
+            language="pt",
+            timezone="Europe/Lisbon",
+        )
+        registration.register(new, now=NOON + timedelta(minutes=n * 7 % 25))
+    wishes = Preferences(categories={"marketing": False})
+    registration.set_preferences(device_id=device_id("adas-0"), preferences=wishes, now=NOON)
+    status.deactivate(
+        device_ids=[device_id("adas-1")],
+        reason=DeactivationReason.BY_USER,
+        evidence=Evidence(at=NOON, source="api"),
+        now=NOON,
+    )
+
+
+def asked(read: Callable[[], Any]) -> tuple[Any, Plan]:
+    with plans("devices") as found:
+        result = read()
+    (plan,) = found
+    return result, plan
+
+
+def assert_thrifty(plan: Plan) -> None:
+    assert plan.is_indexed or plan.is_by_id, plan.summary
+    assert not plan.sorts, plan.summary
+    assert plan.examined <= 2 * max(plan.returned, 1), plan
+
+
+def ids_of(user: int, *, active: bool = True) -> list[str]:
+    return [device_id(f"token-{user}-{n}") for n in range(EACH) if (n % 3 == 0) is active]
+
+
+# What is found.
+
+
+def test_a_target_has_all_that_sending_needs() -> None:
+    one = device_id("adas-0")
+    found = queries.find_push_targets(device_ids=[one])
+    assert found.by_device == {
+        one: PushTarget(
+            device_id=one,
+            user_id="ada",
+            token="adas-0",
+            platform=Platform.IOS,
+            preferences=Preferences(categories={"marketing": False}),
+            language="pt",
+            timezone="Europe/Lisbon",
+        )
+    }
+    assert found.by_user == {}
+
+
+def test_a_device_that_told_nothing_wants_everything() -> None:
+    (one, *_) = ids_of(1)
+    assert queries.find_push_targets(device_ids=[one]).by_device[one].preferences == NO_PREFERENCES
+
+
+def test_a_user_has_at_most_twenty_targets_the_most_recently_seen_first() -> None:
+    own = list(collection("devices").find({"user_id": "ada", "is_active": True}))
+    own.sort(key=lambda d: (d["last_seen"], d["_id"]), reverse=True)
+    found = queries.find_push_targets(user_ids=["ada"]).by_user["ada"]
+    assert [target.device_id for target in found] == [d["_id"] for d in own[:MAX_TARGETS]]
+    assert len(own) > MAX_TARGETS
+
+
+def test_a_named_device_is_a_target_though_its_user_has_more_recent_ones() -> None:
+    own = list(collection("devices").find({"user_id": "ada", "is_active": True}))
+    oldest = min(own, key=lambda d: (d["last_seen"], d["_id"]))["_id"]
+    found = queries.find_push_targets(user_ids=["ada"], device_ids=[oldest])
+    assert oldest in found.by_device
+    assert oldest not in {target.device_id for target in found.by_user["ada"]}
+
+
+def test_inactive_devices_and_people_without_any_are_not_there() -> None:
+    off = device_id("adas-1")
+    found = queries.find_push_targets(user_ids=["ada", "nobody"], device_ids=[off, "0" * 64])
+    assert set(found.by_user) == {"ada"}
+    assert found.by_device == {}
+    assert off not in {target.device_id for target in found.by_user["ada"]}
+
+
+def test_a_named_device_does_not_make_its_user_a_target() -> None:
+    (one, *_) = ids_of(7)
+    found = queries.find_push_targets(user_ids=["user-8"], device_ids=[one])
+    assert set(found.by_user) == {"user-8"}
+    assert set(found.by_device) == {one}
+
+
+# How it is read.
+
+
+def test_the_targets_of_a_batch_are_one_read_by_users() -> None:
+    users = [f"user-{n * 7}" for n in range(BATCH)]
+    found, plan = asked(lambda: queries.find_push_targets(user_ids=users))
+    assert set(found.by_user) == set(users)
+    assert {len(own) for own in found.by_user.values()} == {EACH // 3}
+    assert_thrifty(plan)
+    assert plan.examined == plan.returned == BATCH * EACH // 3
+
+
+def test_the_targets_of_a_batch_are_one_read_by_devices() -> None:
+    ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
+    found, plan = asked(lambda: queries.find_push_targets(device_ids=ids))
+    assert set(found.by_device) == set(ids)
+    assert_thrifty(plan)
+
+
+def test_the_targets_of_a_batch_are_one_read_by_both() -> None:
+    users = [f"user-{n}" for n in range(BATCH // 2)]
+    ids = [one for user in range(BATCH // 2, BATCH) for one in ids_of(user)]
+    found, plan = asked(lambda: queries.find_push_targets(user_ids=users, device_ids=ids))
+    assert set(found.by_user) == set(users)
+    assert set(found.by_device) == set(ids)
+    assert_thrifty(plan)
+
+
+def test_nobody_is_not_asked_for() -> None:
+    with plans("devices") as found:
+        assert queries.find_push_targets() == queries.PushTargets(by_user={}, by_device={})
+    assert found == []
+
+
+def test_what_is_said_of_a_batch_is_one_write_by_ids() -> None:
+    nobody = [device_id(f"nobody-{n}") for n in range(BATCH)]
+    evidence = Evidence(at=NOON, source="fcm")
+    for reason in (DeactivationReason.UNREGISTERED, DeactivationReason.BY_USER):
+        count, plan = asked(
+            lambda reason=reason: status.deactivate(
+                device_ids=nobody, reason=reason, evidence=evidence, now=NOON
+            )
+        )
+        assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
+    count, plan = asked(
+        lambda: status.record_suspicion(device_ids=nobody, evidence=evidence, now=NOON)
+    )
+    assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
+    count, plan = asked(lambda: status.record_success(accepted=dict.fromkeys(nobody, NOON)))
+    assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
+
+
+def test_registering_reads_the_device_and_counts_its_users_in_the_index() -> None:
+    new = Registration(user_id="newcomer", token="new", platform=Platform.WEB)
+    with plans("devices") as found:
+        registration.register(new, now=NOON)
+    registration.remove(device_id=device_id("new"))
+    stored, counted = found
+    assert stored.is_by_id
+    assert (counted.is_indexed, counted.examined) == (True, 0)
+
+
+# A user's list.
+
+
+def test_a_users_list_holds_all_newest_first() -> None:
+    found, plan = asked(lambda: queries.page(user_id="user-5", limit=20))
+    assert {d["_id"] for d in found.documents} == {
+        *ids_of(5),
+        *ids_of(5, active=False),
+    }
+    created = [d["created_at"] for d in found.documents]
+    assert created == sorted(created, reverse=True)
+    assert (found.has_next, found.has_previous) == (False, False)
+    assert_thrifty(plan)
+
+
+def test_a_list_is_turned_forth_and_back() -> None:
+    whole = queries.page(user_id="user-5", limit=20).documents
+    first, plan = asked(lambda: queries.page(user_id="user-5", limit=5))
+    assert_thrifty(plan)
+    assert (first.has_next, first.has_previous) == (True, False)
+    second, plan = asked(
+        lambda: queries.page(user_id="user-5", limit=5, after=_place(first.documents[-1]))
+    )
+    assert_thrifty(plan)
+    assert (second.has_next, second.has_previous) == (True, True)
+    back, plan = asked(
+        lambda: queries.page(user_id="user-5", limit=5, before=_place(second.documents[0]))
+    )
+    assert_thrifty(plan)
+    assert [*first.documents, *second.documents] == whole[:10]
+    assert back.documents == first.documents
+    assert (back.has_next, back.has_previous) == (True, False)
+
+
+def _place(document: queries.Document) -> Position:
+    return Position(document["created_at"], document["_id"])
+
+
+def test_one_is_read_by_its_id() -> None:
+    found, plan = asked(lambda: queries.get(ids_of(3)[0]))
+    assert found is not None
+    assert plan.is_by_id
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {},
+        {"platform": "ios"},
+        {"is_active": True},
+        {"deactivation_reason": "suspect"},
+        {"deactivation_reason__in": [reason.value for reason in DeactivationReason]},
+    ],
+    ids=lambda filters: "+".join(filters) or "all",
+)
+def test_the_consoles_list_is_read_by_an_index(filters: dict[str, Any]) -> None:
+    queryset = Device.objects.filter(**filters).order_by("-last_seen", "-id")[:50]
+    found, plan = asked(lambda: list(queryset))
+    assert len(found) == 50
+    assert plan.is_indexed
+    assert not plan.sorts
+    # One device in three is active.
+    assert plan.examined <= 4 * 50

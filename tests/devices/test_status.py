@@ -1,0 +1,242 @@
+"""What switches a device off, what keeps it on, and what brings it back."""
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from devices import status
+from devices.models import BY_PROVIDER, DeactivationReason
+from devices.status import Evidence
+from notifyproject.db.collections import collection
+from tests.support.factories.devices import ID, TOKEN, accept, at, device, register, suspect
+
+pytestmark = pytest.mark.usefixtures("db")
+
+R = DeactivationReason
+BY_PEOPLE = tuple(reason for reason in R if reason not in BY_PROVIDER)
+
+
+def refuse(*ids: str, began: float, stored: float | None = None, reason: R = R.UNREGISTERED) -> int:
+    evidence = Evidence(at=at(began), source="fcm", code="UNREGISTERED", notification_id="a" * 24)
+    now = at(began if stored is None else stored)
+    return status.deactivate(device_ids=ids or (ID,), reason=reason, evidence=evidence, now=now)
+
+
+def standing() -> dict[str, Any]:
+    return {
+        name: device().get(name)
+        for name in ("is_active", "deactivation_reason", "suspicions", "proven_at")
+    }
+
+
+# Switching off.
+
+
+def test_a_device_is_switched_off_with_the_reason_and_what_it_rests_on() -> None:
+    register()
+    assert refuse(began=5, stored=6) == 1
+    document = device()
+    assert document["is_active"] is False
+    assert document["deactivated_at"] == document["updated_at"] == at(6)
+    assert document["deactivation_reason"] == "unregistered"
+    assert document["deactivation_evidence"] == {
+        "at": at(5),
+        "source": "fcm",
+        "code": "UNREGISTERED",
+        "notification_id": "a" * 24,
+    }
+
+
+def test_many_are_switched_off_in_one_write() -> None:
+    ids = [register(f"token-{n}") for n in range(5)]
+    assert refuse(*ids[:3], ids[0], "nobody", began=5) == 3
+    assert [device(one)["is_active"] for one in ids] == [False] * 3 + [True] * 2
+    assert refuse(began=5) == 0
+    assert (
+        status.deactivate(
+            device_ids=[], reason=R.SUSPECT, evidence=Evidence(at=at(5), source="fcm"), now=at(5)
+        )
+        == 0
+    )
+
+
+def test_of_two_answers_the_later_stays_and_the_device_is_off_since_the_first() -> None:
+    register()
+    refuse(began=5)
+    assert refuse(began=6, reason=R.SENDER_MISMATCH) == 1
+    assert refuse(began=4, reason=R.UNREGISTERED) == 0
+    document = device()
+    assert (document["deactivation_reason"], document["deactivated_at"]) == (
+        "sender_mismatch",
+        at(5),
+    )
+
+
+@pytest.mark.parametrize("first", ["people", "provider"])
+def test_what_people_decide_goes_before_what_a_provider_says(first: str) -> None:
+    register()
+    decisions = [lambda: refuse(began=5, reason=R.BY_USER), lambda: refuse(began=6)]
+    for decide in decisions if first == "people" else decisions[::-1]:
+        decide()
+    accept(answered=9)
+    assert (device()["is_active"], device()["deactivation_reason"]) == (False, "by_user")
+
+
+@pytest.mark.parametrize("began", [3.0, 4.0])
+@pytest.mark.parametrize("reason", BY_PROVIDER)
+def test_an_answer_about_a_send_from_before_the_registration_switches_nothing_off(
+    reason: R, began: float
+) -> None:
+    register()
+    register(minute=4)
+    assert refuse(began=began, stored=5, reason=reason) == 0
+    assert device()["is_active"] is True
+
+
+@pytest.mark.parametrize("proof", ["accepted", "receipts"])
+def test_an_answer_about_a_send_from_before_a_proof_of_life_switches_nothing_off(
+    proof: str,
+) -> None:
+    register()
+    status.record_success(**{"accepted": {}, proof: {ID: at(4)}})
+    assert refuse(began=4, stored=5) == 0
+    assert refuse(began=4.1, stored=5) == 1
+
+
+@pytest.mark.parametrize("reason", BY_PEOPLE)
+def test_what_people_decide_holds_whatever_else_is_known(reason: R) -> None:
+    register()
+    accept(answered=10)
+    assert refuse(began=5, reason=reason) == 1
+    accept(answered=11)
+    assert (device()["is_active"], device()["deactivation_reason"]) == (False, reason.value)
+
+
+# Proofs of life.
+
+
+def test_proofs_of_a_batch_are_stored_each_with_its_own_time() -> None:
+    ids = [register(f"token-{n}") for n in range(4)]
+    accepted = {ids[0]: at(1), ids[1]: at(2), "nobody": at(9)}
+    receipts = {ids[1]: at(3), ids[2]: at(4)}
+    assert status.record_success(accepted=accepted, receipts=receipts) == 3
+    found = [
+        (d.get("last_accepted_at"), d.get("last_receipt_at"), d["proven_at"])
+        for d in map(device, ids)
+    ]
+    assert found == [
+        (at(1), None, at(1)),
+        (at(2), at(3), at(3)),
+        (None, at(4), at(4)),
+        (None, None, at(0)),
+    ]
+    assert not any(name.startswith("__") for one in ids for name in device(one))
+
+
+def test_an_older_proof_changes_nothing() -> None:
+    register()
+    accept(answered=5)
+    before = device()
+    assert accept(answered=4) == 0
+    assert device() == before
+
+
+def test_no_proofs_are_no_write() -> None:
+    assert status.record_success(accepted={}) == 0
+
+
+@pytest.mark.parametrize("reason", BY_PROVIDER)
+def test_an_acceptance_brings_back_what_an_older_answer_switched_off(reason: R) -> None:
+    register()
+    refuse(began=5, reason=reason)
+    accept(answered=6)
+    assert device()["is_active"] is True
+    gone = {"deactivated_at", "deactivation_reason", "deactivation_evidence"}
+    assert not gone & device().keys()
+
+
+def test_an_acceptance_from_before_the_refusal_does_not() -> None:
+    register()
+    refuse(began=5)
+    accept(answered=4)
+    assert device()["is_active"] is False
+    assert device()["last_accepted_at"] == at(4)
+
+
+def test_a_receipt_does_not_bring_a_device_back() -> None:
+    register()
+    refuse(began=5)
+    status.record_success(accepted={}, receipts={ID: at(6)})
+    assert device()["is_active"] is False
+
+
+EVENTS: dict[str, Callable[[], Any]] = {
+    "registered at 0": register,
+    "registered at 3": lambda: register(minute=3),
+    "refused, began at 2": lambda: refuse(began=2, stored=9),
+    "refused, began at 4": lambda: refuse(began=4, stored=9),
+    "accepted at 5": lambda: accept(answered=5),
+}
+
+
+@pytest.mark.parametrize("order", list(permutations(list(EVENTS)[1:])), ids=" / ".join)
+def test_in_whatever_order_answers_are_stored_the_same_device_results(
+    order: tuple[str, ...],
+) -> None:
+    EVENTS["registered at 0"]()
+    for name in order:
+        EVENTS[name]()
+    assert standing() == {
+        "is_active": True,
+        "deactivation_reason": None,
+        "suspicions": 0,
+        "proven_at": at(5),
+    }
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_refusal_that_is_newest_wins_in_every_order(order: tuple[int, ...]) -> None:
+    register()
+    events: list[Callable[[], Any]] = [
+        lambda: accept(answered=3),
+        lambda: refuse(began=2, stored=9),
+        lambda: refuse(began=4, stored=9),
+    ]
+    for number in order:
+        events[number]()
+    assert (device()["is_active"], device()["deactivation_reason"]) == (False, "unregistered")
+
+
+# Undo.
+
+
+def test_an_operator_brings_a_device_back_with_nothing_held_against_it() -> None:
+    register()
+    suspect(began=1)
+    refuse(began=5)
+    assert status.reactivate(device_id=ID, now=at(7))
+    document = device()
+    assert (document["is_active"], document["suspicions"]) == (True, 0)
+    gone = {"deactivated_at", "deactivation_reason", "deactivation_evidence", "suspected_at"}
+    assert not gone & document.keys()
+    assert not status.reactivate(device_id=ID, now=at(8))
+
+
+def test_an_answer_from_before_the_undo_does_not_undo_it() -> None:
+    register()
+    refuse(began=5)
+    status.reactivate(device_id=ID, now=at(7))
+    assert refuse(began=6, stored=8) == 0
+    assert refuse(began=8) == 1
+
+
+def test_what_was_written_by_hand_and_lacks_everything_can_be_switched_off_and_on() -> None:
+    collection("devices").insert_one(
+        {"_id": ID, "user_id": "ada", "device_token": TOKEN, "platform": "web", "is_active": True}
+    )
+    assert suspect(began=1) == 1
+    accept(answered=2)
+    assert refuse(began=3) == 1
+    assert status.reactivate(device_id=ID, now=at(4))

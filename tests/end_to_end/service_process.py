@@ -1,0 +1,58 @@
+"""``python -m tests.end_to_end.service_process COUNT``: the service in that many processes.
+
+Each serves the web application, and sends what is due in this process on ``POST /batch``: it is a
+web process or a worker, with caches that no other process shares. The program loads once and
+forks, as a load takes seconds. Each process writes its port to standard output when it is ready.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from notifyproject.stack.servers import die_with_parent
+from notifyproject.wsgi import application
+
+HOST = "127.0.0.1"
+
+
+class Server(ThreadingMixIn, WSGIServer):
+    """Answers each connection in a thread of its own."""
+
+    daemon_threads = True
+
+
+class QuietHandler(WSGIRequestHandler):
+    """Writes no line for each request."""
+
+    def log_message(self, *args: Any) -> None:
+        """Write nothing."""
+
+
+def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Send what is due, or answer as the web does."""
+    if environ["PATH_INFO"] != "/batch":
+        return application(environ, start_response)
+    from delivery import worker
+
+    sent = worker.run_inline()
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [str(sent).encode()]
+
+
+def main(count: int) -> None:
+    """Serve in this process and in ``count - 1`` children, which die with it."""
+    for _ in range(count - 1):
+        if os.fork() == 0:
+            die_with_parent()
+            break
+    with make_server(HOST, 0, serve, Server, QuietHandler) as server:
+        # In one write: the pipe is shared.
+        os.write(sys.stdout.fileno(), b"%d\n" % server.server_port)
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,54 @@
+"""One message to 2,500 people, from the app's request to the inbox of one who reads it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from notifications.queueing import backlog
+from notifyproject.db.collections import collection
+from tests.support.clients.api import App
+from tests.support.clients.inbox import Person
+from tests.support.factories.broadcasts import people
+from tests.support.waiting import until
+
+COUNT, WITH_MAIL = 2_500, 5
+Received = Callable[[str], list[dict[str, Any]]]
+
+
+@pytest.mark.usefixtures("worker")
+def test_everybody_is_told_once_and_one_of_them_reads_it(app: App, received: Received) -> None:
+    backlog.clear()
+    names = people(COUNT, email=None)
+    for name in names[:WITH_MAIL]:
+        address = {"$set": {"email": f"{name}@example.com"}}
+        collection("recipients").update_one({"_id": name}, address)
+    began = app.post(
+        "/broadcasts",
+        {
+            "type": "alert",
+            "audience": {"all": True},
+            "channels": ["email", "in_app"],
+            "content": {"subject": "Closed on Monday", "body": "We are closed on Monday."},
+        },
+        headers={"Idempotency-Key": "closed-on-monday"},
+    )
+    assert began.status_code == 202
+
+    def ended() -> dict[str, Any] | None:
+        now: dict[str, Any] = app.get(f"/broadcasts/{began.json()['id']}").json()
+        is_delivered = (now["notifications"] or {}).get("delivered") == COUNT
+        return now if now["status"] == "completed" and is_delivered else None
+
+    told = until(ended)
+    assert (told["accepted"], told["skipped"], told["rejected"]) == (COUNT, [], [])
+    found = collection("notifications").distinct("user_id")
+    assert found == names
+    assert len(received(f"{names[0]}@example.com")) == 1
+
+    reader = Person(app=app, user_id=names[-1])
+    (item,) = reader.get().json()["results"]
+    assert item["subject"] == "Closed on Monday"
+    reader.post(f"/{item['id']}/read")
+    assert app.get(f"/notifications/{item['id']}").json()["is_read"] is True
+    assert app.get(f"/notifications/{item['id']}").json()["broadcast_id"] == told["id"]

@@ -1,0 +1,71 @@
+"""The same mail to many people: few requests, each with a way out of more such mail."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import urllib3
+
+from delivery import dispatcher
+from domain.content import Content, Recipient
+from domain.states import Category, Channel
+from notifications import store
+from notifyproject.db.collections import collection
+from sandbox.server import Sandbox
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON
+
+pytestmark = pytest.mark.usefixtures("app")
+
+Received = Callable[[str], list[dict[str, Any]]]
+
+
+def campaign(*addresses: str) -> list[Any]:
+    """Store one mail for each of these people; return their ids."""
+    news = [
+        factories.new(
+            type="marketing",
+            category=Category.MARKETING,
+            recipient=Recipient(email=address),
+            content=Content(subject="Spring", body="It is spring."),
+        )
+        for address in addresses
+    ]
+    store.accept(news, now=NOON)
+    return [one.id for one in news]
+
+
+def requests(provider: Sandbox) -> list[dict[str, Any]]:
+    url = f"{provider.url}/_sandbox/requests"
+    return urllib3.request("GET", url, fields={"limit": "1000"}).json()["results"]
+
+
+def statuses() -> dict[str, str]:
+    return {
+        document["recipient"]["email"]: document["delivery"][0]["status"]
+        for document in collection("notifications").find()
+    }
+
+
+def test_a_batch_is_one_request(provider: Sandbox) -> None:
+    ids = campaign(*(f"person-{n}@example.com" for n in range(50)))
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
+    assert report.counts == {"sent": 50}
+    assert len(requests(provider)) == 1
+
+
+def test_one_bad_address_does_not_keep_the_others_from_getting_it(provider: Sandbox) -> None:
+    ids = campaign(*(f"person-{n}@example.com" for n in range(8)), "invalid@example.com")
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
+    assert report.counts == {"sent": 8, "failed": 1}
+    found = statuses()
+    assert found.pop("invalid@example.com") == "failed"
+    assert set(found.values()) <= {"sent", "delivered"}, "the first reports may be there already"
+
+
+def test_each_has_a_link_of_their_own_to_unsubscribe(provider: Sandbox) -> None:
+    ids = campaign("ada@example.com", "grace@example.com")
+    dispatcher.dispatch(ids, channel=Channel.EMAIL)
+    (request,) = requests(provider)
+    links = {one["headers"]["List-Unsubscribe"] for one in request["body"]["personalizations"]}
+    assert len(links) == 2

@@ -1,0 +1,247 @@
+"""From a POST to the receipt, by email."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from delivery import dispatcher, sweeper
+from domain.states import Channel
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from sandbox.server import Sandbox
+from tests.support.clients.api import App, when
+from tests.support.providers.webhooks import Webhook
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.usefixtures("worker")
+Received = Callable[[str], list[dict[str, Any]]]
+Script = Callable[..., None]
+
+
+def attempts(app: App, answer: Any) -> list[dict[str, Any]]:
+    return app.get(f"/notifications/{answer.json()['id']}/attempts").json()["results"]
+
+
+def test_a_posted_mail_is_accepted_and_reported_delivered(app: App, received: Received) -> None:
+    answer = app.notify(recipient={"email": "ada@example.com", "name": "Ada"})
+    assert answer.json()["status"] == "queued"
+    notification = when(app, answer, "delivered")
+    (delivery,) = notification["delivery"]
+    assert delivery["provider"] == "sendgrid"
+    assert delivery["provider_message_id"]
+    assert delivery["sent_at"] <= delivery["delivered_at"]
+    (request,) = received("ada@example.com")
+    mail = request["body"]
+    assert mail["subject"] == "Payment confirmed: Sunrise"
+    assert [part["type"] for part in mail["content"]] == ["text/plain", "text/html"]
+    assert "Your payment of 49.90" in mail["content"][0]["value"]
+    assert mail["personalizations"][0]["to"] == [{"email": "ada@example.com", "name": "Ada"}]
+    (attempt,) = attempts(app, answer)
+    assert (attempt["status"], attempt["platform_response"]) == ("sent", {"status": 202})
+
+
+def test_a_secret_reaches_the_recipient_and_nobody_else(app: App, received: Received) -> None:
+    answer = app.notify(type="mfa_code", data={"code": "481516", "expires_in": 5})
+    notification = when(app, answer, "delivered")
+    assert "481516" not in str(notification)
+    (request,) = received("ada@example.com")
+    assert "481516" in request["body"]["content"][0]["value"]
+    assert "481516" in request["body"]["content"][1]["value"]
+    assert request["body"]["subject"] == "481516 is your login code"
+
+
+@pytest.mark.usefixtures("quick_retries")
+def test_a_failing_provider_is_asked_once_and_max_retries_times(
+    app: App, received: Received, script: Script
+) -> None:
+    script("ada@example.com", "server-error")
+    answer = app.notify(max_retries=3)
+    notification = when(app, answer, "failed")
+    (delivery,) = notification["delivery"]
+    assert (delivery["attempt_count"], delivery["failure_code"]) == (4, "provider_error")
+    assert len(received("ada@example.com")) == 4
+    assert len(notification["error_history"]) == 4
+    times = [datetime.fromisoformat(a["attempted_at"]) for a in attempts(app, answer)]
+    waits = [(b - a).total_seconds() for a, b in pairwise(times)]
+    # 0.1, 0.2 and 0.4 seconds, give or take a fifth, and what the worker takes.
+    assert waits[0] >= 0.08
+    assert waits[1] >= 0.16
+    assert waits[2] >= 0.32
+    failed = app.get("/notifications", delivery_status="failed").json()["results"]
+    assert [one["id"] for one in failed] == [notification["id"]]
+
+    script("ada@example.com", None)
+    again = app.post(f"/notifications/{notification['id']}/resend")
+    assert when(app, again, "delivered")["resent_from"] == notification["id"]
+    assert len(received("ada@example.com")) == 5
+
+
+@pytest.mark.usefixtures("quick_retries")
+def test_a_passing_failure_is_retried_and_forgotten(app: App, received: Received) -> None:
+    answer = app.notify(recipient={"email": "flaky@example.com"})
+    notification = when(app, answer, "delivered")
+    (delivery,) = notification["delivery"]
+    assert (delivery["attempt_count"], delivery["failure_code"]) == (3, None)
+    assert [a["status"] for a in attempts(app, answer)] == ["failed", "failed", "sent"]
+    assert len(notification["error_history"]) == 2
+
+
+@pytest.mark.usefixtures("quick_retries")
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [("too-large", "too_large"), ("invalid", "invalid_recipient")],
+)
+def test_a_permanent_error_is_asked_for_exactly_once(
+    app: App, received: Received, script: Script, outcome: str, code: str
+) -> None:
+    script("ada@example.com", outcome)
+    notification = when(app, app.notify(), "failed")
+    assert notification["delivery"][0]["failure_code"] == code
+    assert len(received("ada@example.com")) == 1
+
+
+@pytest.mark.usefixtures("quick_retries")
+def test_a_rate_limit_is_waited_out(app: App, received: Received, script: Script) -> None:
+    script("ada@example.com", "ratelimit-long", times=1)
+    answer = app.notify()
+    notification = when(app, answer, "retrying")
+    next_at = datetime.fromisoformat(notification["delivery"][0]["next_attempt_at"])
+    (attempt,) = attempts(app, answer)
+    assert next_at - datetime.fromisoformat(attempt["attempted_at"]) >= timedelta(seconds=120)
+    assert notification["delivery"][0]["failure_code"] == "rate_limited"
+
+
+@pytest.mark.usefixtures("quick_retries")
+def test_wrong_credentials_use_up_no_attempt(app: App, settings: Any) -> None:
+    settings.SENDGRID_API_KEY = "SG.revoked"
+    notification = when(app, app.notify(max_retries=0), "retrying")
+    (delivery,) = notification["delivery"]
+    assert delivery["failure_code"] == "channel_unavailable"
+    stored = collection("notifications").find_one({})
+    assert stored is not None
+    assert stored["delivery"][0]["excused_count"] == 1
+
+
+@pytest.mark.usefixtures("quick_silence")
+def test_no_answer_is_unknown_until_the_receipt_comes(
+    app: App, provider: Sandbox, received: Received, post: Callable[[Webhook], None]
+) -> None:
+    answer = app.notify(recipient={"email": "timeout-lost@example.com"})
+    until(lambda: [one["status"] for one in attempts(app, answer)] == ["unknown"])
+    when(app, answer, "processing")
+    reference = f"{answer.json()['id']}.email.1"
+    post(Webhook.of("delivered", channel="email", reference=reference, provider=provider))
+    notification = when(app, answer, "delivered")
+    assert notification["delivery"][0]["attempt_count"] == 1
+    assert len(received("timeout-lost@example.com")) == 1
+    assert attempts(app, answer)[0]["status"] == "unknown"
+
+
+@pytest.mark.usefixtures("quick_retries", "quick_silence")
+def test_no_answer_and_no_receipt_is_decided_by_the_types_policy(
+    app: App, received: Received, script: Script
+) -> None:
+    silent = {"email": "timeout-once@example.com"}
+    script(silent["email"], "timeout-lost", times=1)
+    answer = app.notify(recipient=silent)
+    marketing = app.notify(
+        type="marketing", content={"body": "Buy"}, recipient={"email": "timeout-lost@example.com"}
+    )
+
+    def stored_statuses() -> set[str]:
+        return {d["delivery"][0]["status"] for d in collection("notifications").find()}
+
+    until(lambda: stored_statuses() == {"unknown"})
+
+    def decided() -> bool:
+        sweeper.sweep(now=utc_now())
+        return "unknown" not in stored_statuses()
+
+    until(decided)
+    assert when(app, answer, "delivered")["delivery"][0]["attempt_count"] == 2
+    failed = when(app, marketing, "failed")
+    assert failed["delivery"][0]["failure_code"] == "outcome_unknown"
+    assert len(received("timeout-lost@example.com")) == 1
+
+
+def test_a_bounce_fails_the_mail_and_the_next_is_not_sent(app: App, received: Received) -> None:
+    recipient = {"email": "bounce@example.com"}
+    notification = when(app, app.notify(recipient=recipient), "failed")
+    assert notification["delivery"][0]["failure_code"] == "bounced"
+    until(lambda: collection("suppressions").count_documents({}) == 1)
+    second = app.notify(recipient=recipient)
+    assert second.json()["delivery"][0]["status"] == "suppressed"
+    assert len(received("bounce@example.com")) == 1
+
+
+def test_a_channel_without_a_provider_does_not_hold_up_the_others(app: App, settings: Any) -> None:
+    settings.FCM_CREDENTIALS = ""
+    answer = app.notify(channels=["email", "push", "in_app"], user_id="ada")
+    notification = when(app, answer, "partially_delivered")
+    deliveries = {d["channel"]: d for d in notification["delivery"]}
+    assert deliveries["email"]["status"] in ("sent", "delivered")
+    assert deliveries["push"]["failure_code"] == "channel_unavailable"
+    assert deliveries["push"]["attempt_count"] == 0
+    assert deliveries["in_app"]["status"] == "delivered"
+
+
+def test_a_scheduled_mail_leaves_at_its_time(app: App, received: Received) -> None:
+    at = utc_now() + timedelta(seconds=2)
+    answer = app.notify(scheduled_at=at.isoformat().replace("+00:00", "Z"))
+    assert answer.json()["status"] == "created"
+    when(app, answer, "delivered")
+    (attempt,) = attempts(app, answer)
+    assert datetime.fromisoformat(attempt["attempted_at"]) >= at
+
+
+def test_a_cancelled_mail_does_not_leave(app: App, received: Received) -> None:
+    at = utc_now() + timedelta(days=1)
+    when_due = {"scheduled_at": at.isoformat().replace("+00:00", "Z")}
+    answer = app.notify(**when_due)
+    marker = app.notify(**when_due, recipient={"email": "marker@example.com"})
+    app.post(f"/notifications/{answer.json()['id']}/cancel")
+    ids = [ObjectId(one.json()["id"]) for one in (answer, marker)]
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+    assert (report.claimed, report.counts) == (1, {"sent": 1})
+    assert received("ada@example.com") == []
+    assert len(received("marker@example.com")) == 1
+
+
+def sleeping(user_id: str) -> None:
+    """Store somebody who is in the middle of their quiet hours."""
+    now = utc_now()
+    quiet = {
+        "enabled": True,
+        "start": (now - timedelta(hours=1)).strftime("%H:%M"),
+        "end": (now + timedelta(hours=1)).strftime("%H:%M"),
+        "timezone": "UTC",
+    }
+    collection("recipients").insert_one(
+        {"_id": user_id, "email": f"{user_id}@example.com", "is_active": True, "quiet_hours": quiet}
+    )
+
+
+def test_quiet_hours_hold_a_mail_back_and_not_a_code(app: App, received: Received) -> None:
+    sleeping("ada")
+    mail = app.notify(user_id="ada", recipient=...)
+    code = app.notify(type="mfa_code", user_id="ada", recipient=..., data={"code": "1"})
+    when(app, code, "delivered")
+
+    def held_back() -> Any:
+        notification = app.get(f"/notifications/{mail.json()['id']}").json()
+        return notification if notification["delivery"][0]["failure_code"] else None
+
+    (delivery,) = until(held_back)["delivery"]
+    assert (delivery["status"], delivery["failure_code"]) == ("pending", "quiet_hours")
+    assert delivery["attempt_count"] == 0
+    assert len(received("ada@example.com")) == 1
+
+
+def test_what_would_expire_in_the_quiet_hours_expires(app: App) -> None:
+    sleeping("ada")
+    notification = when(app, app.notify(user_id="ada", recipient=..., ttl=600), "expired")
+    assert notification["delivery"][0]["failure_code"] == "quiet_hours"

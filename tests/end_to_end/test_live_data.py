@@ -1,0 +1,148 @@
+"""Test keys send to live people: what the sandbox answers and reports leaves live data as it is.
+
+The sandbox reports with keys that are believed here, as in the local stack: the worst case.
+"""
+
+import re
+from typing import Any
+
+import pytest
+import urllib3
+from bson import ObjectId
+
+from delivery import dispatcher
+from domain.states import Channel
+from domain.time import utc_now
+from notifications import callback_events
+from notifications.broadcasts import runner
+from notifications.queueing import backlog
+from notifications.receipts import processor
+from notifyproject.db.collections import collection
+from sandbox.server import Sandbox
+from tests.support.clients.api import App, new_app
+from tests.support.clients.inbox import Person
+from tests.support.clients.live_data import PEOPLE, Untouched, seed
+from tests.support.waiting import until
+
+KEYS = ("bulk-1", "broadcast-1")
+WORDS = {"subject": "Spring", "body": "It is spring."}
+EVERYWHERE = ["email", "push", "whatsapp", "in_app"]
+
+
+def said(user_id: str, type_: str, **fields: Any) -> dict[str, Any]:
+    """Return a request to tell somebody something on every channel."""
+    asked = {"user_id": user_id, "type": type_, "channels": EVERYWHERE, "content": WORDS}
+    return {**asked, **fields}
+
+
+@pytest.fixture
+def live(db: None, broker: Any, provider: Sandbox, settings: Any) -> App:
+    """Give a live app with people, devices and all the rest."""
+    backlog.clear()
+    settings.SANDBOX_URL = provider.url
+    settings.SANDBOX_FCM_CREDENTIALS = str(provider.service_account)
+    app = new_app("live")
+    seed(app)
+    callback_events.publish_events(now=utc_now())
+    return app
+
+
+def send_everything(app: App) -> None:
+    """Send by every door that there is, and deliver all of it."""
+    for user_id in PEOPLE:
+        for type_ in ("marketing", "transactional"):
+            asked = said(user_id, type_, entity_id="order-1")
+            assert app.post("/notifications", asked).status_code == 202
+    many = {"notifications": [said(user_id, "alert") for user_id in PEOPLE]}
+    answer = app.post("/notifications/bulk", many, headers={"Idempotency-Key": KEYS[0]})
+    assert answer.json()["rejected"] == 0
+    told = {"type": "marketing", "audience": {"topic": "news"}, "content": WORDS}
+    answer = app.post("/broadcasts", told, headers={"Idempotency-Key": KEYS[1]})
+    runner.run_page(ObjectId(answer.json()["id"]))
+    sent = collection("notifications").find({"client_id": app.id}, {"_id": 1})
+    ids = [one["_id"] for one in sent]
+    assert len(ids) >= 4 * len(PEOPLE)
+    for channel in Channel:
+        dispatcher.dispatch(ids, channel=channel)
+
+
+def hear_everything(provider: Sandbox) -> None:
+    """Wait until the sandbox has reported all there is, and apply what came early."""
+    http = urllib3.PoolManager()
+
+    def is_quiet() -> bool:
+        url = f"{provider.url}/_sandbox/messages"
+        messages = http.request("GET", url, fields={"limit": "1000"}).json()["results"]
+        states = {event["state"] for one in messages for event in one["events"]}
+        return bool(states) and states <= {"sent", "failed"}
+
+    until(is_quiet)
+    processor.apply_early_receipts(now=utc_now())
+    callback_events.publish_events(now=utc_now())
+
+
+def links(provider: Sandbox) -> list[str]:
+    """Return the paths of the unsubscribe links of all mails."""
+    http = urllib3.PoolManager()
+    found = http.request("GET", f"{provider.url}/_sandbox/requests", fields={"limit": "1000"})
+    return sorted(set(re.findall(r"/u/[A-Za-z0-9_-]{40,}", found.data.decode())))
+
+
+def test_sends_their_outcomes_and_their_receipts_leave_live_data_as_it_is(
+    live: App, provider: Sandbox
+) -> None:
+    tester = new_app("tester", is_test=True)
+    untouched = Untouched(tester=tester, keys=KEYS)
+    send_everything(tester)
+    hear_everything(provider)
+    untouched.check()
+    outcomes = collection("notifications").distinct("delivery.status", {"client_id": tester.id})
+    assert {"failed", "delivered", "read"} & set(outcomes) >= {"failed", "delivered"}
+    assert collection("notifications").count_documents({"is_test": {"$ne": True}}) > 0
+
+    pushes = {"client_id": tester.id, "delivery.accepted_targets.0": {"$exists": True}}
+    pushed = list(collection("notifications").find(pushes))
+    assert pushed
+    for document in pushed:
+        for delivery in document["delivery"]:
+            for device in delivery["accepted_targets"]:
+                body = {"notification_id": str(document["_id"]), "event": "opened"}
+                assert tester.post(f"/devices/{device}/receipts", body).status_code == 204
+    untouched.check()
+
+    for user_id in PEOPLE:
+        reader = Person(app=tester, user_id=user_id)
+        assert reader.ids()
+        reader.post("/read-all")
+        assert tester.post(f"/recipients/{user_id}/notifications/read-all").status_code == 200
+    untouched.check()
+
+    found = links(provider)
+    assert found
+    for path in found:
+        for step in ("", "/undo"):
+            assert live.http.post(f"{path}{step}").status_code == 200
+            untouched.check()
+
+
+def test_what_a_live_key_sends_does_tell_of_addresses_and_devices(
+    live: App, provider: Sandbox
+) -> None:
+    """The outcomes and receipts above would change live data if they were of live sends."""
+    before = collection("suppressions").count_documents({})
+    send_everything(live)
+    hear_everything(provider)
+    assert collection("suppressions").count_documents({}) > before
+    assert collection("devices").count_documents({"is_active": False}) > 0
+
+
+def test_an_entity_and_an_idempotency_key_of_a_test_are_free_for_live_sends(
+    live: App, provider: Sandbox
+) -> None:
+    tester = new_app("tester", is_test=True)
+    asked = said("ada", "alert", entity_id="order-2")
+    for app in (tester, live):
+        answer = app.post("/notifications", asked, headers={"Idempotency-Key": "key"})
+        assert answer.status_code == 202
+        assert "Idempotent-Replayed" not in answer
+        assert answer.json()["is_test"] is (app is tester)

@@ -1,0 +1,136 @@
+"""What happens when hints are lost, repeated, or cannot be published."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from celery.worker import state as worker_state
+
+from delivery import dispatcher, sweeper
+from domain import content
+from domain.content import Content
+from domain.states import Channel, Priority
+from domain.time import utc_now
+from notifications.queueing import wakeups
+from notifyproject.db.collections import collection
+from notifyproject.platform import broker as platform_broker
+from sandbox.server import Sandbox
+from tests.support.clients.api import App, when
+from tests.support.factories import notifications as factories
+from tests.support.waiting import until
+
+Received = Callable[[str], list[dict[str, Any]]]
+
+
+def test_a_dropped_hint_is_made_good_by_the_sweep(
+    app: App, broker: redis.Redis, worker: None, received: Received, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(wakeups, "send_wakeup", lambda *args, **options: False)
+    answer = app.notify()
+    monkeypatch.undo()
+    # With one of its own, which is worked off meanwhile.
+    when(app, app.notify(recipient={"email": "marker@example.com"}), "delivered")
+    assert received("ada@example.com") == []
+    assert sweeper.sweep(now=utc_now()).woken == 1
+    when(app, answer, "delivered")
+
+
+def test_a_hint_repeated_many_times_sends_once(app: App, worker: None, received: Received) -> None:
+    answer = app.notify()
+    notification_id = factories.ObjectId(answer.json()["id"])
+    for _ in range(10):
+        wakeups.send_wakeup(
+            [notification_id] * 3, channel=Channel.EMAIL, priority=Priority.HIGH, now=utc_now()
+        )
+    when(app, answer, "delivered")
+    # One worker takes them in their order: with this one it has taken all, and then ends them.
+    marker = app.notify(recipient={"email": "marker@example.com"})
+    when(app, marker, "delivered")
+    until(lambda: not worker_state.reserved_requests and not worker_state.active_requests)
+    assert wakeups.depth("email.high") == 0
+    assert len(received("ada@example.com")) == 1
+
+
+def test_without_a_broker_a_post_is_accepted_at_once(
+    app: App, provider: Sandbox, received: Received, settings: Any, monkeypatch: Any
+) -> None:
+    tried = []
+
+    def refuse(*args: Any, **options: Any) -> None:
+        tried.append(args)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(platform_broker.current_app, "send_task", refuse)
+    answers = [app.notify() for _ in range(5)]
+    assert len(tried) == 1, "one finds out for all"
+    assert [answer.status_code for answer in answers] == [202] * 5
+    monkeypatch.undo()
+    ids = [document["_id"] for document in collection("notifications").find({}, {"_id": 1})]
+    report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
+    assert report.counts == {"sent": 5}
+
+
+def test_a_batch_is_sent_whole_and_settled_at_once(provider: Sandbox, received: Received) -> None:
+    documents = [
+        factories.accepted(recipient=content.Recipient(email=f"user-{n}@example.com"))
+        for n in range(70)
+    ]
+    later = factories.NOON + timedelta(seconds=1)
+    report = dispatcher.dispatch(
+        [document["_id"] for document in documents], channel=Channel.EMAIL, clock=lambda: later
+    )
+    assert (report.claimed, report.counts) == (70, {"sent": 70})
+    assert collection("delivery_attempts").count_documents({"status": "sent"}) == 70
+    assert collection("notifications").count_documents({"due_at": {"$exists": True}}) == 0
+
+
+def test_one_bad_delivery_does_not_spoil_its_batch(
+    provider: Sandbox, received: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = factories.accepted()
+    bad = factories.accepted(
+        content=content.Content(
+            subject="x", body="y", template_id="payment_confirmed", is_masked=True
+        )
+    )
+    unreachable = factories.accepted(recipient=content.Recipient())
+    report = dispatcher.dispatch(
+        [d["_id"] for d in (good, bad, unreachable)],
+        channel=Channel.EMAIL,
+        clock=lambda: factories.NOON + timedelta(seconds=1),
+    )
+    assert report.counts == {"sent": 1, "failed": 2}
+    codes = {
+        factories.delivery(factories.read(d["_id"])).get("failure_code") for d in (bad, unreachable)
+    }
+    assert codes == {"render_failed", "no_address"}
+
+
+def test_a_defect_of_ours_leaves_the_rest_of_the_batch_alone(
+    provider: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from providers.sendgrid.provider import SendGrid
+
+    exchange = SendGrid.exchange
+
+    def fail_for_eve(self: Any, outbound: Any, **options: Any) -> Any:
+        if outbound.recipient == "eve@example.com":
+            raise ZeroDivisionError
+        return (yield from exchange(self, outbound, **options))
+
+    monkeypatch.setattr(SendGrid, "exchange", fail_for_eve)
+    ada = factories.accepted()
+    # Another text: the same mail to both would be one request.
+    eve = factories.accepted(
+        recipient=content.Recipient(email="eve@example.com"), content=Content(body="For Eve.")
+    )
+    dispatcher.dispatch(
+        [ada["_id"], eve["_id"]],
+        channel=Channel.EMAIL,
+        clock=lambda: factories.NOON + timedelta(seconds=1),
+    )
+    assert factories.delivery(factories.read(ada["_id"]))["status"] in ("sent", "delivered")
+    unclear = factories.delivery(factories.read(eve["_id"]))
+    assert (unclear["status"], unclear["failure_code"]) == ("unknown", "internal_error")

@@ -1,0 +1,194 @@
+"""From a POST to the tap on a phone, by push."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from delivery import circuit_breaker
+from domain.time import utc_now
+from tests.support.clients.api import App, when
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.usefixtures("worker")
+Received = Callable[[str], list[dict[str, Any]]]
+Script = Callable[..., None]
+USER = "ada"
+
+
+def register(app: App, token: str, *, platform: str = "android") -> str:
+    """Register one of Ada's devices as its app does; return its id."""
+    body = {"user_id": USER, "device_token": token, "platform": platform}
+    answer = app.put("/devices", body)
+    assert answer.status_code == 200
+    device_id: str = answer.json()["id"]
+    return device_id
+
+
+def notify(app: App, **fields: Any) -> Any:
+    """Tell Ada by push that her order has shipped."""
+    default: dict[str, Any] = {
+        "type": "order_shipped",
+        "user_id": USER,
+        "recipient": ...,
+        "channels": ["push"],
+        "data": {"order": "1001"},
+    }
+    return app.notify(**(default | fields))
+
+
+def tell(app: App, device_id: str, message: dict[str, Any], event: str) -> None:
+    """Report a push as its app does, with what it finds in the push itself."""
+    body = {"notification_id": message["data"]["notification_id"], "event": event}
+    assert app.post(f"/devices/{device_id}/receipts", body).status_code == 204
+
+
+def device(app: App, device_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = app.get(f"/devices/{device_id}").json()
+    return found
+
+
+def attempts(app: App, answer: Any) -> list[dict[str, Any]]:
+    """Return the attempts of a push, each number's in the order of its devices."""
+    found = app.get(f"/notifications/{answer.json()['id']}/attempts").json()["results"]
+    return sorted(found, key=lambda one: (one["attempt_number"], one["device_id"]))
+
+
+def test_a_push_is_sent_and_its_device_reports_it_delivered_and_opened(
+    app: App, received: Received
+) -> None:
+    phone = register(app, "adas-phone")
+    answer = notify(app, content={"deep_link": "app://orders/1001"})
+    assert answer.status_code == 202
+    (delivery,) = when(app, answer, "sent")["delivery"]
+    assert (delivery["status"], delivery["provider"]) == ("sent", "fcm")
+    assert delivery["provider_message_id"].startswith("projects/")
+    (request,) = received("adas-phone")
+    message = request["body"]["message"]
+    assert message["notification"]["title"] == "Your order 1001 is on its way"
+    assert message["data"]["deep_link"] == "app://orders/1001"
+    assert message["data"]["reference"] == f"{answer.json()['id']}.push.1.{phone}"
+
+    tell(app, phone, message, "delivered")
+    assert when(app, answer, "delivered")["is_read"] is False
+    tell(app, phone, message, "opened")
+    notification = app.get(f"/notifications/{answer.json()['id']}").json()
+    (delivery,) = notification["delivery"]
+    assert (delivery["status"], notification["is_read"]) == ("read", True)
+    assert delivery["sent_at"] <= delivery["delivered_at"] <= delivery["read_at"]
+    assert len(received("adas-phone")) == 1
+    until(lambda: device(app, phone)["last_accepted_at"])
+    assert device(app, phone)["last_receipt_at"]
+
+
+def test_of_three_devices_the_dead_one_is_switched_off_and_two_get_it(
+    app: App, received: Received
+) -> None:
+    phone, tablet = register(app, "adas-phone"), register(app, "adas-tablet", platform="ios")
+    dead = register(app, "unregistered-adas-old-phone")
+    answer = notify(app)
+    (delivery,) = when(app, answer, "sent")["delivery"]
+    assert (delivery["attempt_count"], delivery["failure_code"]) == (1, None)
+    fates = {one["device_id"]: (one["status"], one["error_code"]) for one in attempts(app, answer)}
+    assert fates == {
+        phone: ("sent", None),
+        tablet: ("sent", None),
+        dead: ("failed", "invalid_recipient"),
+    }
+
+    until(lambda: not device(app, dead)["is_active"])
+    assert device(app, dead)["deactivation_reason"] == "unregistered"
+    assert device(app, phone)["is_active"]
+    assert device(app, tablet)["is_active"]
+    when(app, notify(app), "sent")
+    sent = [len(received(f"adas-{name}")) for name in ("phone", "tablet")]
+    assert (sent, len(received("unregistered-adas-old-phone"))) == ([2, 2], 1)
+
+
+@pytest.mark.usefixtures("quick_retries")
+def test_a_retry_reaches_only_the_device_that_did_not_get_it(app: App, received: Received) -> None:
+    phone, flaky = register(app, "adas-phone"), register(app, "flaky-adas-tablet")
+    answer = notify(app)
+    (delivery,) = when(app, answer, "sent")["delivery"]
+    assert delivery["attempt_count"] == 3
+    assert len(received("adas-phone")) == 1
+    assert len(received("flaky-adas-tablet")) == 3
+    tried = [(one["attempt_number"], one["device_id"]) for one in attempts(app, answer)]
+    assert tried == [*sorted([(1, phone), (1, flaky)]), (2, flaky), (3, flaky)]
+
+
+def test_a_push_whose_devices_are_all_gone_has_failed_and_says_of_what(app: App) -> None:
+    register(app, "adas-phone")
+    when(app, notify(app), "sent")
+    gone = register(app, "unregistered-adas-old-phone"), register(app, "wrong-sender-adas-tablet")
+    answer = notify(app, recipient={"device_ids": gone})
+    (delivery,) = when(app, answer, "failed")["delivery"]
+    assert delivery["failure_code"] == "invalid_recipient"
+    assert set(delivery["failure_reason"].split("; ")) == {
+        "Device token invalid (1 device)",
+        "Device token belongs to another Firebase project (1 device)",
+    }
+
+
+@pytest.mark.usefixtures("quick_silence")
+def test_a_push_that_nobody_answered_for_is_unknown_until_the_device_has_it(
+    app: App, received: Received
+) -> None:
+    tablet = register(app, "adas-tablet")
+    when(app, notify(app, recipient={"device_ids": [tablet]}), "sent")  # with a token of its own
+    phone = register(app, "timeout-adas-phone")
+    answer = notify(app, priority="low", recipient={"device_ids": [phone]})
+    until(lambda: [one["status"] for one in attempts(app, answer)] == ["unknown"])
+    (request,) = received("timeout-adas-phone")
+    tell(app, phone, request["body"]["message"], "delivered")
+    (delivery,) = when(app, answer, "delivered")["delivery"]
+    assert delivery["attempt_count"] == 1
+    assert len(received("timeout-adas-phone")) == 1
+
+
+@pytest.mark.usefixtures("quick_retries")
+@pytest.mark.parametrize("outcome", ["wrong-project", "no-permission"])
+def test_a_wrong_configuration_opens_the_circuit_and_is_held_against_no_device(
+    app: App, received: Received, script: Script, outcome: str
+) -> None:
+    phone = register(app, "adas-phone")
+    script("adas-phone", outcome)
+    (delivery,) = when(app, notify(app, max_retries=0), "retrying")["delivery"]
+    assert delivery["failure_code"] == "channel_unavailable"
+    assert device(app, phone)["is_active"]
+    until(
+        lambda: "open" in {one.state for one in circuit_breaker.circuit_states(now=utc_now()) or ()}
+    )
+    second = notify(app, max_retries=0).json()["id"]
+
+    def held() -> Any:
+        (delivery,) = app.get(f"/notifications/{second}").json()["delivery"]
+        return delivery["failure_code"] and delivery
+
+    assert until(held)["attempt_count"] == 0
+    assert len(received("adas-phone")) == 1
+
+
+def test_a_service_account_that_may_be_of_another_project_is_held_against_no_device(
+    app: App, received: Received
+) -> None:
+    stranger = register(app, "wrong-sender-adas-tablet")
+    first = notify(app, max_retries=0)
+    (delivery,) = when(app, first, "retrying")["delivery"]
+    assert delivery["failure_code"] == "channel_unavailable"
+    until(
+        lambda: "open" in {one.state for one in circuit_breaker.circuit_states(now=utc_now()) or ()}
+    )
+    phone = register(app, "adas-phone")
+    when(app, notify(app, recipient={"device_ids": [phone]}), "sent")
+    assert len(received("adas-phone")) == 1
+    assert device(app, stranger)["is_active"]
+
+
+def test_a_push_to_a_named_device_reaches_no_other_of_the_user(
+    app: App, received: Received
+) -> None:
+    phone, _ = register(app, "adas-phone"), register(app, "adas-tablet")
+    when(app, notify(app, recipient={"device_ids": [phone]}), "sent")
+    assert len(received("adas-phone")) == 1
+    assert received("adas-tablet") == []

@@ -1,0 +1,151 @@
+"""A code is found nowhere but in the request to the provider and in its owner's inbox."""
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+
+from delivery import sweeper
+from domain.states import OPEN
+from domain.time import utc_now
+from notifications import store
+from notifications.store import Document
+from notifyproject.db.collections import collection
+from recipients import service_windows
+from tests.support.clients.api import App
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.clients.inbox import Person
+from tests.support.leak_search import documents_with, keys_with, pages
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
+Received = Callable[[str], list[dict[str, Any]]]
+Script = Callable[..., None]
+CANARY = "kn4rienvogel7"
+PHONE, TOKEN = "+447700900999", "adas-phone"
+OK, REFUSED, SILENT = "ada@example.com", "invalid@example.com", "timeout-lost@example.com"
+CODE = {"code": CANARY, "expires_in": 5, "nested": [{"code": CANARY}], "text": f"<{CANARY}>"}
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
+    """Give a test all that is logged, at the most talkative."""
+    caplog.set_level(logging.DEBUG)
+    return lambda: " ".join(str(vars(record)) for record in caplog.records)
+
+
+def code(**fields: Any) -> dict[str, Any]:
+    """Return a request for a login code."""
+    default = {"type": "mfa_code", "recipient": {"email": OK}, "data": CODE}
+    return default | fields
+
+
+def send_all(app: App) -> list[str]:
+    """Send the code on every channel and in every way there is; return the ids."""
+    assert app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "android"})
+    service_windows.record_inbound([(PHONE, utc_now())], now=utc_now())
+    everywhere = ["email", "push", "whatsapp", "in_app"]
+    whom = {"email": OK, "phone": PHONE}
+    requests = [
+        code(user_id="ada", recipient=whom, channels=everywhere),
+        code(recipient={"email": REFUSED}),
+        code(recipient={"email": SILENT}, max_retries=1),
+        code(type="transactional", content={"template_id": "mfa_code"}),
+        code(
+            data={},
+            content={
+                "subject": f"Use {CANARY}",
+                "body": f"It is {CANARY}.",
+                "deep_link": f"https://example.com/{CANARY}",
+                "payload": {"any": CANARY},
+            },
+        ),
+        code(content={"image_url": f"https://example.com/{CANARY}.png", "payload": {"c": CANARY}}),
+    ]
+    ids = []
+    for number, body in enumerate(requests):
+        answer = app.post("/notifications", body, headers={"Idempotency-Key": f"key-{number}"})
+        assert answer.status_code == 202, answer.content
+        assert CANARY not in answer.content.decode()
+        ids.append(answer.json()["id"])
+    bulk = [code(recipient={"email": f"ada+{n}@example.com"}) for n in range(3)]
+    # The last is refused: it has no address.
+    body = {"notifications": [*bulk, code(recipient={})]}
+    answer = app.post("/notifications/bulk", body, headers={"Idempotency-Key": "bulk"})
+    assert answer.status_code == 200, answer.content
+    assert CANARY not in answer.content.decode()
+    wrong = app.post("/notifications", code(data={"code": CANARY, "expires_in": {}}, ttl=-1))
+    assert wrong.status_code == 422
+    assert CANARY not in wrong.content.decode()
+    return ids + [item["id"] for item in answer.json()["results"] if item.get("id")]
+
+
+def later(app: App) -> str:
+    """Accept a code that is to be sent tomorrow."""
+    at = (utc_now() + timedelta(days=1)).isoformat()
+    notification_id: str = app.post("/notifications", code(scheduled_at=at)).json()["id"]
+    return notification_id
+
+
+def stored() -> list[Document]:
+    return list(collection("notifications").find())
+
+
+def finished() -> bool:
+    """Return whether every channel has ended, but for what waits until tomorrow."""
+    sweeper.sweep(now=utc_now())
+    due = [one for one in stored() if "scheduled_at" not in one]
+    return not any(d["status"] in OPEN for one in due for d in one["delivery"])
+
+
+def answers(app: App, ids: list[str]) -> Iterator[str]:
+    """Yield all that the API answers to who reads."""
+    paths = [f"/notifications/{one}{part}" for one in ids for part in ("", "/attempts")]
+    paths += ["/notifications", "/notifications/stats", "/recipients/ada/notifications"]
+    paths += ["/recipients/ada/export", "/types/mfa_code", "/types/mfa_code/templates"]
+    for path in paths:
+        answer = app.get(path)
+        assert answer.status_code in (200, 404), path
+        yield answer.content.decode()
+
+
+def test_a_code_is_nowhere_but_in_the_request_and_in_its_owners_inbox(
+    app: App,
+    received: Received,
+    script: Script,
+    broker: redis.Redis,
+    logged: Callable[[], str],
+) -> None:
+    script(REFUSED, "invalid")
+    ids, waiting = send_all(app), later(app)
+    until(finished)
+
+    # Where it is for.
+    for address in (OK, REFUSED, SILENT, PHONE, TOKEN):
+        (first, *_) = received(address)
+        assert CANARY in str(first["body"]), address
+    ada = Person(app=app)
+    assert CANARY in str(ada.get().json()["results"])
+
+    # Where it is not.
+    assert documents_with(CANARY) == []
+    sealed = {str(one["_id"]) for one in stored() if "sealed" in one}
+    assert sealed == {waiting, ids[0]}, "what is to be sent, and what is in an inbox"
+    assert keys_with(broker, CANARY) == []
+    assert not [answer for answer in answers(app, [*ids, waiting]) if CANARY in answer]
+    console = signed_in(make_staff("maria", superuser=True))
+    assert not [url for url, page in pages(console, [*ids, waiting]) if CANARY in page]
+
+    # Once it has ended it is gone, sealed or not.
+    app.post(f"/notifications/{waiting}/cancel")
+    store.purge_secrets(now=utc_now() + timedelta(days=1))
+    assert not [one for one in stored() if {"sealed", "sealed_until"} & one.keys()]
+    assert CANARY not in str(ada.get().json())
+    for one in ids:
+        again = app.post(f"/notifications/{one}/resend")
+        assert (again.status_code, again.json()["code"]) == (409, "secret_gone")
+    assert documents_with(CANARY) == []
+    assert CANARY not in logged()

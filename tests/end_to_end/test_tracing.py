@@ -1,0 +1,209 @@
+"""One trace from the caller's request to the provider, whichever processes are in between."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from domain.time import utc_now
+from notifications import queries
+from notifyproject.db.collections import collection
+from notifyproject.platform import tracing
+from notifyproject.platform.tracing import Kind, Span, otel
+from notifyproject.platform.tracing.otel import OpenTelemetry
+from notifyproject.stack.servers import free_port
+from sandbox.server import Sandbox
+from tests.support.clients.api import App, request
+from tests.support.fakes.otel_collector import Collector, collecting
+from tests.support.subprocess import python
+from tests.support.waiting import ending
+
+TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+SAMPLED, NOT_SAMPLED = f"00-{TRACE}-{CALLER}-01", f"00-{TRACE}-{CALLER}-00"
+Stored = Callable[[Any], dict[str, Any]]
+
+
+@pytest.fixture
+def stored(db: None) -> Stored:
+    """Give a test a look at what is stored."""
+    return lambda answer: queries.get(notification_id=ObjectId(answer.json()["id"]))
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """Give a test a collector."""
+    with collecting() as collector:
+        yield collector
+
+
+@pytest.fixture
+def traced(collector: Collector) -> Iterator[Callable[[], None]]:
+    """Turn traces on in this process; what is given ends them, and the collector has it all."""
+    tracer = OpenTelemetry(collector.url)
+    tracing.set_tracer(tracer)
+    yield tracer.shutdown
+    tracing.set_tracer(None)
+    tracer.shutdown()
+
+
+def test_one_trace_goes_from_the_caller_through_another_process_to_the_provider(
+    app: App, provider: Sandbox, collector: Collector, traced: Callable[[], None]
+) -> None:
+    answer = app.post("/notifications", request(), headers={"traceparent": SAMPLED})
+    traced()
+    python(
+        "-c",
+        "import django; django.setup()\nfrom delivery import worker; worker.run_inline()",
+        OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
+        OTEL_SERVICE_NAME="our-worker",
+        SENDGRID_URL=provider.url,
+    )
+    accepted = collector.named("POST /api/v1/notifications")
+    delivered, sent = collector.named("deliver email"), collector.named("send sendgrid")
+    assert {span.trace_id for span in (accepted, delivered, sent)} == {TRACE}
+    assert [span.parent_id for span in (accepted, delivered, sent)] == [
+        CALLER,
+        accepted.span_id,
+        delivered.span_id,
+    ]
+    assert [span.kind for span in (accepted, delivered, sent)] == ["server", "consumer", "client"]
+    assert [span.service for span in (accepted, sent)] == ["notifyproject", "our-worker"]
+    assert accepted.ended <= delivered.began <= sent.began <= sent.ended <= delivered.ended
+    assert not any(span.is_error for span in collector.spans)
+
+    notification_id = answer.json()["id"]
+    assert accepted.attributes == {
+        "http.request.method": "POST",
+        "http.route": "/api/v1/notifications",
+        "http.response.status_code": 202,
+        "notify.request.id": answer.headers["X-Request-Id"],
+        "notify.notification.id": notification_id,
+    }
+    assert delivered.attributes == {
+        "notify.notification.id": notification_id,
+        "notify.channel": "email",
+        "notify.type": "payment_confirmed",
+        "notify.test": False,
+        "notify.attempt": 1,
+        "notify.provider": "sendgrid",
+        "notify.delivery.status": "sent",
+    }
+    assert sent.attributes == {
+        "notify.delivery.id": f"{notification_id}.email.1",
+        "notify.provider": "sendgrid",
+        "notify.provider.status": 202,
+        "notify.outcome": "SendResult",
+    }
+    assert "example.com" not in str(collector.spans)
+    assert "Sunrise" not in str(collector.spans)
+
+
+def test_a_caller_that_traces_nothing_begins_a_trace_of_ours(
+    app: App, stored: Stored, collector: Collector, traced: Callable[[], None]
+) -> None:
+    answer, refused = app.notify(), app.notify(type="no_such_type")
+    traced()
+    accepted, other = collector.spans
+    assert accepted.parent_id == other.parent_id == ""
+    assert stored(answer)["traceparent"].startswith(f"00-{accepted.trace_id}-{accepted.span_id}-")
+    assert other.attributes["http.response.status_code"] == refused.status_code == 422
+
+
+def test_what_the_caller_leaves_out_is_left_out(
+    app: App, stored: Stored, collector: Collector, traced: Callable[[], None]
+) -> None:
+    answer = app.post("/notifications", request(), headers={"traceparent": NOT_SAMPLED})
+    traced()
+    assert "traceparent" not in stored(answer)
+    assert collector.spans == []
+
+
+def test_each_of_many_in_one_call_belongs_to_its_trace(
+    app: App, collector: Collector, traced: Callable[[], None]
+) -> None:
+    items = [request(external_id=str(number)) for number in range(3)]
+    headers = {"traceparent": SAMPLED, "Idempotency-Key": "many"}
+    app.post("/notifications/bulk", {"notifications": items}, headers=headers)
+    traced()
+    call = collector.named("POST /api/v1/notifications/bulk")
+    found = collection("notifications").distinct("traceparent")
+    assert found == [f"00-{TRACE}-{call.span_id}-01"]
+
+
+def test_off_the_libraries_need_not_be_there_and_nothing_is_stored(
+    app: App, stored: Stored
+) -> None:
+    answer = app.post("/notifications", request(), headers={"traceparent": SAMPLED})
+    assert "traceparent" not in stored(answer)
+    found = python(
+        "-c",
+        "import sys\n"
+        "sys.modules['opentelemetry'] = None  # as where it is not installed\n"
+        "from notifyproject import wsgi\n"
+        "import background.tasks\n"
+        "ours = 'notifyproject.platform.tracing'\n"
+        "print([name for name in sys.modules if name.startswith(ours)])",
+    )
+    assert (
+        found.strip()
+        == "['notifyproject.platform.tracing', 'notifyproject.platform.tracing.middleware']"
+    )
+
+
+def test_a_forked_process_sends_its_own(collector: Collector) -> None:
+    python(
+        "-c",
+        "import os, sys\n"
+        "from notifyproject.platform import tracing; tracing.start()\n"
+        "from notifyproject.platform.tracing import Kind, Span\n"
+        "from domain.time import utc_now\n"
+        "def tell(name):\n"
+        "    span = Span(name=name, kind=Kind.CLIENT, began_at=utc_now(), ended_at=utc_now())\n"
+        f"    tracing.record(span, parent='{SAMPLED}')\n"
+        "tell('before')\n"
+        "child = os.fork()\n"
+        "tell('parent' if child else 'child')\n"
+        "sys.exit(0 if not child else os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))",
+        OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
+    )
+    assert sorted(span.name for span in collector.spans) == ["before", "child", "parent"]
+    assert {span.trace_id for span in collector.spans} == {TRACE}
+
+
+def test_a_collector_that_is_away_costs_spans_and_nothing_else(
+    app: App, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otel, "TIMEOUT", 0.2)
+    monkeypatch.setattr(otel, "SHUTDOWN_GRACE", 0.0)
+    monkeypatch.setattr(otel, "MAX_QUEUE", 2 * otel.BATCH)
+    tracer = OpenTelemetry(f"http://127.0.0.1:{free_port()}")
+    tracing.set_tracer(tracer)
+    try:
+        assert stored(app.notify())["traceparent"]
+        now = utc_now()
+        span = Span(name="one", kind=Kind.CLIENT, began_at=now, ended_at=now)
+        for _ in range(3 * otel.MAX_QUEUE):
+            tracing.record(span, parent=SAMPLED)
+    finally:
+        tracing.set_tracer(None)
+        with ending():
+            tracer.shutdown()
+
+
+def test_an_endpoint_that_is_no_url_is_warned_of(settings: Any) -> None:
+    settings.OTEL_EXPORTER_OTLP_ENDPOINT = "collector:4318"
+    (warning,) = tracing.check_settings()
+    assert warning.id == "notifyproject.W002"
+
+
+def test_an_endpoint_without_the_libraries_is_warned_of(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
+    assert tracing.check_settings() == []
+    monkeypatch.setattr(tracing, "LIBRARIES", ("no_such_library.sdk",))
+    tracing.start()
+    assert not tracing.is_on()
+    (warning,) = tracing.check_settings()
+    assert warning.id == "notifyproject.W001"

@@ -1,0 +1,176 @@
+"""From a POST to the two blue ticks, by WhatsApp."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import urllib3
+
+from domain.time import utc_now
+from notifications.catalog import types
+from notifyproject.db.collections import collection
+from providers.whatsapp.provider import WhatsApp
+from recipients.service_windows import open_windows
+from sandbox.server import Sandbox
+from tests.support.clients.api import App, when
+from tests.support.providers.webhooks import Webhook
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.usefixtures("worker")
+Received = Callable[[str], list[dict[str, Any]]]
+Script = Callable[..., None]
+Write = Callable[..., None]
+ADA = "+447700900999"
+READS = "+447700900002"
+"""Somebody who reads what comes."""
+WORDING = "Hello {{1}}, your order {{2}} has shipped."
+
+
+@pytest.fixture
+def write(provider: Sandbox) -> Write:
+    """Give a test a way to let a person write to us; returns when we know of it."""
+    http = urllib3.PoolManager()
+
+    def wrote(phone: str) -> None:
+        body = {"from": phone, "text": "Where is it?"}
+        url = f"{provider.url}/_sandbox/whatsapp/written"
+        answer = http.request("POST", url, json=body)
+        assert answer.status < 300, answer.data
+        until(lambda: open_windows([phone], now=utc_now()))
+
+    return wrote
+
+
+@pytest.fixture
+def approved(db: None, provider: Sandbox) -> None:
+    """Have a wording approved, and a type that uses it for those who have not written."""
+    account, http = provider.whatsapp, urllib3.PoolManager()
+    component = {"type": "BODY", "text": WORDING}
+    answer = http.request(
+        "POST",
+        f"{provider.url}/v26.0/{account.business_account_id}/message_templates",
+        json={
+            "name": "shipped",
+            "language": "en",
+            "category": "UTILITY",
+            "components": [component],
+        },
+        headers={"Authorization": f"Bearer {account.access_token}"},
+    )
+    assert answer.status < 300, answer.data
+    use = {"locale": "en", "name": "shipped", "language": "en", "parameters": ["name", "order"]}
+    types.define_type("order_shipped", {"approved_templates": [use]}, now=utc_now())
+
+
+def notify(app: App, phone: str = ADA, **fields: Any) -> Any:
+    """Tell somebody by WhatsApp that the order has shipped."""
+    default: dict[str, Any] = {
+        "type": "order_shipped",
+        "recipient": {"phone": phone},
+        "channels": ["whatsapp"],
+        "data": {"name": "Ada", "order": "1001"},
+    }
+    return app.notify(**(default | fields))
+
+
+def test_nobody_who_has_not_written_for_a_day_is_sent_our_own_words(
+    app: App, received: Received
+) -> None:
+    answer = notify(app)
+    assert answer.status_code == 202
+    (delivery,) = when(app, answer, "failed")["delivery"]
+    assert delivery["failure_code"] == "window_closed"
+    assert "24 hours" in delivery["failure_reason"]
+    assert received(ADA) == []
+
+
+def test_whoever_has_written_is_answered_and_reads_it(
+    app: App, received: Received, write: Write
+) -> None:
+    when(app, notify(app, READS), "failed")
+    write(READS)
+    answer = notify(app, READS)
+    notification = until(lambda: (one := when(app, answer, "sent", "delivered"))["is_read"] and one)
+    (delivery,) = notification["delivery"]
+    assert (notification["status"], delivery["status"]) == ("delivered", "read")
+    assert (delivery["provider"], delivery["attempt_count"]) == ("whatsapp", 1)
+    assert delivery["provider_message_id"].startswith("wamid.")
+    assert all(delivery[name] for name in ("sent_at", "delivered_at", "read_at"))
+    (request,) = received(READS)
+    assert request["body"]["type"] == "text"
+    assert "order *1001*" in request["body"]["text"]["body"]
+    assert request["body"]["biz_opaque_callback_data"] == f"{answer.json()['id']}.whatsapp.1"
+
+
+@pytest.mark.usefixtures("approved")
+def test_whoever_has_not_written_is_sent_what_whatsapp_has_approved(
+    app: App, received: Received
+) -> None:
+    when(app, notify(app), "delivered")
+    (request,) = received(ADA)
+    assert request["body"]["template"]["name"] == "shipped"
+    (body,) = request["body"]["template"]["components"]
+    assert [value["text"] for value in body["parameters"]] == ["Ada", "1001"]
+
+
+@pytest.mark.usefixtures("approved")
+def test_where_whatsapp_knows_better_the_approved_wording_follows_at_once(
+    app: App, received: Received, write: Write, script: Script
+) -> None:
+    write(ADA)
+    script(ADA, "window-closed")
+    (delivery,) = when(app, notify(app), "delivered")["delivery"]
+    assert delivery["attempt_count"] == 1
+    assert [request["body"]["type"] for request in received(ADA)] == ["text", "template"]
+
+
+def test_a_number_without_whatsapp_is_found_out_by_a_webhook(app: App, write: Write) -> None:
+    phone = "+447700900006"
+    write(phone)
+    (delivery,) = when(app, notify(app, phone), "failed")["delivery"]
+    assert delivery["failure_code"] == "reported_failed"
+    assert "131026" in delivery["failure_reason"]
+    assert collection("suppressions").count_documents({}) == 0
+    until(lambda: collection("suspicions").count_documents({}) == 1)
+
+
+@pytest.mark.usefixtures("quick_retries")
+def test_wrong_credentials_use_up_no_attempt_and_blame_nobody(
+    app: App, write: Write, settings: Any
+) -> None:
+    write(ADA)
+    settings.WHATSAPP_TOKEN = "EAAexpired"
+    (delivery,) = when(app, notify(app, max_retries=0), "retrying")["delivery"]
+    assert delivery["failure_code"] == "channel_unavailable"
+    assert collection("suspicions").count_documents({}) == 0
+
+
+@pytest.mark.usefixtures("quick_silence")
+def test_no_answer_is_unknown_until_the_report_comes(
+    *,
+    app: App,
+    provider: Sandbox,
+    received: Received,
+    write: Write,
+    script: Script,
+    post: Callable[[Webhook], None],
+) -> None:
+    phone = "+447700900408"
+    script(phone, "timeout-lost")
+    write(phone)
+    answer = notify(app, phone)
+    path = f"/notifications/{answer.json()['id']}/attempts"
+    until(lambda: [one["status"] for one in app.get(path).json()["results"]] == ["unknown"])
+    when(app, answer, "processing")
+    reference = f"{answer.json()['id']}.whatsapp.1"
+    post(Webhook.of("delivered", channel="whatsapp", reference=reference, provider=provider))
+    (delivery,) = when(app, answer, "delivered")["delivery"]
+    assert delivery["attempt_count"] == 1
+    assert len(received(phone)) == 1
+
+
+def test_what_people_write_is_not_kept(app: App, write: Write) -> None:
+    write(ADA)
+    logged = collection("webhook_log").find_one({"provider": WhatsApp.name})
+    assert logged is not None
+    assert "Where is it?" not in str(logged)

@@ -1,0 +1,71 @@
+"""``python -m tests.faults.crashing_process``: processes that die at a boundary, on demand.
+
+Reads a JSON object a line and does each in a process of its own, forked from this one, which has
+everything imported and no connection open; writes the number of the signal that ended it, or 0.
+"""
+
+import json
+import os
+import signal
+import sys
+from datetime import datetime
+from typing import Any
+
+import django
+from django.conf import settings
+
+DO = "do"
+
+
+def _serve() -> None:
+    for line in sys.stdin:
+        job = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _do(job)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, flush=True)
+
+
+def _do(job: dict[str, Any]) -> None:
+    """Come to the job's boundary in the job's way."""
+    from bson import ObjectId
+
+    from delivery import dispatcher, sweeper
+    from domain.states import Channel
+    from notifications.broadcasts import runner
+    from notifyproject.platform import crash_points
+
+    settings.SENDGRID_URL = job["provider"]
+    crash_points.reach = crash_points.make_reach(job["crash_at"])
+    if job[DO] == "deliver":
+        dispatcher.dispatch([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
+    elif job[DO] == "broadcast":
+        runner.run_page(ObjectId(job["id"]))
+    elif job[DO] == "sweep":
+        sweeper.sweep(now=datetime.fromisoformat(job["now"]))
+    else:
+        _post(job)
+
+
+def _post(job: dict[str, Any]) -> None:
+    from django.test import Client
+
+    Client().generic(
+        "POST",
+        job["path"],
+        json.dumps(job["body"]),
+        content_type="application/json",
+        headers=job["headers"],
+    )
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    django.setup()
+    # What a first request would import is here before the first child.
+    from notifyproject.wsgi import application
+
+    assert application is not None
+    _serve()

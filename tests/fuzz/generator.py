@@ -1,0 +1,154 @@
+"""Requests nobody thought of: made of the API's own description, asked of the app in process.
+
+Half of them are as the description says, half are wrong in some way. Now and then they are about
+something that is there: what the examples of the description make.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count, product
+from typing import Any
+
+import schemathesis
+from django.core.wsgi import get_wsgi_application
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core.failures import FailureGroup
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api.http.problems import MEDIA_TYPE
+from tests.fuzz.seed_data import NAMED, Maker
+
+EACH = 15
+"""Cases of an operation before the next one has its turn, at most."""
+TAKES_WRONG = frozenset({"createNotifications", "streamInbox"})
+"""Operations that do not refuse a wrong request: one answers for each item, one is elsewhere."""
+KNOWN = (True, True, False)
+"""How often a request is about something that is there."""
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+CONFIG = SchemathesisConfig.from_dict({"generation": {"with-security-parameters": False}})
+"""Who asks is known: what becomes of strangers is asked in tests/api/test_isolation.py."""
+QUIET = settings(
+    phases=[Phase.generate],
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@dataclass(kw_only=True)
+class Found:
+    """What came of it."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+    """By operation and status."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """Requests that were answered wrongly, by what is wrong."""
+
+    @property
+    def operations(self) -> set[str]:
+        """What was asked."""
+        return {answer.partition(" ")[0] for answer in self.answers}
+
+    @property
+    def cases(self) -> int:
+        """How many requests were sent."""
+        return self.statuses.total()
+
+
+@dataclass(kw_only=True)
+class Asker:
+    """Asks every operation as an app with every scope, and the inbox as a person."""
+
+    key: str = field(repr=False)
+    token: Callable[[], str] = field(repr=False)
+    """Returns a new token: what is asked revokes them, too."""
+    maker: Maker
+    found: Found = field(default_factory=Found)
+
+    def __post_init__(self) -> None:
+        app = get_wsgi_application()
+        self.schema = schemathesis.openapi.from_wsgi("/api/schema", app, config=CONFIG)
+        operations = [one.ok() for one in self.schema.get_all_operations()]
+        self.operations = sorted(operations, key=lambda one: one.method == "delete")
+        self.described = [one.definition.raw for one in self.operations]
+
+    def ask(self, *, cases: int, first_seed: int) -> Iterator[Found]:
+        """Ask this many questions, and yield what was found after each round."""
+        turns = [*product(GenerationMode, self.operations)]
+        each = max(1, min(EACH, cases // len(turns)))
+        for number in count(first_seed):
+            self.known = self.maker.everything()
+            for mode, operation in turns:
+                self._ask_one(operation, mode, most=each, number=number)
+                if self.found.cases >= cases:
+                    yield self.found
+                    return
+            yield self.found
+
+    def _ask_one(self, operation: Any, mode: GenerationMode, *, most: int, number: int) -> None:
+        cases = operation.as_strategy(generation_mode=mode)
+        asked = given(cases, st.sampled_from(KNOWN), st.integers(0, 30))(self._send)
+        # Nothing can be wrong about a request that takes nothing.
+        with suppress(Unsatisfiable):
+            settings(QUIET, max_examples=most)(seed(number)(asked))()
+
+    def _send(self, case: Case, is_known: bool, which: int) -> None:
+        described = case.operation.definition.raw
+        if is_known:
+            for parameters in (case.path_parameters or {}, case.query or {}):
+                parameters |= {n: self._named(n, case) for n in parameters if n in self.known}
+            _graft(case, described, which)
+        is_inbox = described["security"] == [{"inboxToken": []}]
+        case.headers["Authorization"] = f"Bearer {self.token() if is_inbox else self.key}"
+        response = case.call()
+        name = described["operationId"]
+        self.found.statuses[response.status_code] += 1
+        self.found.answers[f"{name} {response.status_code}"] += 1
+        more = [] if is_known or name in TAKES_WRONG else [negative_data_rejection]
+        try:
+            case.validate_response(response, checks=[*CHECKS, _a_proper_problem, *more])
+        except FailureGroup as failures:
+            for failure in failures.exceptions:
+                fault = f"{name} {response.status_code} {type(failure).__name__}: {failure}"
+                self.found.faults.setdefault(fault, case.as_curl_command())
+
+    def _named(self, parameter: str, case: Case) -> str:
+        """Return what is there; a new one for what may change it, or use it up."""
+        if case.method != "GET" and parameter in NAMED:
+            return self.maker.another(parameter)
+        return self.known[parameter]
+
+
+def _graft(case: Case, described: Mapping[str, Any], which: int) -> None:
+    """Put one field of a made-up body into the example: the rest of it is as it should be."""
+    if isinstance(case.body, dict) and case.body:
+        content = described["requestBody"]["content"]["application/json"]
+        name = sorted(case.body)[which % len(case.body)]
+        case.body = {**content["examples"]["request"]["value"], name: case.body[name]}
+
+
+def _a_proper_problem(_context: Any, response: Any, _case: Case) -> None:
+    """Fail for an error that is no problem document."""
+    if response.status_code >= 400:
+        assert response.headers["content-type"] == [MEDIA_TYPE]
+        assert response.json()["status"] == response.status_code

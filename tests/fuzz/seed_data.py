@@ -1,0 +1,72 @@
+"""Something of everything, made by the requests that the API's description has as examples."""
+
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from api.openapi.wording import EXAMPLE_IDS
+from tests.support.clients.api import App
+
+ORDER = (
+    *("putRecipient", "putPreferences", "registerDevice", "joinTopic", "putSuppression"),
+    *("putType", "createTemplateVersion", "putCallback", "createNotification", "createBroadcast"),
+    *("createNotifications", "issueInboxToken", "previewNotification", "cleanUpNotifications"),
+)
+"""Operations whose examples are sent; each is to be taken."""
+NAMED = {
+    "notification_id": ("createNotification", "id"),
+    "broadcast_id": ("createBroadcast", "id"),
+    "device_id": ("registerDevice", "id"),
+    "jti": ("issueInboxToken", "jti"),
+}
+"""Parameters, and the field of which answer they are."""
+
+
+@dataclass(kw_only=True)
+class Maker:
+    """An app that makes what is asked about."""
+
+    app: App
+    described: Any
+
+    def everything(self) -> dict[str, str]:
+        """Send the examples, and return what is there now by the names of parameters."""
+        answers = {name: self._send(name) for name in ORDER}
+        return {
+            **{name: EXAMPLE_IDS[name] for name in ("user_id", "topic", "slug", "number")},
+            **{name: answers[operation][field] for name, (operation, field) in NAMED.items()},
+            "channel": "email",
+            "address": "ada@example.com",
+            "delivery_id": self.app.post("/callbacks/test").json()["id"],
+            "cursor": self.app.get("/notifications", limit=1).json()["next"],
+        }
+
+    def another(self, parameter: str) -> str:
+        """Make another one of what a parameter names."""
+        operation, field = NAMED[parameter]
+        made: str = self._send(operation)[field]
+        return made
+
+    def _send(self, name: str) -> Any:
+        path, method, operation = next(
+            (path, method, operation)
+            for path, methods in self.described["paths"].items()
+            for method, operation in methods.items()
+            if operation["operationId"] == name
+        )
+        for parameter in operation.get("parameters", ()):
+            path = path.replace(f"{{{parameter['name']}}}", str(parameter.get("example")))
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        said = body["examples"]["request"]["value"] if body else None
+        if name == "createNotification":
+            said = {**said, "channels": ["email", "in_app"]}
+        raw = b"" if said is None else json.dumps(said).encode()
+        answer = self.app.send(
+            path.removeprefix("/api/v1"),
+            raw,
+            method=method.upper(),
+            headers={"Idempotency-Key": uuid.uuid4().hex} if name == "createNotifications" else {},
+        )
+        assert answer.status_code < 300, (name, answer.content)
+        return answer.json()

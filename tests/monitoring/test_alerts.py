@@ -1,0 +1,192 @@
+"""Alerts: raised once for each incident, told to operators, and over when it is over."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from structlog.testing import capture_logs
+
+from access.models import StaffUser
+from analytics import incidents
+from analytics.models import AlertKind
+from delivery import dispatcher, worker
+from domain.states import Channel
+from monitoring import alerts
+from notifyproject.db.collections import collection
+from tests.support.factories import notifications as factories
+from tests.support.factories.alerts import MINUTE, NOW, fail, found, look, subjects, told
+from tests.support.fakes.provider import Scripted
+
+pytestmark = pytest.mark.usefixtures("db", "calm")
+
+
+# More than ten final failures in an hour.
+
+
+def test_more_than_ten_failures_in_an_hour_reach_an_operator_and_are_over(
+    maria: StaffUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = Scripted(name="sendgrid")
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    fail(10, channels=(Channel.EMAIL,))
+    assert look(NOW + MINUTE) == 0, "ten are not more than ten"
+    fail(1, channel=Channel.PUSH)
+    fail(4, channel=Channel.WHATSAPP)
+
+    with capture_logs() as logs:
+        for minutes in range(2, 6):
+            assert look(NOW + minutes * MINUTE) == 1
+
+    assert [log["log_level"] for log in logs if log["event"] == "alert_opened"] == ["critical"]
+    assert subjects() == ["Alert: 15 final failures"]
+    worker.run_inline(clock=lambda: NOW + 6 * MINUTE)
+    (message,) = told()
+    assert {d["channel"]: d["status"] for d in message["delivery"]} == {
+        "email": "sent",
+        "in_app": "delivered",
+    }
+    assert [outbound.recipient for outbound in provider.seen] == ["maria@example.com"]
+    assert message["user_id"] == "staff:maria"
+
+    hour_later = NOW + 61 * MINUTE
+    assert look(hour_later) == 0
+    (incident,) = found()
+    assert (incident["is_open"], incident["resolved_at"]) == (False, hour_later)
+    assert subjects() == ["Alert: 15 final failures", "Over: 15 final failures"]
+    look(hour_later + MINUTE)
+    assert len(told()) == 2
+
+
+def test_a_rule_may_be_about_one_channel_and_type() -> None:
+    collection("alert_rules").delete_many({})
+    collection("alert_rules").insert_one(
+        {"name": "Codes by WhatsApp", "kind": "failures", "threshold": 1, "window_minutes": 5}
+        | {"channel": "whatsapp", "type": "mfa_code", "is_enabled": True}
+    )
+    fail(5, type="mfa_code")
+    fail(5, channel=Channel.WHATSAPP)
+    fail(1, channel=Channel.WHATSAPP, type="mfa_code")
+    assert look(NOW + MINUTE) == 0
+    fail(1, channel=Channel.WHATSAPP, type="mfa_code")
+    assert look(NOW + MINUTE) == 1
+    (incident,) = found()
+    assert incident["broken_channel"] == "whatsapp"
+    assert look(NOW + 6 * MINUTE) == 0
+
+
+def test_tests_and_our_own_alerts_raise_none() -> None:
+    fail(20, is_test=True)
+    fail(20, type="system_alert")
+    assert look(NOW + MINUTE) == 0
+
+
+def test_a_rule_that_is_switched_off_raises_nothing() -> None:
+    collection("alert_rules").update_many({}, {"$set": {"is_enabled": False}})
+    fail(20)
+    assert look(NOW + MINUTE) == 0
+
+
+# By a channel that works.
+
+
+def test_what_is_broken_is_not_what_tells_of_it(maria: StaffUser) -> None:
+    factories.device("a-token", user_id="staff:maria")
+    fail(11)
+    look(NOW + MINUTE)
+    (message,) = told()
+    assert sorted(message["channels"]) == ["in_app", "push"]
+
+
+def test_whom_the_settings_name_is_told(maria: StaffUser, settings: Any) -> None:
+    settings.ALERT_RECIPIENTS = ("ops@example.com", "ada")
+    collection("recipients").insert_one(
+        {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
+        | {"is_active": True, "created_at": NOW, "updated_at": NOW}
+    )
+    fail(11, channel=Channel.PUSH)
+    look(NOW + MINUTE)
+    channels = {one.get("user_id"): sorted(one["channels"]) for one in told()}
+    assert channels == {None: ["email"], "ada": ["email", "in_app"]}
+
+
+def test_staff_are_told_by_their_role_while_they_work_here() -> None:
+    for name, role in (("rui", "operator"), ("eva", "viewer"), ("ana", "admin"), ("ivo", "admin")):
+        group, _ = Group.objects.get_or_create(name=role)
+        user = StaffUser.objects.create_user(name, f"{name}@example.com", "s3cret-enough")
+        user.groups.add(group)
+    StaffUser.objects.filter(username="ivo").update(is_active=False)
+    fail(11, channel=Channel.PUSH)
+    look(NOW + MINUTE)
+    assert {one["user_id"] for one in told()} == {"staff:rui", "staff:ana"}
+
+
+def test_nobody_to_tell_is_said_loudly() -> None:
+    fail(11)
+    with capture_logs() as logs:
+        look(NOW + MINUTE)
+    assert "alert_has_no_recipients" in [log["event"] for log in logs]
+    assert len(found()) == 1
+
+
+# Once.
+
+
+def test_two_that_look_at_the_same_moment_open_one(maria: StaffUser) -> None:
+    fail(11)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: alerts.evaluate(now=NOW + MINUTE), range(4)))
+    assert len(found()) == 1
+    assert len(told()) == 1
+
+
+def test_one_that_stopped_before_telling_is_made_good(
+    maria: StaffUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(11, channel=Channel.PUSH)
+    with monkeypatch.context() as patch:
+
+        def broken(*_: Any, **__: Any) -> None:
+            raise ConnectionError
+
+        patch.setattr(incidents, "mark_notified", broken)
+        with pytest.raises(ConnectionError):
+            look(NOW + MINUTE)
+    fail(1, channel=Channel.PUSH)
+    look(NOW + 2 * MINUTE)
+    look(NOW + 3 * MINUTE)
+    assert len(found()) == len(told()) == 1
+    assert found()[0]["told_open_at"] is not None
+
+
+def test_what_flickers_is_one_incident(maria: StaffUser) -> None:
+    fail(11)
+    look(NOW + MINUTE)
+    collection("notifications").update_many({}, {"$unset": {"failed_at": ""}})
+    look(NOW + MINUTE + timedelta(seconds=30))
+    assert found()[0]["is_open"]
+    fail(11, at=NOW + 2 * MINUTE)
+    look(NOW + 2 * MINUTE)
+    assert len(found()) == 1
+
+
+def test_a_second_time_is_a_second_incident(maria: StaffUser) -> None:
+    collection("alert_rules").delete_many({"kind": {"$ne": AlertKind.FAILURES}})
+    fail(11, channel=Channel.PUSH)
+    look(NOW + MINUTE)
+    look(NOW + timedelta(hours=2))
+    later = NOW + timedelta(hours=3)
+    fail(11, at=later, channel=Channel.PUSH)
+    look(later)
+    assert [one["is_open"] for one in found()] == [False, True]
+    assert len(told()) == 3
+
+
+def test_who_takes_care_of_it_is_remembered_once() -> None:
+    fail(11)
+    look(NOW + MINUTE)
+    (incident,) = found()
+    assert incidents.acknowledge(incident["_id"], by="maria", now=NOW)
+    assert not incidents.acknowledge(incident["_id"], by="rui", now=NOW)
+    assert found()[0]["acknowledged_by"] == "maria"

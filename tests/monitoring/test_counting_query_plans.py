@@ -1,0 +1,152 @@
+"""What counts many notifications, or deletes them: by an index, and no more than is asked for."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from domain.states import Channel, DeliveryStatus, Priority
+from monitoring import statistics
+from monitoring.statistics import GroupBy, StatisticsFilter
+from notifications import store
+from notifications.queueing import backlog
+from notifyproject.db.collections import collection
+from privacy import purge
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import CLIENT, NOON, new
+from tests.support.mongo.query_plans import Plan, emptied, plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, IN_APP = Channel.EMAIL, Channel.IN_APP
+S = DeliveryStatus
+COUNT, BATCH = 3_000, 1_000
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+NOW = NOON + timedelta(hours=6)
+SMALL_CLIENT = ObjectId("d" * 24)
+
+
+@pytest.fixture(scope="module")
+def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
+    """Store the notifications once for all tests here: they only read."""
+    with django_db_blocker.unblock(), emptied("notifications", "delivery_attempts"):
+        for start in range(0, COUNT, BATCH):
+            store.accept([_new(n) for n in range(start, start + BATCH)], now=NOW)
+        yield
+
+
+def _new(number: int) -> store.NewNotification:
+    """Return one of the notifications: half of them open, 1 in 20 a small client's."""
+    created_at = NOON + number * SECOND
+    return new(
+        user_id=f"user-{number % 50}",
+        client_id=SMALL_CLIENT if number % 20 == 0 else CLIENT,
+        channels=(EMAIL,) if number % 2 else (IN_APP,),
+        type=("order_shipped", "new_sale")[number % 3 == 0],
+        priority=list(Priority)[number % 4],
+        send_at=created_at,
+        created_at=created_at,
+    )
+
+
+def reads(read: Any) -> tuple[Any, list[Plan]]:
+    with plans("notifications") as found:
+        result = read()
+    return result, found
+
+
+# What is due.
+
+
+def test_a_backlog_is_measured_by_the_index_alone() -> None:
+    found, read = reads(lambda: backlog.measure_backlog(now=NOW, cap=COUNT))
+    assert found.due == COUNT // 2
+    assert found.oldest_due_at == NOON + SECOND
+    assert all(plan.is_indexed and plan.examined == 0 and not plan.sorts for plan in read)
+
+
+def test_a_backlog_is_not_counted_beyond_the_limit() -> None:
+    found, read = reads(lambda: backlog.measure_backlog(now=NOW, cap=101))
+    assert found.due == 101
+    assert sum(plan.keys for plan in read) <= 101 + 2 * len(Priority)
+
+
+# Figures.
+
+
+@pytest.mark.parametrize("by", list(GroupBy))
+def test_the_figures_of_a_client_are_read_from_its_own(by: GroupBy) -> None:
+    found, read = reads(
+        lambda: statistics.count_notifications(StatisticsFilter(client_id=SMALL_CLIENT), by=by)
+    )
+    assert found.counted == COUNT // 20
+    assert_read_once(read, COUNT // 20, "client_id")
+
+
+@pytest.mark.parametrize("by", list(GroupBy))
+def test_the_figures_of_a_person_are_read_from_their_own(by: GroupBy) -> None:
+    span = StatisticsFilter(client_id=CLIENT, user_id="user-7")
+    found, read = reads(lambda: statistics.count_notifications(span, by=by))
+    assert found.counted == COUNT // 50
+    assert_read_once(read, COUNT // 50, "user_id")
+
+
+def test_the_figures_of_a_time_are_read_from_it() -> None:
+    span = StatisticsFilter(
+        client_id=CLIENT,
+        created_after=NOON + 1_000 * SECOND,
+        created_before=NOON + 1_100 * SECOND,
+    )
+    found, read = reads(lambda: statistics.count_notifications(span, by=GroupBy.STATUS))
+    assert found.counted == 95
+    assert_read_once(read, 95, "client_id")
+
+
+def assert_read_once(read: list[Plan], count: int, first: str) -> None:
+    (plan,) = read
+    assert plan.summary.startswith(f"IXSCAN {{ {first}: 1")
+    assert not plan.sorts
+    assert plan.examined == count
+
+
+# What is old.
+
+
+@pytest.mark.parametrize(
+    ("client_id", "first", "count"),
+    [(None, "created_at", COUNT // 2), (SMALL_CLIENT, "client_id", COUNT // 20)],
+)
+def test_what_is_old_is_found_by_an_index_the_oldest_first(
+    client_id: ObjectId | None, first: str, count: int
+) -> None:
+    """Every notification here is looked at once, though not every one is over."""
+    found, read = reads(
+        lambda: purge.count_purgeable(
+            client_id=client_id, older_than=DAY, at_most=None, now=NOW + 2 * DAY
+        )
+    )
+    assert found.notifications == count
+    assert all(plan.summary.startswith(f"IXSCAN {{ {first}: ") for plan in read)
+    assert not any(plan.sorts for plan in read)
+    everything = collection("notifications").count_documents(
+        {} if client_id is None else {"client_id": client_id}
+    )
+    assert sum(plan.examined for plan in read) <= everything + len(read)
+
+
+def test_what_is_to_be_deleted_is_found_by_its_ids() -> None:
+    ids = [d["_id"] for d in collection("notifications").find({}, {"_id": 1}).limit(100)]
+    found, read = reads(lambda: store.purge(ids=ids, before=NOON))
+    assert found.notifications == 0
+    assert all(plan.is_by_id and plan.examined <= len(ids) for plan in read)
+
+
+def test_attempts_are_deleted_by_their_notification() -> None:
+    document = factories.settled(S.SENT, created_at=NOON - 10 * DAY, at=NOON - 10 * DAY)
+    with plans("delivery_attempts") as read:
+        store.purge(ids=[document["_id"]], before=NOON - DAY)
+    (plan,) = read
+    assert plan.is_indexed
+    assert plan.examined == 1

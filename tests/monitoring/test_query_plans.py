@@ -1,0 +1,98 @@
+"""Every read of the roll-up, the figures and the alerts is served by an index."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from analytics import incidents, metrics, rollup_state
+from analytics.incidents import Finding
+from analytics.models import AlertKind, Interval
+from domain.states import DeliveryStatus
+from monitoring import alert_rules, alerts, dashboard, rollup
+from notifyproject.db.collections import collection
+from tests.support.factories import notifications as factories
+from tests.support.mongo.query_plans import Plan, plans
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+NOON = factories.NOON
+MINUTE = timedelta(minutes=1)
+EARLIER = 60
+"""Notifications of other minutes, which have nothing to do with what is counted."""
+
+
+@pytest.fixture
+def day() -> None:
+    """Store an hour's traffic, counted, and a minute that is not."""
+    for minutes in range(EARLIER):
+        at = NOON - timedelta(hours=2) + minutes * MINUTE
+        factories.settled(DeliveryStatus.SENT, at=at, created_at=at)
+    rollup.run(now=NOON - MINUTE)
+    for status in (DeliveryStatus.SENT, DeliveryStatus.FAILED, DeliveryStatus.PENDING):
+        factories.settled(status, at=NOON, created_at=NOON)
+
+
+@contextmanager
+def indexed(name: str, *, examined: int) -> Iterator[list[Plan]]:
+    """Everything asked of a collection in the block is served by an index, and reads little."""
+    with plans(name) as found:
+        yield found
+    assert found
+    for plan in found:
+        assert plan.is_indexed or plan.is_by_id, plan
+        assert not plan.sorts, plan
+        assert plan.examined <= examined, plan
+
+
+def test_changes_are_found_without_reading_what_has_not_changed(day: None) -> None:
+    with indexed("notifications", examined=12):
+        rollup.run(now=NOON + MINUTE)
+
+
+def test_attempts_are_read_by_their_time(day: None) -> None:
+    with indexed("delivery_attempts", examined=12):
+        rollup.run(now=NOON + MINUTE)
+
+
+def test_figures_are_replaced_and_summed_up_by_their_span(day: None) -> None:
+    with indexed("metrics_aggregates", examined=600):
+        rollup.run(now=NOON + MINUTE)
+
+
+def test_minutes_to_be_counted_are_found_by_when_it_is_time(day: None) -> None:
+    rollup_state.mark_changed([NOON - timedelta(hours=n) for n in range(1, 20)], now=NOON)
+    with indexed("metrics_due", examined=4):
+        rollup.run(now=NOON + MINUTE)
+
+
+def test_hours_are_read_without_their_minutes(day: None) -> None:
+    with indexed("metrics_aggregates", examined=30):
+        dashboard.traffic(now=NOON)
+        metrics.read(Interval.HOUR, since=NOON - timedelta(hours=3), until=NOON)
+
+
+def test_what_waits_is_counted_by_indexes(day: None) -> None:
+    with indexed("notifications", examined=8):
+        dashboard.summarize_work(now=NOON + timedelta(hours=1))
+
+
+def test_alerts_look_by_indexes(day: None) -> None:
+    alert_rules.add_missing_rules()
+    for n in range(20):
+        finding = Finding(
+            rule_id=factories.CLIENT,
+            kind=AlertKind.FAILURES,
+            subject=str(n),
+            title="x",
+            detail="x",
+        )
+        incidents.record(finding, now=NOON - timedelta(hours=5))
+    collection("incidents").update_many(
+        {}, {"$set": {"is_open": False, "told_open_at": NOON, "told_over_at": NOON}}
+    )
+    with indexed("notifications", examined=2):
+        alerts.evaluate(now=NOON + MINUTE)
+    with indexed("incidents", examined=21):
+        alerts.evaluate(now=NOON + 2 * MINUTE)

@@ -1,0 +1,94 @@
+"""Going through a cohort reads by an index, in its order, and little in vain."""
+
+from typing import Any
+
+import pytest
+
+from domain.states import BulkStage, Channel, DeliveryStatus
+from notifications import store
+from notifications.bulk import repository, results, runner, selection
+from notifications.bulk.operation import Selection
+from notifications.resend import risk
+from tests.support.factories import notifications as factories
+from tests.support.factories.bulk import Time, finish, previewed, started
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import Plan, plans
+
+COUNT, FAILED, PAGE_SIZE = 600, 200, 20
+
+
+@pytest.fixture
+def many(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store notifications, a third of which have failed; pages are small."""
+    monkeypatch.setattr(selection, "PAGE_SIZE", PAGE_SIZE)
+    new = [factories.new(user_id=None) for _ in range(COUNT)]
+    store.accept(new, now=NOON)
+    ids = [one.id for one in new[:FAILED]]
+    for start in range(0, FAILED, 100):
+        some = ids[start : start + 100]
+        claims = store.claim(ids=some, channel=Channel.EMAIL, worker="w", now=NOON)
+        begun = store.start(claims, provider="sendgrid", worker="w", now=NOON)
+        ended = [factories.settlement(one, DeliveryStatus.FAILED) for one in begun]
+        store.settle(ended, now=NOON)
+
+
+def by_place(found: list[Plan]) -> list[Plan]:
+    """Return the reads that look for the next page."""
+    return [plan for plan in found if "sort" in plan.command]
+
+
+def assert_thrifty(found: list[Plan]) -> None:
+    for plan in found:
+        assert plan.is_indexed or plan.is_by_id, plan.summary
+        assert not plan.sorts, plan.summary
+        assert plan.examined <= 2 * max(plan.returned, PAGE_SIZE), plan
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(
+    "cohort",
+    [
+        selection.select_failures(channel=Channel.EMAIL, code="provider_error", since=NOON),
+        Selection(
+            match={"failed_at": {"$exists": True}, "type": "payment_confirmed"},
+            order="failed_at",
+            description=(),
+        ),
+        Selection(match={"status": "failed"}, order="created_at", description=()),
+        Selection(match={"type": "payment_confirmed"}, order="created_at", description=()),
+    ],
+    ids=["failures", "failures-type", "status", "type"],
+)
+def test_the_pages_of_a_cohort(clock: Time, cohort: Selection) -> None:
+    with plans("notifications") as found:
+        operation = previewed(clock, cohort=cohort)
+    assert operation.found_count >= FAILED
+    assert len(by_place(found)) > FAILED // PAGE_SIZE
+    assert_thrifty(found)
+
+
+@pytest.mark.usefixtures("many")
+def test_what_is_asked_of_operations_and_their_results(clock: Time) -> None:
+    found: dict[str, list[Plan]] = {}
+
+    def ask(name: str, *questions: Any) -> None:
+        with plans(name) as found[name]:
+            for question in questions:
+                question()
+
+    operation = started(clock)
+    ask(
+        "operation_results",
+        lambda: finish(clock, operation),
+        lambda: list(results.iter_rows(operation.id)),
+        lambda: results.samples(operation.id, risk.RiskKind.SAFE, limit=3),
+    )
+    ask("operations", lambda: runner.enqueue_due(now=clock()))
+    done = repository.get(operation.id)
+    assert done is not None
+    assert done.stage is BulkStage.COMPLETED
+    for some in found.values():
+        assert some
+        for plan in some:
+            assert plan.is_indexed or plan.is_by_id, plan.summary
+            assert not plan.sorts, plan.summary

@@ -1,0 +1,249 @@
+"""An operation acts on what is safe, at its pace, and says of everything else why not."""
+
+from datetime import timedelta
+
+import pytest
+
+from background import tasks
+from delivery import sweeper
+from domain.states import (
+    BulkAction,
+    BulkOutcome,
+    BulkStage,
+    Channel,
+    DeliveryStatus,
+    NotificationStatus,
+)
+from notifications import store
+from notifications.bulk import decisions, repository, runner, selection
+from notifications.bulk import operation as bulk_operation
+from notifications.bulk.operation import Selection
+from notifications.queueing import wakeups
+from notifications.resend import actions
+from notifications.resend.risk import RiskKind
+from notifyproject.db.collections import collection
+from notifyproject.settings.base import SERVICE_QUEUE
+from recipients.models import SuppressionReason
+from tests.support.factories import notifications as factories
+from tests.support.factories.bulk import (
+    EMAIL,
+    MARIA,
+    Time,
+    failed,
+    finish,
+    previewed,
+    rows,
+    started,
+    statuses,
+    stored,
+)
+from tests.support.factories.notifications import NOON
+
+S = DeliveryStatus
+EVERYTHING = Selection(
+    match={"type": "payment_confirmed"}, order="created_at", description=("All",)
+)
+
+
+def test_it_retries_what_is_safe(clock: Time) -> None:
+    ids = failed(3)
+    operation = finish(clock, started(clock))
+    assert operation.stage is BulkStage.COMPLETED
+    assert operation.counts == {BulkOutcome.DONE: 3}
+    assert statuses(ids) == ["pending"] * 3
+    assert {row["outcome"] for row in rows(operation).values()} == {"done"}
+    assert operation.finished_at is not None
+
+
+def test_it_resends_what_is_safe_as_linked_notifications(clock: Time) -> None:
+    ids = failed(2)
+    operation = finish(clock, started(clock, previewed(clock, action=BulkAction.RESEND)))
+    assert operation.counts == {BulkOutcome.DONE: 2}
+    for one in ids:
+        (resend,) = collection("notifications").find({"resent_from": one})
+        assert resend["_id"] == bulk_operation.resend_id(operation, one)
+        assert factories.read(one)["resent_as"] == [resend["_id"]]
+
+
+@pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
+def test_what_was_sent_again_already_may_be_a_second_copy(clock: Time, action: BulkAction) -> None:
+    failed(2)
+    finish(clock, started(clock, previewed(clock, action=BulkAction.RESEND)))
+    assert previewed(clock, action=action).preview_counts == {"may_duplicate": 2}
+    # Where the resend has failed too, nobody has it.
+    for resend in collection("notifications").find({"resent_from": {"$ne": None}}):
+        one = factories.start(factories.claim(resend["_id"], at=clock.at), at=clock.at)
+        store.settle([factories.settlement(one, S.FAILED, at=clock())], now=clock.at)
+    since = selection.select_failures(channel=EMAIL, code=None, since=None)
+    originals = Selection(
+        match={"$and": [since.match, {"resent_from": None}]},
+        order=since.order,
+        description=(),
+    )
+    assert previewed(clock, action=action, cohort=originals).preview_counts == {"safe": 2}
+
+
+def test_it_cancels_what_is_pending(clock: Time) -> None:
+    document = factories.accepted()
+    ready = previewed(clock, action=BulkAction.CANCEL, cohort=EVERYTHING)
+    finish(clock, started(clock, ready))
+    delivery = factories.delivery(factories.read(document["_id"]))
+    assert (delivery["status"], delivery["failure_reason"]) == ("cancelled", "Cancelled by maria.")
+
+
+def test_it_reschedules_what_was_not_tried(clock: Time) -> None:
+    waiting = factories.accepted(send_at=clock.at + timedelta(hours=1))["_id"]
+    tried = factories.settled(S.PENDING)["_id"]
+    later = clock.at + timedelta(hours=5)
+    ready = previewed(clock, action=BulkAction.RESCHEDULE, cohort=EVERYTHING, send_at=later)
+    assert ready.preview_counts == {"safe": 1, runner.NO_DELIVERY: 1}
+    finish(clock, started(clock, ready))
+    assert factories.read(waiting)["scheduled_at"] == later
+    assert "scheduled_at" not in factories.read(tried)
+
+
+def test_it_brings_forward_what_waits_for_its_time(clock: Time) -> None:
+    waiting = factories.accepted(send_at=clock.at + timedelta(hours=1))["_id"]
+    ready = previewed(clock, action=BulkAction.RUN_NOW, cohort=EVERYTHING)
+    finish(clock, started(clock, ready))
+    assert factories.read(waiting)["due_at"] <= clock.at
+
+
+def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
+    (one,) = failed()
+    operation = finish(
+        clock,
+        started(
+            clock,
+            included_risks=frozenset({RiskKind.MAY_DUPLICATE}),
+            duplicate_reason="They call us.",
+        ),
+    )
+    assert statuses([one]) == ["failed"]
+    assert (operation.counts, operation.reasons) == ({BulkOutcome.SKIPPED: 1}, {"safe": 1})
+
+
+def test_it_judges_again_at_the_moment_of_acting(clock: Time) -> None:
+    (one,) = failed()
+    operation = started(clock)
+    factories.hold_back(reason=SuppressionReason.COMPLAINT, at=clock())
+    operation = finish(clock, operation)
+    assert statuses([one]) == ["failed"]
+    assert operation.reasons == {"suppressed": 1}
+    assert rows(operation)[one]["verdict"] == "suppressed"
+
+
+def test_what_was_retried_since_the_preview_is_left_out_with_its_reason(clock: Time) -> None:
+    first, second = failed(2)
+    operation = started(clock)
+    actions.retry(notification_id=first, channels=None, now=clock())
+    collection("notifications").delete_one({"_id": second})
+    operation = finish(clock, operation)
+    assert operation.counts == {BulkOutcome.SKIPPED: 2}
+    assert operation.reasons == {"changed": 1, "gone": 1}
+    assert rows(operation)[first]["detail"].endswith("it is pending now.")
+
+
+def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> None:
+    (one,) = failed()
+    operation = started(clock)
+    actions.retry(notification_id=one, channels=None, now=clock())
+    again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
+    store.settle([factories.settlement(again, S.FAILED, at=clock())], now=clock.at)
+    operation = finish(clock, operation)
+    assert statuses([one]) == ["failed"]
+    assert operation.reasons == {"changed": 1}
+
+
+def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
+    document = factories.accepted()
+    other = Selection(
+        match={"status": NotificationStatus.QUEUED.value}, order="created_at", description=()
+    )
+    operation = started(clock, previewed(clock, action=BulkAction.CANCEL, cohort=other))
+    factories.claim(document["_id"])
+    collection("notifications").update_one(
+        {"_id": document["_id"]}, {"$set": {"status": NotificationStatus.RETRYING.value}}
+    )
+    operation = finish(clock, operation)
+    (row,) = rows(operation).values()
+    assert (row["outcome"], row["detail"]) == ("skipped", runner.UNMATCHED_DETAIL)
+
+
+def test_what_cannot_be_done_is_told(clock: Time) -> None:
+    (one,) = failed(expires_at=NOON + timedelta(days=2))
+    operation = started(clock)
+    collection("notifications").update_one(
+        {"_id": one}, {"$set": {"erased_at": clock.at, "expires_at": clock.at}}
+    )
+    operation = finish(clock, repository.get(operation.id) or operation)
+    assert operation.counts == {BulkOutcome.SKIPPED: 1}
+    assert operation.reasons == {"pointless": 1}
+
+
+def test_each_channel_of_a_notification_is_judged_by_itself(clock: Time) -> None:
+    channels = (Channel.EMAIL, Channel.IN_APP)
+    one = factories.settled(S.FAILED, channels=channels)["_id"]
+    cohort = selection.select_failures(channel=None, code=None, since=None)
+    operation = finish(clock, started(clock, previewed(clock, cohort=cohort)))
+    document = factories.read(one)
+    assert operation.counts == {BulkOutcome.DONE: 1}
+    assert factories.delivery(document)["status"] == "pending"
+    assert factories.delivery(document, Channel.IN_APP)["status"] == "delivered"
+
+
+def test_beyond_what_was_previewed_it_judges_as_it_goes(
+    clock: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "PAGE_SIZE", 2)
+    monkeypatch.setattr(runner, "PREVIEW_CAP", 2)
+    ids = failed(5)
+    operation = finish(clock, started(clock))
+    assert statuses(ids) == ["pending"] * 5
+    assert (operation.is_capped, operation.counts) == (True, {BulkOutcome.DONE: 5})
+
+
+def test_it_keeps_its_pace(clock: Time) -> None:
+    ids = failed(5)
+    operation = started(clock, per_second=2)
+    assert runner.run(operation.id, clock=clock)
+    assert statuses(ids).count("pending") == 2
+    # Before the second is over nobody goes on.
+    assert not runner.run(operation.id, clock=clock)
+    clock.at += timedelta(seconds=1)
+    runner.run(operation.id, clock=clock)
+    assert statuses(ids).count("pending") == 4
+    assert finish(clock, operation).counts == {BulkOutcome.DONE: 5}
+
+
+def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
+    (one,) = failed()
+    operation = finish(clock, started(clock))
+    lines = {row["change_message"]: row for row in collection("django_admin_log").find()}
+    assert "Started: SendGrid is well again" in lines
+    own = lines[f"Retried on email by bulk operation {operation.id}."]
+    assert (own["object_id"], own["user_id"]) == (str(one), MARIA.id)
+
+
+def test_a_worker_is_told_at_each_step(clock: Time) -> None:
+    failed()
+    asked = decisions.preview(action=BulkAction.RETRY, selection=EVERYTHING, by=MARIA, now=clock())
+    assert wakeups.depth(SERVICE_QUEUE) == 1
+    tasks.run_bulk_operation(str(asked.id))
+    started(clock, stored(asked))
+    assert wakeups.depth(SERVICE_QUEUE) == 2
+    decisions.pause(asked.id, by=MARIA, now=clock())
+    decisions.resume(asked.id, by=MARIA, now=clock())
+    assert wakeups.depth(SERVICE_QUEUE) == 3
+
+
+def test_an_operation_nobody_goes_on_with_is_found_by_the_sweep(clock: Time) -> None:
+    failed()
+    operation = started(clock)
+    told = wakeups.depth(SERVICE_QUEUE) or 0
+    sweeper.sweep(now=clock())
+    # And the sweep's own question whether a worker is there.
+    assert wakeups.depth(SERVICE_QUEUE) == told + 2
+    finish(clock, operation)
+    assert runner.enqueue_due(now=clock()) == 0
+    assert stored(operation).stage is BulkStage.COMPLETED

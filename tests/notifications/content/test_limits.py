@@ -1,0 +1,173 @@
+"""What a template may cost: refused at storing, and bounded at rendering whatever the data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from notifications.content import inlining
+from notifications.content.engine import HTML_ENVIRONMENT as HTML_ENVIRONMENT
+from notifications.content.engine import Template, TemplateError
+from notifications.content.linting import TemplateFault, lint_template
+from tests.support import hostile_templates as hostile
+
+CSS = "p { margin: 0; }"
+
+
+def faults(part: str, source: str) -> list[TemplateFault]:
+    return lint_template(
+        name="parcel_lost",
+        parts={"default": {"subject": "S", "body": "B", part: source}},
+        example_data=hostile.DATA,
+        sensitive=frozenset(),
+    )
+
+
+@pytest.mark.parametrize("name", hostile.LIQUID)
+def test_liquid_that_takes_too_much_is_refused(name: str) -> None:
+    (fault,) = faults("body", hostile.LIQUID[name])
+    assert fault.code in ("template_failed", "too_complex", "syntax")
+    assert fault.line == 1
+    assert fault.reason
+
+
+@pytest.mark.parametrize("name", hostile.HTML)
+def test_html_that_takes_too_much_is_refused(name: str) -> None:
+    (fault,) = faults("email_html", hostile.HTML[name])
+    assert (fault.code, fault.part) == ("too_complex", "email_html")
+    assert fault.line == (2 if name == "nested elements" else 1)
+
+
+def test_html_that_nests_too_deep_is_refused_with_its_line() -> None:
+    source = "<p>x</p>\n{% if\norder %}\n" + "<div>\n" * 250 + "{% endif %}"
+    (fault,) = faults("email_html", source)
+    assert fault.line == 4 + 200
+    assert fault.reason == "HTML nests at most 200 levels deep; every element needs its end tag."
+
+
+@pytest.mark.parametrize("name", hostile.HARMLESS)
+def test_html_that_costs_little_is_read_at_once(name: str) -> None:
+    assert {fault.code for fault in faults("email_html", hostile.HARMLESS[name])} <= {"blank"}
+
+
+@pytest.mark.parametrize("name", hostile.HTML)
+def test_html_that_was_stored_before_is_no_danger_either(name: str) -> None:
+    with pytest.raises(TemplateError):
+        inlining.inline_fragment(hostile.HTML[name], css=CSS)
+
+
+@pytest.mark.parametrize(
+    ("source", "data"),
+    [
+        ("{% for i in items %}{{ i | upcase }}{% endfor %}", {"items": ["x" * 2_000] * 900}),
+        ("{{ a | replace: 'a', b | size }}", {"a": "a" * 50_000, "b": "b" * 50_000}),
+        ("{{ a | split: '' | size }}", {"a": "a" * 50_000}),
+        ("{{ a | join: b | size }}", {"a": ["x"] * 5_000, "b": "b" * 5_000}),
+        ("{{ a | append: b }}", {"a": [["x" * 10_000] * 1_000], "b": "b"}),
+        ("{% assign b = a | concat: a | concat: a %}x", {"a": ["x" * 50_000] * 2}),
+        ("{{ a | times: a }}", {"a": 10**400}),
+        ("{{ '2026' | date: a }}", {"a": "%c" * 500}),
+        ("{% for i in (1..a) reversed %}{% break %}{% endfor %}x", {"a": 10**12}),
+        (
+            "{% for i in (1..900) %}{% if a == a %}{% endif %}{% endfor %}x",
+            {"a": [[1] * 5_000] * 5},
+        ),
+        ("{{ a }}" * 300, {"a": "&" * 60_000}),
+        ("{% if a %}" + "{{ a }}" * 300 + "{% endif %}", {"a": "&" * 60_000}),
+    ],
+)
+@pytest.mark.parametrize("environment", [None, HTML_ENVIRONMENT])
+def test_data_that_makes_a_template_costly_makes_it_fail(
+    source: str, data: Mapping[str, Any], environment: Any
+) -> None:
+    template = Template(source, **({} if environment is None else {"environment": environment}))
+    with pytest.raises(TemplateError, match=r"work|characters|entries|bits|cannot be rendered"):
+        template.render(data)
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("source", ["{{ a }}", "{{ a | join }}", "{{ a | uniq | size }}"])
+def test_data_that_is_nested_too_deep_makes_a_template_fail(source: str) -> None:
+    with pytest.raises(TemplateError):
+        Template(source).render({"a": nested(100_000)})
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{{ 'a-b' | replace: '-', '+' }}{{ 'ab' | replace: '', '-' }}", "a+b-a-b-"),
+        ("{{ items | join: ', ' }} {{ items | join }}", "b, a, b b a b"),
+        ("{{ 'a b' | split: ' ' | size }}{{ 'abc' | split: '' | join: '.' }}", "2a.b.c"),
+        ("{{ items | concat: items | size }}{{ items | uniq | join }}", "6b a"),
+        ("{{ rows | uniq: 'k' | map: 'v' | join }}", "1 3"),
+        ("{{ mixed | uniq | size }}", "2"),
+        ("{{ '<p>a <!-- b --><b>c</b></p><style>d</style>' | strip_html }}", "a c"),
+        ("{{ '2026-01-02' | date: '%Y/%m' }}{{ 'no date' | date: '%Y' }}", "2026/01no date"),
+        ("{{ (1..3) | join }}{% for i in (1..3) reversed %}{{ i }}{% endfor %}", "1 2 3321"),
+        ("{% if items contains 'a' and items != rows %}y{% endif %}", "y"),
+        ("{% case items[0] %}{% when 'x', 'b' %}y{% else %}n{% endcase %}", "y"),
+    ],
+)
+def test_what_is_bounded_does_as_liquid_does(source: str, said: str) -> None:
+    rows = [{"k": 1, "v": 1}, {"k": 1, "v": 2}, {"v": 3}]
+    data = {"items": ["b", "a", "b"], "rows": rows, "mixed": [{"a": [1]}, {"a": [1.0]}, [1]]}
+    assert Template(source).render(data) == said
+
+
+def rows(count: int) -> Mapping[str, Any]:
+    return {"items": [{"name": f"Tea {n}", "price": n} for n in range(count)]}
+
+
+def test_a_long_list_of_rows_is_no_hostile_template() -> None:
+    row = (
+        '<tr><td class="label">{{ forloop.index }}. {{ i.name | upcase }}</td>'
+        "<td>{% if i.price > 9 %}{{ i.price | times: 2 }}{% else %}-{% endif %}</td></tr>"
+    )
+    source = "<table>{% for i in items %}" + row + "{% endfor %}</table>"
+    template = Template(source, environment=HTML_ENVIRONMENT)
+    assert template.render(rows(900)).count("<tr>") == 900
+
+
+@pytest.fixture
+def unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("notifications.content.markup.find_excess", lambda _html: None)
+
+
+@pytest.mark.parametrize("name", ["nested elements", "bold that goes on", "many styles"])
+def test_html_that_gets_by_the_limits_ends_another_process(name: str, unguarded: None) -> None:
+    """The limits foresee what an HTML parser does; the dry run sees what this one does."""
+    (fault,) = faults("email_html", hostile.HTML[name])
+    assert fault.code == "too_complex"
+    assert "within the limits of memory and time" in fault.reason
+
+
+def test_the_dry_run_names_the_language_whose_html_failed(unguarded: None) -> None:
+    found = lint_template(
+        name="parcel_lost",
+        parts={
+            "default": {"subject": "S", "body": "B", "email_html": "<p>x</p>"},
+            "pt": {"email_html": "<div>" * 13_000},
+        },
+        example_data={},
+        sensitive=frozenset(),
+    )
+    assert [(fault.language, fault.part, fault.code) for fault in found] == [
+        ("pt", "email_html", "too_complex")
+    ]
+
+
+def test_all_parts_together_are_limited() -> None:
+    texts = {"subject": "S", "body": "{{ order }}" * 400}
+    parts = dict.fromkeys(("default", "pt", "fr", "es", "de", "it"), texts)
+    found = lint_template(name="t", parts=parts, example_data=hostile.DATA, sensitive=frozenset())
+    assert [(fault.code, fault.language) for fault in found] == [("too_complex", None)]
+    texts = {"subject": "S", "body": "x" * 60_000}
+    parts = dict.fromkeys((*parts, "nl", "sv", "fi"), texts)
+    found = lint_template(name="t", parts=parts, example_data=hostile.DATA, sensitive=frozenset())
+    assert [(fault.code, fault.language) for fault in found] == [("too_long", None)]

@@ -1,0 +1,278 @@
+"""Versions of templates: stored once, chosen by publishing, kept by what was accepted."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from pymongo.errors import DuplicateKeyError
+
+from domain.content import Content, Recipient
+from domain.states import Channel
+from notifications.catalog import types
+from notifications.catalog.types import MASK
+from notifications.content import rendering, templates
+from notifications.content.engine import TemplateError
+from notifications.content.templates import (
+    DEFAULT_LANGUAGE,
+    UnknownVersionError,
+    Version,
+    VersionConflictError,
+)
+from notifyproject.db.collections import collection
+from providers.contract import Message
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON
+
+pytestmark = pytest.mark.usefixtures("db")
+
+PARTS = {DEFAULT_LANGUAGE: {"subject": "Paid: {{ amount }}", "body": "We have {{ amount }}."}}
+DATA = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
+SLUG = "payment_confirmed"
+
+
+def create(parts: Mapping[str, Mapping[str, str]] = PARTS, *, slug: str = SLUG) -> Version:
+    return templates.create_version(
+        type_slug=slug, parts=parts, note="Shorter", created_by="maria", now=NOON
+    )
+
+
+def publish(number: int, *, slug: str = SLUG) -> None:
+    templates.publish_version(type_slug=slug, number=number, now=NOON)
+
+
+def text(version: int, *, locale: str | None = None) -> tuple[str, str]:
+    person = Recipient(locale=locale)
+    return rendering.render_text(name=SLUG, version=version, data=DATA, recipient=person)
+
+
+def message(channel: Channel, version: int, *, locale: str | None = None) -> Message:
+    person = Recipient(locale=locale)
+    subject, body = text(version, locale=locale)
+    content = Content(subject=subject, body=body, template_id=SLUG, template_version=version)
+    return rendering.render_message(channel=channel, content=content, data=DATA, recipient=person)
+
+
+# Making one.
+
+
+def test_a_version_is_kept_as_it_was_given() -> None:
+    version = create()
+    assert version == Version(
+        type=SLUG,
+        number=1,
+        parts=PARTS,
+        note="Shorter",
+        created_at=NOON,
+        created_by="maria",
+    )
+    assert templates.get_version(type_slug=SLUG, number=1) == version
+
+
+def test_versions_are_counted_for_each_type() -> None:
+    assert [create().number, create().number, create(slug="new_sale").number] == [1, 2, 1]
+
+
+def test_a_version_is_used_by_nobody_before_it_is_published() -> None:
+    create()
+    assert types.get_type(SLUG).template_version == 0
+    assert text(types.get_type(SLUG).template_version)[0] == "Payment confirmed: Sunrise"
+
+
+def test_everybody_who_makes_a_version_at_the_same_time_gets_a_number() -> None:
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        made = list(
+            pool.map(
+                lambda n: create({DEFAULT_LANGUAGE: {"subject": str(n), "body": "B"}}), range(24)
+            )
+        )
+    assert sorted(version.number for version in made) == list(range(1, 25))
+    stored = {v.number: v.parts for v in templates.list_versions(type_slug=SLUG, limit=100)}
+    assert stored == {version.number: version.parts for version in made}
+
+
+def test_a_number_that_is_always_taken_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    create()
+    monkeypatch.setattr(templates, "list_versions", lambda **_: [])
+    with pytest.raises(VersionConflictError):
+        create()
+
+
+def test_a_version_cannot_be_stored_over_another() -> None:
+    create()
+    document = collection("template_versions").find_one({})
+    assert document is not None
+    with pytest.raises(DuplicateKeyError):
+        collection("template_versions").insert_one(document)
+
+
+def test_the_list_is_newest_first_and_goes_on_below() -> None:
+    for _ in range(5):
+        create()
+    create(slug="new_sale")
+    create(slug="payment_confirmed_twice")
+    numbers = [v.number for v in templates.list_versions(type_slug=SLUG, limit=2)]
+    assert numbers == [5, 4]
+    rest = templates.list_versions(type_slug=SLUG, limit=10, below=4)
+    assert [v.number for v in rest] == [3, 2, 1]
+    assert templates.list_versions(type_slug="nope", limit=10) == []
+
+
+def test_the_list_is_read_by_an_index() -> None:
+    for _ in range(3):
+        create()
+    create(slug="new_sale")
+    query = collection("template_versions").find({"_id": {"$gte": f"{SLUG}:", "$lt": f"{SLUG};"}})
+    plan = query.sort("_id", -1).explain()
+    assert plan["executionStats"]["totalDocsExamined"] == 3
+    assert "SORT" not in str(plan["queryPlanner"]["winningPlan"])
+
+
+# Publishing one.
+
+
+def test_a_published_version_is_taken_by_what_comes_then() -> None:
+    create()
+    publish(1)
+    assert types.get_type(SLUG).template_version == 1
+    assert types.get_template_version(SLUG) == 1
+    assert text(1) == ("Paid: 49.90", "We have 49.90.")
+
+
+def test_publishing_is_written_down_and_nothing_else_of_a_version_changes() -> None:
+    before = create()
+    later = NOON + timedelta(hours=1)
+    templates.publish_version(type_slug=SLUG, number=1, now=later)
+    after = templates.get_version(type_slug=SLUG, number=1)
+    assert after is not None
+    assert after.published_at == later
+    assert (after.parts, after.created_at, after.note) == (
+        *(before.parts, before.created_at, before.note),
+    )
+
+
+def test_an_older_version_can_be_published_again_and_so_can_the_files() -> None:
+    create()
+    create()
+    for number in (2, 1, 0, 2):
+        publish(number)
+        assert types.get_template_version(SLUG) == number
+
+
+def test_there_must_be_something_to_publish() -> None:
+    with pytest.raises(UnknownVersionError):
+        publish(1)
+    with pytest.raises(UnknownVersionError):
+        publish(0, slug="alert")
+    create(slug="gone")
+    with pytest.raises(types.UnknownTypeError):
+        publish(1, slug="gone")
+    assert types.get_template_version(SLUG) == 0
+
+
+def test_whoever_publishes_last_is_right() -> None:
+    for _ in range(8):
+        create()
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        list(pool.map(publish, range(1, 9)))
+    assert types.get_template_version(SLUG) in range(1, 9)
+    publish(3)
+    assert types.get_template_version(SLUG) == 3
+
+
+def test_the_files_are_version_0() -> None:
+    shipped = templates.get_version(type_slug=SLUG, number=0)
+    assert shipped is not None
+    assert set(shipped.parts) == {DEFAULT_LANGUAGE, "pt"}
+    assert shipped.parts[DEFAULT_LANGUAGE]["subject"] == "Payment confirmed: {{ video_title }}"
+    assert templates.get_version(type_slug="alert", number=0) is None
+    assert templates.get_version(type_slug="../..", number=0) is None
+
+
+# Which words are taken.
+
+
+def test_a_version_goes_before_the_files_and_the_nearest_language_before_others() -> None:
+    create(
+        {
+            DEFAULT_LANGUAGE: {"subject": "English", "body": "English"},
+            "pt": {"subject": "Portugu\u00eas"},
+            "pt-BR": {"body": "Brasileiro"},
+        }
+    )
+    assert text(1) == ("English", "English")
+    assert text(1, locale="pt-PT") == ("Portugu\u00eas", "English")
+    assert text(1, locale="pt-BR") == ("Portugu\u00eas", "Brasileiro")
+    assert text(0, locale="pt-BR")[0] == "Pagamento confirmado: Sunrise"
+
+
+def test_a_part_a_version_does_not_have_is_the_files() -> None:
+    create({"pt": {"subject": "Pago"}})
+    assert text(1, locale="pt")[0] == "Pago"
+    assert text(1, locale="pt")[1] == text(0, locale="pt")[1]
+    assert text(1) == text(0)
+    assert message(Channel.PUSH, 1).text == message(Channel.PUSH, 0).text
+
+
+def test_words_written_for_another_body_do_not_go_with_a_new_one() -> None:
+    """The files have HTML and a push; the version has a new body and neither."""
+    create()
+    assert "We have 49.90." in str(message(Channel.EMAIL, 1).html)
+    assert "Your payment has arrived" not in str(message(Channel.EMAIL, 1).html)
+    assert message(Channel.PUSH, 1).text == "We have 49.90."
+    assert message(Channel.WHATSAPP, 1).text == "We have 49.90."
+
+
+def test_a_version_may_change_only_what_one_channel_says() -> None:
+    create({DEFAULT_LANGUAGE: {"push": "Paid {{ amount }}", "email_html": "<p>{{ amount }}!</p>"}})
+    assert message(Channel.PUSH, 1).text == "Paid 49.90"
+    assert ">49.90!</p>" in str(message(Channel.EMAIL, 1).html)
+    assert message(Channel.WHATSAPP, 1).text == message(Channel.WHATSAPP, 0).text
+
+
+def test_a_version_that_is_gone_is_a_problem_of_the_template() -> None:
+    with pytest.raises(TemplateError) as problem:
+        text(7)
+    assert problem.value.code == "unknown_version"
+
+
+# What was accepted.
+
+
+def test_what_is_sent_is_what_was_published_when_it_was_accepted() -> None:
+    for word in ("Old", "New"):
+        parts = {DEFAULT_LANGUAGE: {"subject": "{{ code }}", "body": word + " {{ code }}"}}
+        create(parts, slug="mfa_code")
+    masked = Content(
+        subject=f"{MASK} is your login code",
+        body=f"Old {MASK}",
+        template_id="mfa_code",
+        template_version=1,
+        is_masked=True,
+    )
+    publish(2, slug="mfa_code")
+    claimed = factories.claimed(type="mfa_code", content=masked, data={"code": "493817"})
+    sent = rendering.render_message(
+        channel=claimed.channel,
+        content=claimed.content,
+        data=claimed.data,
+        recipient=claimed.recipient,
+    )
+    assert (sent.subject, sent.text) == ("493817", "Old 493817")
+
+
+def test_a_version_is_read_once_by_a_process() -> None:
+    create()
+    assert text(1)[0] == "Paid: 49.90"
+    collection("template_versions").delete_many({})
+    assert text(1)[0] == "Paid: 49.90"
+    assert text(1, locale="fr")[0] == "Paid: 49.90"
+
+
+def test_html_that_is_too_much_for_a_worker_is_left_out_of_the_mail() -> None:
+    """An earlier release may have stored it."""
+    create({DEFAULT_LANGUAGE: PARTS[DEFAULT_LANGUAGE] | {"email_html": "<div>" * 13_000}})
+    sent = message(Channel.EMAIL, 1)
+    assert sent.html is not None
+    assert "We have 49.90." in sent.html
+    assert message(Channel.PUSH, 1).text == "We have 49.90."

@@ -1,0 +1,130 @@
+"""An inbox of thousands among thousands: read by one index, in its order, and counted by it alone.
+
+Half of it has been read, a fifth is archived, and others have inboxes of the same person's name.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from domain.states import Channel
+from notifications import store
+from notifications.inbox import feed
+from notifications.inbox.feed import FeedPosition
+from notifications.store import Inbox
+from notifyproject.db.collections import collection
+from tests.support.factories.notifications import CLIENT, NOON, new
+from tests.support.mongo.query_plans import Plan, emptied, plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+IN_APP, EMAIL = Channel.IN_APP, Channel.EMAIL
+COUNT, BATCH, PAGE = 6_000, 1_000, 20
+INBOX = Inbox(CLIENT, "ada")
+OTHERS = ["eve", "ada2", "bob"]
+INDEX = (
+    "{ user_id: 1, client_id: 1, is_active: 1, is_archived: 1, is_read: 1, inbox_at: -1, _id: -1 }"
+)
+LATER = NOON + timedelta(hours=6)
+
+
+@pytest.fixture(scope="module")
+def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
+    """Store the notifications once for all tests here: those that write do it last."""
+    with django_db_blocker.unblock(), emptied("notifications", "inbox_visits"):
+        for start in range(0, COUNT, BATCH):
+            store.accept([_new(n) for n in range(start, start + BATCH)], now=LATER)
+        _work_on()
+        yield
+
+
+def _new(number: int) -> store.NewNotification:
+    """Return one of the notifications: half are ada's, a tenth of these are another client's."""
+    moment = NOON + timedelta(seconds=number)
+    return new(
+        user_id="ada" if number % 2 else OTHERS[number % 3],
+        client_id=ObjectId("d" * 24) if number % 10 == 1 else CLIENT,
+        channels=(EMAIL,) if number % 10 == 3 else (EMAIL, IN_APP),
+        send_at=moment,
+        created_at=moment,
+    )
+
+
+def _work_on() -> None:
+    """Have each come in its own second; read every second one, archive every fifth."""
+    collection("notifications").update_many(
+        {"inbox_at": {"$exists": True}}, [{"$set": {"inbox_at": "$created_at"}}]
+    )
+    ids = [d["_id"] for d in collection("notifications").find(INBOX.match(), {"_id": 1})]
+    archived = {"$set": {"is_archived": True, "archived_at": LATER}}
+    read = {"$set": {"is_read": True, "read_at": LATER}}
+    collection("notifications").update_many({"_id": {"$in": ids[::5]}}, archived)
+    collection("notifications").update_many({"_id": {"$in": ids[::2]}}, read)
+
+
+def asked(read: Callable[[], Any]) -> tuple[Any, list[Plan]]:
+    with plans("notifications") as found:
+        result = read()
+    assert found
+    for plan in found:
+        assert set(plan.summary.removeprefix("IXSCAN ").split(", IXSCAN ")) == {INDEX}
+        assert plan.is_indexed, plan.summary
+        assert not plan.sorts, plan.summary
+    return result, found
+
+
+@pytest.mark.parametrize("unread", [False, True])
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("way", ["first", "after", "before"])
+def test_a_page_costs_a_page_wherever_it_is(unread: bool, archived: bool, way: str) -> None:
+    middle = FeedPosition(NOON + timedelta(seconds=COUNT // 2), ObjectId("0" * 24))
+    where = {} if way == "first" else {way: middle}
+    found, (plan,) = asked(
+        lambda: feed.page(INBOX, limit=PAGE, unread=unread, archived=archived, **where)
+    )
+    assert len(found.documents) == PAGE
+    assert plan.examined <= plan.returned + 2, "one more of each of the two runs it merges"
+    assert plan.keys <= plan.returned + 2, "what lies before the place is not walked through"
+
+
+def test_an_empty_inbox_costs_nothing() -> None:
+    found, (plan,) = asked(lambda: feed.page(Inbox(CLIENT, "nobody"), limit=PAGE))
+    assert (found.documents, plan.examined) == ([], 0)
+
+
+def test_what_came_since_costs_what_it_is() -> None:
+    moment = NOON + timedelta(seconds=COUNT - BATCH)
+    found, (plan,) = asked(lambda: feed.since(INBOX, moment=moment, limit=50))
+    assert len(found) == 50
+    assert plan.examined <= 52
+
+
+def test_it_is_counted_without_reading_a_document() -> None:
+    moment = NOON + timedelta(seconds=COUNT // 2)
+    store.mark_seen(inbox=INBOX, until=moment)
+    counts, found = asked(lambda: feed.counts(INBOX))
+    unread = collection("notifications").count_documents(
+        {**INBOX.match(is_read=False, is_archived=False)}
+    )
+    assert counts.unread == unread > counts.unseen > 0
+    assert [plan.examined for plan in found] == [0, 0]
+    assert all(plan.keys <= counts.unread + 1 for plan in found)
+
+
+def test_one_is_read_and_marked_by_its_id() -> None:
+    document = feed.page(INBOX, limit=1, unread=True).documents[0]
+    for do in (store.mark_read, store.mark_unread, store.archive, store.unarchive):
+        with plans("notifications") as found:
+            do(inbox=INBOX, notification_id=document["_id"], now=LATER)
+            feed.get(INBOX, document["_id"])
+        assert all(plan.is_by_id and plan.examined <= 1 for plan in found), found
+
+
+def test_all_are_read_by_reading_what_is_unread() -> None:
+    unread = collection("notifications").count_documents(INBOX.match(is_read=False))
+    count, (plan,) = asked(lambda: store.mark_all_read(inbox=INBOX, now=LATER))
+    assert count == unread > 100
+    assert plan.examined == count

@@ -1,0 +1,244 @@
+"""From a request to a notification: every field checked, every gap filled."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.errors import FailureCode
+from domain.retry import MAX_RETRIES
+from domain.states import Category, Channel, DeliveryStatus, Priority
+from notifications.intake.preparation import addresses_of
+from notifications.intake.requests import ContentRequest, NotificationRecipientRequest
+from notifications.validation import InvalidRequestError
+from recipients.queries import ActiveSuppression, RegisteredRecipient
+from tests.support.factories.records import NOON, SHIPPED, request
+from tests.support.factories.requests import ADA, CALLER, ID, prepared, problems
+
+pytestmark = pytest.mark.usefixtures("shipped_types")
+
+S = DeliveryStatus
+
+
+def test_gaps_are_filled_from_the_type_the_person_and_the_caller() -> None:
+    result = prepared()
+    new = result.notification
+    assert not result.is_time_adjusted
+    assert (new.id, new.client_id) == (ID, CALLER.client_id)
+    assert (new.request_id, new.idempotency_key) == ("request-1", "key-1")
+    assert (new.type, new.category, new.priority) == ("alert", Category.ALERT, Priority.HIGH)
+    assert [d.channel for d in new.deliveries] == [Channel.EMAIL, Channel.IN_APP]
+    assert new.recipient.email == "ada@example.com"
+    assert (new.send_at, new.created_at, new.scheduled_at) == (NOON, NOON, None)
+    assert new.expires_at is None
+    assert new.purge_at == NOON + timedelta(days=90)
+    assert new.max_attempts == 4
+
+
+@pytest.mark.parametrize("slug", sorted(SHIPPED))
+def test_every_shipped_type_supplies_what_a_caller_leaves_out(slug: str) -> None:
+    kind = SHIPPED[slug]
+    new = prepared(type=slug).notification
+    assert (new.type, new.category, new.priority) == (slug, kind.category, kind.priority)
+    assert new.max_attempts == 1 + kind.max_retries
+    expected = None if kind.ttl_seconds is None else NOON + timedelta(seconds=kind.ttl_seconds)
+    assert new.expires_at == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("mfa_code", "mfa_code"),
+        ("MfaCode", "mfa_code"),
+        ("MFA_CODE", "mfa_code"),
+        ("CONTEST_REMINDER", "contest_reminder"),
+        ("VideoReleaseSchedule", "video_release_schedule"),
+    ],
+)
+def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> None:
+    assert prepared(type=name).notification.type == slug
+
+
+def test_an_unknown_type_lists_names_that_look_like_it() -> None:
+    with pytest.raises(InvalidRequestError) as invalid:
+        prepared(type="order_shiped")
+    (problem,) = invalid.value.problems
+    assert (problem.pointer, problem.code) == ("/type", "unknown_type")
+    assert "order_shipped" in problem.detail
+    assert "order_shiped?" not in problem.detail
+
+
+def test_a_type_unlike_any_other_lists_none() -> None:
+    with pytest.raises(InvalidRequestError) as invalid:
+        prepared(type="qqqqqqq")
+    assert invalid.value.problems[0].detail == "There is no such type."
+
+
+@pytest.mark.parametrize(
+    ("given", "priority"), [("medium", Priority.NORMAL), *[(p.value, p) for p in Priority]]
+)
+def test_the_caller_may_say_how_urgent_it_is(given: str, priority: Priority) -> None:
+    assert prepared(priority=given).notification.priority is priority
+
+
+@pytest.mark.parametrize("given", ["", "HIGH", "urgent", "1"])
+def test_another_priority_is_a_problem(given: str) -> None:
+    assert problems(priority=given) == [("/priority", "unknown_priority")]
+
+
+@pytest.mark.parametrize("max_retries", [0, 1, 3, MAX_RETRIES])
+def test_the_first_try_is_no_retry(max_retries: int) -> None:
+    assert prepared(max_retries=max_retries).notification.max_attempts == 1 + max_retries
+
+
+@pytest.mark.parametrize("user_id", [" ", "\t\n", "a\x00b"])
+def test_a_user_id_says_something(user_id: str) -> None:
+    assert ("/user_id", "invalid") in problems(
+        user_id=user_id, recipient=NotificationRecipientRequest(email="ada@example.com")
+    )
+
+
+@pytest.mark.parametrize("user_id", ["507f1f77bcf86cd799439011", "$ne", "a.b", "\u00e9", "x" * 128])
+def test_a_user_id_is_the_callers_own(user_id: str) -> None:
+    assert prepared(user_id=user_id, channels=["in_app"]).notification.user_id == user_id
+
+
+def test_somebody_unknown_needs_an_address() -> None:
+    assert problems(person=None, type="mfa_code", data={"code": "1"}) == [
+        ("/recipient", "no_address")
+    ]
+    assert problems(user_id=None) == [("/recipient", "no_address")]
+
+
+# Whom not.
+
+BOUNCED = ActiveSuppression(reason="hard_bounce", marketing_only=False)
+UNSUBSCRIBED = ActiveSuppression(reason="unsubscribed", marketing_only=True)
+
+
+def test_a_suppressed_address_is_accepted_and_not_sent_to() -> None:
+    new = prepared(suppressed={("email", "ada@example.com"): BOUNCED}).notification
+    email, in_app = new.deliveries
+    assert (email.status, email.failure_code) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
+    assert email.failure_reason == "The address is suppressed: hard_bounce."
+    assert in_app.status is S.PENDING
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("marketing", S.SUPPRESSED), ("transactional", S.PENDING), ("alert", S.PENDING)],
+)
+def test_who_unsubscribed_gets_no_marketing(kind: str, status: DeliveryStatus) -> None:
+    new = prepared(
+        type=kind, channels=["email"], suppressed={("email", "ada@example.com"): UNSUBSCRIBED}
+    ).notification
+    assert new.deliveries[0].status is status
+
+
+@pytest.mark.parametrize(
+    "key", [("whatsapp", "ada@example.com"), ("email", "eve@example.com"), ("email", "")]
+)
+def test_another_suppression_holds_nothing_back(key: tuple[str, str]) -> None:
+    new = prepared(channels=["email"], suppressed={key: BOUNCED}).notification
+    assert new.deliveries[0].status is S.PENDING
+
+
+def test_an_opted_out_delivery_stays_opted_out() -> None:
+    muted = RegisteredRecipient(
+        user_id="ada", email="ada@example.com", preferences={"alert": {"muted": True}}
+    )
+    new = prepared(
+        person=muted, channels=["email"], suppressed={("email", "ada@example.com"): BOUNCED}
+    ).notification
+    assert new.deliveries[0].failure_code is FailureCode.OPTED_OUT
+
+
+@pytest.mark.parametrize(
+    ("given", "person", "addresses"),
+    [
+        ({}, ADA, [("email", "ada@example.com"), ("whatsapp", "+351912345678")]),
+        ({}, None, []),
+        ({"email": "x@example.com"}, None, [("email", "x@example.com")]),
+        (
+            {"email": "x@example.com"},
+            ADA,
+            [("email", "x@example.com"), ("whatsapp", "+351912345678")],
+        ),
+        ({"phone": "+1"}, None, [("whatsapp", "+1")]),
+    ],
+)
+def test_suppressions_are_looked_up_for_the_addresses_that_will_be_used(
+    given: dict[str, Any], person: RegisteredRecipient | None, addresses: list[tuple[str, str]]
+) -> None:
+    assert (
+        addresses_of(request(recipient=NotificationRecipientRequest(**given)), person) == addresses
+    )
+
+
+def test_an_address_is_looked_up_in_the_form_it_is_stored_in() -> None:
+    given = request(recipient=NotificationRecipientRequest(email="ada@EXAMPLE.com"))
+    looked_up = dict(addresses_of(given, None))["email"].lower()
+    stored = prepared(person=None, recipient=given.recipient).notification.recipient.email
+    assert stored is not None
+    assert stored.lower() == looked_up
+
+
+def test_an_address_with_a_foreign_name_is_looked_up_in_the_form_it_is_stored_in() -> None:
+    """What is suppressed was sent to: it is in the normal form."""
+    given = NotificationRecipientRequest(email="ada@xn--bcher-kva.example.com")
+    normal = "ada@b\u00fccher.example.com"
+    new = prepared(
+        person=None,
+        channels=["email"],
+        recipient=given,
+        suppressed={("email", normal): BOUNCED},
+    ).notification
+    assert new.recipient.email == normal
+    assert new.deliveries[0].status is S.SUPPRESSED
+    assert addresses_of(request(recipient=given), None) == [("email", normal)]
+
+
+# All at once.
+
+
+def test_all_problems_of_a_request_are_told_at_once() -> None:
+    found = problems(
+        user_id=" ",
+        recipient=NotificationRecipientRequest(email="nope", timezone="nope"),
+        channels=["sms"],
+        priority="nope",
+        content=ContentRequest(subject="\n", body=" ", image_url="x"),
+        scheduled_at="nope",
+        ttl=0,
+    )
+    assert {pointer for pointer, _ in found} == {
+        "/recipient/email",
+        "/recipient/timezone",
+        "/user_id",
+        "/scheduled_at",
+        "/ttl",
+        "/priority",
+        "/channels/0",
+        "/content/subject",
+        "/content/body",
+        "/content/image_url",
+    }
+
+
+def test_no_value_of_a_request_is_repeated_in_its_problems() -> None:
+    with pytest.raises(InvalidRequestError) as invalid:
+        prepared(
+            recipient=NotificationRecipientRequest(
+                email="canary-1", phone="canary-2", timezone="canary-3"
+            ),
+            channels=["canary-4"],
+            priority="canary-5",
+            scheduled_at="canary-6",
+            content=ContentRequest(template_id="canary-7", image_url="canary-8"),
+        )
+    assert len(invalid.value.problems) >= 7
+    assert not any("canary" in f"{p.pointer}{p.detail}" for p in invalid.value.problems)
+
+
+def test_preparing_the_same_again_says_the_same() -> None:
+    assert prepared() == prepared()

@@ -1,0 +1,149 @@
+"""When a notification is sent, and until when."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from notifications.intake.requests import LocalTime
+from recipients.queries import RegisteredRecipient
+from tests.support.factories.records import NOON
+from tests.support.factories.requests import prepared, problems
+
+pytestmark = pytest.mark.usefixtures("shipped_types")
+
+HOUR = timedelta(hours=1)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+# When.
+
+
+@pytest.mark.parametrize(
+    ("scheduled_at", "send_at"),
+    [
+        ("2026-11-21T13:00:00Z", NOON + HOUR),
+        ("2026-11-21T14:00:00+01:00", NOON + HOUR),
+        ("2026-11-21T13:00:00.123456789Z", NOON + HOUR + timedelta(milliseconds=123)),
+        ("2026-11-21T11:55:00Z", NOON),
+        ("2026-11-21T12:00:00Z", NOON),
+        ("2027-11-21T12:00:00Z", NOON + timedelta(days=365)),
+    ],
+)
+def test_it_is_sent_when_the_caller_says(scheduled_at: str, send_at: datetime) -> None:
+    new = prepared(scheduled_at=scheduled_at).notification
+    assert (new.send_at, new.scheduled_at) == (send_at, send_at)
+    assert new.purge_at == send_at + timedelta(days=90)
+    assert new.created_at == NOON
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"scheduled_at": "tomorrow"}, ("/scheduled_at", "invalid_datetime")),
+        ({"scheduled_at": "2026-12-01T09:00:00"}, ("/scheduled_at", "naive_datetime")),
+        ({"scheduled_at": "2026-11-21T11:54:59Z"}, ("/scheduled_at", "in_the_past")),
+        ({"scheduled_at": "2027-11-21T12:00:01Z"}, ("/scheduled_at", "too_far_ahead")),
+        ({"ttl": 0}, ("/ttl", "invalid_ttl")),
+        ({"ttl": -1}, ("/ttl", "invalid_ttl")),
+        ({"ttl": 2_592_001}, ("/ttl", "invalid_ttl")),
+        ({"ttl": 2**62}, ("/ttl", "invalid_ttl")),
+        ({"expires_at": "never"}, ("/expires_at", "invalid_datetime")),
+        ({"expires_at": "2026-12-01T09:00:00"}, ("/expires_at", "naive_datetime")),
+        ({"expires_at": "2026-11-21T12:00:00Z"}, ("/expires_at", "expires_before_sending")),
+        (
+            {"expires_at": "2026-11-21T13:00:00Z", "scheduled_at": "2026-11-21T13:00:00Z"},
+            ("/expires_at", "expires_before_sending"),
+        ),
+        ({"ttl": 60, "expires_at": "2026-11-21T13:00:00Z"}, ("/ttl", "conflict")),
+        (
+            {
+                "scheduled_at": "2026-11-21T13:00:00Z",
+                "scheduled_local": LocalTime(at="2026-11-21T13:00"),
+            },
+            ("/scheduled_local", "conflict"),
+        ),
+        (
+            {"scheduled_local": LocalTime(at="tomorrow")},
+            ("/scheduled_local/at", "invalid_datetime"),
+        ),
+        (
+            {"scheduled_local": LocalTime(at="2026-12-01T09:00", timezone="Mars/Olympus")},
+            ("/scheduled_local/timezone", "unknown_timezone"),
+        ),
+    ],
+)
+def test_a_time_that_cannot_be_is_a_problem_with_its_place(
+    fields: dict[str, Any], problem: tuple[str, str]
+) -> None:
+    assert problems(**fields) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("local", "zone", "send_at", "adjusted"),
+    [
+        ("2026-12-01T09:00", "America/New_York", "2026-12-01T14:00", False),
+        ("2026-12-01T09:00", None, "2026-12-01T09:00", False),
+        ("2027-03-28T01:30", "Europe/London", "2027-03-28T01:00", True),
+        ("2027-10-31T01:30", "Europe/London", "2027-10-31T00:30", False),
+    ],
+    ids=["a zone of the request", "the person's own zone", "skipped", "twice"],
+)
+def test_a_local_time_is_on_the_persons_own_clock(
+    local: str, zone: str | None, send_at: str, adjusted: bool
+) -> None:
+    result = prepared(scheduled_local=LocalTime(at=local, timezone=zone))
+    assert result.notification.send_at == at(send_at)
+    assert result.is_time_adjusted is adjusted
+
+
+def test_the_clock_change_of_march_moves_a_send_to_the_first_instant_after() -> None:
+    local = LocalTime(at="2026-03-29T01:30", timezone="Europe/London")
+    result = prepared(scheduled_local=local, now=at("2026-03-01T00:00"))
+    assert (result.notification.send_at, result.is_time_adjusted) == (at("2026-03-29T01:00"), True)
+
+
+def test_the_clock_change_of_october_sends_at_the_first_of_two() -> None:
+    local = LocalTime(at="2026-10-25T01:30", timezone="Europe/London")
+    result = prepared(scheduled_local=local, now=at("2026-10-01T00:00"))
+    assert (result.notification.send_at, result.is_time_adjusted) == (at("2026-10-25T00:30"), False)
+
+
+def test_a_local_time_needs_some_zone() -> None:
+    nowhere = RegisteredRecipient(user_id="ada", email="ada@example.com", preferences={})
+    assert problems(person=nowhere, scheduled_local=LocalTime(at="2026-12-01T09:00")) == [
+        ("/scheduled_local/timezone", "required")
+    ]
+
+
+def test_a_local_time_too_far_away_is_told_at_its_own_place() -> None:
+    for local, code in (("2026-11-01T09:00", "in_the_past"), ("2036-11-01T09:00", "too_far_ahead")):
+        assert problems(scheduled_local=LocalTime(at=local)) == [("/scheduled_local/at", code)]
+
+
+def test_a_local_time_at_the_end_of_the_calendar_is_a_problem_and_not_a_failure() -> None:
+    for local, zone in (
+        ("9999-12-31T23:59", "America/New_York"),
+        ("0001-01-01T00:00", "Asia/Tokyo"),
+    ):
+        assert problems(scheduled_local=LocalTime(at=local, timezone=zone))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expires_at"),
+    [
+        ({"ttl": 60}, NOON + timedelta(seconds=60)),
+        ({"ttl": 60, "scheduled_at": "2026-11-21T13:00:00Z"}, NOON + HOUR + timedelta(seconds=60)),
+        ({"expires_at": "2026-11-21T13:00:00Z"}, NOON + HOUR),
+        ({"type": "mfa_code"}, NOON + timedelta(seconds=300)),
+        ({"type": "mfa_code", "ttl": 60}, NOON + timedelta(seconds=60)),
+        ({"type": "mfa_code", "expires_at": "2026-11-21T13:00:00Z"}, NOON + HOUR),
+    ],
+)
+def test_it_expires_when_the_caller_or_else_the_type_says(
+    fields: dict[str, Any], expires_at: datetime
+) -> None:
+    assert prepared(**fields).notification.expires_at == expires_at

@@ -1,0 +1,94 @@
+"""Sending now what waits: a schedule as a whole, a retry as the retry it is, nothing else."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from notifications import store
+from notifications.resend import actions
+from notifications.store import NewDelivery
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+S = DeliveryStatus
+SOON = NOON + timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def run(document: Any) -> Any:
+    return actions.run_now(notification_id=document["_id"], now=SOON)
+
+
+def test_what_is_scheduled_is_due_now_and_its_times_move_along() -> None:
+    later = NOON + 5 * HOUR
+    document = factories.accepted(
+        send_at=later, scheduled_at=later, ttl_seconds=600, expires_at=later + HOUR / 6
+    )
+    assert document["status"] == "created"
+    after = run(document)
+    assert after["status"] == "queued"
+    assert after["due_at"] == after["scheduled_at"] == SOON
+    assert after["expires_at"] == SOON + timedelta(seconds=600)
+
+
+def test_a_retry_is_due_now_and_stays_a_retry() -> None:
+    document = factories.settled(S.PENDING)
+    (before,) = document["delivery"]
+    (after,) = run(document)["delivery"]
+    assert after["next_attempt_at"] == SOON
+    for unchanged in ("attempt_count", "max_attempts", "first_due_at", "failure_code"):
+        assert after[unchanged] == before[unchanged]
+
+
+def test_what_waits_for_the_end_of_quiet_hours_is_due_now() -> None:
+    one = factories.claimed()
+    store.defer(
+        [
+            store.Deferred(
+                claimed=one,
+                status=S.PENDING,
+                code=FailureCode.QUIET_HOURS,
+                reason="The person's quiet hours.",
+                next_attempt_at=NOON + 9 * HOUR,
+            )
+        ],
+        now=NOON,
+    )
+    (after,) = run(factories.read(one.notification_id))["delivery"]
+    assert (after["status"], after["next_attempt_at"]) == ("pending", SOON)
+
+
+def test_a_channel_that_stands_in_for_another_is_due_now() -> None:
+    document = factories.accepted(
+        deliveries=(
+            NewDelivery(channel=Channel.EMAIL),
+            NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR),
+        )
+    )
+    after = factories.delivery(run(document), Channel.PUSH)
+    assert after["next_attempt_at"] == after["first_due_at"] == SOON
+
+
+def test_what_a_worker_holds_is_left_to_it() -> None:
+    one = factories.started()
+    with pytest.raises(actions.NothingScheduledError):
+        run({"_id": one.notification_id})
+
+
+@pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN])
+def test_what_does_not_wait_for_a_time_is_refused(status: DeliveryStatus) -> None:
+    document = factories.settled(status)
+    with pytest.raises(actions.NothingScheduledError):
+        run(document)
+    assert factories.read(document["_id"]) == document
+
+
+def test_what_is_not_there_is_told() -> None:
+    with pytest.raises(LookupError):
+        run({"_id": ObjectId()})

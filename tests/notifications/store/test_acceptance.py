@@ -1,0 +1,275 @@
+"""Accepting a notification: one insert, and it is ours to deliver."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import bson
+import pytest
+from bson import ObjectId
+from pymongo.errors import BulkWriteError, PyMongoError
+
+from domain.content import Content, Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from notifications import store
+from notifications.store import Accepted, DuplicateEntity, NewDelivery
+from notifyproject.db.collections import CODEC, collection
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import CLIENT, NOON, new
+from tests.support.fakes.mongo_failpoints import LOST_ANSWER, failing
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+LATER = NOON + timedelta(hours=1)
+OTHER_CLIENT = ObjectId("d" * 24)
+
+
+def count() -> int:
+    return collection("notifications").count_documents({})
+
+
+def accepted(*notifications: store.NewNotification) -> list[Accepted | DuplicateEntity]:
+    return store.accept(notifications, now=NOON)
+
+
+def test_what_is_accepted_is_stored_as_it_is_returned() -> None:
+    (result,) = accepted(new(user_id="ada", data={"order": "12345"}))
+    assert isinstance(result, Accepted)
+    assert not result.repeated
+    stored = factories.read(result.document["_id"])
+    assert stored == bson.decode(bson.encode(result.document), CODEC)
+    assert stored["user_id"] == "ada"
+    assert stored["data"] == {"order": "12345"}
+    assert stored["channels"] == ["email"]
+    assert stored["due_at"] == stored["created_at"] == stored["updated_at"] == NOON
+
+
+def test_a_new_delivery_waits_for_its_first_attempt() -> None:
+    delivery = factories.delivery(factories.accepted())
+    assert delivery == {
+        "channel": "email",
+        "status": "pending",
+        "attempt_count": 0,
+        "excused_count": 0,
+        "max_attempts": 4,
+        "claim_count": 0,
+        "first_due_at": NOON,
+        "next_attempt_at": NOON,
+        "accepted_targets": [],
+    }
+
+
+def test_what_is_not_known_is_not_stored() -> None:
+    """Sparse and partial indexes rely on a missing field."""
+    document = factories.accepted(
+        user_id=None, recipient=Recipient(email="ada@example.com"), content=Content(body="Hello")
+    )
+    missing = {"user_id", "entity_id", "external_id", "scheduled_at", "expires_at", "resent_from"}
+    assert not missing & document.keys()
+    assert document["recipient"] == {"device_ids": (), "email": "ada@example.com"}
+    assert document["content"] == {"body": "Hello", "is_masked": False}
+    assert None not in document.values()
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "send_at", "status", "is_open"),
+    [
+        ([NewDelivery(channel=EMAIL)], NOON, "queued", True),
+        ([NewDelivery(channel=EMAIL)], LATER, "created", True),
+        ([NewDelivery(channel=IN_APP)], NOON, "delivered", False),
+        ([NewDelivery(channel=IN_APP)], LATER, "created", True),
+        ([NewDelivery(channel=EMAIL), NewDelivery(channel=IN_APP)], NOON, "queued", True),
+        ([NewDelivery(channel=EMAIL, status=S.SUPPRESSED)], NOON, "cancelled", False),
+        (
+            [NewDelivery(channel=EMAIL, status=S.SUPPRESSED), NewDelivery(channel=IN_APP)],
+            *(NOON, "delivered", False),
+        ),
+    ],
+    ids=[
+        *("now", "later", "in-app", "in-app later", "mail and in-app", "suppressed"),
+        "suppressed and in-app",
+    ],
+)
+def test_the_overall_status_of_a_new_notification(
+    deliveries: list[NewDelivery], send_at: Any, status: str, is_open: bool
+) -> None:
+    document = factories.accepted(deliveries=tuple(deliveries), send_at=send_at)
+    assert document["status"] == status
+    assert document.get("due_at") == (send_at if is_open else None)
+    assert ("due_at" in document) is is_open
+
+
+def test_in_app_is_delivered_by_being_stored() -> None:
+    document = factories.accepted(channels=[IN_APP])
+    delivery = factories.delivery(document, IN_APP)
+    assert delivery["status"] == "delivered"
+    assert delivery["sent_at"] == delivery["delivered_at"] == document["sent_at"] == NOON
+    assert "next_attempt_at" not in delivery
+    assert not document["is_read"]
+
+
+def test_a_scheduled_in_app_is_delivered_when_it_is_due() -> None:
+    delivery = factories.delivery(factories.accepted(channels=[IN_APP], send_at=LATER), IN_APP)
+    assert (delivery["status"], delivery["next_attempt_at"]) == ("pending", LATER)
+
+
+def test_why_a_channel_is_left_out_is_stored() -> None:
+    skipped = NewDelivery(
+        channel=EMAIL,
+        status=S.SUPPRESSED,
+        failure_code=FailureCode.OPTED_OUT,
+        failure_reason="Not wanted.",
+    )
+    delivery = factories.delivery(factories.accepted(deliveries=(skipped,)))
+    assert (delivery["failure_code"], delivery["failure_reason"]) == ("opted_out", "Not wanted.")
+
+
+# Again.
+
+
+def test_accepting_again_stores_nothing_and_returns_what_is_stored() -> None:
+    one = new()
+    accepted(one)
+    store.cancel(notification_id=one.id, channels=[EMAIL], reason="Withdrawn.", now=NOON)
+    (again,) = accepted(one)
+    assert isinstance(again, Accepted)
+    assert again.repeated
+    assert again.document["status"] == "cancelled", "as it stands now, not as it was"
+    assert count() == 1
+
+
+def test_accepting_at_once_stores_one() -> None:
+    one = new()
+    with ThreadPoolExecutor(16) as threads:
+        results = [r for some in threads.map(lambda _: accepted(one), range(64)) for r in some]
+    assert all(isinstance(result, Accepted) for result in results)
+    assert sum(isinstance(r, Accepted) and not r.repeated for r in results) == 1
+    assert count() == 1
+
+
+# Told once about one thing.
+
+
+def test_a_person_is_told_once_about_an_entity() -> None:
+    first, second = new(entity_id="order-1"), new(entity_id="order-1")
+    accepted(first)
+    assert accepted(second) == [DuplicateEntity(notification_id=first.id, client_id=CLIENT)]
+    assert count() == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"user_id": "eve"},
+        {"type": "order_shipped"},
+        {"entity_id": "order-2"},
+        {"entity_id": None},
+        {"user_id": None},
+        {"resent_from": ObjectId("e" * 24)},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_another_person_type_entity_or_a_resend_is_another_thing_to_tell(
+    other: dict[str, Any],
+) -> None:
+    accepted(new(entity_id="order-1"))
+    (result,) = accepted(new(**({"entity_id": "order-1"} | other)))
+    assert isinstance(result, Accepted)
+    assert count() == 2
+
+
+@pytest.mark.parametrize("missing", ["entity_id", "user_id"])
+def test_without_an_entity_or_a_person_anything_may_be_told_twice(missing: str) -> None:
+    fields: dict[str, Any] = {"entity_id": "order-1", "user_id": "ada"} | {missing: None}
+    results = accepted(new(**fields), new(**fields))
+    assert all(isinstance(result, Accepted) for result in results)
+
+
+def test_another_clients_notification_about_the_entity_is_named_with_its_client() -> None:
+    first = new(entity_id="order-1", client_id=OTHER_CLIENT)
+    accepted(first)
+    (result,) = accepted(new(entity_id="order-1"))
+    assert result == DuplicateEntity(notification_id=first.id, client_id=OTHER_CLIENT)
+
+
+def test_telling_at_once_tells_once() -> None:
+    with ThreadPoolExecutor(16) as threads:
+        results = list(threads.map(lambda _: accepted(new(entity_id="order-1"))[0], range(48)))
+    (winner,) = [result for result in results if isinstance(result, Accepted)]
+    losers = [result for result in results if isinstance(result, DuplicateEntity)]
+    assert len(losers) == 47
+    assert {loser.notification_id for loser in losers} == {winner.document["_id"]}
+
+
+# Many.
+
+
+def test_many_are_accepted_in_one_write_and_returned_in_their_order() -> None:
+    many = [new(user_id=f"user-{n}") for n in range(200)]
+    results = accepted(*many)
+    assert [r.document["_id"] for r in results if isinstance(r, Accepted)] == [m.id for m in many]
+    assert count() == 200
+
+
+def test_one_bad_among_many_does_not_stop_the_others() -> None:
+    told, stored = new(entity_id="order-1"), new()
+    accepted(told, stored)
+    fresh = [new() for _ in range(5)]
+    again = new(entity_id="order-1")
+    results = accepted(fresh[0], again, fresh[1], stored, fresh[2], fresh[3], fresh[4])
+    fates = [
+        "duplicate" if isinstance(r, DuplicateEntity) else "repeated" if r.repeated else "stored"
+        for r in results
+    ]
+    assert fates == ["stored", "duplicate", "stored", "repeated", "stored", "stored", "stored"]
+    assert count() == 7
+
+
+def test_the_same_thing_twice_in_one_call_is_told_once() -> None:
+    first, second = new(entity_id="order-1"), new(entity_id="order-1")
+    results = accepted(first, second)
+    assert isinstance(results[0], Accepted)
+    assert results[1] == DuplicateEntity(notification_id=first.id, client_id=CLIENT)
+
+
+def test_the_same_notification_twice_in_one_call_is_one() -> None:
+    one = new()
+    results = accepted(one, one)
+    assert [isinstance(r, Accepted) and r.repeated for r in results] == [False, True]
+    assert count() == 1
+
+
+def test_what_the_store_cannot_keep_is_an_error_and_not_a_promise() -> None:
+    with pytest.raises((PyMongoError, OverflowError)):
+        accepted(new(data={"huge": 2**70}))
+    with pytest.raises(PyMongoError):
+        accepted(new(data={"huge": "x" * 17_000_000}))
+    assert count() == 0
+
+
+def test_a_write_that_mongodb_does_not_confirm_is_an_error_and_not_a_promise() -> None:
+    with failing("insert", "notifications", LOST_ANSWER), pytest.raises(BulkWriteError):
+        accepted(new())
+
+
+# Literally.
+
+
+@pytest.mark.parametrize("text", ["$password", "$$ROOT", "$delivery", "a.b", "$", "{{ x }}"])
+def test_a_text_is_stored_as_it_is(text: str) -> None:
+    document = factories.accepted(
+        user_id=text,
+        entity_id=text,
+        external_id=text,
+        data={"v": text, "l": [text], "d": {"k": text}},
+        content=Content(subject=text, body=text, payload={"k": text}),
+        recipient=Recipient(email="ada@example.com", name=text),
+    )
+    stored = factories.read(document["_id"])
+    assert stored["user_id"] == stored["entity_id"] == stored["external_id"] == text
+    assert stored["data"] == {"v": text, "l": [text], "d": {"k": text}}
+    assert stored["content"]["payload"] == {"k": text}
+    assert stored["recipient"]["name"] == text

@@ -1,0 +1,88 @@
+"""References: what names an attempt, here and at a provider."""
+
+import pytest
+from bson import ObjectId
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.content import Content, Recipient
+from domain.states import Channel
+from notifications.store import AttemptReference, content_of, recipient_of
+from tests.support.factories.records import claimed
+
+ID = ObjectId("65f0c0ffee65f0c0ffee65f0")
+
+
+@given(
+    raw=st.binary(min_size=12, max_size=12),
+    channel=st.sampled_from(Channel),
+    number=st.integers(0, 999_999),
+)
+def test_a_reference_is_read_back_from_its_text(raw: bytes, channel: Channel, number: int) -> None:
+    reference = AttemptReference(ObjectId(raw), channel, number)
+    assert AttemptReference.parse(str(reference)) == reference
+
+
+def test_a_reference_to_a_device_names_it_too() -> None:
+    device_id = "0f" * 32
+    text = f"{ID}.push.3.{device_id}"
+    assert str(AttemptReference(ID, Channel.PUSH, 3, device_id)) == text
+    assert AttemptReference.parse(text) == AttemptReference(ID, Channel.PUSH, 3, device_id)
+
+
+def test_a_reference_names_notification_channel_and_attempt() -> None:
+    assert str(AttemptReference(ID, Channel.IN_APP, 3)) == "65f0c0ffee65f0c0ffee65f0.in_app.3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ".", "..", "x", f"{ID}", f"{ID}.email", f"{ID}.email.", f"{ID}.email.1.2"),
+        *(f"{ID}.sms.1", f"{ID}.EMAIL.1", f"{ID}.email.-1", f"{ID}.email.1234567"),
+        *(f"{str(ID).upper()}.email.1", f"{str(ID)[:-1]}.email.1", f" {ID}.email.1"),
+        *(f"{ID}.email.1\n", f"{ID}.email.\u0661", f"{ID}_email_1", "null", '{"$gt": ""}'),
+    ],
+)
+def test_a_text_that_is_not_ours_is_no_reference(text: str) -> None:
+    assert AttemptReference.parse(text) is None
+
+
+@given(st.text(max_size=60))
+def test_any_text_may_come_from_outside(text: str) -> None:
+    reference = AttemptReference.parse(text)
+    assert reference is None or str(reference).split(".")[:2] == text.split(".")[:2]
+
+
+def test_a_claim_names_its_current_attempt() -> None:
+    one = claimed(notification_id=ID, attempt_count=2, channel=Channel.PUSH)
+    assert one.reference == f"{ID}.push.2"
+
+
+def test_a_claims_standing_is_what_the_retry_policy_asks_for() -> None:
+    one = claimed(attempt_count=3, uncounted_attempts=1)
+    assert one.retry_state.counted_attempts == 2
+    assert one.retry_state.priority is one.priority
+    assert one.retry_state.first_due_at == one.first_due_at
+
+
+@pytest.mark.parametrize(
+    ("channel", "address"),
+    [
+        (Channel.EMAIL, "ada@example.com"),
+        (Channel.WHATSAPP, "+351912345678"),
+        (Channel.PUSH, None),
+        (Channel.IN_APP, None),
+    ],
+)
+def test_only_mail_and_whatsapp_have_addresses(channel: Channel, address: str | None) -> None:
+    recipient = Recipient(email="ada@example.com", phone="+351912345678", device_ids=("d",))
+    assert recipient.address(channel) == address
+
+
+def test_a_stored_recipient_may_lack_everything() -> None:
+    assert recipient_of({"recipient": {}}) == Recipient()
+    assert recipient_of({"recipient": {"device_ids": ["a", "b"]}}).device_ids == ("a", "b")
+
+
+def test_stored_content_may_lack_everything() -> None:
+    assert content_of({"content": {}}) == Content()

@@ -1,0 +1,232 @@
+"""What its owner does in the inbox: read, unread, archive. Once, and by nobody else."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from domain.states import Channel, DeliveryStatus
+from notifications import store
+from notifications.store import DeliveryReceipt, Document, Inbox, Marked
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import (
+    CLIENT,
+    NOON,
+    accepted,
+    claim,
+    delivery,
+    read,
+    start,
+)
+
+pytestmark = pytest.mark.usefixtures("db")
+
+IN_APP, WHATSAPP, EMAIL = Channel.IN_APP, Channel.WHATSAPP, Channel.EMAIL
+S = DeliveryStatus
+LATER, EVEN_LATER = NOON + timedelta(minutes=5), NOON + timedelta(hours=1)
+INBOX = Inbox(CLIENT, "ada")
+MARKS = [store.mark_read, store.mark_unread, store.archive, store.unarchive]
+Mark = Callable[..., Marked | None]
+
+
+def in_app(**fields: Any) -> Document:
+    return accepted(**{"channels": [IN_APP], **fields})
+
+
+def mark(do: Mark, document: Document, *, inbox: Inbox = INBOX, now: Any = LATER) -> Marked:
+    marked = do(inbox=inbox, notification_id=document["_id"], now=now)
+    assert marked is not None
+    assert marked.document == read(document["_id"])
+    return marked
+
+
+# Reading.
+
+
+def test_an_owner_marks_it_read() -> None:
+    marked = mark(store.mark_read, in_app())
+    document = marked.document
+    assert marked.changed
+    assert (document["status"], document["is_read"], document["read_at"]) == (
+        *("delivered", True, LATER),
+    )
+    assert delivery(document, IN_APP)["status"] == S.READ
+    assert delivery(document, IN_APP)["read_at"] == LATER
+
+
+def test_it_is_read_once() -> None:
+    document = in_app()
+    mark(store.mark_read, document)
+    again = mark(store.mark_read, document, now=EVEN_LATER)
+    assert not again.changed
+    assert again.document["read_at"] == again.document["updated_at"] == LATER
+
+
+def test_reading_at_once_reads_once() -> None:
+    document = in_app()
+    with ThreadPoolExecutor(8) as threads:
+        results = list(
+            threads.map(
+                lambda n: store.mark_read(
+                    inbox=INBOX,
+                    notification_id=document["_id"],
+                    now=LATER + timedelta(seconds=n),
+                ),
+                range(8),
+            )
+        )
+    (winner,) = [result for result in results if result is not None and result.changed]
+    assert read(document["_id"])["read_at"] == winner.document["read_at"]
+
+
+def test_what_was_read_elsewhere_can_still_be_read_here() -> None:
+    """Read in WhatsApp it is read; that it was opened in the app is worth knowing all the same."""
+    document = in_app(channels=[WHATSAPP, IN_APP])
+    one = start(claim(document["_id"], channel=WHATSAPP), provider="whatsapp")
+    store.settle([factories.settlement(one, S.SENT)], now=NOON)
+    reference = store.AttemptReference(document["_id"], WHATSAPP, 1)
+    report = DeliveryReceipt(reference=reference, status=S.READ, at=NOON, provider="whatsapp")
+    store.apply_receipt(report, now=NOON)
+    assert read(document["_id"])["is_read"]
+    marked = mark(store.mark_read, document)
+    assert marked.changed
+    assert delivery(marked.document, IN_APP)["read_at"] == LATER
+    assert marked.document["read_at"] == NOON
+
+
+def test_everything_of_a_person_is_read_at_once() -> None:
+    mine = [in_app()["_id"] for _ in range(5)]
+    others = [
+        in_app(user_id="eve")["_id"],
+        in_app(client_id=ObjectId("d" * 24))["_id"],
+        accepted()["_id"],
+        in_app(send_at=LATER)["_id"],
+    ]
+    assert store.mark_all_read(inbox=INBOX, now=LATER) == 5
+    assert all(read(one)["is_read"] for one in mine)
+    assert not any(read(one)["is_read"] for one in others)
+    assert store.mark_all_read(inbox=INBOX, now=LATER) == 0
+
+
+def test_everything_includes_what_was_marked_as_unread_or_put_away() -> None:
+    unread, archived = in_app(), in_app()
+    mark(store.mark_read, unread)
+    mark(store.mark_unread, unread)
+    mark(store.archive, archived)
+    assert store.mark_all_read(inbox=INBOX, now=EVEN_LATER) == 2
+    assert read(unread["_id"])["is_read"]
+    assert read(archived["_id"])["is_read"]
+
+
+# Unread again.
+
+
+def test_unread_again_it_is_unread_and_its_delivery_stays_read() -> None:
+    document = in_app()
+    mark(store.mark_read, document)
+    marked = mark(store.mark_unread, document, now=EVEN_LATER)
+    assert marked.changed
+    assert not marked.document["is_read"]
+    assert "read_at" not in marked.document
+    assert delivery(marked.document, IN_APP)["status"] == S.READ
+    assert delivery(marked.document, IN_APP)["read_at"] == LATER
+
+
+def test_it_is_marked_as_unread_once() -> None:
+    document = in_app()
+    assert not mark(store.mark_unread, document).changed
+    mark(store.mark_read, document)
+    mark(store.mark_unread, document, now=LATER)
+    again = mark(store.mark_unread, document, now=EVEN_LATER)
+    assert not again.changed
+    assert again.document["unread_at"] == LATER
+
+
+def test_whatever_becomes_of_other_channels_it_stays_unread() -> None:
+    document = in_app(channels=[EMAIL, IN_APP])
+    mark(store.mark_read, document)
+    mark(store.mark_unread, document)
+    one = start(claim(document["_id"]))
+    store.settle([factories.settlement(one, S.FAILED)], now=EVEN_LATER)
+    after = read(document["_id"])
+    assert after["status"] == "partially_delivered"
+    assert not after["is_read"]
+
+
+def test_read_again_it_is_read_as_of_the_first_time() -> None:
+    document = in_app()
+    mark(store.mark_read, document)
+    mark(store.mark_unread, document)
+    marked = mark(store.mark_read, document, now=EVEN_LATER)
+    assert marked.changed
+    assert marked.document["is_read"]
+    assert marked.document["read_at"] == LATER
+    assert "unread_at" not in marked.document
+
+
+# Putting away.
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_put_away_it_is_as_read_as_it_was(is_read: bool) -> None:
+    document = in_app()
+    if is_read:
+        mark(store.mark_read, document)
+    marked = mark(store.archive, document, now=EVEN_LATER)
+    assert marked.changed
+    assert marked.document["is_archived"]
+    assert marked.document["archived_at"] == EVEN_LATER
+    assert marked.document["is_read"] is is_read
+    assert marked.document["is_active"], "it is not deleted"
+
+
+def test_it_is_put_away_once_and_put_back_once() -> None:
+    document = in_app()
+    mark(store.archive, document)
+    again = mark(store.archive, document, now=EVEN_LATER)
+    assert (again.changed, again.document["archived_at"]) == (False, LATER)
+    back = mark(store.unarchive, document)
+    assert (back.changed, back.document["is_archived"]) == (True, False)
+    assert "archived_at" not in back.document
+    assert not mark(store.unarchive, document).changed
+
+
+# Whose it is.
+
+
+def test_nobody_else_does_anything_to_it() -> None:
+    document = read(in_app()["_id"])
+    strangers = [Inbox(CLIENT, user_id) for user_id in ("eve", "", "$ne", "ADA", "ada ")]
+    for stranger in [*strangers, Inbox(ObjectId("d" * 24), "ada")]:
+        for do in MARKS:
+            assert do(inbox=stranger, notification_id=document["_id"], now=LATER) is None
+    assert read(document["_id"]) == document
+
+
+def test_what_is_not_in_the_inbox_is_left_alone() -> None:
+    cancelled = in_app(send_at=LATER)["_id"]
+    store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)
+    scheduled, mail = in_app(send_at=LATER)["_id"], factories.settled(S.DELIVERED)["_id"]
+    for document in [read(one) for one in (cancelled, scheduled, mail)]:
+        for do in MARKS:
+            assert do(inbox=INBOX, notification_id=document["_id"], now=LATER) is None
+        assert read(document["_id"]) == document
+
+
+def test_what_was_scheduled_is_in_the_inbox_when_it_is_delivered() -> None:
+    document = in_app(send_at=LATER)
+    assert "inbox_at" not in document
+    one = start(claim(document["_id"], at=LATER, channel=IN_APP), at=LATER, provider="inbox")
+    store.settle([factories.settlement(one, S.DELIVERED, at=LATER)], now=LATER)
+    assert read(document["_id"])["inbox_at"] == LATER
+    assert mark(store.mark_read, document, now=EVEN_LATER).changed
+
+
+def test_an_inbox_has_one_name_and_no_other_inbox_has_it() -> None:
+    others = [Inbox(CLIENT, "ada2"), Inbox(ObjectId("d" * 24), "ada"), Inbox(CLIENT, "")]
+    assert Inbox(CLIENT, "ada").key == INBOX.key
+    assert len({INBOX.key, *(other.key for other in others)}) == 4
+    assert "ada" not in INBOX.key

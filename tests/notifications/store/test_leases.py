@@ -1,0 +1,205 @@
+"""Claiming: of all workers that want a delivery, one gets it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import pytest
+from bson import ObjectId
+
+from domain.content import Recipient
+from domain.states import Channel, DeliveryStatus
+from notifications import store
+from notifications.store import LEASE, ClaimedDelivery
+from notifyproject.db.collections import collection
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON, accepted, claimed, new, read
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def claim(
+    *ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL, worker: str = "w"
+) -> list[ClaimedDelivery]:
+    return store.claim(
+        ids=ids, channel=channel, worker=worker, now=at, include_poison_candidates=True
+    )
+
+
+def test_a_due_delivery_is_claimed_with_all_that_sending_needs() -> None:
+    document = accepted(
+        channels=[EMAIL, IN_APP],
+        recipient=Recipient(email="ada@example.com", name="Ada", device_ids=("d1",)),
+        data={"order": "1"},
+        expires_at=NOON + timedelta(hours=1),
+        request_id="request-1",
+    )
+    (one,) = claim(document["_id"])
+    assert (one.notification_id, one.channel) == (document["_id"], EMAIL)
+    assert one.recipient == Recipient(email="ada@example.com", name="Ada", device_ids=("d1",))
+    assert one.content.subject == "Paid"
+    assert one.data == {"order": "1"}
+    assert one.lease_until == NOON + LEASE
+    assert one.expires_at == NOON + timedelta(hours=1)
+    assert one.request_id == "request-1"
+    assert (one.claim_count, one.attempt_count, one.max_attempts) == (1, 0, 4)
+
+
+def test_a_claim_is_a_lease_and_what_is_claimed_stays_due() -> None:
+    one = claimed()
+    document = read(one.notification_id)
+    delivery = factories.delivery(document)
+    assert delivery["status"] == "pending"
+    assert delivery["claim"] == {
+        "token": one.token,
+        "lease_until": NOON + LEASE,
+        "worker": factories.WORKER,
+    }
+    assert document["due_at"] == NOON
+    assert document["status"] == "queued"
+
+
+def test_what_is_claimed_is_not_claimed_again() -> None:
+    one = claimed()
+    assert claim(one.notification_id) == []
+    assert claim(one.notification_id, at=NOON + LEASE - MILLISECOND) == []
+
+
+@pytest.mark.parametrize("after", [timedelta(0), MILLISECOND, timedelta(days=1)])
+def test_a_lease_that_is_over_is_anybodys(after: timedelta) -> None:
+    first = claimed()
+    (second,) = claim(first.notification_id, at=NOON + LEASE + after)
+    assert second.token != first.token
+    assert second.claim_count == 2
+
+
+@pytest.mark.parametrize(
+    ("send_at", "is_claimed"),
+    [
+        (NOON - timedelta(days=1), True),
+        (NOON, True),
+        (NOON + MILLISECOND, False),
+        (NOON + timedelta(days=1), False),
+    ],
+)
+def test_only_what_is_due_is_claimed(send_at: datetime, is_claimed: bool) -> None:
+    document = accepted(send_at=send_at, created_at=NOON - timedelta(days=1))
+    assert bool(claim(document["_id"])) is is_claimed
+
+
+@pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN, S.PENDING])
+def test_what_was_attempted_is_claimed_only_if_it_is_due_again(status: DeliveryStatus) -> None:
+    document = factories.settled(status)
+    assert claim(document["_id"]) == []
+    later = claim(document["_id"], at=NOON + timedelta(minutes=5))
+    assert bool(later) is (status is S.PENDING)
+
+
+def test_what_is_being_sent_is_not_claimed_even_when_its_lease_is_over() -> None:
+    one = factories.started()
+    assert claim(one.notification_id, at=NOON + timedelta(days=1)) == []
+
+
+def test_a_channel_is_claimed_on_its_own() -> None:
+    document = accepted(channels=[EMAIL, WHATSAPP])
+    assert [c.channel for c in claim(document["_id"])] == [EMAIL]
+    assert [c.channel for c in claim(document["_id"], channel=WHATSAPP)] == [WHATSAPP]
+    assert claim(document["_id"], channel=PUSH) == []
+
+
+def test_a_claim_on_one_channel_leaves_the_others_as_they_are() -> None:
+    document = accepted(channels=[EMAIL, WHATSAPP])
+    claim(document["_id"])
+    after = read(document["_id"])
+    assert factories.delivery(after, WHATSAPP) == factories.delivery(document, WHATSAPP)
+    assert after["due_at"] == NOON, "the other channel is still due"
+
+
+def test_nothing_is_claimed_of_nothing() -> None:
+    assert claim() == []
+    assert claim(ObjectId()) == []
+
+
+def test_a_batch_has_one_token() -> None:
+    ids = [accepted()["_id"] for _ in range(20)]
+    claims = claim(*ids)
+    assert {c.notification_id for c in claims} == set(ids)
+    assert len({c.token for c in claims}) == 1
+
+
+@pytest.mark.parametrize("round_", range(5))
+def test_sixteen_workers_that_want_the_same_200_get_each_once(round_: int) -> None:
+    results = store.accept([new() for _ in range(200)], now=NOON)
+    ids = [r.document["_id"] for r in results if isinstance(r, store.Accepted)]
+    shuffled = [ids[n:] + ids[:n] for n in range(0, 160, 10)]
+    with ThreadPoolExecutor(16) as threads:
+        claims = list(threads.map(lambda n: claim(*shuffled[n], worker=f"worker-{n}"), range(16)))
+    got = [c.notification_id for some in claims for c in some]
+    assert sorted(got) == sorted(ids)
+    holders = {c.notification_id: c.token for some in claims for c in some}
+    for document in collection("notifications").find({}):
+        delivery = factories.delivery(document)
+        assert delivery["claim"]["token"] == holders[document["_id"]]
+        assert delivery["claim_count"] == 1
+
+
+def test_a_text_in_the_workers_name_is_stored_as_it_is() -> None:
+    document = accepted()
+    claim(document["_id"], worker="$$ROOT")
+    assert factories.delivery(read(document["_id"]))["claim"]["worker"] == "$$ROOT"
+
+
+# Giving it back.
+
+
+def test_a_released_claim_is_as_if_it_had_not_been_made() -> None:
+    document = accepted()
+    (one,) = claim(document["_id"])
+    assert store.release([one], now=NOON) == 1
+    after = read(document["_id"])
+    assert after["due_at"] == NOON
+    assert factories.delivery(after)["claim_count"] == 0
+    assert factories.delivery(after)["claim"] is None
+    assert len(claim(document["_id"])) == 1
+
+
+def test_a_claim_that_another_worker_has_taken_over_is_not_released() -> None:
+    first = claimed()
+    (second,) = claim(first.notification_id, at=NOON + LEASE)
+    assert store.release([first], now=NOON + LEASE) == 0
+    assert factories.delivery(read(first.notification_id))["claim"]["token"] == second.token
+
+
+def test_what_is_being_sent_is_not_released() -> None:
+    one = factories.started()
+    assert store.release([one], now=NOON) == 0
+    assert factories.delivery(read(one.notification_id))["status"] == "sending"
+
+
+def test_nothing_is_released_of_nothing() -> None:
+    assert store.release([], now=NOON) == 0
+
+
+# What was claimed and never sent.
+
+
+def test_what_was_claimed_and_never_sent_is_left_out_unless_it_is_asked_for() -> None:
+    lost, fresh = accepted()["_id"], accepted()["_id"]
+    store.claim(ids=[lost], channel=EMAIL, worker="lost", now=NOON)
+    after = NOON + LEASE
+    found = store.claim(ids=[lost, fresh], channel=EMAIL, worker="w", now=after)
+    assert [one.notification_id for one in found] == [fresh]
+    assert store.poison_candidates(ids=[lost, fresh], channel=EMAIL, now=after) == [lost]
+    (alone,) = claim(lost, at=after)
+    assert alone.claim_count == 2
+
+
+def test_who_is_claimed_just_now_or_not_due_is_no_suspect() -> None:
+    lost = accepted()["_id"]
+    (one,) = store.claim(ids=[lost], channel=EMAIL, worker="w", now=NOON)
+    assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
+    store.release([one], now=NOON)
+    assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was given back"

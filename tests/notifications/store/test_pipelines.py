@@ -1,0 +1,249 @@
+"""The expressions that keep a document consistent say what the Python functions say."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from domain.states import OPEN, Channel, DeliveryStatus, NotificationStatus, overall_status
+from notifications.store.pipelines import (
+    Computed,
+    claimed_with,
+    derived_fields,
+    in_statuses,
+    of_channel,
+    update,
+    update_each,
+)
+from notifyproject.db.collections import database
+from tests.support.factories.notifications import NOON
+
+pytestmark = pytest.mark.usefixtures("db")
+
+S = DeliveryStatus
+SCRATCH = "scratch"
+TEXTS = ["$$ROOT", "$delivery", "$$d.status", "$", "a.b", "", "text", "{{ x }}"]
+ROUNDS, BATCH = range(4), 500
+
+
+def random_moment(dice: Random) -> datetime:
+    return NOON + timedelta(minutes=dice.randint(-3, 3))
+
+
+def random_claim(dice: Random) -> dict[str, Any]:
+    return {
+        "token": dice.choice(["t1", "t2"]),
+        "lease_until": random_moment(dice),
+        "worker": "w",
+    }
+
+
+def random_delivery(dice: Random, channel: Channel) -> dict[str, Any]:
+    """Return one channel's delivery as the store may have left it."""
+    status = dice.choice(list(S))
+    delivery: dict[str, Any] = {
+        "channel": channel.value,
+        "status": status.value,
+        "attempt_count": dice.randint(0, 2),
+    }
+    if status in (S.PENDING, S.UNKNOWN):
+        delivery["next_attempt_at"] = random_moment(dice)
+    if status is S.PENDING and dice.random() < 0.7:
+        delivery["claim"] = dice.choice([None, random_claim(dice)])
+    if status is S.SENDING:
+        delivery |= {"next_attempt_at": None, "claim": random_claim(dice)}
+    for name in ("sent_at", "failed_at", "read_at", "delivered_at"):
+        if dice.random() < 0.7:
+            delivery[name] = dice.choice([None, random_moment(dice)])
+    return delivery
+
+
+def random_batch(dice: Random) -> list[dict[str, Any]]:
+    """Return documents of one to four channels each: an update of all is one round trip."""
+    return [
+        {
+            "delivery": [
+                random_delivery(dice, channel)
+                for channel in dice.sample(list(Channel), dice.randint(1, 4))
+            ]
+        }
+        for _ in range(BATCH)
+    ]
+
+
+@dataclass(frozen=True)
+class State:
+    status: DeliveryStatus
+    attempt_count: int
+    is_waiting: bool
+
+
+def status_by_python(some: list[dict[str, Any]], now: datetime) -> NotificationStatus:
+    """Return the overall status by the pure function."""
+    return overall_status(
+        [
+            State(
+                DeliveryStatus(d["status"]),
+                d["attempt_count"],
+                is_waiting=d.get("claim") is None and (d.get("next_attempt_at") or now) > now,
+            )
+            for d in some
+        ]
+    )
+
+
+def due_at_by_python(some: list[dict[str, Any]]) -> datetime | None:
+    """Return when to look again: when an attempt or a wait is due, or the lease of a send ends."""
+    moments = [
+        d["next_attempt_at"] or d["claim"]["lease_until"] for d in some if d["status"] in OPEN
+    ]
+    return min(moments, default=None)
+
+
+def extreme(some: list[dict[str, Any]], name: str, choose: Any) -> datetime | None:
+    return choose([d[name] for d in some if d.get(name) is not None], default=None)
+
+
+def inbox_at_by_python(some: list[dict[str, Any]]) -> datetime | None:
+    """Return since when it is in the inbox: delivered in-app, and read since or not."""
+    for d in some:
+        if d["channel"] == Channel.IN_APP and d["status"] in (S.DELIVERED, S.READ):
+            return d.get("delivered_at")
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _scratch() -> Iterator[None]:
+    yield
+    database()[SCRATCH].drop()
+
+
+def after(
+    batch: Sequence[Mapping[str, Any]],
+    pipeline: list[dict[str, Any]],
+    only: Mapping[str, Any] | None = None,
+    ids: Sequence[ObjectId] | None = None,
+) -> list[dict[str, Any]]:
+    """Return documents as an update leaves them, in one round trip for many."""
+    scratch = database()[SCRATCH]
+    scratch.delete_many({})
+    named = zip(ids or range(len(batch)), batch, strict=True)
+    scratch.insert_many([{**document, "_id": one} for one, document in named])
+    scratch.update_many(only or {}, pipeline)
+    return list(scratch.find({}).sort("_id", 1))
+
+
+@pytest.mark.parametrize("round_", ROUNDS)
+def test_what_is_derived_is_what_python_says(round_: int) -> None:
+    batch = random_batch(Random(round_))
+    for before in batch[::3]:
+        before["unread_at"] = NOON
+    for before, document in zip(batch, after(batch, [{"$set": derived_fields(NOON)}]), strict=True):
+        some, stays_read = before["delivery"], "unread_at" not in before
+        assert document["status"] == status_by_python(some, NOON), some
+        assert document.get("due_at") == due_at_by_python(some), some
+        assert document.get("sent_at") == extreme(some, "sent_at", min)
+        assert document.get("failed_at") == extreme(some, "failed_at", max)
+        first_read = extreme(some, "read_at", min) if stays_read else None
+        assert document.get("read_at") == first_read
+        assert document["is_read"] is (any(d["status"] == S.READ for d in some) and stays_read)
+        assert document.get("inbox_at") == inbox_at_by_python(some)
+        assert ("due_at" in document) is any(d["status"] in OPEN for d in some)
+        assert None not in document.values(), "partial indexes rely on a missing field"
+
+
+@pytest.mark.parametrize("round_", ROUNDS)
+def test_an_update_changes_one_element_and_what_follows_from_it(round_: int) -> None:
+    dice = Random(round_)
+    batch, channel, text = random_batch(dice), dice.choice(list(Channel)), dice.choice(TEXTS)
+    changes = {
+        "status": dice.choice(list(S)).value,
+        "claim": None,
+        "next_attempt_at": NOON,
+        "failure_reason": text,
+    }
+    counting = {"attempt_count": Computed({"$add": ["$$d.attempt_count", 1]})}
+    pipeline = update(condition=of_channel(channel), changes=changes | counting, now=NOON)
+    for before, document in zip(batch, after(batch, pipeline), strict=True):
+        expected = [
+            {**d, **changes, "attempt_count": d["attempt_count"] + 1}
+            if d["channel"] == channel
+            else d
+            for d in before["delivery"]
+        ]
+        assert document["delivery"] == expected
+        assert document["status"] == status_by_python(expected, NOON)
+        assert document.get("due_at") == due_at_by_python(expected)
+        assert document["updated_at"] == NOON
+
+
+@pytest.mark.parametrize("round_", ROUNDS)
+def test_a_batch_is_updated_each_in_its_own_way(round_: int) -> None:
+    dice = Random(round_)
+    batch, channel = random_batch(dice), dice.choice(list(Channel))
+    ids = [ObjectId(f"{n:024x}") for n in range(BATCH)]
+    chosen = dice.sample(ids, BATCH // 2)
+    changes = {
+        one: {"status": dice.choice(list(S)).value, "claim": None, "next_attempt_at": NOON}
+        | {"failure_reason": dice.choice(TEXTS)}
+        for one in chosen
+    }
+    errors = {one: {"error": dice.choice(TEXTS)} for one in chosen[::2]}
+    pipeline = update_each(condition=of_channel(channel), changes=changes, errors=errors, now=NOON)
+    only = {"_id": {"$in": chosen}}
+    for one, before, document in zip(ids, batch, after(batch, pipeline, only, ids), strict=True):
+        expected = [
+            {**d, **changes[one]} if one in changes and d["channel"] == channel else d
+            for d in before["delivery"]
+        ]
+        assert document["delivery"] == expected
+        assert "__row" not in document
+        if one in changes:
+            assert document["status"] == status_by_python(expected, NOON)
+            assert document.get("due_at") == due_at_by_python(expected)
+            assert document["error_history"] == ([errors[one]] if one in errors else [])
+            assert document.get("error") == errors.get(one, {}).get("error")
+        else:
+            assert document.keys() == {"_id", "delivery"}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_error_is_added_to_the_history_literally(text: str) -> None:
+    line = {"timestamp": NOON, "channel": "email", "code": "rejected", "error": text}
+    pipeline = update(condition=of_channel(Channel.EMAIL), changes={}, now=NOON, error=line)
+    earlier = {"delivery": [], "error_history": [line]}
+    first, second = after([{"delivery": []}, earlier], pipeline)
+    assert first["error"] == second["error"] == text
+    assert first["error_history"] == [line]
+    assert second["error_history"] == [line, line]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_is_changed_literally(text: str) -> None:
+    changes = {"a": text, "b": [text], "c": {"k": text}}
+    pipeline = update(condition=of_channel("email"), changes=changes, now=NOON)
+    (document,) = after([{"delivery": [random_delivery(Random(0), Channel.EMAIL)]}], pipeline)
+    assert {name: document["delivery"][0][name] for name in "abc"} == changes
+
+
+@pytest.mark.parametrize("round_", ROUNDS)
+def test_a_condition_holds_for_what_it_says(round_: int) -> None:
+    dice = Random(round_)
+    batch, channel, status = random_batch(dice), dice.choice(list(Channel)), dice.choice(list(S))
+    mark = {"marked": True}
+    held = after(
+        batch, update(condition=claimed_with(channel, "t1", status), changes=mark, now=NOON)
+    )
+    stood = after(batch, update(condition=in_statuses(channel, [status]), changes=mark, now=NOON))
+    for before, one, other in zip(batch, held, stood, strict=True):
+        for d, by_token, by_status in zip(
+            before["delivery"], one["delivery"], other["delivery"], strict=True
+        ):
+            is_meant = d["channel"] == channel and d["status"] == status
+            has_token = (d.get("claim") or {}).get("token") == "t1"
+            assert by_status.get("marked", False) is is_meant
+            assert by_token.get("marked", False) is (is_meant and has_token)

@@ -1,0 +1,233 @@
+"""Settling: what became of an attempt, written by the one who holds the claim."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from bson import ObjectId
+
+from domain.states import Channel, DeliveryStatus
+from notifications import store
+from notifications.store import LEASE, ClaimedDelivery, ProviderAnswer
+from notifications.store.documents import ERROR_LENGTH
+from notifications.store.pipelines import ERROR_HISTORY_LENGTH
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import (
+    NOON,
+    accepted,
+    attempts,
+    batch,
+    begin,
+    claim,
+    delivery,
+    read,
+    settlement,
+    start,
+    started,
+)
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+MINUTE = timedelta(minutes=1)
+TAKEN_OVER = NOON + LEASE
+
+
+@pytest.mark.parametrize(
+    ("status", "overall", "attempt"),
+    [
+        (S.SENT, "sent", "sent"),
+        (S.DELIVERED, "delivered", "sent"),
+        (S.PENDING, "retrying", "failed"),
+        (S.UNKNOWN, "processing", "unknown"),
+        (S.FAILED, "failed", "failed"),
+    ],
+)
+def test_an_outcome_is_written_in_the_delivery_the_whole_and_the_attempt(
+    status: DeliveryStatus, overall: str, attempt: str
+) -> None:
+    one = started()
+    assert store.settle([settlement(one, status)], now=NOON) == 1
+    document = read(one.notification_id)
+    assert (delivery(document)["status"], document["status"]) == (status.value, overall)
+    assert delivery(document)["claim"] is None
+    (record,) = attempts(one.notification_id)
+    assert record["status"] == attempt
+    assert (record["finished_at"], record["duration_ms"]) == (NOON, 12)
+
+
+def test_a_sent_delivery_has_a_provider_id_and_is_not_due() -> None:
+    document = factories.settled(S.SENT)
+    sent = delivery(document)
+    assert (sent["provider_message_id"], sent["sent_at"]) == ("sg-1", NOON)
+    assert document["sent_at"] == NOON
+    assert "due_at" not in document
+    assert "failed_at" not in document
+    assert attempts(document["_id"])[0]["provider_message_id"] == "sg-1"
+
+
+def test_a_delivered_one_says_when() -> None:
+    document = factories.settled(S.DELIVERED)
+    assert delivery(document)["sent_at"] == delivery(document)["delivered_at"] == NOON
+
+
+def test_a_retry_is_due_when_the_policy_says() -> None:
+    document = factories.settled(S.PENDING)
+    assert delivery(document)["next_attempt_at"] == document["due_at"] == NOON + 5 * MINUTE
+    assert document["error"] == "The provider had a problem of its own. (503)"
+
+
+def test_an_unknown_outcome_is_looked_at_again_when_the_wait_is_over() -> None:
+    document = factories.settled(S.UNKNOWN)
+    assert document["due_at"] == NOON + 5 * MINUTE
+
+
+def test_a_failure_is_told_in_the_delivery_and_in_the_history() -> None:
+    document = factories.settled(S.FAILED)
+    failed = delivery(document)
+    assert (failed["failure_code"], failed["failed_at"]) == ("provider_error", NOON)
+    assert document["failed_at"] == NOON
+    assert "due_at" not in document
+    assert document["error_history"] == [
+        {
+            "timestamp": NOON,
+            "channel": "email",
+            "code": "provider_error",
+            "error": "The provider had a problem of its own. (503)",
+        }
+    ]
+    (record,) = attempts(document["_id"])
+    assert (record["error_code"], record["platform_response"]) == (
+        "provider_error",
+        {"status": 503},
+    )
+
+
+def test_an_excused_attempt_is_counted_as_such() -> None:
+    one = started()
+    store.settle([settlement(one, S.PENDING, uncounted=True)], now=NOON)
+    waiting = delivery(read(one.notification_id))
+    assert (waiting["attempt_count"], waiting["excused_count"]) == (1, 1)
+
+
+def test_devices_that_are_done_are_remembered() -> None:
+    one = started()
+    store.settle([settlement(one, S.PENDING, accepted_targets=("d1", "d2"))], now=NOON)
+    assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
+    again = start(claim(one.notification_id, at=NOON + 5 * MINUTE), at=NOON + 5 * MINUTE)
+    assert again.accepted_targets == ("d1", "d2")
+    store.settle([settlement(again, S.SENT)], now=NOON + 5 * MINUTE)
+    assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
+
+
+def lose(one: ClaimedDelivery, how: str) -> None:
+    """Let somebody else be faster."""
+    if how == "rescued":
+        assert store.expire_leases(now=one.lease_until) == 1
+    else:
+        assert factories.arrive(one.notification_id)
+
+
+@pytest.mark.parametrize("how", ["rescued", "reported"])
+@pytest.mark.parametrize("status", [S.SENT, S.PENDING, S.UNKNOWN, S.FAILED])
+def test_who_has_lost_the_claim_writes_nothing_but_what_happened(
+    how: str, status: DeliveryStatus
+) -> None:
+    one = started()
+    lose(one, how)
+    before = read(one.notification_id)
+    assert store.settle([settlement(one, status)], now=NOON + MINUTE) == 0
+    assert read(one.notification_id) == before
+    (record,) = attempts(one.notification_id)
+    assert record["status"] == {S.SENT: "sent", S.UNKNOWN: "unknown"}.get(status, "failed")
+
+
+def test_an_outcome_settled_twice_is_settled_once() -> None:
+    one = started()
+    first = settlement(one, S.FAILED)
+    assert [store.settle([first], now=NOON) for _ in range(3)] == [1, 0, 0]
+    assert len(read(one.notification_id)["error_history"]) == 1
+
+
+def test_of_a_batch_each_is_settled_on_its_own() -> None:
+    begun = begin(*batch(6))
+    outcomes = [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN, S.SENT, S.DELIVERED]
+    lose(begun[4], "reported")
+    settlements = [settlement(c, s) for c, s in zip(begun, outcomes, strict=True)]
+    assert store.settle(settlements, now=NOON) == 5
+    statuses = [delivery(read(c.notification_id))["status"] for c in begun]
+    assert statuses == ["sent", "failed", "pending", "unknown", "delivered", "delivered"]
+
+
+def test_one_channels_outcome_leaves_the_others_as_they_are() -> None:
+    document = accepted(channels=[EMAIL, WHATSAPP])
+    one = start(claim(document["_id"]))
+    store.settle([settlement(one, S.FAILED)], now=NOON)
+    after = read(document["_id"])
+    assert delivery(after, WHATSAPP) == delivery(document, WHATSAPP)
+    assert (after["status"], after["due_at"]) == ("queued", NOON)
+
+
+def test_several_channels_of_one_notification_are_settled_in_one_call() -> None:
+    document = accepted(channels=[EMAIL, WHATSAPP])
+    mail = start(claim(document["_id"]))
+    whatsapp = start(claim(document["_id"], channel=WHATSAPP))
+    outcomes = [settlement(mail, S.FAILED), settlement(whatsapp, S.SENT)]
+    assert store.settle(outcomes, now=NOON) == 2
+    after = read(document["_id"])
+    assert [d["status"] for d in after["delivery"]] == ["failed", "sent"]
+    assert [line["channel"] for line in after["error_history"]] == ["email"]
+
+
+@pytest.mark.parametrize("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED, S.SENDING])
+def test_an_outcome_that_cannot_follow_is_refused(status: DeliveryStatus) -> None:
+    one = started()
+    with pytest.raises(ValueError, match="does not go from sending"):
+        store.settle([settlement(one, status)], now=NOON)
+    assert delivery(read(one.notification_id))["status"] == "sending"
+
+
+def test_nothing_is_settled_of_nothing() -> None:
+    assert store.settle([], now=NOON) == 0
+
+
+def test_a_long_explanation_is_cut() -> None:
+    one = started()
+    store.settle([settlement(one, S.FAILED, reason="x" * 5_000)], now=NOON)
+    document = read(one.notification_id)
+    texts = [document["error"], delivery(document)["failure_reason"]]
+    texts += [attempts(one.notification_id)[0]["error_message"]]
+    texts += [document["error_history"][0]["error"]]
+    assert [len(text) for text in texts] == [ERROR_LENGTH] * 4
+
+
+def test_the_history_keeps_the_last_errors() -> None:
+    document = accepted(max_attempts=100)
+    at = NOON
+    for number in range(ERROR_HISTORY_LENGTH + 5):
+        one = start(claim(document["_id"], at=at), at=at)
+        reason = f"error {number}"
+        store.settle([settlement(one, S.PENDING, reason=reason, next_attempt_at=at)], now=at)
+    history = read(document["_id"])["error_history"]
+    assert [line["error"] for line in history] == [
+        f"error {n}" for n in range(5, ERROR_HISTORY_LENGTH + 5)
+    ]
+    assert len(attempts(document["_id"])) == ERROR_HISTORY_LENGTH + 5
+
+
+@pytest.mark.parametrize("text", ["$$ROOT", "$delivery", "$", "$$d.claim.token", "{{ x }}"])
+def test_what_a_provider_says_is_stored_literally(text: str) -> None:
+    one = started()
+    answer = ProviderAnswer(provider=text, message_id=text, response={"body": text})
+    store.settle([settlement(one, S.FAILED, reason=text, answer=answer)], now=NOON)
+    document = read(one.notification_id)
+    failed = delivery(document)
+    assert failed["failure_reason"] == failed["provider"] == failed["provider_message_id"] == text
+    assert document["error"] == document["error_history"][0]["error"] == text
+    assert attempts(one.notification_id)[0]["platform_response"] == {"body": text}
+
+
+def test_an_outcome_of_what_is_not_there_changes_nothing() -> None:
+    ghost = replace(started(), notification_id=ObjectId())
+    assert store.settle([settlement(ghost, S.SENT)], now=NOON) == 0

@@ -1,0 +1,160 @@
+"""Starting: said before any byte leaves, by the one who holds the claim."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.states import Channel, DeliveryStatus
+from notifications import store
+from notifications.store import LEASE
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import (
+    NOON,
+    WORKER,
+    attempts,
+    batch,
+    begin,
+    claim,
+    claimed,
+    delivery,
+    read,
+    start,
+    started,
+)
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+MINUTE = timedelta(minutes=1)
+TAKEN_OVER = NOON + LEASE
+
+
+def test_starting_says_so_before_any_byte_leaves() -> None:
+    one = started()
+    document = read(one.notification_id)
+    sending = delivery(document)
+    assert (sending["status"], document["status"]) == ("sending", "processing")
+    assert (sending["attempt_count"], sending["claim_count"]) == (1, 0)
+    assert sending["provider"] == "sendgrid"
+    assert sending["last_attempt_at"] == NOON
+    assert sending["next_attempt_at"] is None
+    assert document["due_at"] == sending["claim"]["lease_until"] == NOON + LEASE
+    (attempt,) = attempts(one.notification_id)
+    assert (attempt["_id"], attempt["status"]) == (one.reference, "started")
+    assert (attempt["attempt_number"], attempt["worker"]) == (1, WORKER)
+    assert (attempt["attempted_at"], attempt["provider"]) == (NOON, "sendgrid")
+
+
+def test_starting_renews_the_lease() -> None:
+    one = claimed()
+    (begun,) = begin(one, at=NOON + MINUTE)
+    assert begun.lease_until == NOON + MINUTE + LEASE
+    claim_ = delivery(read(one.notification_id))["claim"]
+    assert (claim_["lease_until"], claim_["token"]) == (begun.lease_until, one.token)
+
+
+def test_a_started_claim_names_its_attempt() -> None:
+    one = claimed()
+    (begun,) = begin(one)
+    assert begun.attempt_count == one.attempt_count + 1
+    assert begun.reference == f"{one.notification_id}.email.1"
+
+
+def test_starting_clears_what_the_last_attempt_failed_with() -> None:
+    document = factories.settled(S.PENDING)
+    again = claim(document["_id"], at=NOON + 5 * MINUTE)
+    start(again, at=NOON + 5 * MINUTE)
+    sending = delivery(read(document["_id"]))
+    assert (sending["failure_code"], sending["failure_reason"]) == (None, None)
+    assert [a["attempt_number"] for a in attempts(document["_id"])] == [1, 2]
+
+
+def test_a_claim_that_was_taken_over_is_not_started() -> None:
+    first = claimed()
+    second = claim(first.notification_id, at=TAKEN_OVER)
+    assert begin(first, at=TAKEN_OVER) == []
+    assert delivery(read(first.notification_id))["claim"]["token"] == second.token
+    assert attempts(first.notification_id) == []
+
+
+def test_a_claim_that_was_cancelled_is_not_started() -> None:
+    one = claimed()
+    store.cancel(notification_id=one.notification_id, channels=[EMAIL], reason="x", now=NOON)
+    assert begin(one) == []
+    assert attempts(one.notification_id) == []
+
+
+def test_starting_again_counts_no_second_attempt() -> None:
+    one = claimed()
+    assert len(begin(one)) == 1
+    begin(one)
+    assert delivery(read(one.notification_id))["attempt_count"] == 1
+    assert len(attempts(one.notification_id)) == 1
+
+
+def test_of_a_batch_only_what_is_still_ours_is_started() -> None:
+    claims = batch(10)
+    lost = {claims[2].notification_id, claims[7].notification_id}
+    for notification_id in lost:
+        store.cancel(notification_id=notification_id, channels=[EMAIL], reason="x", now=NOON)
+    begun = begin(*claims)
+    assert {c.notification_id for c in begun} == {c.notification_id for c in claims} - lost
+    assert all(c.attempt_count == 1 for c in begun)
+    assert sum(len(attempts(c.notification_id)) for c in claims) == 8
+
+
+def test_part_of_a_batch_may_be_started_and_the_rest_later() -> None:
+    claims = batch(6)
+    assert len(begin(*claims[:3])) == 3
+    assert len(begin(*claims[3:], at=NOON + MINUTE)) == 3
+    assert begin() == []
+
+
+def test_part_of_a_batch_that_is_partly_lost_is_started_in_rounds() -> None:
+    """What an earlier round has started is not what a later one has."""
+    claims = batch(6)
+    begin(*claims[:3])
+    store.cancel(notification_id=claims[4].notification_id, channels=[EMAIL], reason="x", now=NOON)
+    begun = begin(*claims[3:])
+    assert [c.notification_id for c in begun] == [
+        claims[3].notification_id,
+        claims[5].notification_id,
+    ]
+
+
+# Started, and not begun: the worker was held up until it was too late.
+
+
+def test_what_was_not_begun_is_due_again_and_has_used_up_no_attempt() -> None:
+    one = started()
+    late = NOON + MINUTE
+    assert store.return_unsent([one], now=late) == 1
+    document = read(one.notification_id)
+    again = delivery(document)
+    assert (again["status"], document["status"]) == ("pending", "retrying")
+    assert again["next_attempt_at"] == document["due_at"] == late
+    assert again["attempt_count"] - again["excused_count"] == 0
+    assert again["claim"] is None
+    assert document["error_history"] == []
+
+
+def test_an_attempt_that_was_not_begun_is_on_record_as_such() -> None:
+    one = started()
+    store.return_unsent([one], now=NOON + MINUTE)
+    begin(claim(one.notification_id, at=NOON + MINUTE), at=NOON + MINUTE)
+    first, second = attempts(one.notification_id)
+    assert (first["_id"], first["status"]) == (one.reference, "expired")
+    assert first["finished_at"] == NOON + MINUTE
+    assert (second["attempt_number"], second["status"]) == (2, "started")
+
+
+def test_what_was_rescued_meanwhile_is_not_given_back() -> None:
+    one = started()
+    store.expire_leases(now=TAKEN_OVER)
+    assert store.return_unsent([one], now=TAKEN_OVER) == 0
+    assert delivery(read(one.notification_id))["status"] == "unknown"
+
+
+def test_nothing_is_given_back_of_nothing() -> None:
+    assert store.return_unsent([], now=NOON) == 0

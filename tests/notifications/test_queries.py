@@ -1,0 +1,275 @@
+"""The hot reads: what they find, and in which order."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from domain.states import Category, Channel, DeliveryStatus, Priority
+from notifications import queries, store
+from notifications.queries import Filter, Position
+from notifications.queueing import fair_queue
+from notifications.queueing.fair_queue import Due
+from notifications.store import LEASE, Document
+from notifyproject.db.collections import collection
+from notifyproject.db.paging import Page
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import (
+    CLIENT,
+    NOON,
+    accepted,
+    claim,
+    claimed,
+    start,
+    started,
+)
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+OTHER_CLIENT = ObjectId("d" * 24)
+
+
+def listed(limit: int = 20, **fields: Any) -> list[ObjectId]:
+    return [d["_id"] for d in page(limit, **fields).documents]
+
+
+def page(limit: int = 20, **fields: Any) -> Page:
+    where = {name: fields.pop(name) for name in ("after", "before") if name in fields}
+    return queries.page(Filter(**({"client_id": CLIENT} | fields)), limit=limit, **where)
+
+
+def place(document: Document) -> Position:
+    return Position(document["created_at"], document["_id"])
+
+
+# One and many.
+
+
+def test_one_is_found_by_its_id() -> None:
+    document = accepted()
+    assert queries.get(notification_id=document["_id"]) == factories.read(document["_id"])
+    assert queries.get(notification_id=ObjectId()) is None
+
+
+def test_a_client_finds_its_own_only() -> None:
+    document = accepted()
+    assert queries.get(notification_id=document["_id"], client_id=CLIENT) is not None
+    assert queries.get(notification_id=document["_id"], client_id=OTHER_CLIENT) is None
+
+
+def test_many_are_found_by_their_ids() -> None:
+    documents = [accepted() for _ in range(3)]
+    found = queries.get_many([d["_id"] for d in documents] + [ObjectId()])
+    assert {d["_id"] for d in found} == {d["_id"] for d in documents}
+    assert queries.get_many([]) == []
+
+
+# Pages.
+
+
+def test_a_list_is_newest_first() -> None:
+    documents = [accepted(created_at=NOON + n * SECOND) for n in (2, 0, 1)]
+    assert listed() == [documents[n]["_id"] for n in (0, 2, 1)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 7, 100])
+def test_pages_forwards_and_backwards_hold_everything_once(limit: int) -> None:
+    """Several notifications share a millisecond: the id decides their order."""
+    documents = [accepted(created_at=NOON + (n // 4) * SECOND) for n in range(14)]
+    whole = [d["_id"] for d in sorted(documents, key=lambda d: (d["created_at"], d["_id"]))][::-1]
+    forwards, current = [], page(limit)
+    forwards.append(current)
+    while current.has_next:
+        current = page(limit, after=place(current.documents[-1]))
+        forwards.append(current)
+    assert [d["_id"] for p in forwards for d in p.documents] == whole
+    backwards = [current]
+    while current.has_previous:
+        current = page(limit, before=place(current.documents[0]))
+        backwards.insert(0, current)
+    assert [d["_id"] for p in backwards for d in p.documents] == whole
+
+
+def test_a_page_knows_its_neighbours() -> None:
+    documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)][::-1]
+    first, second = page(2), page(2, after=place(documents[1]))
+    assert (first.has_previous, first.has_next) == (False, True)
+    assert (second.has_previous, second.has_next) == (True, False)
+    again = page(2, before=place(documents[2]))
+    assert [d["_id"] for d in again.documents] == [d["_id"] for d in documents[:2]]
+    assert (again.has_previous, again.has_next) == (False, True)
+
+
+def test_what_comes_in_while_one_pages_is_not_shown_twice() -> None:
+    documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)][::-1]
+    page(2)
+    accepted(created_at=NOON + 9 * SECOND)
+    assert listed(2, after=place(documents[1])) == [d["_id"] for d in documents[2:]]
+
+
+def test_an_empty_list_has_no_neighbours() -> None:
+    empty = page()
+    assert (list(empty.documents), empty.has_next, empty.has_previous) == ([], False, False)
+
+
+def test_a_list_holds_one_clients_own_and_nothing_deleted() -> None:
+    mine = accepted()
+    accepted(client_id=OTHER_CLIENT)
+    deleted = accepted()
+    collection("notifications").update_one({"_id": deleted["_id"]}, {"$set": {"is_active": False}})
+    assert listed() == [mine["_id"]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "given"),
+    [
+        ({"user_id": "eve"}, {"user_id": "eve"}),
+        ({"user_id": "$ne"}, {"user_id": "$ne"}),
+        ({"type": "order_shipped"}, {"type": "order_shipped"}),
+        ({"category": "marketing"}, {"category": Category.MARKETING}),
+        ({"entity_id": "order-1"}, {"entity_id": "order-1"}),
+        ({"external_id": "x-1"}, {"external_id": "x-1"}),
+        ({"channel": "whatsapp"}, {"channels": [WHATSAPP]}),
+        ({"status": "created"}, {"send_at": NOON + MINUTE}),
+        ({"created_after": NOON + MINUTE}, {"created_at": NOON + MINUTE}),
+        ({"created_before": NOON}, {"created_at": NOON - SECOND}),
+        ({"unread": True}, {"channels": [IN_APP]}),
+    ],
+    ids=lambda value: next(iter(value)),
+)
+def test_a_filter_narrows_a_list(fields: dict[str, Any], given: dict[str, Any]) -> None:
+    accepted()
+    meant = accepted(**given)
+    assert listed(**fields) == [meant["_id"]]
+
+
+def test_a_span_of_time_holds_its_start_and_not_its_end() -> None:
+    documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)]
+    found = listed(created_after=NOON + SECOND, created_before=NOON + 3 * SECOND)
+    assert found == [documents[2]["_id"], documents[1]["_id"]]
+
+
+def test_channel_and_status_are_of_one_delivery() -> None:
+    """Mail failed and WhatsApp is pending: neither failed WhatsApp nor pending mail."""
+    document = accepted(channels=[EMAIL, WHATSAPP])
+    one = start(claim(document["_id"]))
+    store.settle([factories.settlement(one, S.FAILED)], now=NOON)
+    assert listed(channel="email", delivery_status="failed") == [document["_id"]]
+    assert listed(channel="whatsapp", delivery_status="pending") == [document["_id"]]
+    assert listed(channel="email", delivery_status="pending") == []
+    assert listed(channel="whatsapp", delivery_status="failed") == []
+
+
+def test_what_is_read_is_not_unread() -> None:
+    document = accepted(channels=[IN_APP])
+    inbox = store.Inbox(CLIENT, "ada")
+    store.mark_read(inbox=inbox, notification_id=document["_id"], now=NOON)
+    accepted(channels=[IN_APP], send_at=NOON + MINUTE)
+    assert listed(unread=True) == []
+    store.mark_unread(inbox=inbox, notification_id=document["_id"], now=NOON)
+    assert listed(unread=True) == [document["_id"]]
+
+
+# Attempts.
+
+
+def test_attempts_are_listed_oldest_first() -> None:
+    document = accepted()
+    for number in range(3):
+        at = NOON + 5 * number * MINUTE
+        one = start(claim(document["_id"], at=at), at=at)
+        retry = factories.settlement(one, S.PENDING, at=at, next_attempt_at=at + MINUTE)
+        store.settle([retry], now=at)
+    started()
+    found = queries.attempts_of(document["_id"])
+    assert [attempt["attempt_number"] for attempt in found] == [1, 2, 3]
+    assert queries.attempts_of(ObjectId()) == []
+
+
+# What is due.
+
+
+def due(until: Any = NOON, *, now: Any = NOON, limit: int = 100, **fields: Any) -> list[Due]:
+    lane = {"client_id": CLIENT, "channel": EMAIL, "priority": Priority.NORMAL}
+    return fair_queue.due(**(lane | fields), until=until, now=now, limit=limit)
+
+
+def test_what_is_pending_and_due_is_found() -> None:
+    document = accepted()
+    assert due() == [Due(document["_id"], EMAIL, NOON)]
+
+
+def test_the_oldest_come_first() -> None:
+    documents = [accepted(send_at=NOON - n * SECOND, created_at=NOON) for n in (1, 3, 2)]
+    assert [d.notification_id for d in due()] == [documents[n]["_id"] for n in (1, 2, 0)]
+    assert [d.notification_id for d in due(limit=1)] == [documents[1]["_id"]]
+
+
+@pytest.mark.parametrize(
+    ("send_at", "is_found"),
+    [(NOON + MINUTE, True), (NOON + MINUTE + timedelta(milliseconds=1), False), (NOON, True)],
+)
+def test_what_falls_due_by_then_is_found(send_at: Any, is_found: bool) -> None:
+    accepted(send_at=send_at)
+    assert bool(due(NOON + MINUTE)) is is_found
+
+
+@pytest.mark.parametrize("priority", list(Priority))
+def test_each_priority_is_found_on_its_own(priority: Priority) -> None:
+    document = accepted(priority=priority)
+    found = {p: [d.notification_id for d in due(priority=p)] for p in Priority}
+    assert found == {p: [document["_id"]] if p is priority else [] for p in Priority}
+
+
+def test_what_is_claimed_is_found_when_its_lease_is_over() -> None:
+    one = claimed()
+    assert due(NOON + MINUTE) == []
+    over = NOON + LEASE
+    assert [d.notification_id for d in due(over, now=over)] == [one.notification_id]
+
+
+@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])
+def test_what_is_not_pending_is_not_found(status: DeliveryStatus) -> None:
+    factories.settled(status)
+    later = NOON + timedelta(days=1)
+    assert due(later, now=later) == []
+
+
+def test_what_is_being_sent_is_not_found() -> None:
+    started()
+    later = NOON + timedelta(days=1)
+    assert due(later, now=later) == []
+
+
+def test_each_client_is_found_on_its_own() -> None:
+    ours, theirs = accepted(), accepted(client_id=OTHER_CLIENT, priority=Priority.HIGH)
+    assert [d.notification_id for d in due()] == [ours["_id"]]
+    assert fair_queue.waiting_clients(priority=Priority.NORMAL) == [CLIENT]
+    assert fair_queue.waiting_clients(priority=Priority.HIGH) == [theirs["client_id"]]
+    assert fair_queue.waiting_clients(priority=Priority.LOW) == []
+
+
+def test_each_channel_is_found_when_it_is_due() -> None:
+    document = accepted(channels=[EMAIL, WHATSAPP])
+    one = start(claim(document["_id"]))
+    store.settle([factories.settlement(one, S.PENDING)], now=NOON)
+    assert (due(), [d.channel for d in due(channel=WHATSAPP)]) == ([], [WHATSAPP])
+    later = NOON + 5 * MINUTE
+    found = [d for channel in (EMAIL, WHATSAPP) for d in due(later, now=later, channel=channel)]
+    assert {d.channel: d.at for d in found} == {EMAIL: later, WHATSAPP: NOON}
+
+
+# How much.
+
+
+def test_open_work_is_what_is_due_and_how_long() -> None:
+    assert queries.open_work(now=NOON) == {"due": 0, "oldest_due_at": None}
+    accepted(send_at=NOON - MINUTE, created_at=NOON, priority=Priority.LOW)
+    accepted(send_at=NOON, priority=Priority.CRITICAL)
+    accepted(send_at=NOON + SECOND)
+    factories.settled(S.SENT)
+    assert queries.open_work(now=NOON) == {"due": 2, "oldest_due_at": NOON - MINUTE}

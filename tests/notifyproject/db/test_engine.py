@@ -1,0 +1,296 @@
+"""The database engine: what the ORM asks of MongoDB, and how MongoDB finds it."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.db import NotSupportedError
+from django.db.models import F, Q, QuerySet
+
+from access.models import APIClient, StaffUser
+from notifications.models import WebhookLog
+from notifyproject.db.collections import collection
+from notifyproject.db.match import Match
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import Plan, emptied, plans
+
+THOUSANDS = 3_000
+LOG = "webhook_log"
+
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+@pytest.fixture(scope="module")
+def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
+    """Store some thousand documents of each kind, once for all tests here: they only read."""
+    names = (LOG, "staff_users", "django_session", "api_clients", "django_admin_log")
+    with django_db_blocker.unblock(), emptied(*names):
+        _store()
+        yield
+
+
+def _store() -> None:
+    collection(LOG).insert_many(
+        {
+            "provider": "sendgrid" if n % 10 else "smtp",
+            "received_at": NOON + timedelta(seconds=n // 2),
+            "body": "[]",
+            "event_count": n % 3,
+            "applied_count": 0,
+            "unmatched_count": 0,
+        }
+        for n in range(THOUSANDS)
+    )
+    users = collection("staff_users").insert_many(
+        {
+            "username": f"user.{n}",
+            "email": f"user{n}@example.com",
+            "password": "!",
+            "first_name": "",
+            "last_name": "",
+            "is_staff": True,
+            "is_superuser": False,
+            "is_active": True,
+            "date_joined": NOON,
+        }
+        for n in range(THOUSANDS)
+    )
+    collection("django_admin_log").insert_many(
+        {
+            "user_id": user_id,
+            "object_repr": "x",
+            "action_flag": 1,
+            "change_message": "",
+            "action_time": NOON,
+        }
+        for user_id in users.inserted_ids
+    )
+    collection("django_session").insert_many(
+        {"session_key": f"session-{n}", "session_data": "x", "expire_date": NOON}
+        for n in range(THOUSANDS)
+    )
+    collection("api_clients").insert_many(
+        {
+            "name": f"client-{n}",
+            "scopes": [],
+            "is_active": True,
+            "keys": [{"prefix": f"p{n:09d}", "secret_hash": "x", "created_at": NOON}],
+            "created_at": NOON,
+        }
+        for n in range(THOUSANDS)
+    )
+
+
+def asked(name: str, read: Callable[[], Any]) -> tuple[Any, Plan]:
+    """Return what one read returns and its plan."""
+    with plans(name) as found:
+        result = read()
+    (plan,) = found
+    return result, plan
+
+
+def pipeline(queryset: QuerySet[Any], name: str = LOG) -> list[dict[str, Any]]:
+    return list(asked(name, lambda: list(queryset))[1].command["pipeline"])
+
+
+LOGS = WebhookLog.objects.all()
+NEWEST = {"$sort": {"received_at": -1, "_id": -1}}
+
+
+# Order.
+
+
+@pytest.mark.parametrize(
+    ("queryset", "expected"),
+    [
+        (LOGS[:20], [NEWEST, {"$limit": 20}]),
+        (LOGS[20:40], [NEWEST, {"$skip": 20}, {"$limit": 20}]),
+        (LOGS.order_by("-id")[:20], [{"$sort": {"_id": -1}}, {"$limit": 20}]),
+        (LOGS.order_by("pk")[:20], [{"$sort": {"_id": 1}}, {"$limit": 20}]),
+        (LOGS.reverse()[:20], [{"$sort": {"received_at": 1, "_id": 1}}, {"$limit": 20}]),
+        (
+            LOGS.filter(provider="smtp")[:20],
+            [{"$match": {"provider": "smtp"}}, NEWEST, {"$limit": 20}],
+        ),
+        (
+            LOGS.values("received_at").order_by("-received_at")[:20],
+            [{"$sort": {"received_at": -1}}, {"$project": {"received_at": 1}}, {"$limit": 20}],
+        ),
+        (
+            LOGS.order_by("-received_at", "-id").values_list("id", flat=True)[:20],
+            [NEWEST, {"$project": {"_id": 1, "received_at": 1}}, {"$limit": 20}],
+        ),
+        (LOGS.order_by(F("received_at").desc(), "-id")[:20], [NEWEST, {"$limit": 20}]),
+    ],
+    ids=[
+        *("default", "second page", "-id", "pk", "reversed", "filtered", "values"),
+        *("values_list", "an expression"),
+    ],
+)
+def test_a_sort_by_columns_stands_where_an_index_serves_it(
+    queryset: QuerySet[WebhookLog], expected: list[dict[str, Any]]
+) -> None:
+    rows, plan = asked(LOG, lambda: list(queryset))
+    assert plan.command["pipeline"] == expected
+    assert len(rows) == 20
+    if "$match" not in expected[0]:
+        assert plan.is_indexed
+        assert not plan.sorts
+        assert plan.keys <= 2 * len(rows)
+
+
+def test_rows_come_in_the_order_that_was_asked_for() -> None:
+    rows = list(LOGS.values_list("received_at", "id"))
+    assert rows == sorted(rows, reverse=True)
+    assert len(rows) == THOUSANDS
+    times = list(LOGS.order_by("received_at").values_list("received_at", flat=True))
+    assert times == sorted(times)
+
+
+def test_a_sort_by_what_is_computed_stays_behind_it() -> None:
+    computed = LOGS.annotate(twice=F("event_count") * 2).order_by("twice", "id")[:50]
+    stages = [next(iter(stage)) for stage in pipeline(computed)]
+    assert stages.index("$sort") > min(stages.index(s) for s in stages if s != "$sort")
+    assert [row.twice for row in computed] == sorted(row.twice for row in computed)
+
+
+def test_the_first_and_the_last_are_found_without_a_scan() -> None:
+    for read in (LOGS.first, LOGS.last):
+        row, plan = asked(LOG, read)
+        assert row is not None
+        assert plan.is_indexed
+        assert plan.examined == 1
+
+
+# Look-ups by what is unique.
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("staff_users", lambda: StaffUser.objects.get(username="user.77")),
+        ("staff_users", lambda: StaffUser.objects.get_by_natural_key("user.77")),
+        ("django_session", lambda: Session.objects.filter(session_key="session-77").first()),
+        ("api_clients", lambda: APIClient.objects.get(name="client-77")),
+        ("api_clients", lambda: APIClient.objects.get(keys__prefix="p000000077")),
+    ],
+    ids=["username", "natural key", "session key", "client's name", "key's prefix"],
+)
+def test_what_is_unique_is_found_by_its_index(name: str, read: Callable[[], Any]) -> None:
+    row, plan = asked(name, read)
+    assert row is not None
+    assert plan.is_indexed
+    assert (plan.examined, plan.keys) == (1, 1)
+
+
+def test_an_id_is_found_by_its_index() -> None:
+    user = StaffUser.objects.get(username="user.77")
+    _, plan = asked("staff_users", lambda: StaffUser.objects.get(pk=user.pk))
+    assert plan.is_by_id or plan.summary == "EXPRESS"
+    _, plan = asked("staff_users", lambda: StaffUser.objects.in_bulk([user.pk]))
+    assert plan.is_by_id or plan.summary == "EXPRESS"
+
+
+# Text that is not a pattern.
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("USER.7", {"user.7"}),
+        ("user.7", {"user.7"}),
+        ("user.", set()),
+        ("user..", set()),
+        (".*", set()),
+        ("user?7", set()),
+        ("^user", set()),
+        ("user.7$", set()),
+        ("(user.7)", set()),
+        ("user.7|user.8", set()),
+        ("[a-z]+.7", set()),
+        ("\\w+.7", set()),
+    ],
+)
+def test_an_exact_match_without_case_is_no_pattern(text: str, names: set[str]) -> None:
+    found = StaffUser.objects.filter(username__iexact=text).values_list("username", flat=True)
+    assert set(found) == names
+
+
+@pytest.mark.parametrize(
+    ("lookup", "text", "count"),
+    [
+        ("startswith", "user.299", 11),
+        ("startswith", "user2", 0),
+        ("startswith", "u.*", 0),
+        ("contains", ".299", 11),
+        ("contains", "r.2.", 0),
+        ("endswith", ".7", 1),
+        ("in", ["user.7", "user.*"], 1),
+    ],
+)
+def test_other_matches_are_no_patterns_either(lookup: str, text: Any, count: int) -> None:
+    assert StaffUser.objects.filter(**{f"username__{lookup}": text}).count() == count
+
+
+# What belongs together.
+
+
+def test_what_belongs_together_is_read_without_an_expression() -> None:
+    users = StaffUser.objects.filter(username__in=["user.7", "user.8"])
+    _, plan = asked("django_admin_log", lambda: list(users.prefetch_related("logentry_set")))
+    assert "$expr" not in str(plan.command)
+    assert plan.is_indexed
+    assert plan.examined == 2
+
+
+def test_a_foreign_key_is_found_by_its_index() -> None:
+    user = StaffUser.objects.get(username="user.7")
+    rows, plan = asked("django_admin_log", lambda: list(LogEntry.objects.filter(user=user)))
+    assert len(rows) == 1
+    assert "$expr" not in str(plan.command)
+    assert plan.is_indexed
+    assert plan.examined == 1
+
+
+def test_prefetched_rows_are_the_right_ones() -> None:
+    kinds = list(ContentType.objects.prefetch_related("permission_set"))
+    assert kinds
+    for kind in kinds:
+        for permission in kind.permission_set.all():
+            assert permission.content_type_id == kind.pk
+
+
+# A raw match.
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (Match({"provider": "smtp"}), THOUSANDS // 10),
+        (~Q(Match({"provider": "smtp"})), THOUSANDS - THOUSANDS // 10),
+        (Q(Match({"provider": "smtp"})) & Q(event_count=0), THOUSANDS // 30),
+        (Q(Match({"provider": "none"})) | Q(provider="smtp"), THOUSANDS // 10),
+    ],
+    ids=["alone", "negated", "and", "or"],
+)
+def test_a_raw_match_is_a_condition_like_any_other(condition: Any, expected: int) -> None:
+    assert LOGS.filter(condition).count() == expected
+
+
+def test_a_raw_match_uses_an_index() -> None:
+    match = Match({"received_at": NOON + timedelta(seconds=5)})
+    rows, plan = asked(LOG, lambda: list(LOGS.filter(match)[:5]))
+    assert len(rows) == 2
+    assert plan.is_indexed
+    assert not plan.sorts
+    assert plan.examined == 2
+
+
+def test_a_raw_match_is_no_value() -> None:
+    with pytest.raises(NotSupportedError):
+        Match({}).as_mql(None, None, as_expr=True)

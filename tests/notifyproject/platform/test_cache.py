@@ -1,0 +1,223 @@
+"""A cache of stored configuration: what is read, how often, and what a change makes of it."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from pymongo import monitoring
+
+from notifyproject.db.collections import collection
+from notifyproject.platform import cache
+from notifyproject.platform.cache import SharedCache
+from tests.support.fakes.mongo_failpoints import CUT, NOT_PRIMARY, Trouble, failing
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+@dataclass
+class Stored:
+    """A value in the database, so to speak, and how often it was loaded."""
+
+    value: str = "old"
+    loaded: int = 0
+
+    def load(self) -> str:
+        self.loaded += 1
+        return self.value
+
+
+@pytest.fixture
+def stored() -> Stored:
+    return Stored()
+
+
+@pytest.fixture
+def cached(stored: Stored) -> SharedCache[str]:
+    return SharedCache("test", stored.load)
+
+
+def other_process_changes(stored: Stored, value: str) -> None:
+    """Write as another process does: the value, then its version."""
+    stored.value = value
+    collection("cache_versions").update_one(
+        {"_id": "all"}, {"$set": {"test": ObjectId()}}, upsert=True
+    )
+
+
+class _Finds(monitoring.CommandListener):
+    def __init__(self) -> None:
+        self.count = 0
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        self.count += event.command.get("find") == "cache_versions"
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        """Count nothing."""
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        """Count nothing."""
+
+
+FINDS = _Finds()
+monitoring.register(FINDS)
+
+
+@pytest.fixture
+def finds() -> _Finds:
+    FINDS.count = 0
+    return FINDS
+
+
+def test_a_value_is_loaded_once_for_many_requests(stored: Stored, cached: SharedCache[str]) -> None:
+    for _ in range(10):
+        cache.compare_at_next_read()
+        assert cached.get() == "old"
+    assert stored.loaded == 1
+
+
+def test_the_next_request_sees_what_another_process_changed(
+    stored: Stored, cached: SharedCache[str]
+) -> None:
+    for number in range(20):
+        cached.get()
+        other_process_changes(stored, str(number))
+        cache.compare_at_next_read()
+        assert cached.get() == str(number)
+
+
+def test_a_request_goes_by_one_version_of_everything(
+    stored: Stored, cached: SharedCache[str]
+) -> None:
+    cache.compare_at_next_read()
+    cached.get()
+    other_process_changes(stored, "new")
+    assert cached.get() == "old"
+
+
+def test_a_long_task_sees_a_change_within_a_second(
+    stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached.get()
+    other_process_changes(stored, "new")
+    monkeypatch.setattr(cache, "MAX_AGE", -1.0)
+    assert cached.get() == "new"
+
+
+def test_a_change_without_a_version_is_seen_in_the_end(
+    stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached.get()
+    stored.value = "from the shell"
+    cache.compare_at_next_read()
+    assert cached.get() == "old"
+    monkeypatch.setattr(cache, "MAX_LOADED", -1.0)
+    assert cached.get() == "from the shell"
+
+
+def test_versions_of_a_restored_backup_are_other_versions(
+    stored: Stored, cached: SharedCache[str]
+) -> None:
+    other_process_changes(stored, "new")
+    cache.compare_at_next_read()
+    cached.get()
+    stored.value = "restored"
+    collection("cache_versions").delete_one({"_id": "all"})
+    cache.compare_at_next_read()
+    assert cached.get() == "restored"
+
+
+def test_a_change_here_is_seen_at_once_also_by_threads_amid_a_request(
+    stored: Stored, cached: SharedCache[str]
+) -> None:
+    cached.get()
+    found = []
+    threads_read, changed = threading.Event(), threading.Event()
+
+    def request() -> None:
+        cached.get()
+        threads_read.set()
+        assert changed.wait(60)
+        found.append(cached.get())
+
+    thread = threading.Thread(target=request)
+    thread.start()
+    assert threads_read.wait(60)
+    stored.value = "new"
+    cached.invalidate()
+    changed.set()
+    thread.join(60)
+    assert found == ["new"]
+
+
+def test_all_caches_of_a_request_cost_one_question(stored: Stored, finds: _Finds) -> None:
+    caches = [SharedCache(f"test_{number}", stored.load) for number in range(5)]
+    cache.compare_at_next_read()
+    for one in caches * 3:
+        one.get()
+    assert finds.count == 1
+
+
+def test_a_change_of_one_cache_leaves_the_others_loaded(stored: Stored) -> None:
+    one, other = Stored(), Stored()
+    first, second = SharedCache("first", one.load), SharedCache("second", other.load)
+    first.get(), second.get()
+    first.invalidate()
+    first.get(), second.get()
+    assert (one.loaded, other.loaded) == (2, 1)
+
+
+def test_a_slow_read_of_old_versions_does_not_undo_a_later_one(
+    stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread reads versions, stalls, and comes back after another thread has read newer ones."""
+    cached.get()
+    stalled, go_on = threading.Event(), threading.Event()
+    real = cache._fetch
+
+    def stalling() -> Mapping[str, Any]:
+        found = real()
+        stalled.set()
+        assert go_on.wait(60)
+        return found
+
+    monkeypatch.setattr(cache, "_fetch", stalling)
+    slow = threading.Thread(target=cached.get)
+    slow.start()
+    assert stalled.wait(60)
+    monkeypatch.setattr(cache, "_fetch", real)
+    other_process_changes(stored, "new")
+    cache.compare_at_next_read()
+    assert cached.get() == "new"
+    go_on.set()
+    slow.join(60)
+    assert cached.get() == "new"
+    assert stored.loaded == 2
+
+
+def test_threads_that_ask_at_once_load_once(cached: SharedCache[str], stored: Stored) -> None:
+    barrier = threading.Barrier(8)
+
+    def request() -> None:
+        barrier.wait(60)
+        cached.get()
+
+    threads = [threading.Thread(target=request) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert stored.loaded == 1
+
+
+@pytest.mark.parametrize("trouble", [NOT_PRIMARY, CUT], ids=["not_primary", "cut"])
+def test_the_election_of_a_primary_is_waited_for(
+    stored: Stored, cached: SharedCache[str], trouble: Trouble
+) -> None:
+    cached.get()
+    other_process_changes(stored, "new")
+    cache.compare_at_next_read()
+    with failing("find", "cache_versions", trouble):
+        assert cached.get() == "new"

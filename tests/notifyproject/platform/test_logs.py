@@ -1,0 +1,236 @@
+"""Logs: one line an event, and never an address or a body."""
+
+import ast
+import io
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import pytest
+import structlog
+from django.conf import settings
+from django.test import RequestFactory
+
+from delivery import sending
+from delivery.sending import PreparedDelivery
+from delivery.targets import address_of
+from notifyproject.platform.logs import configure, logging_config
+from providers.contract import Message, SendRequest, SendResult
+from tests.support.factories.records import NOON, claimed
+from tests.support.source import SERVICE
+
+ADDRESS, BODY, KEY = "ada@example.com", "Your code is 493817.", "SG.s3cret"
+TELLTALE = {
+    *("address", "email", "phone", "to", "recipient", "body", "subject", "text", "html", "content"),
+    *("data", "payload", "message", "document", "key", "api_key", "token", "secret", "password"),
+    *("headers", "request", "outbound", "name", "recipient_name"),
+}
+
+
+@contextmanager
+def logged(form: str, level: str = "INFO") -> Iterator[io.StringIO]:
+    """Log into a text, by the real configuration, while the block runs."""
+    stream = io.StringIO()
+    config = logging_config(level=level, form=form)
+    config["handlers"]["stderr"]["stream"] = stream
+    configure(config)
+    try:
+        yield stream
+    finally:
+        configure(settings.LOGGING)
+
+
+def fresh_log() -> Any:
+    return structlog.get_logger("tests")
+
+
+def test_an_event_is_one_line_of_json() -> None:
+    with logged("json") as stream:
+        fresh_log().info("delivery_attempted", delivery_id="a.email.1", attempt=1)
+    (line,) = stream.getvalue().splitlines()
+    event = json.loads(line)
+    assert event["event"] == "delivery_attempted"
+    assert (event["delivery_id"], event["attempt"], event["level"]) == ("a.email.1", 1, "info")
+    assert event["timestamp"].endswith("Z")
+    assert event["logger"] == "tests"
+
+
+def test_a_request_id_is_in_every_line_of_its_request() -> None:
+    with logged("json") as stream, structlog.contextvars.bound_contextvars(request_id="r-1"):
+        fresh_log().info("one")
+        logging.getLogger("elsewhere").warning("two")
+    assert [json.loads(line)["request_id"] for line in stream.getvalue().splitlines()] == [
+        "r-1"
+    ] * 2
+
+
+@pytest.mark.parametrize("text", ["line one\nline two", '"quoted"', "\x1b[31mred", "\u2028"])
+def test_a_value_cannot_begin_a_line_of_its_own(text: str) -> None:
+    with logged("json") as stream:
+        fresh_log().info("event", value=text)
+    (line,) = stream.getvalue().split("\n")[:-1]
+    assert json.loads(line)["value"] == text
+
+
+def test_quiet_libraries_stay_quiet_even_when_we_are_not() -> None:
+    with logged("json", level="DEBUG") as stream:
+        for name in ("python_http_client", "python_http_client.client", "pymongo.command"):
+            logging.getLogger(name).debug("Authorization: Bearer %s", KEY)
+    assert KEY not in stream.getvalue()
+
+
+def test_the_level_is_the_one_configured() -> None:
+    with logged("json", level="ERROR") as stream:
+        fresh_log().info("hidden")
+        fresh_log().error("shown")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["shown"]
+
+
+def fail(error: Exception) -> None:
+    raise error
+
+
+class Failing:
+    """A provider with a defect whose error message holds the address."""
+
+    name = "failing"
+
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        recipient, body = request.recipient, request.message.text
+        try:
+            fail(KeyError(body))
+        except KeyError as error:
+            raise ValueError(f"cannot encode {recipient} {len(body)}") from error
+
+    def parse_receipts(self, headers: object, raw: bytes) -> list[Any]:
+        return []
+
+
+def send_by_a_provider_with_a_defect() -> None:
+    one = claimed()
+    message = Message(subject="Code", text=BODY)
+    job = PreparedDelivery(claimed=one, message=message, targets=(address_of(one),))
+    sending.send_batch(Failing(), [job], lambda: NOON)
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_defect_while_sending_is_logged_with_its_ids(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with logged(form) as stream:
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
+        send_by_a_provider_with_a_defect()
+    assert "provider_adapter_failed" in stream.getvalue()
+    assert claimed().reference in stream.getvalue()
+
+
+def test_a_defect_while_sending_does_not_log_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    with logged("json") as stream:
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
+        send_by_a_provider_with_a_defect()
+    assert ADDRESS not in stream.getvalue()
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_defect_while_sending_is_logged_with_its_place_and_no_word_of_its_own(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with logged(form) as stream:
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
+        send_by_a_provider_with_a_defect()
+    text = stream.getvalue()
+    assert "in send" in text
+    assert "builtins.ValueError" in text
+    assert "builtins.KeyError" in text, "what it came from"
+    assert ADDRESS not in text
+    assert BODY not in text
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+@pytest.mark.parametrize("address", ["ada@example.com", "ada%40example.com", "+351912345678"])
+def test_an_error_is_logged_without_the_address_it_names(form: str, address: str) -> None:
+    with logged(form) as stream:
+        try:
+            fail(LookupError(f"E11000 duplicate key: {{email: '{address}'}}"))
+        except LookupError as error:
+            fresh_log().error("request_failed", exc_info=error)
+            logging.getLogger("elsewhere").exception("failed")
+    assert "E11000 duplicate key" in stream.getvalue()
+    assert "test_logs.py" in stream.getvalue()
+    assert address not in stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["django.request", "django.server", "celery.app.trace"])
+def test_lines_that_quote_what_came_in_hold_no_address(name: str) -> None:
+    with logged("json") as stream:
+        logging.getLogger(name).error("Not Found: /admin/%s/?q=%s", ADDRESS, "ada%40example.com")
+    assert "Not Found: /admin/" in stream.getvalue()
+    assert "ada" not in stream.getvalue()
+
+
+def test_a_request_that_failed_is_logged_without_its_query() -> None:
+    """Support searches by address: /admin/?q=ada@example.com."""
+    request = RequestFactory().get("/admin/", {"q": ADDRESS})
+    with logged("json") as stream:
+        extra = {"status_code": 404, "request": request, "data": {"args": [ADDRESS]}}
+        logging.getLogger("django.request").warning("Not Found: %s", request.path, extra=extra)
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line)["status_code"] == 404
+    assert "ada" not in line
+
+
+def test_a_workers_name_is_no_address() -> None:
+    with logged("json") as stream:
+        logging.getLogger("celery.apps.worker").warning("celery@worker-1.example.com ready.")
+    assert "celery@worker-1.example.com" in stream.getvalue()
+
+
+def test_a_defect_while_sending_does_not_log_the_variables_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with logged("console") as stream:
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
+        send_by_a_provider_with_a_defect()
+    assert BODY not in stream.getvalue()
+
+
+def is_log_call(node: ast.AST) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in ("log", "logger")
+    )
+
+
+def log_calls() -> list[tuple[str, ast.Call]]:
+    """Return every call of a logger in our code, with its place."""
+    root = Path(settings.BASE_DIR)
+    return [
+        (f"{path.relative_to(root)}:{node.lineno}", node)
+        for top in SERVICE
+        for path in sorted((root / top).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if is_log_call(node)
+    ]
+
+
+LOG_CALLS = dict(log_calls())
+
+
+def test_our_code_logs_something() -> None:
+    assert len(LOG_CALLS) > 10
+
+
+@pytest.mark.parametrize("place", LOG_CALLS)
+def test_a_log_call_is_an_event_with_ids(place: str) -> None:
+    (event,), keywords = LOG_CALLS[place].args, LOG_CALLS[place].keywords
+    assert isinstance(event, ast.Constant), "the event is a fixed word"
+    assert isinstance(event.value, str)
+    assert event.value.replace("_", "").isalnum()
+    names = {keyword.arg for keyword in keywords}
+    assert None not in names, "name what is logged"
+    assert not names & TELLTALE

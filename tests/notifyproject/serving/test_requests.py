@@ -1,0 +1,186 @@
+"""HTTP/1.1 as the web speaks it: what is answered, what is refused, and what may follow."""
+
+import json
+import socket
+
+import pytest
+
+from bench.slow_clients import Kind, SlowClients
+from notifyproject.serving.connection import MAX_BODY, MAX_HEAD
+from tests.support.clients.api import App, request
+from tests.support.clients.raw_http import Answers, get, post
+from tests.support.served_program import Serve, Served
+from tests.support.waiting import LIMIT
+
+ENDLESS = (Kind.SILENT, Kind.HEAD, Kind.BODY, Kind.IDLE)
+"""Slow clients that would keep a process from ending if it waited for them."""
+
+# For the processes, whose database it is.
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def _body() -> bytes:
+    return json.dumps(request()).encode()
+
+
+def _chunked(body: bytes, *, size: int = 100, extension: str = "", trailer: str = "") -> bytes:
+    parts = [body[start : start + size] for start in range(0, len(body), size)]
+    chunks = b"".join(b"%x%s\r\n%s\r\n" % (len(p), extension.encode(), p) for p in parts)
+    return chunks + f"0\r\n{trailer}\r\n".encode()
+
+
+def test_requests_that_come_together_are_answered_in_their_order(web: Served, app: App) -> None:
+    key = f"Authorization: Bearer {app.key}"
+    length = f"Content-Length: {len(_body())}"
+    with web.connect() as client:
+        client.sendall(get() + post(key, length, body=_body()) + get("/nowhere") + get())
+        answers = Answers(client)
+        assert [answers.next().status for _ in range(4)] == [200, 202, 404, 200]
+
+
+def test_a_connection_serves_one_request_after_the_other(web: Served, app: App) -> None:
+    key = f"Authorization: Bearer {app.key}"
+    with web.connect() as client:
+        answers = Answers(client)
+        for _ in range(3):
+            client.sendall(post(key, f"Content-Length: {len(_body())}", body=_body()))
+            answer = answers.next()
+            assert (answer.status, answer.headers["connection"]) == (202, "keep-alive")
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_a_request_may_come_in_pieces(web: Served, app: App, size: int) -> None:
+    headers = (f"Authorization: Bearer {app.key}", "Transfer-Encoding: chunked")
+    raw = post(*headers, body=_chunked(_body(), size=50, extension=";a=1", trailer="X-A: 1\r\n"))
+    with web.connect() as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        answers = Answers(client)
+        for start in range(0, len(raw), size):
+            client.sendall(raw[start : start + size])
+        assert answers.next().status == 202
+        client.sendall(get())
+        assert answers.next().status == 200
+
+
+def test_who_asks_whether_to_send_a_body_is_told_so_once(web: Served, app: App) -> None:
+    headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
+    with web.connect() as client:
+        client.sendall(post(*headers, "Expect: 100-continue"))
+        answers = Answers(client)
+        assert answers.next(has_body=False).status == 100
+        client.sendall(_body())
+        assert answers.next().status == 202
+
+
+def test_who_sends_it_at_once_is_not(web: Served, app: App) -> None:
+    headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
+    with web.connect() as client:
+        client.sendall(post(*headers, "Expect: 100-continue", body=_body()))
+        assert Answers(client).next().status == 202
+
+
+def test_head_is_answered_without_a_body(web: Served) -> None:
+    with web.connect() as client:
+        client.sendall(get(method="HEAD") + get())
+        answers = Answers(client)
+        head, answer = answers.next(has_body=False), answers.next()
+        assert (head.status, answer.status) == (200, 200)
+        assert head.headers["content-length"] == str(len(answer.body))
+
+
+def test_a_body_that_no_view_reads_is_no_request(web: Served) -> None:
+    hidden = get("/hidden")
+    with web.connect() as client:
+        client.sendall(post(f"Content-Length: {len(hidden)}", body=hidden, path="/healthz") + get())
+        answers = Answers(client)
+        answers.next()
+        assert answers.next().status == 200
+        client.sendall(get("/nowhere"))
+        assert answers.next().status == 404
+
+
+def test_who_says_no_more_is_answered(web: Served) -> None:
+    with web.connect() as client:
+        client.sendall(get())
+        client.shutdown(socket.SHUT_WR)
+        assert Answers(client).next().status == 200
+
+
+def test_http_1_0_is_answered_and_closed(web: Served) -> None:
+    with web.connect() as client:
+        client.sendall(b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+        answers = Answers(client)
+        assert answers.next().status == 200
+        assert answers.is_over()
+
+
+LONG = "x" * 5_000
+BOTH = ("Content-Length: 4", "Transfer-Encoding: chunked")
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "code"),
+    [
+        (b"nonsense\r\n\r\n", 400, "malformed_request"),
+        (b"\r\n\r\n\r\n", 400, "malformed_request"),
+        (b"GET /healthz HTTP/1.1\nHost: x\n\n", 400, "malformed_request"),
+        (get("/healthz", "Bad Name: 1"), 400, "malformed_request"),
+        (get("/healthz", "A: 1\r\n folded"), 400, "malformed_request"),
+        (post("Content-Length: -1"), 400, "malformed_request"),
+        (post("Content-Length: 1", "Content-Length: 2"), 400, "malformed_request"),
+        (post(*BOTH, body=b"0\r\n\r\n"), 400, "malformed_request"),
+        (post(BOTH[1], body=b"zz\r\n"), 400, "malformed_request"),
+        (post(BOTH[1], body=b"-1\r\n"), 400, "malformed_request"),
+        (post(BOTH[1], body=b"2\r\nabc\r\n0\r\n\r\n"), 400, "malformed_request"),
+        (post(BOTH[1], body=b"5;" + b"x" * 20_000), 400, "malformed_request"),
+        (post("Content-Length: 2", "Expect: more"), 417, "expectation_failed"),
+        (post("Transfer-Encoding: br"), 501, "unsupported_transfer_coding"),
+        (get("/" + LONG), 414, "uri_too_long"),
+        (b"GET /" + b"x" * 2 * MAX_HEAD, 414, "uri_too_long"),
+        (get("/healthz", f"A: {LONG * 2}"), 431, "headers_too_large"),
+        (get("/healthz", *(f"A{n}: 1" for n in range(200))), 431, "headers_too_large"),
+        (get()[:-2] + b"A: 1\r\n" * MAX_HEAD, 431, "headers_too_large"),
+        (post(f"Content-Length: {MAX_BODY + 1}"), 413, "too_large"),
+        (post(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"), 413, "too_large"),
+        (
+            post(BOTH[1], body=_chunked(b"x" * (MAX_BODY + 1), size=1_000_000)[:-5]),
+            413,
+            "too_large",
+        ),
+    ],
+)
+def test_what_is_no_request_is_refused_as_a_problem(
+    web: Served, raw: bytes, status: int, code: str
+) -> None:
+    with web.connect() as client:
+        client.sendall(raw)
+        answers = Answers(client)
+        answer = answers.next()
+        assert (answer.status, answer.problem()["code"]) == (status, code)
+        assert answer.headers["connection"] == "close"
+        assert answers.is_over()
+
+
+def test_a_refusal_is_one_line_of_the_log(impatient: Served) -> None:
+    with impatient.connect() as client:
+        client.sendall(get("/healthz", "Bad Name: ada@example.com"))
+        problem = Answers(client).next().problem()
+    log = impatient.log.read_text()
+    (line,) = [text for text in log.splitlines() if problem["request_id"] in text]
+    assert "refused" in line
+    assert "ada" not in log
+    assert "Logging error" not in log
+
+
+def test_a_request_begun_before_the_process_ends_is_answered(serve: Serve, app: App) -> None:
+    web = serve()
+    headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
+    with SlowClients(target=web.target, kinds=ENDLESS, count=20), web.connect() as client:
+        answers = Answers(client)
+        client.sendall(get("/healthz"))
+        assert answers.next().status == 200  # so the process has accepted the connection
+        client.sendall(post(*headers, body=_body()[:50]))
+        web.process.terminate()
+        client.sendall(_body()[50:])
+        assert answers.next().status == 202
+    assert web.process.wait(timeout=LIMIT) == 0

@@ -1,0 +1,150 @@
+"""Clients that are slow, by the hundred, do not keep anybody else waiting."""
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+import urllib3
+
+from bench.slow_clients import Kind, SlowClients
+from tests.support.clients.api import App, request
+from tests.support.clients.raw_http import Answers, get, post
+from tests.support.served_program import LARGE, Serve, Served
+from tests.support.waiting import LIMIT, lag
+
+# For the processes, whose database it is.
+pytestmark = pytest.mark.usefixtures("db")
+
+HUNDREDS = 200
+
+
+def _is_accepted(served: Served, app: App) -> bool:
+    try:
+        answer = urllib3.request(
+            "POST",
+            f"{served.url}/api/v1/notifications",
+            body=json.dumps(request()).encode(),
+            headers={"Authorization": f"Bearer {app.key}", "Content-Type": "application/json"},
+            retries=False,
+            timeout=LIMIT,
+        )
+    except urllib3.exceptions.HTTPError:
+        return False
+    return answer.status == 202
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_slow_clients_keep_nobody_waiting(web: Served, app: App, kind: Kind) -> None:
+    with SlowClients(target=web.target, kinds=(kind,), count=HUNDREDS, pause=1.0):
+        for _ in range(3):
+            assert web.is_healthy()
+            assert _is_accepted(web, app)
+            lag(0.2)
+
+
+def test_more_of_them_than_there_may_be_connections_go_in_turn(serve: Serve, app: App) -> None:
+    web = serve(WEB_CONNECTIONS="100", WEB_CLIENT_SECONDS="600")
+    with SlowClients(
+        target=web.target, kinds=(Kind.SILENT, Kind.HEAD, Kind.BODY), count=HUNDREDS
+    ) as crowd:
+        for _ in range(5):
+            # Beyond the limit a client may be the oldest before it has said a word.
+            assert any(web.is_healthy() for _ in range(5))
+            assert any(_is_accepted(web, app) for _ in range(5))
+        assert crowd.opened > 3 * HUNDREDS
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        get()[:-3],
+        post("Content-Length: 1000", body=b"{"),
+        post("Transfer-Encoding: chunked", body=b"5\r\n{"),
+        post("Transfer-Encoding: chunked", body=b"0\r\nX-Trailer: 1\r\n"),
+    ],
+    ids=["head", "body", "chunk", "trailer"],
+)
+def test_a_request_that_does_not_come_in_time_is_answered_408(
+    impatient: Served, begun: bytes
+) -> None:
+    with impatient.connect() as client:
+        client.sendall(begun)
+        answers = Answers(client)
+        answer = answers.next()
+        assert (answer.status, answer.problem()["code"]) == (408, "request_timeout")
+        assert answer.headers["connection"] == "close"
+        assert answers.is_over()
+
+
+def test_who_sends_a_byte_now_and_then_has_no_more_time(impatient: Served) -> None:
+    is_over = threading.Event()
+
+    def trickle(client: socket.socket) -> None:
+        while not is_over.wait(0.1):
+            client.send(b"x")
+
+    with impatient.connect() as client:
+        client.sendall(post("Content-Length: 1000"))
+        trickling = threading.Thread(target=trickle, args=(client,))
+        trickling.start()
+        assert Answers(client).next().status == 408
+        is_over.set()
+        trickling.join()
+
+
+def test_a_large_body_that_comes_fast_enough_has_the_time_it_needs(
+    impatient: Served, app: App
+) -> None:
+    body = json.dumps(request()).encode().ljust(40_000)
+    headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(body)}")
+    with impatient.connect() as client:
+        client.sendall(post(*headers))
+        for start in range(0, len(body), 5_000):
+            lag(0.5)
+            client.sendall(body[start : start + 5_000])
+        assert Answers(client).next().status == 202
+
+
+def test_who_connects_and_says_nothing_is_hung_up_on(impatient: Served) -> None:
+    with impatient.connect() as client:
+        assert Answers(client).is_over()
+
+
+def test_who_does_not_read_is_hung_up_on(impatient: Served) -> None:
+    with impatient.connect() as client:
+        client.sendall(get(LARGE) * 4)
+        lag(6)
+        total = 0
+        while data := _received(client):
+            total += len(data)
+        assert total < 4_000_000
+
+
+def _received(client: socket.socket) -> bytes:
+    try:
+        return client.recv(65_536)
+    except ConnectionResetError:
+        return b""
+
+
+def test_who_reads_slowly_and_steadily_gets_everything(impatient: Served) -> None:
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
+        client.settimeout(LIMIT)
+        client.connect((impatient.target.host, impatient.port))
+        client.sendall(get(LARGE, "Connection: close"))
+        received = bytearray()
+        while data := client.recv(65_536):
+            received += data
+            lag(0.05)
+    head, _, body = bytes(received).partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert body == _bundle()
+
+
+def _bundle() -> bytes:
+    from django.contrib.staticfiles import finders
+
+    return Path(finders.find(LARGE.removeprefix("/static/"))).read_bytes()

@@ -1,0 +1,52 @@
+"""The stream process, and clients that do not get as far as a request."""
+
+import pytest
+
+from bench.slow_clients import Kind, SlowClients
+from tests.support.clients.raw_http import Answers, get
+from tests.support.served_program import Serve, Served
+
+# For the processes, whose database it is.
+pytestmark = pytest.mark.usefixtures("db")
+
+
+@pytest.fixture(scope="module")
+def stream(serve: Serve) -> Served:
+    """Give tests a stream process that holds few connections, and not for long."""
+    return serve("stream", WEB_CONNECTIONS="500", WEB_CLIENT_SECONDS="3")
+
+
+def test_who_sends_half_a_head_is_answered_408(stream: Served) -> None:
+    with stream.connect() as client:
+        client.sendall(get()[:-3])
+        answers = Answers(client)
+        answer = answers.next()
+        assert (answer.status, answer.problem()["code"]) == (408, "request_timeout")
+        assert answers.is_over()
+
+
+def test_who_says_nothing_is_hung_up_on(stream: Served) -> None:
+    with stream.connect() as client:
+        assert Answers(client).is_over()
+
+
+def test_a_head_may_come_in_pieces(stream: Served) -> None:
+    with stream.connect() as client:
+        for byte in get():
+            client.sendall(bytes([byte]))
+        assert Answers(client).next().status == 200
+
+
+def test_a_head_too_large_is_refused(stream: Served) -> None:
+    with stream.connect() as client:
+        client.sendall(get("/healthz", f"A: {'x' * 100_000}"))
+        assert Answers(client).next().status == 431
+
+
+def test_hundreds_keep_nobody_waiting(stream: Served) -> None:
+    kinds = (Kind.SILENT, Kind.HEAD)
+    with SlowClients(target=stream.target, kinds=kinds, count=300) as crowd:
+        for _ in range(5):
+            # Beyond the limit a client may be the oldest before it has said a word.
+            assert any(stream.is_healthy() for _ in range(5))
+        assert crowd.opened > 600

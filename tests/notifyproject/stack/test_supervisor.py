@@ -1,0 +1,106 @@
+"""The stack's supervisor: one log, restarts, an orderly end."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from notifyproject.settings.environment import is_alive
+from notifyproject.stack.supervisor import Program, ProgramFailedError, Supervisor
+from tests.support.waiting import LIMIT, ticks
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def pids(tmp_path: Path) -> Path:
+    return tmp_path / "pids"
+
+
+def program(pids: Path, *, then: str) -> Program:
+    """Return one that writes its pid down, says hello, and does something then."""
+    code = (
+        "import os, time, pathlib\n"
+        f"open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+        "print('hello', flush=True)\n"
+        f"{then}\n"
+    )
+    return Program(name="one", command=[sys.executable, "-c", code])
+
+
+def written(pids: Path) -> list[int]:
+    return [int(line) for line in pids.read_text().split()] if pids.exists() else []
+
+
+def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], None]:
+    """Return what stops a supervisor as soon as something holds, or patience is at an end."""
+    deadline = ticks() + LIMIT
+
+    def tick() -> None:
+        if holds() or ticks() > deadline:
+            supervisor.request_stop()
+
+    return tick
+
+
+def test_what_comes_before_the_end_finds_the_programs_alive(pids: Path) -> None:
+    supervisor, alive = Supervisor(), []
+    supervisor.start(program(pids, then="time.sleep(60)"))
+    supervisor.run(
+        on_tick=until(lambda: bool(written(pids)), supervisor),
+        before_stop=lambda: alive.extend(map(is_alive, written(pids))),
+    )
+    assert alive == [True]
+    assert [is_alive(pid) for pid in written(pids)] == [False]
+
+
+def test_a_program_that_ends_is_started_again(
+    pids: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    supervisor = Supervisor()
+    once = f"if len(open({str(pids)!r}).readlines()) == 1: raise SystemExit(3)\ntime.sleep(60)"
+    supervisor.start(program(pids, then=once))
+    supervisor.run(on_tick=until(lambda: len(written(pids)) > 1, supervisor))
+    assert len(set(written(pids))) > 1
+    assert "one ended (3); it starts again in" in capsys.readouterr().out
+
+
+def test_what_a_program_says_has_its_name_before_it(
+    pids: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    supervisor, said = Supervisor(), []
+
+    def has_said() -> bool:
+        said.append(capsys.readouterr().out)
+        return "one      | hello" in "".join(said)
+
+    supervisor.start(program(pids, then="time.sleep(60)"))
+    supervisor.run(on_tick=until(has_said, supervisor))
+    assert has_said()
+
+
+def test_a_program_that_keeps_failing_as_it_starts_ends_the_stack(pids: Path) -> None:
+    supervisor = Supervisor()
+    supervisor.start(program(pids, then="raise SystemExit('no such module')"))
+    with pytest.raises(ProgramFailedError) as caught:
+        supervisor.run(on_tick=until(lambda: len(written(pids)) > 2, supervisor))
+    assert str(caught.value).startswith("one failed 2 times as it started (exit code 1)")
+    assert "no such module" in str(caught.value)
+    assert len(written(pids)) == 2
+
+
+def test_a_program_that_is_killed_comes_back_every_time(pids: Path) -> None:
+    supervisor = Supervisor()
+    supervisor.start(program(pids, then="os.kill(os.getpid(), 9)"))
+    supervisor.run(on_tick=until(lambda: len(written(pids)) > 2, supervisor))
+    assert len(set(written(pids))) > 2

@@ -1,0 +1,191 @@
+"""Erasing notifications: what they say goes, what became of them stays."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from domain.content import Content, Recipient
+from domain.states import Channel, DeliveryStatus
+from notifications import store
+from notifications.resend import actions
+from notifyproject.db.collections import collection
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+S = DeliveryStatus
+LATER = NOON + timedelta(hours=1)
+SAID = Content(
+    subject="Paid",
+    body="Your payment has arrived.",
+    template_id="payment_confirmed",
+    template_version=3,
+    deep_link="app://orders/1",
+    payload={"order": "1"},
+    reply_to="us@example.com",
+)
+
+
+def erase(user_id: str = "ada") -> int:
+    return store.erase(store.erasable(user_id=user_id, limit=100), user_id=user_id, now=LATER)
+
+
+def test_what_it_says_and_whom_it_was_for_goes() -> None:
+    before = factories.accepted(content=SAID, data={"amount": "49.90"}, entity_id="order-1")
+    assert erase() == 1
+    after = factories.read(before["_id"])
+    assert after["content"] == {"template_id": "payment_confirmed", "template_version": 3}
+    assert (after["recipient"], after["data"]) == ({"device_ids": []}, {})
+    assert (after["is_active"], after["erased_at"]) == (False, LATER)
+    kept = ("user_id", "client_id", "type", "category", "priority", "channels", "entity_id")
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    assert after["created_at"] == before["created_at"]
+
+
+def test_content_without_a_template_leaves_nothing() -> None:
+    document = factories.accepted(content=Content(subject="Hello", body="Ada"))
+    erase()
+    assert factories.read(document["_id"])["content"] == {}
+
+
+def test_what_is_pending_is_cancelled_in_the_same_write() -> None:
+    document = factories.accepted(channels=(EMAIL, WHATSAPP), send_at=LATER + timedelta(days=1))
+    erase()
+    after = factories.read(document["_id"])
+    assert {d["status"] for d in after["delivery"]} == {"cancelled"}
+    assert after["delivery"][0]["failure_reason"] == "The person was erased."
+    assert after["status"] == "cancelled"
+    assert "due_at" not in after
+
+
+def test_a_worker_that_has_claimed_it_does_not_send_it() -> None:
+    claimed = factories.claimed()
+    erase()
+    assert store.start([claimed], provider="sendgrid", worker="w", now=LATER) == []
+
+
+def test_what_is_being_sent_is_settled_and_counted() -> None:
+    started = factories.started()
+    erase()
+    store.settle([factories.settlement(started, S.SENT)], now=LATER)
+    after = factories.read(started.notification_id)
+    assert (after["status"], after["recipient"]) == ("sent", {"device_ids": []})
+
+
+@pytest.mark.parametrize("status", [S.SENT, S.FAILED])
+def test_what_became_of_it_stays(status: DeliveryStatus) -> None:
+    before = factories.settled(status)
+    erase()
+    after = factories.read(before["_id"])
+    assert after["status"] == before["status"]
+    assert after["delivery"][0]["attempt_count"] == 1
+    assert after["delivery"][0].get("failure_code") == before["delivery"][0].get("failure_code")
+    assert after.get("failed_at") == before.get("failed_at")
+    assert [attempt["status"] for attempt in factories.attempts(before["_id"])] == [status.value]
+
+
+def test_what_a_provider_said_goes_too() -> None:
+    """It may quote whom it was about."""
+    document = factories.settled(S.FAILED)
+    erase()
+    after = factories.read(document["_id"])
+    assert "error" not in after
+    assert "failure_reason" not in after["delivery"][0]
+    (line,) = after["error_history"]
+    assert (line["code"], line["error"]) == ("provider_error", "")
+    (attempt,) = factories.attempts(document["_id"])
+    assert {"platform_response", "error_message"}.isdisjoint(attempt)
+
+
+def test_an_in_app_notification_leaves_the_inbox() -> None:
+    document = factories.accepted(channels=(IN_APP,))
+    erase()
+    after = factories.read(document["_id"])
+    assert (after["status"], after["is_active"]) == ("delivered", False)
+
+
+def test_others_keep_theirs() -> None:
+    factories.accepted()
+    bob = factories.read(factories.accepted(user_id="bob")["_id"])
+    erase()
+    assert factories.read(bob["_id"]) == bob
+
+
+def test_erasing_again_changes_nothing() -> None:
+    document = factories.accepted()
+    some = store.erasable(user_id="ada", limit=100)
+    erase()
+    first = factories.read(document["_id"])
+    assert store.erasable(user_id="ada", limit=100) == []
+    store.erase(some, user_id="ada", now=LATER + timedelta(days=1))
+    again = factories.read(document["_id"])
+    assert {**again, "updated_at": None} == {**first, "updated_at": None}
+    assert store.erase([], user_id="ada", now=LATER) == 0
+
+
+def test_an_erased_notification_is_still_readable_by_the_store() -> None:
+    document = factories.accepted(content=SAID)
+    erase()
+    after = factories.read(document["_id"])
+    assert store.recipient_of(after) == Recipient()
+    assert store.content_of(after) == Content(template_id="payment_confirmed", template_version=3)
+
+
+# How they are found.
+
+
+@pytest.fixture
+def many() -> None:
+    """Store notifications of 20 people, a second between them; each tenth names no user."""
+    model = factories.accepted()
+    documents = [_vary(model, n) for n in range(2_000)]
+    collection("notifications").delete_many({})
+    collection("notifications").insert_many(documents)
+
+
+def _vary(model: Any, n: int) -> dict[str, Any]:
+    document = {**model, "_id": ObjectId(), "created_at": NOON + timedelta(seconds=n)}
+    document |= {"user_id": f"user-{n % 20}", "recipient": {"email": f"p{n % 20}@example.com"}}
+    if n % 200 < 20:
+        del document["user_id"]
+    return document
+
+
+@pytest.mark.usefixtures("many")
+def test_a_persons_notifications_are_found_by_an_index_newest_first() -> None:
+    first = store.erasable(user_id="user-7", limit=40)
+    with plans("notifications") as found:
+        rest = store.erasable(user_id="user-7", limit=40, after=first[-1])
+    (plan,) = found
+    assert plan.is_indexed
+    assert not plan.sorts
+    assert plan.examined <= 2 * plan.returned
+    times = [one.created_at for one in (*first, *rest)]
+    assert times == sorted(times, reverse=True)
+    assert len(set(times)) == 80
+
+
+@pytest.mark.usefixtures("many")
+def test_what_names_only_an_address_is_found_by_an_index() -> None:
+    with plans("notifications") as found:
+        some = store.erasable_at(EMAIL, "p7@example.com", limit=100)
+    (plan,) = found
+    assert plan.is_indexed
+    assert plan.examined <= 100, "as many as there are at the address"
+    assert len(some) == 10
+    store.erase(some, user_id="user-7", now=LATER)
+    assert store.erasable_at(EMAIL, "p7@example.com", limit=100) == []
+    assert store.erasable_at(WHATSAPP, "+351912345678", limit=100) == []
+
+
+def test_what_was_erased_is_not_sent_again() -> None:
+    document = factories.settled(S.FAILED)
+    erase()
+    for act in (actions.retry, actions.resend):
+        with pytest.raises(actions.InvalidStateError, match="erased"):
+            act(notification_id=document["_id"], channels=None, now=LATER)

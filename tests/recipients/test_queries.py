@@ -1,0 +1,87 @@
+"""Registered people: one read for a whole batch."""
+
+from typing import Any
+
+import pytest
+
+from notifyproject.db.collections import collection
+from recipients import queries
+from recipients.models import PersonalQuietHours, Recipient
+from recipients.preferences import Preference
+from recipients.queries import RegisteredRecipient
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def register(user_id: str, **fields: Any) -> None:
+    Recipient.objects.create(user_id=user_id, created_at=NOON, updated_at=NOON, **fields)
+
+
+def test_a_registered_person_is_known_with_all_that_is_known() -> None:
+    register(
+        "ada",
+        email="ada@example.com",
+        phone="+351912345678",
+        name="Ada",
+        locale="pt",
+        timezone="Europe/Lisbon",
+        preferences={"marketing": {"muted": True}},
+    )
+    assert queries.find_registered(["ada"]) == {
+        "ada": RegisteredRecipient(
+            user_id="ada",
+            email="ada@example.com",
+            phone="+351912345678",
+            name="Ada",
+            locale="pt",
+            timezone="Europe/Lisbon",
+            preferences={"marketing": {"muted": True}},
+            quiet_hours=None,
+        )
+    }
+
+
+def test_quiet_hours_are_known() -> None:
+    register("ada", quiet_hours=PersonalQuietHours(enabled=True, start="22:00"))
+    quiet = queries.find_registered(["ada"])["ada"].quiet_hours
+    assert quiet is not None
+    assert (quiet["enabled"], quiet["start"], quiet["end"]) == (True, "22:00", "07:00")
+
+
+def test_only_people_who_are_registered_and_active_are_known() -> None:
+    register("ada")
+    register("gone", is_active=False)
+    assert set(queries.find_registered(["ada", "gone", "eve", "ada"])) == {"ada"}
+
+
+def test_the_least_that_is_stored_of_a_person_is_enough() -> None:
+    collection("recipients").insert_one({"_id": "ada", "is_active": True})
+    assert queries.find_registered(["ada"])["ada"].preferences == {}
+
+
+def test_a_batch_of_people_is_one_read_by_their_ids() -> None:
+    collection("recipients").insert_many(
+        [{"_id": f"user-{n}", "is_active": True} for n in range(2_000)]
+    )
+    with plans("recipients") as found:
+        known = queries.find_registered(f"user-{n}" for n in range(100))
+    (plan,) = found
+    assert len(known) == 100
+    assert plan.is_by_id
+    assert plan.examined <= 200
+
+
+def test_nobody_is_not_asked_for() -> None:
+    with plans("recipients") as found:
+        assert queries.find_registered([]) == {}
+    assert found == []
+
+
+def test_what_a_person_wants_of_a_type_is_known() -> None:
+    register("ada", preferences={"alert": {"channels": ["push"]}})
+    wish = queries.find_registered(["ada"])["ada"].preference(
+        type_slug="system_alert", category="alert"
+    )
+    assert wish == Preference(channels=("push",))

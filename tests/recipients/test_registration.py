@@ -1,0 +1,109 @@
+"""Registered people: written in one place, one write each."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifyproject.db.collections import collection
+from recipients import queries, registration
+from recipients.registration import Person, Registration
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+LATER = NOON + timedelta(hours=1)
+HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
+
+
+def register(at: Any = NOON, **fields: Any) -> Registration:
+    return registration.register(Person(user_id="ada", **fields), now=at)
+
+
+def stored() -> dict[str, Any] | None:
+    return collection("recipients").find_one({"_id": "ada"})
+
+
+def test_the_first_time_a_person_is_new() -> None:
+    first = register(email="ada@example.com")
+    again = register(LATER, email="ada@example.com")
+    assert (first.is_new, again.is_new) == (True, False)
+    assert (again.document["created_at"], again.document["updated_at"]) == (NOON, LATER)
+
+
+def test_what_is_not_known_is_missing() -> None:
+    """The indexes by address hold only people who have one."""
+    register(email="ada@example.com", phone="+351912345678")
+    register(LATER, phone="+351912345678")
+    one = stored()
+    assert one is not None
+    assert {"email", "name", "locale", "timezone", "quiet_hours"}.isdisjoint(one)
+
+
+def test_a_person_registered_twice_at_once_is_one_person() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: register(name=f"Ada {n}"), range(16)))
+    assert collection("recipients").count_documents({}) == 1
+
+
+def test_preferences_and_quiet_hours_outlive_a_registration() -> None:
+    register(quiet_hours=HOURS)
+    registration.set_preferences(
+        user_id="ada", preferences={"alert": {"muted": True}}, quiet_hours=HOURS, now=NOON
+    )
+    kept = register(LATER, name="Ada").document
+    assert (kept["preferences"], kept["quiet_hours"]) == ({"alert": {"muted": True}}, HOURS)
+    assert "quiet_hours" not in register(LATER, quiet_hours=None).document
+
+
+def test_preferences_of_nobody_are_not_stored() -> None:
+    assert (
+        registration.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
+        is None
+    )
+    assert stored() is None
+
+
+def test_an_address_is_in_no_record_that_may_be_logged() -> None:
+    person = Person(user_id="ada", email="ada@example.com", phone="+351912345678", name="Ada L")
+    assert not any(secret in repr(person) for secret in ("example.com", "351", "Ada L"))
+
+
+# Being erased.
+
+
+def test_who_is_being_erased_is_not_known_any_more() -> None:
+    register(email="ada@example.com")
+    begun = registration.begin_erasure("ada", now=LATER)
+    assert begun is not None
+    assert begun["email"] == "ada@example.com"
+    assert registration.get("ada") is None
+    assert queries.find_registered(["ada"]) == {}
+    assert registration.begin_erasure("ada", now=LATER) is not None, "a broken off call goes on"
+    assert registration.finish_erasure("ada")
+    assert not registration.finish_erasure("ada")
+    assert registration.begin_erasure("ada", now=LATER) is None
+
+
+def test_who_is_registered_anew_while_being_erased_stays() -> None:
+    register(email="ada@example.com")
+    registration.begin_erasure("ada", now=LATER)
+    register(LATER, email="ada@new.example")
+    assert not registration.finish_erasure("ada")
+    assert queries.find_registered(["ada"])["ada"].email == "ada@new.example"
+
+
+def test_every_step_is_by_the_persons_id() -> None:
+    collection("recipients").insert_many(
+        [{"_id": f"user-{n}", "is_active": True} for n in range(500)]
+    )
+    with plans("recipients") as found:
+        register()
+        registration.get("ada")
+        registration.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
+        registration.begin_erasure("ada", now=NOON)
+        registration.finish_erasure("ada")
+    assert len(found) == 5
+    assert all(plan.is_by_id and plan.examined <= 1 for plan in found)

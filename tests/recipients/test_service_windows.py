@@ -1,0 +1,210 @@
+"""Who has written to us on WhatsApp, and who may therefore be answered in our own words."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import pytest
+from pymongo.errors import PyMongoError
+
+from recipients import service_windows
+from recipients.addresses import normalize_phone
+from recipients.models import Conversation
+from recipients.service_windows import MARGIN, RETENTION, WINDOW, open_windows, record_inbound
+from tests.support.factories.notifications import NOON
+from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, Trouble, failing
+from tests.support.mongo.query_plans import plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+ADA, BOB = "+351912345678", "+447700900999"
+MINUTE, MILLISECOND = timedelta(minutes=1), timedelta(milliseconds=1)
+
+
+def wrote(*phones: str, at: datetime = NOON, now: datetime | None = None) -> None:
+    record_inbound([(phone, at) for phone in phones], now=now or at)
+
+
+def may_be_answered(*phones: str, at: datetime = NOON + MINUTE) -> frozenset[str]:
+    return open_windows(phones, now=at)
+
+
+def last_of(phone: str = ADA) -> datetime:
+    return Conversation.objects.get(pk=phone).last_inbound_at
+
+
+# The window.
+
+
+def test_who_has_written_may_be_answered_and_nobody_else() -> None:
+    wrote(ADA)
+    assert may_be_answered(ADA, BOB) == {ADA}
+
+
+@pytest.mark.parametrize(
+    ("age", "is_open"),
+    [
+        (timedelta(0), True),
+        (WINDOW - MARGIN - MILLISECOND, True),
+        (WINDOW - MARGIN, False),
+        (WINDOW, False),
+        (RETENTION, False),
+    ],
+)
+def test_the_window_is_open_for_a_day_less_a_minute(age: timedelta, is_open: bool) -> None:
+    wrote(ADA)
+    assert (may_be_answered(ADA, at=NOON + age) == {ADA}) is is_open
+
+
+def test_nobody_is_not_asked_for() -> None:
+    with plans("conversations") as found:
+        assert may_be_answered() == frozenset()
+    assert found == []
+
+
+def test_a_batch_is_one_read_by_ids() -> None:
+    wrote(*[f"+4477009{number:05}" for number in range(2_000)])
+    with plans("conversations") as found:
+        known = may_be_answered(*[f"+4477009{number:05}" for number in range(1_950, 2_050)])
+    (plan,) = found
+    assert len(known) == 50
+    assert plan.is_by_id
+    assert plan.examined <= 100
+
+
+# Noting.
+
+
+def test_what_is_known_is_forgotten_after_a_month() -> None:
+    wrote(ADA)
+    one = Conversation.objects.get()
+    assert (one.phone, one.last_inbound_at, one.expires_at) == (ADA, NOON, NOON + RETENTION)
+
+
+def test_a_later_message_moves_the_window_on() -> None:
+    wrote(ADA)
+    wrote(ADA, at=NOON + MINUTE)
+    assert last_of() == NOON + MINUTE
+    assert Conversation.objects.get().expires_at == NOON + MINUTE + RETENTION
+
+
+@pytest.mark.parametrize("earlier", [MINUTE, WINDOW, timedelta(days=7)])
+def test_an_older_message_never_moves_it_back(earlier: timedelta) -> None:
+    wrote(ADA)
+    wrote(ADA, at=NOON - earlier, now=NOON)
+    assert last_of() == NOON
+
+
+def test_of_several_messages_the_last_counts_in_whatever_order() -> None:
+    times = [NOON, NOON + 2 * MINUTE, NOON + MINUTE]
+    record_inbound([(ADA, at) for at in times], now=NOON + WINDOW)
+    assert last_of() == NOON + 2 * MINUTE
+
+
+def test_a_message_from_the_future_was_written_now() -> None:
+    wrote(ADA, at=NOON + WINDOW, now=NOON)
+    wrote(BOB, at=NOON, now=NOON)
+    record_inbound([(BOB, NOON + WINDOW), (BOB, NOON + 2 * WINDOW)], now=NOON + MINUTE)
+    assert (last_of(ADA), last_of(BOB)) == (NOON, NOON + MINUTE)
+
+
+def test_noting_twice_is_noting_once() -> None:
+    for _ in range(3):
+        wrote(ADA, BOB)
+    assert Conversation.objects.count() == 2
+    assert may_be_answered(ADA, BOB) == {ADA, BOB}
+
+
+def test_of_nobody_nothing_is_noted() -> None:
+    with plans("conversations") as found:
+        wrote()
+    assert found == []
+
+
+def test_people_who_are_known_are_one_write_by_their_ids() -> None:
+    phones = [f"+4477009{number:05}" for number in range(200)]
+    wrote(*phones)
+    with plans("conversations") as found:
+        wrote(*phones[:100], at=NOON + MINUTE)
+    (plan,) = found
+    assert plan.is_by_id
+    assert plan.examined <= 100
+    assert last_of(phones[0]) == NOON + MINUTE
+    assert last_of(phones[100]) == NOON
+
+
+def test_some_may_be_new_and_others_known() -> None:
+    wrote(ADA)
+    wrote(ADA, BOB, at=NOON + MINUTE)
+    assert (last_of(ADA), last_of(BOB)) == (NOON + MINUTE, NOON + MINUTE)
+
+
+def test_a_number_that_looks_like_an_expression_is_a_text() -> None:
+    wrote("$last_inbound_at", ADA)
+    assert may_be_answered("$last_inbound_at") == {"$last_inbound_at"}
+
+
+# One person, two spellings.
+
+
+@pytest.mark.parametrize(
+    ("dialled", "reported"),
+    [("+5511987654321", "+551187654321"), ("+525512345678", "+5215512345678")],
+    ids=["Brazil", "Mexico"],
+)
+def test_a_number_whatsapp_writes_in_an_older_form_is_the_same(dialled: str, reported: str) -> None:
+    wrote(reported)
+    assert may_be_answered(dialled, reported) == {dialled, reported}
+    wrote(dialled, at=NOON + MINUTE)
+    assert Conversation.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "phone",
+    [
+        *("+551132345678", "+5511932345678", "+5511", "+52155123456", "+52155123456789"),
+        *("+447700900999", "+351912345678", "+15215551234", "", "5511987654321"),
+    ],
+)
+def test_any_other_number_has_one_spelling(phone: str) -> None:
+    assert normalize_phone(phone) == phone
+
+
+def test_two_spellings_in_one_webhook_are_one_person() -> None:
+    record_inbound([("+551187654321", NOON), ("+5511987654321", NOON - MINUTE)], now=NOON)
+    assert last_of("+551187654321") == NOON
+
+
+# Trouble.
+
+
+def test_somebody_else_may_add_the_same_person_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add = service_windows._add_missing
+
+    def racing(latest: dict[str, datetime]) -> None:
+        add(dict.fromkeys(latest, NOON - MINUTE))
+        add(latest)
+
+    monkeypatch.setattr(service_windows, "_add_missing", racing)
+    wrote(ADA)
+    assert last_of() == NOON
+
+
+def test_of_many_at_once_the_last_message_counts() -> None:
+    times = [NOON + number * MINUTE for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda at: wrote(ADA, BOB, at=at), times[::-1]))
+    assert (last_of(ADA), last_of(BOB)) == (times[-1], times[-1])
+    assert Conversation.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "trouble"), [("update", CUT), ("insert", CUT), ("insert", LOST_ANSWER)]
+)
+def test_what_is_not_noted_is_said_and_may_be_repeated(command: str, trouble: Trouble) -> None:
+    with failing(command, "conversations", trouble, times=2), pytest.raises(PyMongoError):
+        wrote(ADA)
+    wrote(ADA)
+    assert last_of() == NOON
+    assert Conversation.objects.count() == 1

@@ -1,0 +1,284 @@
+"""Suppressed addresses: a document for each reason, the strictest holds, one read for a batch."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from recipients import queries, suppressions
+from recipients.models import Suppression, SuppressionReason
+from recipients.queries import ActiveSuppression
+from recipients.suppressions import lift, lift_one, list_for_address, suppress, suppression_id
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+R = SuppressionReason
+EMAIL, PHONE = ("email", "ada@example.com"), ("whatsapp", "+351912345678")
+DAY = timedelta(days=1)
+
+
+def hold_back(
+    address: tuple[str, str] = EMAIL, *, reason: R = R.HARD_BOUNCE, **fields: Any
+) -> dict[str, Any]:
+    channel, where = address
+    options: dict[str, Any] = {"source": "sendgrid", "marketing_only": False, "now": NOON} | fields
+    return dict(suppress(channel=channel, address=where, reason=reason, **options))
+
+
+def held_back(
+    *addresses: tuple[str, str], now: Any = NOON
+) -> dict[tuple[str, str], ActiveSuppression]:
+    return queries.find_suppressed(addresses, now=now)
+
+
+def lifted(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) -> tuple[R, ...]:
+    channel, where = address
+    return lift(channel=channel, address=where, reasons=reasons or list(R), **options)
+
+
+def test_a_suppressed_address_is_found_with_the_reason() -> None:
+    hold_back()
+    assert held_back(EMAIL, PHONE) == {
+        EMAIL: ActiveSuppression(reason="hard_bounce", marketing_only=False)
+    }
+
+
+@pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM"])
+@pytest.mark.parametrize("stored", ["ada@example.com", "Ada@Example.COM"])
+def test_mail_addresses_do_not_differ_by_case(stored: str, address: str) -> None:
+    hold_back(("email", stored))
+    assert ("email", address) in held_back(("email", address))
+
+
+def test_two_spellings_of_one_address_are_both_held_back() -> None:
+    hold_back()
+    asked = [("email", "ada@example.com"), ("email", "Ada@example.com")]
+    assert set(held_back(*asked)) == set(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reported"),
+    [
+        ("ada@b\u00fccher.example", "ada@xn--bcher-kva.example"),
+        ("Ada@B\u00dcCHER.example", "ada@xn--bcher-kva.example"),
+        ("ada@xn--bcher-kva.example", "ada@b\u00fccher.example"),
+        ("ada@stra\u00dfe.example", "ada@xn--strae-oqa.example"),
+    ],
+)
+def test_a_foreign_domain_is_the_same_however_it_is_written(asked: str, reported: str) -> None:
+    """It is sent to, and a bounce is reported of it, in the form with ``xn--``."""
+    hold_back(("email", reported))
+    assert ("email", asked) in held_back(("email", asked))
+    assert lifted(("email", asked)) == (R.HARD_BOUNCE,)
+
+
+def test_two_domains_that_look_alike_are_two() -> None:
+    hold_back(("email", "ada@strasse.example"))
+    assert held_back(("email", "ada@stra\u00dfe.example")) == {}
+
+
+def test_what_is_no_address_is_held_back_as_it_is_written() -> None:
+    hold_back(("email", "\u00e4da@\u2603"))
+    assert held_back(("email", "\u00e4da@\u2603"), ("email", "ada@\u2603")).keys() == {
+        ("email", "\u00e4da@\u2603")
+    }
+
+
+def test_a_channel_is_suppressed_on_its_own() -> None:
+    hold_back(("email", "same"))
+    assert held_back(("whatsapp", "same")) == {}
+
+
+def test_a_batch_of_addresses_is_one_read_by_an_index() -> None:
+    for number in range(50):
+        hold_back(("email", f"user{number}@example.com"))
+        hold_back(("email", f"somebody-else{number}@example.com"))
+    with plans("suppressions") as found:
+        held = held_back(*[("email", f"user{n}@example.com") for n in range(100)])
+    (plan,) = found
+    assert len(held) == 50
+    assert plan.is_indexed
+    assert plan.examined == 50
+
+
+def test_no_address_is_not_asked_for() -> None:
+    with plans("suppressions") as found:
+        assert held_back() == {}
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("dialled", "reported"),
+    [("+5511987654321", "+551187654321"), ("+525512345678", "+5215512345678")],
+    ids=["Brazil", "Mexico"],
+)
+def test_a_number_whatsapp_writes_in_an_older_form_is_the_same(dialled: str, reported: str) -> None:
+    hold_back(("whatsapp", reported), reason=R.UNSUBSCRIBED)
+    assert ("whatsapp", dialled) in held_back(("whatsapp", dialled))
+
+
+def test_a_suppression_is_stored_with_who_said_so_and_no_address_in_its_id() -> None:
+    stored = hold_back(reason=R.COMPLAINT)
+    one = Suppression.objects.get(pk=suppression_id(*EMAIL, R.COMPLAINT))
+    assert (one.channel, one.address) == EMAIL
+    assert (one.reason, one.source, one.marketing_only) == ("complaint", "sendgrid", False)
+    assert (one.created_at, one.expires_at) == (NOON, None)
+    assert stored["_id"] == one.pk
+    assert "ada" not in one.pk
+
+
+# Several reasons.
+
+
+@pytest.mark.parametrize(
+    ("reasons", "held"),
+    [
+        ([(R.UNSUBSCRIBED, True), (R.HARD_BOUNCE, False)], ("hard_bounce", False)),
+        ([(R.HARD_BOUNCE, False), (R.UNSUBSCRIBED, True)], ("hard_bounce", False)),
+        ([(R.UNSUBSCRIBED, True), (R.MANUAL, True)], ("manual", True)),
+        ([(R.HARD_BOUNCE, False), (R.COMPLAINT, False)], ("complaint", False)),
+        ([(R.COMPLAINT, True), (R.UNSUBSCRIBED, False)], ("unsubscribed", False)),
+    ],
+)
+def test_of_several_reasons_the_strictest_holds(
+    reasons: list[tuple[R, bool]], held: tuple[str, bool]
+) -> None:
+    for reason, marketing_only in reasons:
+        hold_back(reason=reason, marketing_only=marketing_only)
+    assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason=held[0], marketing_only=held[1])
+    assert Suppression.objects.count() == len(reasons)
+
+
+def test_the_reasons_of_an_address_are_told_newest_first() -> None:
+    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
+    hold_back(now=NOON + DAY)
+    hold_back(("email", "bob@example.com"))
+    reasons = [
+        one["reason"] for one in list_for_address(channel="email", address="ADA@example.com")
+    ]
+    assert reasons == ["hard_bounce", "unsubscribed"]
+
+
+FULL, MARKETING = {"marketing_only": False}, {"marketing_only": True}
+UNTIL = {"expires_at": NOON + DAY}
+LATER = {"expires_at": NOON + 2 * DAY}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stands"),
+    [
+        (MARKETING, FULL, FULL),
+        (FULL, MARKETING, FULL),
+        (FULL | UNTIL, MARKETING, FULL | UNTIL),
+        (MARKETING, FULL | UNTIL, FULL | UNTIL),
+        (FULL | UNTIL, FULL, FULL),
+        (FULL, FULL | UNTIL, FULL),
+        (FULL | UNTIL, FULL | LATER, FULL | LATER),
+        (FULL | LATER, FULL | UNTIL, FULL | LATER),
+    ],
+)
+def test_twice_for_the_same_reason_the_stricter_stays(
+    first: dict[str, Any], second: dict[str, Any], stands: dict[str, Any]
+) -> None:
+    hold_back(reason=R.MANUAL, source="admin", **first)
+    stored = hold_back(reason=R.MANUAL, source="api", now=NOON + DAY / 2, **second)
+    assert stored["marketing_only"] is stands["marketing_only"]
+    assert stored.get("expires_at") == stands.get("expires_at")
+    assert stored["created_at"] == NOON
+    assert stored["source"] == ("admin" if stands == first else "api")
+    assert Suppression.objects.count() == 1
+
+
+def test_one_that_is_over_counts_for_nothing() -> None:
+    """MongoDB removes it within a minute; until then it is there, and holds nothing back."""
+    hold_back(reason=R.MANUAL, **UNTIL)
+    stored = hold_back(reason=R.MANUAL, source="api", now=NOON + DAY, **MARKETING)
+    assert (stored["marketing_only"], stored["source"]) == (True, "api")
+    assert (stored["created_at"], stored.get("expires_at")) == (NOON + DAY, None)
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "is_held_back"),
+    [(NOON - DAY, False), (NOON, False), (NOON + timedelta(milliseconds=1), True), (None, True)],
+)
+def test_a_suppression_may_be_for_a_time(expires_at: Any, is_held_back: bool) -> None:
+    hold_back(reason=R.MANUAL, now=NOON - 2 * DAY, expires_at=expires_at)
+    assert (EMAIL in held_back(EMAIL)) is is_held_back
+
+
+def test_who_unsubscribes_stays_unsubscribed_when_something_else_ends() -> None:
+    hold_back(reason=R.MANUAL, **UNTIL)
+    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
+    assert held_back(EMAIL)[EMAIL].marketing_only is False
+    assert held_back(EMAIL, now=NOON + 2 * DAY)[EMAIL] == ActiveSuppression(
+        reason="unsubscribed", marketing_only=True
+    )
+
+
+# Lifting.
+
+
+@pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.COM"])
+def test_a_lifted_suppression_holds_nothing_back(address: str) -> None:
+    hold_back()
+    assert lifted(("email", address)) == (R.HARD_BOUNCE,)
+    assert held_back(EMAIL) == {}
+
+
+def test_lifting_one_reason_leaves_the_others() -> None:
+    hold_back()
+    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
+    assert lifted(EMAIL, R.HARD_BOUNCE, R.MANUAL) == (R.HARD_BOUNCE,)
+    assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason="unsubscribed", marketing_only=True)
+
+
+def test_lifting_what_is_not_suppressed_says_so() -> None:
+    assert lifted() == ()
+    hold_back()
+    assert lifted() == (R.HARD_BOUNCE,)
+    assert lifted() == ()
+
+
+def test_one_suppression_is_lifted_and_no_other() -> None:
+    bob = ("email", "bob@example.com")
+    for address in (EMAIL, PHONE, bob, ("whatsapp", "ada@example.com")):
+        hold_back(address)
+    lifted()
+    assert set(held_back(EMAIL, PHONE, bob)) == {PHONE, bob}
+    assert ("whatsapp", "ada@example.com") in held_back(("whatsapp", "ada@example.com"))
+
+
+def test_only_what_is_old_enough_or_about_marketing_is_lifted_if_that_is_asked_for() -> None:
+    hold_back(reason=R.UNSUBSCRIBED, marketing_only=False)
+    assert lifted(EMAIL, R.UNSUBSCRIBED, marketing_only=True) == ()
+    assert lifted(EMAIL, R.UNSUBSCRIBED, before=NOON - DAY) == ()
+    assert lifted(EMAIL, R.UNSUBSCRIBED, before=NOON) == (R.UNSUBSCRIBED,)
+
+
+def test_a_number_whose_bounce_is_lifted_begins_anew() -> None:
+    """Else the next strike would suppress it at once: the old ones are still counted."""
+    for event in "123":
+        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event=event, now=NOON)
+    hold_back(PHONE)
+    lifted(PHONE)
+    assert (
+        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="4", now=NOON)
+        == 1
+    )
+    stored = hold_back(PHONE)
+    assert lift_one(stored["_id"])
+    assert (
+        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="5", now=NOON)
+        == 1
+    )
+    assert not lift_one(stored["_id"])
+
+
+def test_a_suppression_is_lifted_by_its_id() -> None:
+    hold_back()
+    with plans("suppressions") as found:
+        lifted(EMAIL, R.HARD_BOUNCE)
+    (plan,) = found
+    assert plan.is_by_id

@@ -1,0 +1,104 @@
+"""Members of topics: read in their order by an index, streamed without one twice."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor
+from recipients import topics
+from recipients.topics import join, leave_all, member_id, members, memberships_of, next_members
+from tests.support.factories.notifications import NOON
+from tests.support.mongo.query_plans import plans
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def fill(topic: str, count: int, *, first: int = 0) -> None:
+    collection("topic_members").insert_many(
+        {
+            "_id": member_id(topic, f"user-{n:05d}"),
+            "topic": topic,
+            "user_id": f"user-{n:05d}",
+            "created_at": NOON,
+        }
+        for n in range(first, first + count)
+    )
+
+
+def test_who_joins_twice_is_a_member_since_the_first_time() -> None:
+    join(topic="news", user_id="ada", now=NOON)
+    again = join(topic="news", user_id="ada", now=NOON + timedelta(days=1))
+    assert again["created_at"] == NOON
+
+
+def test_who_joins_twice_at_once_is_one_member() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: join(topic="news", user_id="ada", now=NOON), range(16)))
+    assert [one["user_id"] for one in members(topic="news", limit=9).documents] == ["ada"]
+
+
+def test_a_user_id_with_a_colon_is_of_its_own_topic() -> None:
+    join(topic="a", user_id="b:c", now=NOON)
+    join(topic="a-b", user_id="c", now=NOON)
+    assert next_members("a") == ["b:c"]
+    assert next_members("a-b") == ["c"]
+
+
+def test_a_broadcast_streams_every_member_once_in_order() -> None:
+    fill("news", 25)
+    fill("newt", 5)
+    seen: list[str] = []
+    while batch := next_members("news", after=seen[-1] if seen else None, limit=10):
+        seen += batch
+    assert seen == [f"user-{n:05d}" for n in range(25)]
+
+
+def test_who_joins_or_leaves_meanwhile_makes_nobody_come_twice() -> None:
+    fill("news", 10, first=10)
+    first = next_members("news", limit=5)
+    join(topic="news", user_id="user-00000", now=NOON)
+    topics.leave(topic="news", user_id=first[-1])
+    rest = next_members("news", after=first[-1])
+    assert [*first, *rest] == [f"user-{n:05d}" for n in range(10, 20)]
+
+
+@pytest.mark.parametrize("backwards", [None, False, True])
+def test_a_page_is_read_by_an_index_in_its_order(backwards: bool | None) -> None:
+    fill("news", 3_000)
+    fill("other", 500)
+    place = None
+    if backwards is not None:
+        place = Cursor((member_id("news", "user-01500"),), backwards=backwards)
+    with plans("topic_members") as found:
+        page = members(topic="news", limit=100, cursor=place)
+    (plan,) = found
+    assert len(page.documents) == 100
+    assert plan.is_indexed
+    assert not plan.sorts
+    assert plan.examined <= 2 * plan.returned
+
+
+def test_a_batch_of_a_broadcast_is_read_by_an_index_in_its_order() -> None:
+    fill("news", 3_000)
+    with plans("topic_members") as found:
+        next_members("news", after="user-01499", limit=1_000)
+    (plan,) = found
+    assert (plan.returned, plan.sorts) == (1_001, False)
+    assert plan.examined <= 1_001
+
+
+def test_all_topics_of_a_person_are_found_and_left_by_an_index() -> None:
+    fill("news", 1_000)
+    for topic in ("sales", "alerts"):
+        join(topic=topic, user_id="user-00007", now=NOON)
+    with plans("topic_members") as found:
+        mine = memberships_of("user-00007")
+        assert leave_all("user-00007") == 3
+    assert [one["topic"] for one in mine] == ["alerts", "news", "sales"]
+    for plan in found:
+        assert plan.is_indexed
+        assert not plan.sorts
+        assert plan.examined <= 3
+    assert leave_all("user-00007") == 0

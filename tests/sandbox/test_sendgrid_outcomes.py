@@ -1,0 +1,250 @@
+"""The magic recipients, on the wire and as our own SendGrid channel understands them."""
+
+import json
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderUnavailableError,
+    TransientError,
+)
+from providers.contract import Message, ReceiptKind, SendRequest
+from sandbox.log import REQUESTS_FILE, read_records
+from tests.support.clients.sandbox import QUICK, Box, Receiver, mail
+from tests.support.waiting import LIMIT, ending, until
+
+K = ReceiptKind
+
+
+def outbound(recipient: str) -> SendRequest:
+    return SendRequest(
+        reference="ref-1",
+        recipient=recipient,
+        message=Message(subject="Subject", text="Text", html="<p>Text</p>"),
+        category="transactional",
+    )
+
+
+@pytest.mark.parametrize(
+    ("recipient", "events"),
+    [
+        ("ada@example.com", ["processed", "delivered"]),
+        ("delivered@example.com", ["processed", "delivered"]),
+        ("bounce@example.com", ["processed", "bounce"]),
+        ("bounce+1@example.com", ["processed", "bounce"]),
+        ("BOUNCE@example.com", ["processed", "bounce"]),
+        ("blocked@example.com", ["processed", "bounce"]),
+        (
+            "soft-bounce@example.com",
+            ["processed", "deferred", "deferred", "deferred", "delivered"],
+        ),
+        ("dropped@example.com", ["dropped"]),
+        ("spam@example.com", ["processed", "delivered", "spamreport"]),
+        ("unsubscribed@example.com", ["processed", "delivered", "unsubscribe"]),
+        ("slow@example.com", ["processed", "delivered"]),
+        ("no-id@example.com", ["processed", "delivered"]),
+    ],
+)
+def test_an_accepted_mail_causes_its_events(
+    box: Box, receiver: Receiver, recipient: str, events: list[str]
+) -> None:
+    assert box.send(mail(recipient)).status == 202
+    sent = receiver.wait_for("ref-1", *events)
+    assert {event["email"] for event in sent} == {recipient}
+    [recorded] = box.requests("?accepted=true")
+    assert recorded["recipients"] == [recipient]
+
+
+def test_an_accepted_mail_may_cause_no_event_at_all(box: Box, receiver: Receiver) -> None:
+    box.send(mail("no-events@example.com", reference="silent"))
+    box.send(mail("ada@example.com", reference="other"))
+    receiver.wait_for("other", "processed", "delivered")
+    assert receiver.kinds("silent") == []
+
+
+@pytest.mark.parametrize(
+    ("recipient", "status", "field"),
+    [
+        ("server-error", 500, None),
+        ("servererror", 500, None),
+        ("server_error", 500, None),
+        ("error", 500, None),
+        ("unavailable", 503, None),
+        ("invalid", 400, "personalizations.0.to.0.email"),
+        ("too-large", 413, None),
+        ("ratelimit", 429, None),
+    ],
+)
+def test_a_refusal_has_its_status_and_sendgrids_error(
+    box: Box, recipient: str, status: int, field: str | None
+) -> None:
+    answer = box.send(mail(f"{recipient}@example.com"))
+    [error] = json.loads(answer.data)["errors"]
+    assert (answer.status, error["field"]) == (status, field)
+    [recorded] = box.requests()
+    assert (recorded["status"], recorded["accepted"]) == (status, False)
+    assert recorded["reason"].startswith(error["message"])
+    assert recorded["references"] == ["ref-1"]
+
+
+def test_a_rate_limit_names_the_time_of_its_end(box: Box) -> None:
+    before = time.time()
+    headers = box.send(mail("ratelimit@example.com")).headers
+    after = time.time()
+    assert headers["Retry-After"] == str(QUICK.rate_limit)
+    assert before + 5 <= int(headers["X-RateLimit-Reset"]) <= after + 6
+
+
+def test_a_bad_gateway_answers_in_html(box: Box) -> None:
+    answer = box.send(mail("bad-gateway@example.com"))
+    assert (answer.status, answer.headers["Content-Type"]) == (502, "text/html")
+    assert answer.data.startswith(b"<html>")
+
+
+def test_a_redirect_points_to_a_host_that_does_not_exist(box: Box) -> None:
+    answer = box.send(mail("redirect@example.com"))
+    assert answer.status == 302
+    assert answer.headers["Location"].startswith("http://elsewhere.invalid/")
+
+
+def test_an_acceptance_may_lack_the_message_id(box: Box, receiver: Receiver) -> None:
+    assert "X-Message-Id" not in box.send(mail("no-id@example.com")).headers
+    sent = receiver.wait_for("ref-1", "processed", "delivered")
+    assert all(event["sg_message_id"] for event in sent)
+
+
+def test_a_flaky_address_fails_twice_and_begins_anew(box: Box) -> None:
+    statuses = [box.send(mail("flaky@example.com")).status for _ in range(6)]
+    assert statuses == [500, 500, 202, 500, 500, 202]
+    assert box.send(mail("flaky+other@example.com")).status == 500
+
+
+def test_a_slow_answer_takes_its_time(box: Box) -> None:
+    with ending(after=QUICK.slow):
+        assert box.send(mail("slow@example.com")).status == 202
+
+
+@pytest.mark.parametrize(
+    ("recipient", "error", "status", "accepted"),
+    [
+        ("timeout", ReadTimeoutError, "stalled", True),
+        ("timeout-lost", ReadTimeoutError, "stalled", False),
+        ("reset", ProtocolError, "reset", True),
+        ("truncated", ProtocolError, 202, True),
+    ],
+)
+def test_an_answer_can_be_spoiled(
+    box: Box, recipient: str, error: type[HTTPError], status: int | str, accepted: bool
+) -> None:
+    with pytest.raises(error):
+        box.send(mail(f"{recipient}@example.com"), timeout=0.2 if status == "stalled" else LIMIT)
+    [recorded] = until(lambda: read_records(box.sandbox.data / REQUESTS_FILE))
+    assert (recorded.status, recorded.accepted) == (status, accepted)
+
+
+def test_a_reset_is_one_on_the_wire(box: Box) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        box.send(mail("reset@example.com"))
+    assert isinstance(caught.value.args[1], ConnectionResetError)
+
+
+def test_a_dripping_answer_comes_byte_by_byte(box: Box) -> None:
+    with ending(after=100 * QUICK.drip):
+        answer = box.send(mail("dripping@example.com"))
+    assert (answer.status, "X-Message-Id" in answer.headers) == (202, True)
+
+
+def test_a_mail_that_got_no_answer_is_reported_later(box: Box, receiver: Receiver) -> None:
+    with ending(after=QUICK.late):
+        with pytest.raises(ReadTimeoutError):
+            box.send(mail("timeout@example.com"), timeout=0.2)
+        receiver.wait_for("ref-1", "processed", "delivered")
+
+
+def test_a_mail_that_was_lost_is_never_reported(box: Box, receiver: Receiver) -> None:
+    with pytest.raises(ReadTimeoutError):
+        box.send(mail("timeout-lost@example.com", reference="lost"), timeout=0.2)
+    with pytest.raises(ReadTimeoutError):
+        box.send(mail("timeout@example.com", reference="late"), timeout=0.2)
+    receiver.wait_for("late", "processed", "delivered")
+    assert receiver.kinds("lost") == []
+
+
+def test_the_first_recipient_that_is_special_decides_for_all(box: Box, receiver: Receiver) -> None:
+    def to(*names: str) -> dict[str, Any]:
+        people = [{"email": f"{name}@example.com"} for name in names]
+        return {"personalizations": [{"to": people, "custom_args": {"reference": "all"}}]}
+
+    assert box.send(mail(**to("ada", "bounce", "unavailable"))).status == 503
+    assert box.send(mail(**to("ada", "bounce", "bob"))).status == 202
+    until(lambda: len(receiver.events) == 6)
+    last = {event["email"]: event["event"] for event in receiver.events}
+    assert last == {
+        "ada@example.com": "delivered",
+        "bounce@example.com": "bounce",
+        "bob@example.com": "delivered",
+    }
+
+
+@pytest.mark.parametrize(
+    ("recipient", "error", "expected"),
+    [
+        ("ratelimit", TransientError, {"code": FailureCode.RATE_LIMITED, "is_ambiguous": False}),
+        ("server-error", TransientError, {"is_ambiguous": False}),
+        ("unavailable", TransientError, {"is_ambiguous": False}),
+        ("bad-gateway", TransientError, {"is_ambiguous": False}),
+        ("timeout", TransientError, {"code": FailureCode.TIMEOUT, "is_ambiguous": True}),
+        ("reset", TransientError, {"code": FailureCode.CONNECTION_LOST, "is_ambiguous": True}),
+        ("truncated", TransientError, {"code": FailureCode.CONNECTION_LOST, "is_ambiguous": True}),
+        ("dripping", TransientError, {"code": FailureCode.TIMEOUT, "is_ambiguous": True}),
+        ("redirect", ProviderUnavailableError, {}),
+        ("invalid", InvalidRecipientError, {}),
+        ("too-large", PermanentError, {"code": FailureCode.TOO_LARGE}),
+    ],
+)
+def test_our_channel_tells_the_failures_apart(
+    patient_box: Box, recipient: str, error: type[ProviderError], expected: dict[str, Any]
+) -> None:
+    with pytest.raises(error) as caught:
+        patient_box.account().send(
+            outbound(f"{recipient}@example.com"),
+            timeout=1.0 if expected.get("code") is FailureCode.TIMEOUT else LIMIT,
+        )
+    assert {name: getattr(caught.value, name) for name in expected} == expected
+
+
+def test_our_channel_waits_as_long_as_a_rate_limit_asks_for(box: Box) -> None:
+    now = datetime.now(UTC)
+    account = replace(box.account(), clock=lambda: now)
+    with pytest.raises(TransientError) as caught:
+        account.send(outbound("ratelimit@example.com"), timeout=LIMIT)
+    [request] = box.requests()
+    limited = datetime.fromisoformat(request["time"])
+    assert caught.value.retry_after is not None
+    ends = now + timedelta(seconds=caught.value.retry_after)
+    assert 4 <= (ends - limited).total_seconds() <= 6
+
+
+@pytest.mark.parametrize("recipient", ["ada@example.com", "no-id@example.com"])
+def test_our_channel_sends_what_sendgrid_takes(
+    box: Box, receiver: Receiver, recipient: str
+) -> None:
+    result = box.account().send(outbound(recipient), timeout=LIMIT)
+    until(lambda: len(receiver.events) == 2)
+    receipts = [receipt for post in receiver.posts for receipt in box.receipts(post)]
+    assert [receipt.kind for receipt in receipts] == [K.QUEUED, K.DELIVERED]
+    assert {receipt.reference for receipt in receipts} == {"ref-1"}
+    assert {receipt.address for receipt in receipts} == {recipient}
+    if recipient == "ada@example.com":
+        assert {receipt.provider_id for receipt in receipts} == {result.provider_id}
+    else:
+        assert result.provider_id is None

@@ -1,0 +1,254 @@
+"""What SendGrid's route takes, and how it refuses the rest."""
+
+import gzip
+import json
+import socket
+from typing import Any
+
+import pytest
+import urllib3
+
+from tests.support.clients.sandbox import Box, mail
+
+LIMIT = 30 * 1024 * 1024
+
+
+@pytest.fixture
+def box(shared_box: Box) -> Box:
+    return shared_box
+
+
+def errors(answer: Any) -> list[dict[str, Any]]:
+    found = json.loads(answer.data)["errors"]
+    assert all(set(error) == {"message", "field", "help"} for error in found)
+    return found
+
+
+def people(count: int) -> list[dict[str, str]]:
+    return [{"email": f"user{number}@example.com"} for number in range(count)]
+
+
+def test_a_mail_is_accepted_without_a_body_and_with_an_id(box: Box) -> None:
+    answer = box.send(mail())
+    assert (answer.status, answer.data) == (202, b"")
+    assert len(answer.headers["X-Message-Id"]) == 22
+
+
+@pytest.mark.parametrize(
+    ("key", "status", "message"),
+    [
+        (None, 401, "authorization required"),
+        ("", 401, "The provided authorization grant is invalid, expired, or revoked"),
+        ("other", 401, "The provided authorization grant is invalid, expired, or revoked"),
+        ("SG.revoked", 401, "The provided authorization grant is invalid, expired, or revoked"),
+        ("SG.exhausted", 401, "Maximum credits exceeded"),
+        ("SG.noscope", 403, "access forbidden"),
+    ],
+)
+def test_a_key_that_will_not_do_is_refused(
+    box: Box, key: str | None, status: int, message: str
+) -> None:
+    answer = box.send(mail(), key=key)
+    assert answer.status == status
+    assert errors(answer) == [{"message": message, "field": None, "help": None}]
+    assert not box.requests()[0]["accepted"]
+
+
+def test_another_scheme_than_bearer_is_refused(box: Box) -> None:
+    assert box.send(mail(), key=None, Authorization="Basic SG.test").status == 401
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_another_type_of_content_is_refused(box: Box, kind: str) -> None:
+    answer = box.send(mail(), **{"Content-Type": kind})
+    assert (answer.status, errors(answer)[0]["message"]) == (
+        415,
+        "Content-Type should be application/json.",
+    )
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"{'a': 1}", b'"\xff"', b'"\\ud800"', b"[" * 100_000, b"{} {}", b"NaN"]
+)
+def test_what_is_not_json_is_refused(box: Box, raw: bytes) -> None:
+    answer = box.send(raw)
+    assert (answer.status, errors(answer)[0]["message"]) == (400, "Bad Request")
+    assert box.requests()[0]["body"] is None
+
+
+@pytest.mark.parametrize("body", [[], "text", 5, None, [mail()]])
+def test_json_that_is_no_object_is_refused(box: Box, body: Any) -> None:
+    assert errors(box.send(body))[0]["field"] == "(root)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"personalizations": None}, "personalizations"),
+        ({"personalizations": []}, "personalizations"),
+        ({"personalizations": {}}, "personalizations"),
+        ({"personalizations": ["ada"]}, "personalizations.0"),
+        ({"personalizations": [{}]}, "personalizations.0.to"),
+        ({"personalizations": [{"to": []}]}, "personalizations.0.to"),
+        ({"personalizations": [{"to": "ada"}]}, "personalizations.0.to"),
+        ({"personalizations": [{"to": ["ada"]}]}, "personalizations.0.to.0"),
+        ({"personalizations": [{"to": [{}]}]}, "personalizations.0.to.0.email"),
+        (
+            {"personalizations": [{"to": people(2)}, {"to": [{"email": "ada"}]}]},
+            "personalizations.1.to.0.email",
+        ),
+        (
+            {"personalizations": [{"to": people(1), "cc": [{"email": "ada@"}]}]},
+            "personalizations.0.cc.0.email",
+        ),
+        ({"personalizations": [{"to": people(1), "bcc": people(1)}]}, "personalizations.0"),
+        ({"personalizations": [{"to": people(1)}] * 1001}, "personalizations"),
+        ({"personalizations": [{"to": people(1001)}]}, "personalizations"),
+        ({"personalizations": [{"to": people(501)}, {"to": people(500)}]}, "personalizations"),
+        (
+            {"personalizations": [{"to": people(1), "custom_args": {"number": 5}}]},
+            "personalizations.0.custom_args.number",
+        ),
+        (
+            {"personalizations": [{"to": people(1), "custom_args": {"long": "x" * 10_000}}]},
+            "personalizations.0.custom_args",
+        ),
+        (
+            {
+                "custom_args": {"one": "x" * 6_000},
+                "personalizations": [{"to": people(1), "custom_args": {"two": "x" * 6_000}}],
+            },
+            "personalizations.0.custom_args",
+        ),
+        (
+            {"custom_args": {"long": "x" * 10_000}, "personalizations": [{"to": people(1)}]},
+            "custom_args",
+        ),
+        ({"custom_args": []}, "custom_args"),
+        ({"from": None}, "from.email"),
+        ({"from": {"name": "Shop"}}, "from.email"),
+        ({"from": {"email": "shop"}}, "from.email"),
+        ({"from": "shop@example.com"}, "from"),
+        ({"from": {"email": "shop@example.com", "name": 5}}, "from.name"),
+        ({"reply_to": {"email": "shop"}}, "reply_to.email"),
+        ({"subject": None}, "subject"),
+        ({"subject": ""}, "subject"),
+        ({"subject": 5}, "subject"),
+        ({"content": None}, "content"),
+        ({"content": []}, "content"),
+        ({"content": {}}, "content"),
+        ({"content": "text"}, "content"),
+        ({"content": ["text"]}, "content.0"),
+        ({"content": [{"type": "text/plain", "value": ""}]}, "content.0.value"),
+        ({"content": [{"type": "text/plain"}]}, "content.0.value"),
+        ({"content": [{"type": "", "value": "text"}]}, "content.0.type"),
+        (
+            {
+                "content": [
+                    {"type": "text/html", "value": "<p>text</p>"},
+                    {"type": "text/plain", "value": "text"},
+                ]
+            },
+            "content",
+        ),
+    ],
+)
+def test_a_faulty_mail_is_refused_and_the_field_named(
+    box: Box, changes: dict[str, Any], field: str
+) -> None:
+    answer = box.send({name: value for name, value in mail(**changes).items() if value is not None})
+    assert (answer.status, [error["field"] for error in errors(answer)]) == (400, [field])
+    [recorded] = box.requests()
+    assert (recorded["outcome"], recorded["accepted"]) == ("invalid-request", False)
+    assert field in recorded["reason"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "ada",
+        "@example.com",
+        "ada@example",
+        "ada@@example.com",
+        "ada@exa mple.com",
+        "ada <ada@example.com>",
+        "ada@-example.com",
+        "ada,bob@example.com",
+        "ada@example.com\n",
+        "ädä@example.com",
+        "a" * 65 + "@example.com",
+        "ada@" + "a" * 60 + ("." + "a" * 60) * 4 + ".com",
+    ],
+)
+def test_a_bad_address_is_refused_as_sendgrid_does_it(box: Box, address: str) -> None:
+    [error] = errors(box.send(mail(address)))
+    assert error["message"] == "Does not contain a valid address."
+    assert error["field"] == "personalizations.0.to.0.email"
+    assert error["help"].endswith("#message.personalizations.to")
+
+
+def test_all_that_is_wrong_is_said_at_once(box: Box) -> None:
+    fields = [error["field"] for error in errors(box.send({}))]
+    assert fields == ["personalizations", "from.email", "subject", "content"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"personalizations": [{"to": people(1000)}]},
+        {"subject": "", "personalizations": [{"to": people(1), "subject": "Its own"}]},
+        {"subject": "", "content": [], "template_id": "d-1"},
+        {"content": [{"type": "text/html", "value": "<p>text</p>"}]},
+        {"reply_to": {"email": "help@example.com"}},
+        {"custom_args": {"one": "x" * 9_000}},
+    ],
+)
+def test_unusual_mails_are_accepted(box: Box, changes: dict[str, Any]) -> None:
+    assert box.send(mail(**changes)).status == 202
+
+
+def test_a_body_of_thirty_megabytes_is_taken_and_a_larger_one_not(box: Box) -> None:
+    padding = LIMIT - len(json.dumps(mail(text="")))
+    assert box.send(mail(text="x" * padding)).status == 202
+    answer = box.send(mail(text="x" * (padding + 1)))
+    assert (answer.status, errors(answer)[0]["field"]) == (413, None)
+    assert [one["status"] for one in box.requests()] == [413, 202]
+
+
+def test_a_compressed_mail_is_not_json(box: Box) -> None:
+    body = gzip.compress(json.dumps(mail()).encode())
+    assert box.send(body, **{"Content-Encoding": "gzip"}).status == 400
+
+
+def test_half_a_request_is_none(box: Box, caplog: pytest.LogCaptureFixture) -> None:
+    port = urllib3.util.parse_url(box.sandbox.url).port
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"POST /v3/mail/send HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
+    box.send(mail())
+    assert [one["status"] for one in box.requests()] == [202]
+    assert caplog.records == []
+
+
+def test_bytes_in_a_header_that_are_no_text_are_recorded_as_such(box: Box) -> None:
+    answer = box.send(mail(), **{"X-Odd": b"\xff\xc3\xa9"})
+    assert answer.status == 202
+    assert box.requests()[0]["headers"]["x-odd"] == "\ufffdé"
+
+
+def test_sendgrids_own_sandbox_mode_checks_and_sends_nothing(box: Box) -> None:
+    answer = box.send(mail(mail_settings={"sandbox_mode": {"enable": True}}))
+    assert answer.status == 200
+    assert not box.requests()[0]["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/v3/mail/send", 405), ("POST", "/v3/mail/sent", 404), ("DELETE", "/v3/", 404)],
+)
+def test_other_routes_are_refused_and_recorded(
+    box: Box, method: str, path: str, status: int
+) -> None:
+    answer = box.http.request(method, box.sandbox.url + path)
+    assert (answer.status, errors(answer)[0]["field"]) == (status, None)
+    assert [(one["method"], one["path"]) for one in box.requests()] == [(method, path)]

@@ -1,0 +1,152 @@
+"""Events on their way back: signed, gathered, and posted until they are taken."""
+
+import base64
+import time
+from pathlib import Path
+
+import pytest
+import urllib3
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from providers.contract import InvalidSignatureError, ReceiptKind
+from sandbox import keys
+from sandbox.config import Config
+from sandbox.server import run_in_thread
+from tests.support.clients.sandbox import QUICK, Box, Post, Receiver, mail
+from tests.support.waiting import until
+
+K = ReceiptKind
+
+
+def test_our_channel_accepts_the_signature(box: Box, receiver: Receiver) -> None:
+    box.send(mail("spam@example.com"))
+    receiver.wait_for("ref-1", "processed", "delivered", "spamreport")
+    kinds = [receipt.kind for post in receiver.posts for receipt in box.receipts(post)]
+    assert kinds == [K.QUEUED, K.DELIVERED, K.COMPLAINED]
+
+
+def test_a_body_that_was_changed_does_not_fit_the_signature(box: Box, receiver: Receiver) -> None:
+    box.send(mail())
+    until(lambda: bool(receiver.posts))
+    post = receiver.posts[0]
+    changed = Post(headers=post.headers, raw=post.raw.replace(b"processed", b"delivered"))
+    with pytest.raises(InvalidSignatureError):
+        box.receipts(changed)
+
+
+@pytest.mark.parametrize(
+    ("recipient", "kind", "fields"),
+    [
+        ("bounce", K.BOUNCED, {"type": "bounce", "status": "5.1.1"}),
+        ("blocked", K.BLOCKED, {"type": "blocked", "status": "5.7.1"}),
+        ("dropped", K.REJECTED, {"reason": "Bounced Address"}),
+        ("soft-bounce", K.DEFERRED, {"attempt": "1"}),
+        ("unsubscribed", K.UNSUBSCRIBED, {}),
+    ],
+)
+def test_events_have_sendgrids_fields(
+    box: Box, receiver: Receiver, recipient: str, kind: ReceiptKind, fields: dict[str, str]
+) -> None:
+    args = {"reference": "ref-1", "shop": "main"}
+    to = [{"email": f"{recipient}@example.com"}]
+    before = int(time.time())
+    message_id = box.send(mail(personalizations=[{"to": to, "custom_args": args}])).headers[
+        "X-Message-Id"
+    ]
+
+    def receipts() -> list[ReceiptKind]:
+        return [receipt.kind for post in receiver.posts for receipt in box.receipts(post)]
+
+    until(lambda: kind in receipts())
+    after = time.time()
+    event = receiver.events[receipts().index(kind)]
+    assert fields.items() <= event.items()
+    assert (event["reference"], event["shop"]) == ("ref-1", "main")
+    assert event["email"] == f"{recipient}@example.com"
+    assert before <= event["timestamp"] <= after
+    assert event["sg_message_id"].startswith(f"{message_id}.")
+    assert message_id in event["smtp-id"]
+    assert len({event["sg_event_id"] for event in receiver.events}) == len(receiver.events)
+
+
+def test_events_that_come_together_are_posted_together(box: Box, receiver: Receiver) -> None:
+    for number in range(120):
+        box.send(mail(reference=f"ref-{number}"))
+    until(lambda: len(receiver.events) == 240)
+    sizes = [len(post.events) for post in receiver.posts]
+    assert max(sizes) <= 100
+    assert len(sizes) < 60
+
+
+def test_a_webhook_that_is_refused_is_posted_again(box: Box, receiver: Receiver) -> None:
+    receiver.answers = [500, 403, 302]
+    box.send(mail("dropped@example.com"))
+    receiver.wait_for("ref-1", "dropped")
+    until(lambda: box.control("GET", "/counters")["webhooks"]["sent"] == 1)
+    assert box.control("GET", "/counters")["webhooks"] == {
+        "requests": 4,
+        "refused": 3,
+        "sent": 1,
+        "failed": 0,
+        "waiting": 0,
+    }
+    [event] = box.control("GET", "/messages")["results"][0]["events"]
+    assert (event["state"], event["tries"], event["answer"]) == ("sent", 4, "200")
+
+
+def test_a_webhook_nobody_takes_is_given_up(box: Box, receiver: Receiver) -> None:
+    receiver.answers = [503] * 1000
+    box.send(mail("dropped@example.com"))
+    until(lambda: box.control("GET", "/counters")["webhooks"]["failed"] == 1)
+    [event] = box.control("GET", "/messages")["results"][0]["events"]
+    assert (event["state"], event["answer"]) == ("failed", "503")
+    # Each pause is twice the one before: in a second there is room for no more, and a busy machine
+    # has time for fewer.
+    assert 2 <= event["tries"] <= 6
+
+
+def test_a_receiver_that_is_down_or_slow_holds_up_nothing(
+    tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
+) -> None:
+    receiver.answering.clear()
+    for url in ("http://127.0.0.1:9/", receiver.url):
+        config = Config(data=tmp_path / url[-4:].strip("/:"), webhook_url=url, timings=QUICK)
+        with run_in_thread(config) as sandbox:
+            box = Box(sandbox=sandbox, http=http)
+            assert {box.send(mail()).status for _ in range(50)} == {202}
+            until(lambda box=box: box.control("GET", "/counters")["webhooks"]["waiting"] > 0)
+            assert receiver.posts == []
+
+
+def test_without_a_receiver_the_page_says_why_events_failed(
+    tmp_path: Path, http: urllib3.PoolManager
+) -> None:
+    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
+        box = Box(sandbox=sandbox, http=http)
+        box.send(mail("dropped@example.com"))
+        until(lambda: box.control("GET", "/counters")["webhooks"]["failed"] == 1)
+        [event] = box.control("GET", "/messages")["results"][0]["events"]
+        assert event["answer"] == "There is no webhook URL."
+
+
+def test_the_key_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    data = tmp_path / "new" / "folder"
+    public = keys.ensure_webhook_key(data)
+    assert keys.ensure_webhook_key(data) == public
+    assert (data / keys.WEBHOOK_PUBLIC_KEY_FILE).read_text() == f"{public}\n"
+    assert (data / keys.WEBHOOK_PRIVATE_KEY_FILE).stat().st_mode & 0o777 == 0o600
+    load_der_public_key(base64.b64decode(public))
+
+
+def test_the_public_key_is_written_again_from_the_private_one(tmp_path: Path) -> None:
+    public = keys.ensure_webhook_key(tmp_path)
+    (tmp_path / keys.WEBHOOK_PUBLIC_KEY_FILE).unlink()
+    assert keys.ensure_webhook_key(tmp_path) == public
+    assert (tmp_path / keys.WEBHOOK_PUBLIC_KEY_FILE).read_text().strip() == public
+
+
+@pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\n"])
+def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / keys.WEBHOOK_PRIVATE_KEY_FILE).write_bytes(content)
+    with pytest.raises(keys.UnreadableKeyError, match=keys.WEBHOOK_PRIVATE_KEY_FILE):
+        keys.ensure_webhook_key(tmp_path)

@@ -1,1 +1,0 @@
-"""The web and the stream process as they are started, and clients that do them no good."""

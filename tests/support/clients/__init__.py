@@ -1,0 +1,1 @@
+"""Clients of the service as tests use it."""

@@ -1,0 +1,115 @@
+"""An app that calls the API."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bson import ObjectId
+from django.test import Client as DjangoClient
+
+from access.clients import registry
+from access.models import Scope
+from api.http.problems import MEDIA_TYPE
+from domain.time import utc_now
+from tests.support.waiting import until
+
+Answer = Any
+
+
+@dataclass(kw_only=True)
+class App:
+    """An API client with a key. Every problem it gets is checked to be a proper one."""
+
+    id: ObjectId
+    key: str
+    http: DjangoClient = field(default_factory=lambda: DjangoClient(raise_request_exception=False))
+
+    def get(self, path: str, **query: Any) -> Answer:
+        """GET below /api/v1."""
+        return self._checked(self.http.get(f"/api/v1{path}", query, headers=self._headers({})))
+
+    def post(
+        self, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """POST JSON below /api/v1."""
+        raw = json.dumps(body, ensure_ascii=False).encode("utf-8") if body is not None else b""
+        return self.send(path, raw, headers=headers)
+
+    def put(self, path: str, body: Any) -> Answer:
+        """PUT JSON below /api/v1."""
+        return self.send(path, json.dumps(body).encode(), method="PUT")
+
+    def send(
+        self,
+        path: str,
+        raw: bytes,
+        *,
+        method: str = "POST",
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        **environ: Any,
+    ) -> Answer:
+        """Send bytes below /api/v1."""
+        return self._checked(
+            self.http.generic(
+                method,
+                f"/api/v1{path}",
+                raw,
+                content_type=content_type,
+                headers=self._headers(headers or {}),
+                **environ,
+            )
+        )
+
+    def notify(self, **fields: Any) -> Answer:
+        """POST a notification that is valid but for ``fields``; a field that is ... is left out."""
+        return self.post("/notifications", request(**fields))
+
+    def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}", **more}
+
+    def _checked(self, answer: Answer) -> Answer:
+        assert answer.headers["X-Request-Id"]
+        if answer.status_code >= 400:
+            assert answer.headers["Content-Type"] == MEDIA_TYPE
+            body = answer.json()
+            assert body["status"] == answer.status_code
+            assert {"type", "title", "detail", "instance", "code", "request_id"} <= body.keys()
+        assert answer.status_code != 500
+        return answer
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    """Return a valid request; ``fields`` replace its own, ... leaves one out."""
+    body = {
+        "type": "payment_confirmed",
+        "recipient": {"email": "ada@example.com"},
+        "data": {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
+        **fields,
+    }
+    return {name: value for name, value in body.items() if value is not ...}
+
+
+def pointers(answer: Answer) -> dict[str, str]:
+    """Return the problems of an answer: code by pointer."""
+    return {error["pointer"]: error["code"] for error in answer.json()["errors"]}
+
+
+def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
+    """Return a new API client with these scopes, or with all."""
+    now = utc_now()
+    client_id = registry.create_client(
+        name=name, scopes=list(scopes or Scope), is_test=is_test, now=now
+    )
+    return App(id=client_id, key=registry.issue_key(client_id=client_id, now=now).text)
+
+
+def when(app: App, answer: Any, *statuses: str) -> dict[str, Any]:
+    """Wait until a notification has one of these statuses and return it."""
+
+    def current() -> dict[str, Any] | None:
+        notification = app.get(f"/notifications/{answer.json()['id']}").json()
+        return notification if notification["status"] in statuses else None
+
+    return until(current)

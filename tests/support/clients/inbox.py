@@ -1,0 +1,98 @@
+"""People who read their inbox with a token their app has given them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import jwt
+from bson import ObjectId
+from django.conf import settings
+
+from access.clients import inbox_tokens
+from domain.states import Channel
+from domain.time import utc_now
+from notifications.store import Document
+from tests.support.clients.api import Answer, App
+from tests.support.factories import notifications as factories
+
+IN_APP = Channel.IN_APP
+
+
+@dataclass(kw_only=True)
+class Person:
+    """Somebody with an inbox token."""
+
+    app: App
+    user_id: str = "ada"
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        self.token = self.token or token(self.app, self.user_id)
+
+    def get(self, path: str = "", **query: Any) -> Answer:
+        """GET below /api/v1/inbox."""
+        return self.send("GET", path, query)
+
+    def post(self, path: str) -> Answer:
+        """POST below /api/v1/inbox, without a body."""
+        return self.send("POST", path)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask anything of an inbox."""
+        answer = self.app.http.generic(
+            method,
+            f"/api/v1/inbox{path}",
+            query_params=query,
+            headers={"Authorization": f"Bearer {self.token}", **(headers or {})},
+        )
+        return self.app._checked(answer)
+
+    def ids(self, **query: Any) -> list[str]:
+        """Return the ids of the feed."""
+        return [item["id"] for item in self.get(**query).json()["results"]]
+
+    def counts(self) -> tuple[int, int]:
+        """Return how much is unread, and unseen."""
+        counts = self.get("/counts").json()
+        return counts["unread"], counts["unseen"]
+
+
+def token(app: App, user_id: str = "ada", *, now: datetime | None = None) -> str:
+    """Return a token for an inbox."""
+    now = now or utc_now()
+    return inbox_tokens.issue(client_id=app.id, user_id=user_id, now=now).text
+
+
+def claims_of(text: str) -> dict[str, Any]:
+    """Return what a token claims, unverified."""
+    claims: dict[str, Any] = jwt.decode(text, options={"verify_signature": False})
+    return claims
+
+
+def forged(text: str, *, key: str | None = None, algorithm: str = "HS256", **claims: Any) -> str:
+    """Return a token with other claims; ... leaves one out."""
+    kept = {name: v for name, v in {**claims_of(text), **claims}.items() if v is not ...}
+    key = settings.INBOX_SIGNING_KEY if key is None else key
+    return jwt.encode(kept, key, algorithm=algorithm)
+
+
+def delivered(app: App, **fields: Any) -> Document:
+    """Return a notification that is in somebody's inbox."""
+    return factories.accepted(**{"client_id": app.id, "channels": [IN_APP], **fields})
+
+
+def at(seconds: int) -> datetime:
+    """Return an instant yesterday."""
+    return datetime.fromtimestamp(factories.NOON.timestamp() + seconds, UTC)
+
+
+def unknown_id() -> str:
+    """Return the id of no notification."""
+    return str(ObjectId())

@@ -1,0 +1,143 @@
+"""A request for every route and method of the API, and what an app gets that it is not for.
+
+Braces stand for what the first app has: see tests/api/test_isolation.py. Whoever adds a route adds
+what is asked of it here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tests.support.clients.api import request
+
+
+class Others(StrEnum):
+    """What a request about the first app's things is to another app with every scope."""
+
+    NOT_FOUND = "not found"
+    NOTHING = "as if there were nothing: it sees nothing of the first app's, and changes nothing"
+    THE_COMPANYS = "allowed: it is the company's, not an app's"
+    ELSEWHERE = "for another process"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A request that is valid from the app it is for."""
+
+    path: str
+    body: Any = None
+    others: Others
+    why: str = ""
+    """Of what is the company's: which decision says so."""
+    makes: bool = False
+    """It makes something that is whoever asks's own: a notification, a callback."""
+    empty: Mapping[str, Any] = field(default_factory=dict)
+    """What is in the answer to who has nothing."""
+
+
+def _own(path: str, body: Any = None) -> Sample:
+    return Sample(path=path, body=body, others=Others.NOT_FOUND)
+
+
+def _nothing(path: str, body: Any = None, *, makes: bool = False, **empty: Any) -> Sample:
+    return Sample(path=path, body=body, others=Others.NOTHING, makes=makes, empty=empty)
+
+
+def _people(path: str, body: Any = None) -> Sample:
+    return Sample(path=path, body=body, others=Others.THE_COMPANYS, why=PEOPLE)
+
+
+def _words(path: str, body: Any = None) -> Sample:
+    return Sample(path=path, body=body, others=Others.THE_COMPANYS, why=WORDS)
+
+
+PEOPLE = "decision 13: one registry of people, devices and suppressions for all apps"
+WORDS = "decision 7: types and what they say are of the installation, under a scope of their own"
+
+ONE = "/notifications/{notification}"
+ADDRESS = "/suppressions/email/held@example.com"
+TYPE = "/types/{type}"
+PARTS = {"default": {"subject": "Paid", "body": "We have it."}}
+KIND = {"name": "Parcel lost", "category": "transactional", "channels": ["email"]}
+HOOK = {"url": "https://hooks.example.com/", "events": ["delivery.failed"]}
+DEVICE = {"user_id": "bob", "device_token": "a-token-of-bobs", "platform": "android"}
+AWAKE = {"online": True, "app_foreground": False, "notification_enabled": True}
+
+BROADCAST = {
+    "type": "marketing",
+    "audience": {"topic": "news"},
+    "content": {"subject": "Spring", "body": "It is spring."},
+}
+
+SAMPLES: dict[tuple[str, str], Sample] = {
+    ("notifications", "GET"): _nothing("/notifications", results=[]),
+    ("notifications", "POST"): _nothing("/notifications", request(), makes=True),
+    ("bulk", "POST"): _nothing("/notifications/bulk", {"notifications": [request()]}, makes=True),
+    ("cleanup", "POST"): _nothing(
+        "/notifications/cleanup", {"older_than_days": 30}, notifications=0
+    ),
+    ("stats", "GET"): _nothing("/notifications/stats", results=[]),
+    ("preview", "POST"): _nothing("/notifications/preview", request()),
+    ("notification", "GET"): _own(ONE),
+    ("attempts", "GET"): _own(f"{ONE}/attempts"),
+    ("cancel", "POST"): _own(f"{ONE}/cancel"),
+    ("retry", "POST"): _own(f"{ONE}/retry"),
+    ("resend", "POST"): _own(f"{ONE}/resend"),
+    ("reschedule", "POST"): _own(f"{ONE}/reschedule", {"scheduled_at": "{tomorrow}"}),
+    ("broadcasts", "GET"): _nothing("/broadcasts", results=[]),
+    ("broadcasts", "POST"): _nothing("/broadcasts", BROADCAST, makes=True),
+    ("broadcast", "GET"): _own("/broadcasts/{broadcast}"),
+    ("broadcast-pause", "POST"): _own("/broadcasts/{broadcast}/pause"),
+    ("broadcast-resume", "POST"): _own("/broadcasts/{broadcast}/resume"),
+    ("broadcast-cancel", "POST"): _own("/broadcasts/{broadcast}/cancel"),
+    ("history", "GET"): _nothing("/recipients/ada/notifications", results=[]),
+    ("read-all", "POST"): _nothing("/recipients/ada/notifications/read-all", updated=0),
+    ("recipient", "GET"): _people("/recipients/ada"),
+    ("recipient", "PUT"): _people("/recipients/ada", {"name": "Ada"}),
+    ("recipient", "DELETE"): _people("/recipients/eve"),
+    ("recipient-export", "GET"): _people("/recipients/ada/export"),
+    ("recipient-preferences", "GET"): _people("/recipients/ada/preferences"),
+    ("recipient-preferences", "PUT"): _people("/recipients/ada/preferences", {"preferences": {}}),
+    ("topic-members", "GET"): _people("/topics/news/members"),
+    ("topic-member", "PUT"): _people("/topics/news/members/bob"),
+    ("topic-member", "DELETE"): _people("/topics/news/members/ada"),
+    ("suppressions", "GET"): _people("/suppressions"),
+    ("suppression", "GET"): _people(ADDRESS),
+    ("suppression", "PUT"): _people(ADDRESS, {}),
+    ("suppression", "DELETE"): _people(ADDRESS),
+    ("type", "GET"): _words(TYPE),
+    ("type", "PUT"): _words("/types/parcel_lost", KIND),
+    ("templates", "GET"): _words(f"{TYPE}/templates"),
+    ("templates", "POST"): _words(f"{TYPE}/templates", {"parts": PARTS}),
+    ("template-version", "GET"): _words(f"{TYPE}/templates/versions/1"),
+    ("template-publish", "POST"): _words(f"{TYPE}/templates/versions/1/publish"),
+    ("callbacks", "GET"): _own("/callbacks"),
+    ("callbacks", "PUT"): _nothing("/callbacks", HOOK, makes=True),
+    ("callbacks", "DELETE"): _own("/callbacks"),
+    ("callback-secret", "POST"): _own("/callbacks/secret"),
+    ("callback-test", "POST"): _own("/callbacks/test"),
+    ("callback-deliveries", "GET"): _nothing("/callbacks/deliveries", results=[]),
+    ("callback-replay", "POST"): _own("/callbacks/deliveries/{message}/replay"),
+    ("devices", "GET"): _people("/devices?user_id=ada"),
+    ("devices", "PUT"): _people("/devices", DEVICE),
+    ("device", "GET"): _people("/devices/{device}"),
+    ("device", "PATCH"): _people("/devices/{device}", {"app_version": "2"}),
+    ("device", "DELETE"): _people("/devices/{discarded}"),
+    ("device-heartbeat", "POST"): _people("/devices/{device}/heartbeat", AWAKE),
+    ("device-preferences", "PUT"): _people("/devices/{device}/preferences", {"enabled": True}),
+    ("device-receipts", "POST"): _own(
+        "/devices/{device}/receipts", {"notification_id": "{push}", "event": "opened"}
+    ),
+    ("inbox", "GET"): _nothing("/inbox", results=[]),
+    ("inbox-counts", "GET"): _nothing("/inbox/counts", unread=0, unseen=0),
+    ("inbox-read-all", "POST"): _nothing("/inbox/read-all", updated=0),
+    ("inbox-stream", "GET"): Sample(path="/inbox/stream", others=Others.ELSEWHERE),
+    ("inbox-tokens", "POST"): _nothing("/inbox/tokens", {"user_id": "ada"}),
+    ("inbox-tokens", "DELETE"): _nothing("/inbox/tokens?user_id=ada"),
+    ("inbox-token", "DELETE"): _own("/inbox/tokens/{jti}"),
+    ("inbox-read", "POST"): _own("/inbox/{notification}/read"),
+    ("inbox-unread", "POST"): _own("/inbox/{notification}/unread"),
+    ("inbox-archive", "POST"): _own("/inbox/{notification}/archive"),
+    ("inbox-unarchive", "POST"): _own("/inbox/{notification}/unarchive"),
+}

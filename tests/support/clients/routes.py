@@ -1,0 +1,63 @@
+"""Every route and method of the API, and how a test sends the sample of one."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.test import Client as DjangoClient
+
+from api.inbox.views import InboxView
+from api.urls import version_1
+from tests.support.clients.isolation_requests import SAMPLES, Sample
+
+Route = tuple[str, str]
+METHODS = ("get", "post", "put", "patch", "delete")
+VIEWS = {pattern.name: pattern.callback.view_class for pattern in version_1}
+ROUTES = [
+    (name, method.upper())
+    for name, view in VIEWS.items()
+    for method in METHODS
+    if hasattr(view, method)
+]
+INBOX = [route for route in ROUTES if issubclass(VIEWS[route[0]], InboxView)]
+APPS = [route for route in ROUTES if route not in INBOX]
+
+
+def ask(
+    http: DjangoClient,
+    route: Route,
+    credential: str | None,
+    *,
+    named: Mapping[str, str],
+    method: str | None = None,
+    idempotency_key: str | None = None,
+) -> Any:
+    """Send a route's sample with a key or token, or with none; ``named`` fills its braces."""
+    sample = sample_of(route)
+    raw = json.dumps(sample.body) if sample.body is not None else ""
+    return http.generic(
+        method or route[1],
+        f"/api/v1{filled(sample.path, named)}",
+        filled(raw, named).encode(),
+        content_type="application/json",
+        headers={"Idempotency-Key": idempotency_key or f"key-of-{route[0]}"}
+        | ({} if credential is None else {"Authorization": f"Bearer {credential}"}),
+    )
+
+
+def filled(text: str, named: Mapping[str, str]) -> str:
+    """Return a text with its braces filled."""
+    for name, value in named.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def sample_of(route: Route) -> Sample:
+    """Return what is asked of a route; a route without a sample fails the test."""
+    assert route in SAMPLES, f"{route[1]} {route[0]}: say in isolation_samples.py what to ask of it"
+    return SAMPLES[route]
+
+
+def name_of(route: Route) -> str:
+    """Return a route as a test's name shows it."""
+    return " ".join(reversed(route))

@@ -1,0 +1,168 @@
+"""A client of streams, in the process of the test: it speaks ASGI with the application.
+
+The application runs in a thread of its own, as it does in a process of its own.
+"""
+
+import asyncio
+import json
+import queue
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from api.inbox.stream.app import InboxStreamApp, StreamTiming
+from domain.time import utc_now
+from tests.support.waiting import LIMIT, until
+
+PATIENCE = LIMIT
+REFUSED = {"errorCode": 13}
+"""What MongoDB's driver does not try again."""
+NEVER = 3_600.0
+"""Of a pace: longer than any test."""
+QUICK = StreamTiming(heartbeat=0.05, poll=NEVER, write_timeout=0.1)
+BY_HINT = StreamTiming(heartbeat=NEVER, poll=NEVER)
+"""Nothing is looked at unless there is a hint."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a stream."""
+
+    name: str
+    data: Any
+    id: str | None = None
+
+
+@dataclass
+class Listener:
+    """A stream that is being read."""
+
+    is_reading: bool = True
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    refused: int = 0
+    """Writes that were not read."""
+    _unread: bytes = b""
+    _chunks: queue.Queue[bytes | None] = field(default_factory=queue.Queue)
+    _gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def receive(self) -> dict[str, Any]:
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {n.decode(): v.decode() for n, v in message["headers"]}
+            return
+        if not self.is_reading:
+            self.refused += 1
+            await asyncio.sleep(NEVER)
+        self.body += message["body"]
+        self._chunks.put(message["body"])
+        if not message.get("more_body"):
+            self._chunks.put(None)
+
+    def leave(self) -> None:
+        self._gone.set()
+
+    def event(self) -> Event | None:
+        """Return the next event; None at the end of the stream."""
+        while True:
+            while b"\n\n" not in self._unread:
+                chunk = self._chunks.get(timeout=PATIENCE)
+                if chunk is None:
+                    return None
+                self._unread += chunk
+            first, _, self._unread = self._unread.partition(b"\n\n")
+            if first.startswith((b"event:", b"id:")):
+                return _parsed(first.decode())
+
+    def events(self, count: int) -> list[Event]:
+        """Return the next events; there are so many."""
+        found = [self.event() for _ in range(count)]
+        assert None not in found
+        return [event for event in found if event is not None]
+
+    def problem(self) -> dict[str, Any]:
+        """Return the answer of a stream that was refused."""
+        until(lambda: bool(self.body))
+        problem: dict[str, Any] = json.loads(self.body)
+        return problem
+
+
+def _parsed(text: str) -> Event:
+    fields = dict(line.split(": ", 1) for line in text.split("\n"))
+    return Event(fields["event"], json.loads(fields["data"]), fields.get("id"))
+
+
+@dataclass
+class Process:
+    """A stream process."""
+
+    streams: InboxStreamApp
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Return what something returns that runs there."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+
+    @contextmanager
+    def open(
+        self,
+        token: str,
+        *,
+        method: str = "GET",
+        path: str = "/api/v1/inbox/stream",
+        query: bytes = b"",
+        is_reading: bool = True,
+        **headers: str,
+    ) -> Iterator[Listener]:
+        """Open a stream, and leave it at the end of the block."""
+        listener = Listener(is_reading=is_reading)
+        given = {"authorization": f"Bearer {token}", **headers} if token else headers
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "query_string": query,
+            "headers": [
+                (n.replace("_", "-").encode(), v.encode("latin-1")) for n, v in given.items()
+            ],
+        }
+        answer = asyncio.run_coroutine_threadsafe(
+            self.streams(scope, listener.receive, listener.send), self.loop
+        )
+        until(lambda: listener.status > 0)
+        try:
+            yield listener
+        finally:
+            self.loop.call_soon_threadsafe(listener.leave)
+            answer.result(PATIENCE)
+
+    def connected(self) -> None:
+        """Wait until hints are heard."""
+        until(lambda: self.streams.listener.is_connected)
+
+
+@contextmanager
+def process(
+    *, pace: StreamTiming = QUICK, clock: Callable[[], datetime] = utc_now
+) -> Iterator[Process]:
+    """Run a stream process."""
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    one = Process(InboxStreamApp(clock=clock, timing=pace), loop)
+    try:
+        yield one
+    finally:
+        one.run(one.streams.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(PATIENCE)
+        loop.close()

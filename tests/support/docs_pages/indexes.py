@@ -1,0 +1,75 @@
+"""What docs/indexes.md is made of."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.support.mongo.indexes import ASKED, Asked, Key
+from tests.support.mongo.unrequested_indexes import OTHERS
+
+HEAD = """\
+# Indexes
+
+Every write pays for each of these. A test compares this page with the collections that `migrate`
+makes, so it says what is so.
+
+## What was asked for
+
+| collection | asked for | keys | served by |
+|---|---|---|---|
+"""
+MIDDLE = """
+An index serves what it begins with: one on (user, time) serves every read by user.
+
+## What our own reads need besides
+
+| index | for | keys |
+|---|---|---|
+"""
+TAIL = """
+Unique fields (`staff_users.username`, `api_clients.name`) have indexes of their own, partial on the
+least value of the field's type: [0002](decisions/0002-our-own-database-engine.md).
+"""
+
+
+def as_page(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
+    """Return the page; ``existing`` gives the indexes of a collection as they are."""
+    lines = [
+        f"| `{asked.collection}` | {asked.purpose} | {_keys(asked.keys)} | {_served(asked)} |"
+        for asked in ASKED
+    ]
+    collections = dict.fromkeys(asked.collection for asked in ASKED) | dict.fromkeys(
+        (
+            "metrics_due",
+            "incidents",
+            "webhook_log",
+            "provider_events",
+            "recipients",
+            "suppressions",
+            "topic_members",
+            "conversations",
+            "suspicions",
+            "early_receipts",
+            "api_clients",
+            "inbox_visits",
+            "inbox_revocations",
+            "login_failures",
+            "broadcasts",
+            "callback_messages",
+            "operations",
+            "operation_results",
+        )
+    )
+    found = {name: index for c in collections for name, index in existing(c).items()}
+    others = [f"| `{name}` | {OTHERS[name]} | {_keys(found[name]['key'])} |" for name in OTHERS]
+    return HEAD + "\n".join(lines) + "\n" + MIDDLE + "\n".join(others) + "\n" + TAIL
+
+
+def _served(asked: Asked) -> str:
+    index = (
+        f"`{asked.served_by}`{', unique' if asked.unique else ''}" if asked.served_by else "none"
+    )
+    return f"{index}. {asked.why}" if asked.why else index
+
+
+def _keys(keys: Key) -> str:
+    return ", ".join(f"`{name}`{' ↓' if direction == -1 else ''}" for name, direction in keys)

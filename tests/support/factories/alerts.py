@@ -1,0 +1,44 @@
+"""Trouble on purpose, a look at the alert rules, and what came of it."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from domain.errors import FailureCode
+from domain.states import DeliveryStatus
+from monitoring import alerts
+from notifications import store
+from notifyproject.db.collections import collection
+from tests.support.factories import notifications as factories
+
+NOW = factories.NOON
+MINUTE = timedelta(minutes=1)
+S = DeliveryStatus
+
+
+def swept(at: datetime) -> None:
+    collection("heartbeats").update_one({"_id": "sweep"}, {"$set": {"at": at}}, upsert=True)
+
+
+def fail(count: int, *, at: datetime = NOW, **fields: Any) -> None:
+    for _ in range(count):
+        one = factories.started(at=at, created_at=at, **fields)
+        code = FailureCode.REJECTED
+        store.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
+
+
+def look(at: datetime) -> int:
+    """Look at the rules, with a sweep a moment before."""
+    swept(at)
+    return alerts.evaluate(now=at)
+
+
+def found() -> list[dict[str, Any]]:
+    return list(collection("incidents").find().sort("_id", 1))
+
+
+def told() -> list[dict[str, Any]]:
+    return list(collection("notifications").find({"type": "system_alert"}).sort("created_at", 1))
+
+
+def subjects() -> list[str]:
+    return [one["content"]["subject"] for one in told()]

@@ -1,0 +1,90 @@
+"""Audiences, and broadcasts to them."""
+
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+
+from notifications.broadcasts import creation, runner
+from notifications.broadcasts.requests import AudienceRequest, BroadcastRequest
+from notifications.intake.requests import Caller, ContentRequest
+from notifyproject.db.collections import collection
+from recipients import topics
+from tests.support.factories.notifications import CLIENT, NOON
+
+EVERYBODY = AudienceRequest(all=True)
+CALLER = Caller(client_id=CLIENT, request_id="request-1")
+NEWS = ContentRequest(subject="Spring", body="It is spring.")
+
+
+def name(number: int) -> str:
+    """Return the user id of one of many."""
+    return f"user-{number:05d}"
+
+
+def people(count: int, *, first: int = 0, **fields: Any) -> list[str]:
+    """Register so many people, each with a mail address; return their user ids."""
+    names = [name(n) for n in range(first, first + count)]
+    collection("recipients").insert_many(
+        {
+            "_id": one,
+            "email": f"{one}@example.com",
+            "attributes": {},
+            "preferences": {},
+            "is_active": True,
+            "created_at": NOON,
+            "updated_at": NOON,
+            **fields,
+        }
+        for one in names
+    )
+    return names
+
+
+def topic(of: str, *names: str) -> AudienceRequest:
+    """Make these people members of a topic; return the audience that they are."""
+    for one in names:
+        topics.join(topic=of, user_id=one, now=NOON)
+    return AudienceRequest(topic=of)
+
+
+def begun(
+    audience: AudienceRequest = EVERYBODY,
+    *,
+    at: datetime = NOON,
+    caller: Caller = CALLER,
+    **fields: Any,
+) -> ObjectId:
+    """Begin a broadcast and return its id; a field that is ... is left out."""
+    given = {"type": "marketing", "content": NEWS, "audience": audience, **fields}
+    request = BroadcastRequest(
+        **{field: value for field, value in given.items() if value is not ...}
+    )
+    document = creation.create(request, caller=caller, now=at).document
+    return ObjectId(document["_id"])
+
+
+def go_on(broadcast_id: ObjectId, *, at: datetime = NOON) -> bool:
+    """Do what a worker does with a message about a broadcast."""
+    return runner.run_page(broadcast_id, clock=lambda: at)
+
+
+def to_its_end(broadcast_id: ObjectId, *, at: datetime = NOON) -> int:
+    """Go on with a broadcast while something is due of it; return how often."""
+    turns = 0
+    while go_on(broadcast_id, at=at):
+        turns += 1
+    return turns
+
+
+def read(broadcast_id: ObjectId) -> dict[str, Any]:
+    """Return a broadcast as it is stored."""
+    document = collection("broadcasts").find_one({"_id": broadcast_id})
+    assert document is not None
+    return document
+
+
+def told(broadcast_id: ObjectId) -> list[str]:
+    """Return who has a notification of a broadcast, each as often as they have one."""
+    found = collection("notifications").find({"broadcast_id": broadcast_id})
+    return sorted(document["user_id"] for document in found)

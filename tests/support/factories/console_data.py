@@ -1,0 +1,122 @@
+"""Enough of everything for a scan to show: a few documents, varied in what the indexes are on."""
+
+import random
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from domain.states import Channel, DeliveryStatus
+from notifyproject.db.collections import collection
+from recipients.suppressions import suppression_key
+from tests.support.factories import notifications as factories
+
+MANY = 12_000
+CLIENTS = [ObjectId("a" * 24), ObjectId("b" * 24)]
+TYPES = ["payment_confirmed", "order_shipped", "mfa_code"]
+
+
+def store(*, now: datetime) -> list[dict[str, Any]]:
+    """Store the crowd; return its notifications."""
+    models = [
+        *(factories.settled(status, at=now) for status in _SETTLED),
+        factories.accepted(created_at=now),
+        factories.accepted(created_at=now, channels=(Channel.EMAIL, Channel.IN_APP)),
+    ]
+    attempts = list(collection("delivery_attempts").find())
+    documents = [_vary(models, n, now) for n in range(MANY)]
+    collection("notifications").insert_many(documents)
+    collection("delivery_attempts").insert_many(
+        [_vary_attempt(attempts, n, document) for n, document in enumerate(documents)]
+    )
+    for name, some in _others(now).items():
+        collection(name).insert_many(some)
+    return documents
+
+
+def forget() -> None:
+    """Remove the crowd, and whatever else is in its collections."""
+    for name in ("notifications", "delivery_attempts", *OTHERS):
+        collection(name).delete_many({})
+
+
+OTHERS = ("webhook_log", "recipients", "django_admin_log", "suppressions")
+
+
+def _others(now: datetime) -> Mapping[str, list[dict[str, Any]]]:
+    calls = [{"provider": "sendgrid", "received_at": now, "body": "[]"} for _ in range(MANY)]
+    people = [_recipient(n, now) for n in range(MANY)]
+    entries = [_entry(now) for _ in range(MANY)]
+    suppressions = [_suppression(n, now) for n in range(MANY)]
+    return dict(zip(OTHERS, (calls, people, entries, suppressions), strict=True))
+
+
+_SETTLED = (
+    *(DeliveryStatus.SENT, DeliveryStatus.SENT, DeliveryStatus.SENT),
+    *(DeliveryStatus.FAILED, DeliveryStatus.PENDING, DeliveryStatus.UNKNOWN),
+)
+_CHANCE = random.Random(3)
+
+
+def _vary(models: list[Any], n: int, now: datetime) -> dict[str, Any]:
+    """Return another document in the state of one of the models, up to 20 days old."""
+    at = now - timedelta(minutes=n * 20 * 24 * 60 / MANY)
+    document = dict(_CHANCE.choice(models))
+    document |= {
+        "_id": ObjectId(ObjectId.from_datetime(at).binary[:4] + n.to_bytes(8, "big")),
+        "created_at": at,
+        "user_id": f"user-{n % 3000}",
+        "client_id": CLIENTS[n % 2],
+        "type": TYPES[n % 3],
+        "entity_id": f"entity-{n}",
+        "external_id": f"external-{n}",
+        "idempotency_key": f"key-{n}",
+        "recipient": {**document["recipient"], "email": f"p{n % 3000}@example.com"}
+        | {"phone": f"+3519{n % 3000:08d}"},
+    }
+    if "failed_at" in document:
+        document["failed_at"] = at
+        document["delivery"] = [{**d, "failed_at": at} for d in document["delivery"]]
+    return document
+
+
+def _vary_attempt(attempts: list[Any], n: int, document: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **attempts[n % len(attempts)],
+        "_id": f"{document['_id']}.email.1",
+        "notification_id": document["_id"],
+        "attempted_at": document["created_at"],
+    }
+
+
+def _recipient(n: int, now: datetime) -> dict[str, Any]:
+    return {
+        "_id": f"user-{n:05d}",
+        "email": f"p{n}@example.com",
+        "phone": f"+3519{n:08d}",
+        "attributes": {},
+        "preferences": {},
+        "is_active": True,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def _suppression(n: int, now: datetime) -> dict[str, Any]:
+    channel, reason = ("email", "whatsapp")[n % 2], ("manual", "hard_bounce", "complaint")[n % 3]
+    key = suppression_key(channel, f"p{n}@example.com")
+    return {"_id": f"{key}:{reason}", "key": key, "channel": channel, "reason": reason} | {
+        "address": f"p{n}@example.com",
+        "source": "admin",
+        "marketing_only": False,
+        "created_at": now - timedelta(seconds=n),
+    }
+
+
+def _entry(now: datetime) -> dict[str, Any]:
+    return {"action_time": now, "user_id": ObjectId(), "object_repr": "x", "action_flag": 2} | {
+        "content_type_id": None,
+        "change_message": "",
+        "object_id": "x",
+    }

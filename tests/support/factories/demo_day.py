@@ -1,0 +1,243 @@
+"""A day of a shop that looks like real life: what its console is tested and photographed with."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from domain.content import Content, Recipient
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, Priority
+from monitoring import rollup
+from notifications import store
+from notifications.content import rendering
+from notifications.store import (
+    AttemptReference,
+    ClaimedDelivery,
+    DeliveryReceipt,
+    NewNotification,
+    ProviderAnswer,
+    Settlement,
+)
+from notifyproject.db.collections import collection
+from tests.support.factories import demo_shop as shop
+from tests.support.factories import notifications as factories
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP
+S, F = DeliveryStatus, FailureCode
+PROVIDERS = {EMAIL: "sendgrid", PUSH: "fcm", WHATSAPP: "whatsapp"}
+PAYMENT = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
+WAVE = timedelta(minutes=30)
+WAVES = 47
+OUTAGE = range(5, 9)
+"""The waves, counted back from now, in which the mail provider had a problem of its own."""
+SPOILED = 0.4
+"""How much of the mail was lost in it."""
+REFUSED = 0.03
+"""How much is refused at any time."""
+DOWN = (F.PROVIDER_ERROR, "SendGrid had a problem of its own. (503)")
+REFUSALS = {
+    EMAIL: (F.BLOCKED, "421 4.7.0 Too many messages for this mailbox at once."),
+    PUSH: (F.INVALID_RECIPIENT, "UNREGISTERED: the app is gone from this device."),
+    WHATSAPP: (F.WINDOW_CLOSED, "131047: more than 24 hours since the person last wrote."),
+}
+HOST = "worker@notify-1"
+FAILED_ORDER = 86_412
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A type as the shop uses it."""
+
+    slug: str
+    channels: tuple[Channel, ...]
+    share: int
+    data: dict[str, Any]
+    priority: Priority = Priority.HIGH
+
+
+KINDS = (
+    Kind(slug="payment_confirmed", channels=(EMAIL, IN_APP), share=5, data=PAYMENT),
+    Kind(slug="order_shipped", channels=(EMAIL, PUSH, IN_APP), share=4, data={"order": "12345"}),
+    Kind(slug="new_sale", channels=(WHATSAPP, IN_APP), share=3, data=PAYMENT),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """What one looks for in it."""
+
+    failed: ObjectId
+    """A mail that was tried four times in the outage; its in-app message arrived."""
+    customer: shop.Customer
+
+
+def store_day(*, now: datetime, busy: int, waves: int = WAVES) -> Day:
+    """Store a day that ends now, or its last half-hours; ``busy``: how many in the busiest."""
+    chance = random.Random(7)
+    app = shop.open_up(now=now)
+    for wave in range(waves, 0, -1):
+        # The shop is busiest by day: twelve hours ago it was night.
+        count = max(2, round(busy * (0.2 + 0.8 * abs(WAVES / 2 - wave) / (WAVES / 2))))
+        at = now - wave * WAVE
+        _send([_any(chance, app, at) for _ in range(count)], wave=wave, chance=chance)
+    customer = shop.CUSTOMERS[0]
+    failed = _tried_four_times(customer, app, at=now - 7 * WAVE)
+    _leave_open(chance, app, now)
+    _log_a_call(now)
+    rollup.rebuild(since=now - waves * WAVE, until=now, now=now)
+    rollup.run(now=now)
+    collection("heartbeats").insert_many(
+        [{"_id": name, "at": now - timedelta(seconds=12)} for name in ("sweep", "canary")]
+    )
+    return Day(failed=failed, customer=customer)
+
+
+def new(
+    kind: Kind,
+    customer: shop.Customer,
+    app: ObjectId,
+    *,
+    at: datetime,
+    order: int,
+    **fields: Any,
+) -> NewNotification:
+    """Return a notification of the shop to one of its customers."""
+    recipient = Recipient(email=customer.email, phone=customer.phone, name=customer.name)
+    data = {**kind.data, "order_id": order}
+    subject, body = rendering.render_text(name=kind.slug, data=data, recipient=recipient)
+    usual = {
+        "user_id": customer.user_id,
+        "client_id": app,
+        "recipient": recipient,
+        "type": kind.slug,
+        "priority": kind.priority,
+        "content": Content(subject=subject, body=body, template_id=kind.slug, template_version=0),
+        "data": data,
+        "entity_id": f"order-{order}",
+        "created_at": at,
+    }
+    return factories.new(**{**usual, "channels": kind.channels, **fields})
+
+
+def _any(chance: random.Random, app: ObjectId, at: datetime) -> NewNotification:
+    (kind,) = chance.choices(KINDS, weights=[kind.share for kind in KINDS])
+    order = chance.randrange(84_000, 88_000)
+    return new(kind, chance.choice(shop.CUSTOMERS), app, at=at, order=order)
+
+
+def _send(some: Sequence[NewNotification], *, wave: int, chance: random.Random) -> None:
+    """Let a worker send all of it, and the providers report what arrived."""
+    at = some[0].created_at
+    store.accept(some, now=at)
+    for channel, provider in PROVIDERS.items():
+        ids = [one.id for one in some if channel in {d.channel for d in one.deliveries}]
+        claims = store.claim(ids=ids, channel=channel, worker=HOST, now=at)
+        begun = store.start(claims, provider=provider, worker=HOST, now=at)
+        is_down = channel is EMAIL and wave in OUTAGE
+        ended = [_end(one, _problem(one, is_down, chance), chance) for one in begun]
+        store.settle(ended, now=at + timedelta(seconds=1))
+        if channel is not PUSH:
+            for end in ended:
+                if end.status is S.SENT and chance.random() < 0.93:
+                    _arrive(end, at=at + timedelta(seconds=3))
+
+
+def _problem(
+    one: ClaimedDelivery, is_down: bool, chance: random.Random
+) -> tuple[FailureCode, str] | None:
+    if is_down and chance.random() < SPOILED:
+        return DOWN
+    return REFUSALS[one.channel] if chance.random() < REFUSED else None
+
+
+def _end(
+    one: ClaimedDelivery, problem: tuple[FailureCode, str] | None, chance: random.Random
+) -> Settlement:
+    code, reason = problem or (None, None)
+    took = round(chance.lognormvariate(4.9, 0.45))
+    status = 503 if code is F.PROVIDER_ERROR else 404 if code else 202
+    return factories.settlement(
+        one,
+        S.FAILED if code else S.SENT,
+        at=one.first_due_at + timedelta(milliseconds=300 + took),
+        duration_ms=took,
+        answer=ProviderAnswer(
+            provider=PROVIDERS[one.channel],
+            message_id=None if code else f"{one.notification_id}-{one.channel}",
+            response={"status": status},
+        ),
+        code=code,
+        reason=reason,
+    )
+
+
+def _arrive(end: Settlement, *, at: datetime) -> None:
+    one = end.claimed
+    report = DeliveryReceipt(
+        reference=AttemptReference(one.notification_id, one.channel, one.attempt_count),
+        status=S.DELIVERED,
+        at=at,
+        provider=end.answer.provider,
+        provider_message_id=end.answer.message_id,
+        code=None,
+        reason="",
+    )
+    store.apply_receipt(report, now=at)
+
+
+def _tried_four_times(customer: shop.Customer, app: ObjectId, *, at: datetime) -> ObjectId:
+    """Return a notification whose mail failed for good, at longer and longer intervals."""
+    one = new(KINDS[0], customer, app, at=at, order=FAILED_ORDER)
+    store.accept([one], now=at)
+    begins = at
+    for wait in (1, 5, 25, None):
+        begun = factories.start(factories.claim(one.id, at=begins), at=begins)
+        ends = begins + timedelta(milliseconds=420)
+        begins = begins + timedelta(minutes=wait or 0)
+        settled = factories.settlement(
+            begun,
+            S.PENDING if wait else S.FAILED,
+            at=ends,
+            duration_ms=420,
+            next_attempt_at=begins if wait else None,
+            reason=DOWN[1],
+        )
+        store.settle([settled], now=ends)
+    return one.id
+
+
+def _leave_open(chance: random.Random, app: ObjectId, now: datetime) -> None:
+    """Store what waits: for its time, for another try, for a report; and one that is due."""
+    people = shop.CUSTOMERS
+    later = [now + timedelta(hours=hours) for hours in (2, 5, 20)]
+    scheduled = [
+        new(KINDS[0], people[n], app, at=now, order=88_001 + n, send_at=at, scheduled_at=at)
+        for n, at in enumerate(later)
+    ]
+    open_ones = [new(KINDS[0], people[n + 4], app, at=now, order=88_010 + n) for n in range(4)]
+    store.accept([*scheduled, *open_ones], now=now)
+    for one, status in zip(open_ones, (S.PENDING, S.PENDING, S.UNKNOWN), strict=False):
+        begun = factories.start(factories.claim(one.id, at=now), at=now)
+        code = F.TIMEOUT if status is S.UNKNOWN else F.RATE_LIMITED
+        reason = (
+            "SendGrid gave no answer in time." if code is F.TIMEOUT else "Too much at once. (429)"
+        )
+        store.settle(
+            [factories.settlement(begun, status, at=now, code=code, reason=reason)], now=now
+        )
+
+
+def _log_a_call(now: datetime) -> None:
+    """Store calls of providers: two that were applied, and one that was not finished."""
+    counts = {"event_count": 12, "applied_count": 12, "unmatched_count": 0, "processed_at": now}
+    calls: list[dict[str, Any]] = [
+        {"provider": "sendgrid", "received_at": now - timedelta(minutes=9), "body": "[]", **counts},
+        {"provider": "whatsapp", "received_at": now - timedelta(minutes=4), "body": "{}", **counts},
+        {"provider": "sendgrid", "received_at": now - timedelta(minutes=2), "body": "[]"}
+        | {"event_count": 3, "applied_count": 0, "unmatched_count": 0},
+    ]
+    collection("webhook_log").insert_many(calls)

@@ -1,0 +1,65 @@
+"""Batches to choose routes for, and the circuits of providers."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+
+from delivery import circuit_breaker, routing
+from delivery.circuit_breaker import FIRST_WAIT, Permission
+from delivery.routing import Route
+from delivery.targets import SendTarget
+from notifications.store import ClaimedDelivery, Deferred
+from tests.support.factories.records import NOON, claimed
+from tests.support.fakes.provider import Scripted
+
+AFTER = NOON + FIRST_WAIT
+"""When a circuit that opened at noon wants a probe."""
+
+
+def one(**fields: Any) -> ClaimedDelivery:
+    """Return a claimed delivery that was not tried yet."""
+    return claimed(**{"notification_id": ObjectId(), "attempt_count": 0, **fields})
+
+
+def several(count: int, **fields: Any) -> list[ClaimedDelivery]:
+    """Return so many of them."""
+    return [one(**fields) for _ in range(count)]
+
+
+def choose(
+    claims: Sequence[ClaimedDelivery],
+    *providers: Scripted,
+    now: datetime = NOON,
+    platforms: Sequence[Sequence[str]] = (),
+    paused: Mapping[str, datetime] | None = None,
+) -> tuple[list[Route], list[Deferred]]:
+    """Choose for these claims; each goes to devices of its ``platforms``, or to one address."""
+    some = platforms or [[""]] * len(claims)
+    targets = {
+        claim.reference: tuple(SendTarget(address="x", platform=platform) for platform in own)
+        for claim, own in zip(claims, some, strict=True)
+    }
+    return routing.choose_routes(
+        claims, providers=providers, targets=targets, paused=paused or {}, now=now
+    )
+
+
+def where(routes: Sequence[Route]) -> dict[str, list[ClaimedDelivery]]:
+    """Return what goes to which provider."""
+    found: dict[str, list[ClaimedDelivery]] = {}
+    for route in routes:
+        found.setdefault(route.provider.name, []).extend(route.claims)
+    return found
+
+
+def trip(provider: Scripted, platform: str = "", *, retry_after: float | None = None) -> None:
+    """Open the circuit of a provider, or of a platform there, at noon."""
+    name = f"{provider.account}:{platform}" if platform else provider.account
+    circuit_breaker.trip(name, now=NOON, retry_after=retry_after)
+
+
+def permission(account: str, now: datetime) -> Permission:
+    """Return what an account takes."""
+    return circuit_breaker.request_permissions([account], now=now)[account]

@@ -1,0 +1,107 @@
+"""A provider that does what a test says, and what providers say."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderResponse,
+    ProviderUnavailableError,
+    RecipientAction,
+    TransientError,
+)
+from providers.contract import Receipt, SendRequest, SendResult
+from tests.support.providers import fcm_schema
+
+Outcome = SendResult | ProviderError
+Behaviour = Callable[[SendRequest], Outcome]
+
+
+class Scripted:
+    """A provider that does what a test says and remembers what it was given."""
+
+    def __init__(self, behave: Behaviour | None = None, *, name: str = "scripted") -> None:
+        self.name = name
+        self.account = f"{name}:{ObjectId()}"
+        self.behave = behave or (lambda _outbound: accepted())
+        self.seen: list[SendRequest] = []
+
+    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        self.seen.append(request)
+        if request.platform is not None:
+            fcm_schema.look_at(request)
+        outcome = self.behave(request)
+        if isinstance(outcome, ProviderError):
+            raise outcome
+        return outcome
+
+    def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
+        return []
+
+    def always(self, make: Callable[[], Outcome]) -> None:
+        """Answer everything with this from now on."""
+        self.behave = lambda _outbound: make()
+
+
+class Slow:
+    """An acceptance that takes its time, and the clock that shows it."""
+
+    def __init__(self, *, takes: timedelta, now: datetime) -> None:
+        self.takes, self.now = takes, now
+
+    def __call__(self, _outbound: SendRequest) -> SendResult:
+        self.now += self.takes
+        return accepted()
+
+    def clock(self) -> datetime:
+        """Return the time; it stands still between the sends."""
+        return self.now
+
+
+def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:
+    """Return a behaviour by the address or token; whoever is not named accepts."""
+    return lambda outbound: outcomes.get(outbound.recipient, accepted)()
+
+
+def accepted(**details: Any) -> SendResult:
+    return SendResult(**{"provider_id": "x-1", "response": ProviderResponse(status=200), **details})
+
+
+def busy(**details: Any) -> TransientError:
+    return TransientError("The provider is busy.", **{"code": FailureCode.PROVIDER_ERROR} | details)
+
+
+def slowed(**details: Any) -> TransientError:
+    return TransientError("It was too much.", **{"code": FailureCode.RATE_LIMITED} | details)
+
+
+def unreachable() -> TransientError:
+    return TransientError("Nobody listens.", code=FailureCode.CONNECTION_FAILED)
+
+
+def silent() -> TransientError:
+    return TransientError("No response came.", code=FailureCode.TIMEOUT, is_ambiguous=True)
+
+
+def unavailable(**details: Any) -> ProviderUnavailableError:
+    return ProviderUnavailableError("The project is a wrong one.", **details)
+
+
+def refused() -> PermanentError:
+    return PermanentError("The message is refused.", code=FailureCode.REJECTED)
+
+
+def dead(**details: Any) -> InvalidRecipientError:
+    return InvalidRecipientError(
+        "Device token invalid", **{"action": RecipientAction.DEACTIVATE} | details
+    )
+
+
+def suspect() -> InvalidRecipientError:
+    return dead(action=RecipientAction.SUSPECT)

@@ -1,0 +1,37 @@
+"""Requests that the live server of a test is still answering when the test is over."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.core.handlers.wsgi import WSGIHandler
+
+from tests.support.waiting import until
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """Wait at the end of the block until no request is being answered.
+
+    A webhook that a stopped provider has just posted would be stored after the test's database was
+    emptied, and be found there by the next test.
+    """
+    lock, count = threading.Lock(), 0
+    answer = WSGIHandler.get_response
+
+    def counted(self: WSGIHandler, request: Any) -> Any:
+        nonlocal count
+        with lock:
+            count += 1
+        try:
+            return answer(self, request)
+        finally:
+            with lock:
+                count -= 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WSGIHandler, "get_response", counted)
+        yield
+        until(lambda: count == 0, otherwise="a request is still being answered")

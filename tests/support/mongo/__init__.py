@@ -1,0 +1,1 @@
+"""What MongoDB was asked and how it answered."""

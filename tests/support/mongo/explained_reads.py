@@ -1,0 +1,80 @@
+"""The reads that a page sends to MongoDB, and how MongoDB would carry each out."""
+
+from typing import Any
+
+from django.test import Client
+from pymongo import monitoring
+
+from notifyproject.db.collections import database
+
+READS = frozenset({"find", "aggregate", "count", "distinct"})
+NOT_EXPLAINED = frozenset({"lsid", "$db", "$clusterTime", "$readPreference", "maxTimeMS"})
+
+
+class _Reads(monitoring.CommandListener):
+    """Remembers what was read, while somebody listens."""
+
+    def __init__(self) -> None:
+        self.commands: list[dict[str, Any]] = []
+        self.is_on = False
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if self.is_on and event.command_name in READS:
+            self.commands.append(dict(event.command))
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        pass
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        pass
+
+
+reads = _Reads()
+
+
+monitoring.register(reads)
+
+
+class Plan:
+    """How MongoDB carried a read out."""
+
+    def __init__(self, command: dict[str, Any]) -> None:
+        self.collection = str(next(iter(command.values())))
+        asked = {name: value for name, value in command.items() if name not in NOT_EXPLAINED}
+        self.told = database().command("explain", asked, verbosity="executionStats")
+
+    @property
+    def stages(self) -> set[str]:
+        """The names of the stages of the plan that was carried out."""
+        found: set[str] = set()
+        for plan in _values(self.told, "winningPlan"):
+            found |= set(_values(plan, "stage"))
+        return found
+
+    @property
+    def documents_examined(self) -> int:
+        """How many documents were read."""
+        return max(_values(self.told, "totalDocsExamined"), default=0)
+
+
+def _values(node: Any, name: str) -> list[Any]:
+    """Return every value under ``name``, however deep."""
+    found = []
+    if isinstance(node, dict):
+        found += [node[name]] if name in node else []
+        found += [v for child in node.values() for v in _values(child, name)]
+    elif isinstance(node, list):
+        found += [v for child in node for v in _values(child, name)]
+    return found
+
+
+def plans(client: Client, url: str, *, of: str) -> list[Plan]:
+    """Return the plans of all that a page reads of one collection."""
+    reads.commands.clear()
+    reads.is_on = True
+    try:
+        response = client.get(url)
+    finally:
+        reads.is_on = False
+    assert response.status_code == 200
+    return [Plan(c) for c in reads.commands if str(next(iter(c.values()))) == of]

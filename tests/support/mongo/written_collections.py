@@ -1,0 +1,33 @@
+"""The collections that a test has written to."""
+
+from pymongo import monitoring
+
+WRITES = frozenset({"insert", "update", "delete", "findAndModify"})
+
+
+class _WrittenCollections(monitoring.CommandListener):
+    """Remembers which collections were written to, so that only those are emptied."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.by_others = False
+        """Whether another process has written, too, unseen by this one."""
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if event.command_name in WRITES:
+            self.names.add(event.command[event.command_name])
+        for stage in event.command.get("pipeline", ()):
+            if "$merge" in stage:
+                self.names.add(stage["$merge"]["into"])
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        pass
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        pass
+
+
+written = _WrittenCollections()
+
+
+monitoring.register(written)

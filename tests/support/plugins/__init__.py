@@ -1,0 +1,1 @@
+"""Plugins of pytest: what every test run loads."""

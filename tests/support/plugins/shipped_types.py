@@ -1,0 +1,15 @@
+"""What the tests of pure modules share. None of them has a database."""
+
+import pytest
+
+from domain.states import Category
+from notifications.catalog import retention, types
+from tests.support.factories.records import SHIPPED
+
+
+@pytest.fixture
+def shipped_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the shipped types, and no days of a category's own, as if they had been read."""
+    policies = {category: retention._parse_policy(category, {}) for category in Category}
+    monkeypatch.setattr(types._snapshot_cache, "get", lambda: types._Snapshot(SHIPPED))
+    monkeypatch.setattr(retention._policies, "get", lambda: policies)

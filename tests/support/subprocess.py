@@ -1,0 +1,39 @@
+"""Processes of their own, on the test's database and broker."""
+
+import os
+import subprocess
+import sys
+
+from django.conf import settings as django_settings
+from pymongo.uri_parser import parse_uri
+
+from notifyproject.settings.environment import BASE_DIR
+from tests.support.mongo.written_collections import written
+from tests.support.waiting import LIMIT
+
+
+def python(*words: str, **variables: str) -> str:
+    """Run another process and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=BASE_DIR,
+        env={**os.environ, **environment(), **variables},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """Return what makes a process use the test's own database and broker; both are emptied."""
+    written.by_others = True
+    default = django_settings.DATABASES["default"]
+    plain = parse_uri(default["HOST"], validate=False)["database"]
+    return {
+        "DJANGO_SETTINGS_MODULE": "notifyproject.settings.test",
+        "MONGODB_URI": default["HOST"].replace(f"/{plain}?", f"/{default['NAME']}?"),
+        "REDIS_URL": django_settings.REDIS_URL,
+    }
