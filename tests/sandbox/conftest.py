@@ -10,7 +10,7 @@ import urllib3
 
 from sandbox import webhooks
 from sandbox.config import Config
-from sandbox.server import running
+from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, Receiver, receiving
 
 
@@ -47,14 +47,14 @@ def data(tmp_path: Path, google_account_file: Path) -> Path:
 def box(data: Path, receiver: Receiver, http: urllib3.PoolManager) -> Iterator[Box]:
     """Give a test a sandbox that hurries."""
     config = Config(data=data, webhook_url=receiver.url, timings=QUICK)
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         yield Box(sandbox=sandbox, http=http)
 
 
 @pytest.fixture
 def patient_box(data: Path, http: urllib3.PoolManager) -> Iterator[Box]:
     """Give a test a sandbox whose slow answers are slower than any test waits."""
-    with running(Config(data=data, timings=replace(QUICK, drip=1.0))) as sandbox:
+    with run_in_thread(Config(data=data, timings=replace(QUICK, drip=1.0))) as sandbox:
         yield Box(sandbox=sandbox, http=http)
 
 
@@ -62,7 +62,7 @@ def patient_box(data: Path, http: urllib3.PoolManager) -> Iterator[Box]:
 def shared_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     """Start one sandbox for all tests of a file: none of them looks at what another did."""
     config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
-    with running(config) as sandbox, urllib3.PoolManager(retries=False) as http:
+    with run_in_thread(config) as sandbox, urllib3.PoolManager(retries=False) as http:
         yield Box(sandbox=sandbox, http=http)
 
 
@@ -85,5 +85,5 @@ def chat_box(data: Path, meta_receiver: Receiver, http: urllib3.PoolManager) -> 
     """Give a test a sandbox that reports what becomes of WhatsApp messages."""
     timings = replace(QUICK, delivered=0.15)  # reports go in POSTs of their own, and may overtake
     config = Config(data=data, whatsapp_webhook_url=meta_receiver.url, timings=timings)
-    with running(config) as sandbox:
+    with run_in_thread(config) as sandbox:
         yield Box(sandbox=sandbox, http=http)

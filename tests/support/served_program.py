@@ -8,7 +8,7 @@ from pathlib import Path
 
 import urllib3
 
-from bench.slow_clients import Target
+from bench.slow_clients import TargetServer
 from notifyproject.stack.servers import HOST
 from tests.support.waiting import LIMIT
 
@@ -29,8 +29,8 @@ class Served:
         return f"http://{HOST}:{self.port}"
 
     @property
-    def target(self) -> Target:
-        return Target(host=HOST, port=self.port, large=LARGE)
+    def target(self) -> TargetServer:
+        return TargetServer(host=HOST, port=self.port, large=LARGE)
 
     def connect(self) -> socket.socket:
         return socket.create_connection((HOST, self.port), timeout=LIMIT)

@@ -28,9 +28,9 @@ QUICK = Timings(
     drip=0.003,
     rate_limit=5,
     short_lived=600.0,
-    gather=0.03,
-    retry=0.05,
-    retry_for=1.0,
+    batch_window=0.03,
+    retry_delay=0.05,
+    retry_timeout=1.0,
 )
 
 
